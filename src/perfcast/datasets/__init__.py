@@ -1,0 +1,1 @@
+"""Data sets: raw files to one tidy, self-describing table each."""

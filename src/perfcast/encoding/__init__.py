@@ -1,0 +1,1 @@
+"""Columns to matrices and tokens, with statistics of the training rows alone."""

@@ -1,0 +1,1 @@
+"""The protocol's metrics, computed from predictions alone."""

@@ -1,0 +1,1 @@
+"""Seeded generated inputs, shaped like the real ones, defects included."""

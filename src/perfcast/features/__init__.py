@@ -1,0 +1,1 @@
+"""Derived columns, one module per feature group."""

@@ -1,0 +1,1 @@
+"""Measurements the project makes itself."""

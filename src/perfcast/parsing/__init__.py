@@ -1,0 +1,1 @@
+"""Parsers of the free-text columns of published results."""

@@ -1,0 +1,1 @@
+"""Predictors: one module each, all under the contract of `base.Predictor`."""

@@ -1,0 +1,120 @@
+"""The base of every predictor: scikit-learn's conventions over declared columns, targets in logs."""
+
+from __future__ import annotations
+
+import importlib
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+
+from perfcast.errors import UserError
+from perfcast.io import read_json, write_json
+from perfcast.schema import Column, Role, infer_columns
+
+
+class Predictor(BaseEstimator):
+    """A regressor of positive targets from declared columns.
+
+    The constructor stores its arguments only. `fit` receives training rows alone; `valid` marks those of them that are
+    set aside for choices (early stopping, a ridge penalty): by time for forward questions, by processor for unseen
+    ones, so a choice is made on the kind of question the predictor will be asked. Errors are relative in this field,
+    so everything is learned in natural logarithms of the targets.
+
+    A subclass implements `_fit`, `_predict`, `_save` and `_load`. Learned attributes end in an underscore.
+    Shapes: X (n rows, columns), y (n, targets); NaN in y is a score that was not measured.
+    """
+
+    columns_: tuple[Column, ...]
+    targets_: tuple[str, ...]
+
+    def fit(
+        self,
+        X: pd.DataFrame,
+        y: pd.DataFrame | pd.Series,
+        *,
+        columns: Sequence[Column] | None = None,
+        valid: np.ndarray | None = None,
+    ) -> Self:
+        """Learn from training rows.
+
+        X holds at least every FEATURE column and every tagged KEY column of `columns`; without `columns` all of X are
+        features, typed by their pandas types. `valid` is a boolean array over the rows of X.
+        Raises: UserError when there are no rows, or a target is not positive.
+        """
+        frame = y.to_frame() if isinstance(y, pd.Series) else y
+        if len(X) == 0:
+            raise UserError("a predictor must have training rows", "the training part is empty", "use another split")
+        measured = frame.to_numpy(dtype=float)
+        if not (np.isnan(measured) | ((measured > 0) & np.isfinite(measured))).all():
+            raise UserError("targets must be positive numbers", "zero, negative or infinite ones were found")
+        declared = tuple(columns) if columns is not None else infer_columns(X)
+        self.columns_ = tuple(sorted(declared, key=lambda column: column.name))
+        self.targets_ = tuple(map(str, frame.columns))
+        mask = np.zeros(len(X), dtype=bool) if valid is None else np.asarray(valid, dtype=bool)
+        self._fit(self._inputs(X), np.log(measured), mask)
+        return self
+
+    def predict(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Return the median forecast of every target for every row, in the targets' units; index as in X."""
+        if len(X) == 0:
+            return pd.DataFrame(index=X.index, columns=list(self.targets_), dtype=float)
+        logs = self._predict(self._inputs(X))
+        return pd.DataFrame(np.exp(logs), index=X.index, columns=list(self.targets_))
+
+    def _inputs(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Return the declared columns of X that are not targets, in one fixed order whatever the order given."""
+        names = [column.name for column in self.columns_ if column.role is not Role.TARGET]
+        missing = [name for name in names if name not in X.columns]
+        if missing:
+            raise UserError("a table must have every declared column", f"missing: {', '.join(missing[:8])}")
+        return X[names]
+
+    def save(self, folder: Path) -> None:
+        """Write the fitted predictor to a folder, in formats that execute nothing when read."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        about: dict[str, Any] = {
+            "class": f"{type(self).__module__}:{type(self).__qualname__}",
+            "params": self.get_params(deep=False),
+            "columns": [asdict(column) for column in self.columns_],
+            "targets": list(self.targets_),
+        }
+        write_json(folder / "predictor.json", about)
+        self._save(folder)
+
+    @abstractmethod
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None: ...
+
+    @abstractmethod
+    def _predict(self, X: pd.DataFrame) -> np.ndarray: ...
+
+    @abstractmethod
+    def _save(self, folder: Path) -> None: ...
+
+    @abstractmethod
+    def _load(self, folder: Path) -> None: ...
+
+
+def load_predictor(folder: Path) -> Predictor:
+    """Read a predictor written by `Predictor.save`.
+
+    Raises: UserError when the folder holds none. Only classes inside `perfcast.predictors` are instantiated.
+    """
+    path = Path(folder) / "predictor.json"
+    if not path.is_file():
+        raise UserError("a model folder must hold predictor.json", f"there is none in {folder}", "train it first")
+    about = read_json(path)
+    module, _, name = about["class"].partition(":")
+    if not module.startswith("perfcast.predictors."):
+        raise UserError("a model must be one of perfcast's predictors", f"{path} names {about['class']!r}")
+    predictor: Predictor = getattr(importlib.import_module(module), name)(**about["params"])
+    predictor.columns_ = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"])
+    predictor.targets_ = tuple(about["targets"])
+    predictor._load(Path(folder))
+    return predictor

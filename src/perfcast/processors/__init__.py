@@ -1,0 +1,1 @@
+"""Processor names, families and the catalogue join."""

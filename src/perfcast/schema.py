@@ -1,0 +1,242 @@
+"""The self-describing table: column declarations that travel with the data in Parquet metadata.
+
+Every stage after standardisation reads and writes `Table`. Nothing downstream knows a column by name unless the
+data set's own configuration gave it the name: columns are selected by role, semantic type, group and tag.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from perfcast.errors import UserError
+from perfcast.io import atomic_path
+
+SCHEMA_VERSION = 1
+_METADATA_KEY = b"perfcast"
+
+
+class Kind(StrEnum):
+    """Semantic type of a column. pandas types: float64, str, str, datetime64[us]; missing is NaN or NaT."""
+
+    NUMERICAL = "numerical"
+    CATEGORICAL = "categorical"
+    TEXT = "text"
+    DATE = "date"
+
+
+class Role(StrEnum):
+    """What a column may be used for. Predictors learn from FEATURE columns only."""
+
+    FEATURE = "feature"
+    TARGET = "target"
+    KEY = "key"
+    PROVENANCE = "provenance"
+
+
+class Tag(StrEnum):
+    """What generic code needs to know of a column beyond its role.
+
+    ROW       the unique key of a row; exactly one column
+    TASK      a separate test inside the data set (the suite); metrics are told per task
+    IDENTITY  with TASK: what the `lookup` baseline calls the same machine (processor, chips)
+    SCALING   a positive quantity that performance grows with as a power: the `physical` baseline's terms
+    ENTITY    what an unseen-entity split holds out and a clustered bootstrap resamples (processor)
+    BLOCK     rows that must stay together in any split (submission)
+    TIME      when the result became known (publication); orders forward splits
+    SLICE     a column by which errors are reported (vendor, family)
+    CONFIG    rows equal on every CONFIG column are repetitions of one configuration (noise floor)
+    """
+
+    ROW = "row"
+    TASK = "task"
+    IDENTITY = "identity"
+    SCALING = "scaling"
+    ENTITY = "entity"
+    BLOCK = "block"
+    TIME = "time"
+    SLICE = "slice"
+    CONFIG = "config"
+
+
+@dataclass(frozen=True)
+class Column:
+    """Declaration of one column: everything a reader needs to use it without asking.
+
+    Units: `unit` is the unit of the stored numbers ("MHz", "GiB", "MT/s", "" for counts and ratios).
+    `low` and `high` bound plausible values, inclusive; a value outside is quarantined at standardisation.
+    """
+
+    name: str
+    kind: Kind
+    role: Role
+    group: str
+    unit: str = ""
+    meaning: str = ""
+    low: float | None = None
+    high: float | None = None
+    tags: tuple[Tag, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", Kind(self.kind))
+        object.__setattr__(self, "role", Role(self.role))
+        object.__setattr__(self, "tags", tuple(sorted(Tag(tag) for tag in self.tags)))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A tidy frame with its column declarations.
+
+    Shapes: `frame` has one row per measured result and exactly the declared columns, in declared order.
+    """
+
+    dataset: str
+    frame: pd.DataFrame
+    columns: tuple[Column, ...]
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def select(
+        self, *, role: Role | None = None, kind: Kind | None = None, group: str | None = None, tag: Tag | None = None
+    ) -> list[str]:
+        """Return the names of the columns that match every given condition, in declared order."""
+        return [column.name for column in select(self.columns, role=role, kind=kind, group=group, tag=tag)]
+
+    def one(self, tag: Tag) -> str:
+        """Return the name of the only column with `tag`. Raises ValueError when there is not exactly one."""
+        names = self.select(tag=tag)
+        if len(names) != 1:
+            raise ValueError(f"data set {self.dataset!r} must declare exactly one column tagged {tag!r}: {names}")
+        return names[0]
+
+    def with_columns(self, added: Iterable[tuple[Column, pd.Series]]) -> Table:
+        """Return a table with derived columns appended. Raises ValueError when a name exists already."""
+        pairs = list(added)
+        have = {column.name for column in self.columns}
+        for column, _ in pairs:
+            if column.name in have:
+                raise ValueError(f"column {column.name!r} exists already in {self.dataset!r}")
+            have.add(column.name)
+        frame = pd.concat([self.frame, *[as_declared(values, column) for column, values in pairs]], axis=1)
+        return replace(self, frame=frame, columns=(*self.columns, *[column for column, _ in pairs]))
+
+
+def select(
+    columns: Iterable[Column],
+    *,
+    role: Role | None = None,
+    kind: Kind | None = None,
+    group: str | None = None,
+    tag: Tag | None = None,
+) -> list[Column]:
+    """Return the declarations that match every given condition, in the given order."""
+    return [
+        column
+        for column in columns
+        if (role is None or column.role is role)
+        and (kind is None or column.kind is kind)
+        and (group is None or column.group == group)
+        and (tag is None or tag in column.tags)
+    ]
+
+
+def as_declared(values: pd.Series, column: Column) -> pd.Series:
+    """Return `values` with the pandas type of the column's semantic type and the column's name."""
+    typed: pd.Series
+    if column.kind is Kind.NUMERICAL:
+        typed = pd.to_numeric(values).astype("float64")
+    elif column.kind is Kind.DATE:
+        typed = pd.to_datetime(values).astype("datetime64[us]")
+    else:
+        typed = values.astype("str").where(values.notna())
+    return typed.rename(column.name)
+
+
+def build_table(
+    dataset: str, frame: pd.DataFrame, columns: Sequence[Column], facts: dict[str, Any] | None = None
+) -> Table:
+    """Make a Table of a frame: declared columns only, declared order, declared types, fresh index."""
+    missing = [column.name for column in columns if column.name not in frame.columns]
+    if missing:
+        raise ValueError(f"declared columns are not in the frame of {dataset!r}: {missing}")
+    typed = {column.name: as_declared(frame[column.name], column) for column in columns}
+    return Table(dataset, pd.DataFrame(typed).reset_index(drop=True), tuple(columns), dict(facts or {}))
+
+
+def out_of_bounds(table: Table) -> pd.DataFrame:
+    """Return a boolean frame: which numerical cells lie outside their column's declared bounds."""
+    bad = {}
+    for column in select(table.columns, kind=Kind.NUMERICAL):
+        values = table.frame[column.name]
+        low = values < column.low if column.low is not None else pd.Series(False, index=values.index)
+        high = values > column.high if column.high is not None else pd.Series(False, index=values.index)
+        bad[column.name] = low | high
+    return pd.DataFrame(bad, index=table.frame.index)
+
+
+def infer_columns(frame: pd.DataFrame, targets: Sequence[str] = ()) -> tuple[Column, ...]:
+    """Declare the columns of a plain frame by their pandas types, for use in a notebook."""
+    declared = []
+    for name in map(str, frame.columns):
+        if pd.api.types.is_datetime64_any_dtype(frame[name]):
+            kind = Kind.DATE
+        elif pd.api.types.is_numeric_dtype(frame[name]):
+            kind = Kind.NUMERICAL
+        else:
+            kind = Kind.CATEGORICAL
+        declared.append(Column(name, kind, Role.TARGET if name in targets else Role.FEATURE, "all"))
+    return tuple(declared)
+
+
+def write_table(table: Table, path: Path) -> None:
+    """Write a table as Parquet with its declarations in the metadata; equal tables give equal bytes."""
+    about = {
+        "schema_version": SCHEMA_VERSION,
+        "dataset": table.dataset,
+        "columns": [asdict(column) for column in table.columns],
+        "facts": table.facts,
+    }
+    arrow = pa.Table.from_pandas(table.frame, preserve_index=False)
+    arrow = arrow.replace_schema_metadata({_METADATA_KEY: json.dumps(about, sort_keys=True).encode()})
+    with atomic_path(path) as temporary:
+        pq.write_table(arrow, temporary, compression="zstd")
+
+
+def read_table(path: Path) -> Table:
+    """Read a table written by `write_table`.
+
+    Raises: UserError when the file is absent, is not such a table, or was written by another schema version.
+    """
+    about = read_declarations(path)
+    columns = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"])
+    frame = pq.read_table(path).to_pandas()
+    typed = {column.name: as_declared(frame[column.name], column) for column in columns}
+    return Table(about["dataset"], pd.DataFrame(typed, index=frame.index), columns, about["facts"])
+
+
+def read_declarations(path: Path) -> dict[str, Any]:
+    """Read only the declarations of a table: data set, columns, facts, schema version."""
+    path = Path(path)
+    if not path.is_file():
+        raise UserError("a table must exist", f"there is no file {path}", "run snakemake to make it")
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+    except pa.ArrowInvalid as error:
+        raise UserError("a table must be a Parquet file", f"{path} is not ({error})", "delete it and run snakemake")
+    if _METADATA_KEY not in metadata:
+        raise UserError("a table must carry perfcast's declarations", f"{path} has none", "run snakemake to make it")
+    about: dict[str, Any] = json.loads(metadata[_METADATA_KEY])
+    if about["schema_version"] != SCHEMA_VERSION:
+        raise UserError(
+            f"a table must have schema version {SCHEMA_VERSION}",
+            f"{path} has {about['schema_version']}",
+            "run snakemake to make it again",
+        )
+    return about

@@ -1,0 +1,1 @@
+"""Sources: where bytes come from. The only package that touches the network."""

@@ -1,0 +1,1 @@
+"""The Lightning module, trainer and in-memory loader that neural predictors share."""
