@@ -1,0 +1,39 @@
+"""`perfcast COMMAND`: one module per command in `perfcast.cli`, imported only when it is the one asked for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from perfcast import __version__, plugins
+from perfcast.errors import UserError
+
+COMMANDS = [name for name in plugins.names("cli") if name != "main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 done, 2 a mistake of the user told in one line."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = argparse.ArgumentParser(prog="perfcast", description="Forecast benchmark results of machines.")
+    parser.add_argument("--version", action="version", version=f"perfcast {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    wanted = next((word for word in given if not word.startswith("-")), None)
+    for name in COMMANDS:
+        if name == wanted or wanted not in COMMANDS:
+            module = plugins.load("cli", name)
+            summary = (module.__doc__ or "").strip().splitlines()[0]
+            module.add_arguments(commands.add_parser(name.replace("_", "-"), help=summary, description=summary))
+    options = parser.parse_args(given)
+    try:
+        code: int = plugins.load("cli", options.command.replace("-", "_")).run(options)
+    except UserError as error:
+        print(f"perfcast {options.command}: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        return 0
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

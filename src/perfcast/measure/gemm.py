@@ -1,0 +1,234 @@
+"""Measure matrix products on this machine: C = op(A) op(B) over sizes, data types, transposes and threads.
+
+Method: operands are warm (the same memory in every repetition), the product is written into a preallocated C, a sample
+is the mean of enough calls to last `MIN_SAMPLE_SECONDS`, and the median over samples is the result. Configurations are
+measured in random order, so that a drift of the machine's clock does not follow a characteristic; what is left of the
+time budget goes to measuring the least steady ones again.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import torch
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
+SMALLEST, LARGEST = 16, 4096
+MIN_SAMPLE_SECONDS = 5e-4
+MIN_SAMPLES, MAX_SAMPLES = 5, 15
+STEADY = 0.03
+"""Relative interquartile range under which no further samples are taken."""
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """One configuration: op(A) is m x k, op(B) is k x n."""
+
+    m: int
+    n: int
+    k: int
+    dtype: str
+    transpose_a: bool
+    transpose_b: bool
+    threads: int
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations of one product, 2 m n k."""
+        return 2.0 * self.m * self.n * self.k
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What was measured. Units: seconds; `spread` is the interquartile range over the median."""
+
+    warmups: int
+    repeats: int
+    median: float
+    minimum: float
+    spread: float
+    order: int
+    measured_in: int
+
+
+def _primes(low: int, high: int) -> np.ndarray:
+    numbers = np.arange(low, high + 1)
+    return np.array([p for p in numbers if all(p % d for d in range(2, math.isqrt(int(p)) + 1))])
+
+
+def sample_configurations(count: int, *, max_threads: int, seed: int) -> list[Gemm]:
+    """Draw distinct configurations: sizes log-uniform in 16..4096, so that large ones are rare.
+
+    A third of the sizes is rounded to a multiple of a power of two (as in neural networks), a sixth to the next
+    smaller prime, a sixth to an odd number; the rest is left as drawn.
+    """
+    random = np.random.default_rng(seed)
+    primes = _primes(SMALLEST, LARGEST)
+    threads = sorted({*(2**i for i in range(max_threads.bit_length()) if 2**i <= max_threads), max_threads})
+
+    def size() -> int:
+        drawn = round(math.exp(random.uniform(math.log(SMALLEST), math.log(LARGEST))))
+        shape = random.uniform()
+        if shape < 1 / 3:
+            step = int(2 ** random.integers(3, 8))
+            return min(max(step, round(drawn / step) * step, SMALLEST), LARGEST)
+        if shape < 1 / 2:
+            return int(primes[max(0, int(np.searchsorted(primes, drawn, side="right")) - 1)])
+        if shape < 2 / 3:
+            return min(drawn | 1, LARGEST - 1)
+        return drawn
+
+    chosen: dict[Gemm, None] = {}
+    while len(chosen) < count:
+        chosen[
+            Gemm(
+                m=size(),
+                n=size(),
+                k=size(),
+                dtype=list(DTYPES)[random.integers(len(DTYPES))],
+                transpose_a=bool(random.integers(2)),
+                transpose_b=bool(random.integers(2)),
+                threads=int(threads[random.integers(len(threads))]),
+            )
+        ] = None
+    return list(chosen)
+
+
+class _Operands:
+    """One pool of random numbers per data type; operands are views of it, so that large ones cost nothing to make."""
+
+    def __init__(self, seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        pool = torch.rand(2 * LARGEST * LARGEST, generator=generator) - 0.5
+        self.pools = {name: pool.to(dtype) for name, dtype in DTYPES.items()}
+        self.results = {name: torch.empty(LARGEST * LARGEST, dtype=dtype) for name, dtype in DTYPES.items()}
+
+    def product(self, gemm: Gemm) -> Callable[[], object]:
+        """Return a call that does the product once."""
+        pool = self.pools[gemm.dtype]
+        a_size, b_size = gemm.m * gemm.k, gemm.k * gemm.n
+        a_flat, b_flat = pool[:a_size], pool[a_size : a_size + b_size]
+        a = a_flat.view(gemm.k, gemm.m).T if gemm.transpose_a else a_flat.view(gemm.m, gemm.k)
+        b = b_flat.view(gemm.n, gemm.k).T if gemm.transpose_b else b_flat.view(gemm.k, gemm.n)
+        out = self.results[gemm.dtype][: gemm.m * gemm.n].view(gemm.m, gemm.n)
+        return lambda: torch.mm(a, b, out=out)
+
+
+def time_product(product: Callable[[], object]) -> tuple[int, list[float]]:
+    """Return (warm-up calls, seconds per call of each sample)."""
+    begin = time.perf_counter()
+    product()
+    first = time.perf_counter() - begin
+    begin = time.perf_counter()
+    product()
+    once = min(first, time.perf_counter() - begin)
+    calls = max(1, math.ceil(MIN_SAMPLE_SECONDS / max(once, 1e-7)))
+    samples: list[float] = []
+    while len(samples) < MAX_SAMPLES:
+        begin = time.perf_counter()
+        for _ in range(calls):
+            product()
+        samples.append((time.perf_counter() - begin) / calls)
+        if len(samples) >= MIN_SAMPLES and relative_spread(samples) < STEADY:
+            break
+    return 2, samples
+
+
+def relative_spread(samples: list[float]) -> float:
+    """Return the interquartile range over the median."""
+    low, middle, high = np.quantile(samples, [0.25, 0.5, 0.75])
+    return float((high - low) / middle)
+
+
+def measure(configurations: list[Gemm], *, budget_seconds: float, seed: int) -> Iterator[tuple[Gemm, Timing]]:
+    """Yield a timing per configuration, then better ones of the least steady configurations until the budget is spent.
+
+    The consumer keeps the steadier of two timings of one configuration. The threads of torch are restored at the end.
+    """
+    random = np.random.default_rng(seed)
+    operands = _Operands(seed)
+    threads_before = torch.get_num_threads()
+    end = time.perf_counter() + budget_seconds
+    order = 0
+    best: dict[Gemm, Timing] = {}
+    try:
+        pending = [configurations[i] for i in random.permutation(len(configurations))]
+        pass_number = 0
+        while pending:
+            for gemm in pending:
+                if time.perf_counter() > end:
+                    return
+                torch.set_num_threads(gemm.threads)
+                warmups, samples = time_product(operands.product(gemm))
+                timing = Timing(
+                    warmups,
+                    len(samples),
+                    float(np.median(samples)),
+                    min(samples),
+                    relative_spread(samples),
+                    order,
+                    pass_number,
+                )
+                order += 1
+                best[gemm] = steadier(best.get(gemm), timing)
+                yield gemm, timing
+            pass_number += 1
+            unsteady = sorted(best, key=lambda g: best[g].spread, reverse=True)
+            pending = [g for g in unsteady[: max(1, len(best) // 10)] if best[g].spread >= STEADY]
+    finally:
+        torch.set_num_threads(threads_before)
+
+
+def steadier(one: Timing | None, other: Timing) -> Timing:
+    """Return the timing with the smaller spread; on a tie the first."""
+    return other if one is None or other.spread < one.spread else one
+
+
+def as_frame(timings: dict[Gemm, Timing]) -> pd.DataFrame:
+    """Return the measured table, ordered by the configuration, with GFLOP/s of the median."""
+    rows = []
+    for gemm in sorted(timings, key=lambda g: (g.dtype, g.m, g.n, g.k, g.transpose_a, g.transpose_b, g.threads)):
+        timing = timings[gemm]
+        rows.append(
+            {
+                "m": gemm.m,
+                "n": gemm.n,
+                "k": gemm.k,
+                "dtype": gemm.dtype,
+                "transpose_a": int(gemm.transpose_a),
+                "transpose_b": int(gemm.transpose_b),
+                "threads": gemm.threads,
+                "warmups": timing.warmups,
+                "repeats": timing.repeats,
+                "seconds_median": float(f"{timing.median:.6g}"),
+                "seconds_min": float(f"{timing.minimum:.6g}"),
+                "seconds_spread": float(f"{timing.spread:.4g}"),
+                "gflops": float(f"{gemm.flops / timing.median / 1e9:.6g}"),
+                "order": timing.order,
+                "pass": timing.measured_in,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def collect(
+    configurations: list[Gemm],
+    *,
+    budget_seconds: float,
+    seed: int,
+    progress: Callable[[int, int, int], None] = lambda done, total, again: None,
+) -> dict[Gemm, Timing]:
+    """Measure and keep the steadiest timing of every configuration; `progress` gets (done, total, repeated)."""
+    kept: dict[Gemm, Timing] = {}
+    repeated = 0
+    for gemm, timing in measure(configurations, budget_seconds=budget_seconds, seed=seed):
+        repeated += gemm in kept
+        chosen = steadier(kept.get(gemm), timing)
+        kept[gemm] = replace(chosen)
+        progress(len(kept), len(configurations), repeated)
+    return kept
