@@ -47,5 +47,7 @@ def run(options: argparse.Namespace) -> int:
     left = len(configurations) - len(frame)
     print(f"measured {len(frame)} configurations, median spread {100 * frame['seconds_spread'].median():.1f} %")
     if left:
-        print(f"{left} configurations did not fit the budget of {options.budget_minutes:g} minutes")
+        print(
+            f"{left} configurations were left out: beyond the {options.budget_minutes:g} minutes, or always interrupted"
+        )
     return 0

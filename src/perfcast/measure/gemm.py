@@ -9,9 +9,10 @@ time budget goes to measuring the least steady ones again.
 from __future__ import annotations
 
 import math
+import resource
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,11 @@ class Gemm:
 
 @dataclass(frozen=True)
 class Timing:
-    """What was measured. Units: seconds; `spread` is the interquartile range over the median."""
+    """What was measured. Units: seconds; `spread` is the interquartile range over the median.
+
+    `interrupted` says that other work took a core away during most samples. With two threads that shows as one slow,
+    steady time (each product waits for a time slice), which a spread alone does not betray.
+    """
 
     warmups: int
     repeats: int
@@ -54,6 +59,7 @@ class Timing:
     spread: float
     order: int
     measured_in: int
+    interrupted: bool
 
 
 def _primes(low: int, high: int) -> np.ndarray:
@@ -119,8 +125,8 @@ class _Operands:
         return lambda: torch.mm(a, b, out=out)
 
 
-def time_product(product: Callable[[], object]) -> tuple[int, list[float]]:
-    """Return (warm-up calls, seconds per call of each sample)."""
+def time_product(product: Callable[[], object]) -> tuple[int, list[float], bool]:
+    """Return (warm-up calls, seconds per call of each sample, whether other work interrupted most samples)."""
     begin = time.perf_counter()
     product()
     first = time.perf_counter() - begin
@@ -129,6 +135,7 @@ def time_product(product: Callable[[], object]) -> tuple[int, list[float]]:
     once = min(first, time.perf_counter() - begin)
     calls = max(1, math.ceil(MIN_SAMPLE_SECONDS / max(once, 1e-7)))
     samples: list[float] = []
+    switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
     while len(samples) < MAX_SAMPLES:
         begin = time.perf_counter()
         for _ in range(calls):
@@ -136,7 +143,9 @@ def time_product(product: Callable[[], object]) -> tuple[int, list[float]]:
         samples.append((time.perf_counter() - begin) / calls)
         if len(samples) >= MIN_SAMPLES and relative_spread(samples) < STEADY:
             break
-    return 2, samples
+    switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches
+    # a long product meets the scheduler now and then without harm: allow one switch per 20 ms
+    return 2, samples, switches > len(samples) / 2 + 50 * sum(samples) * calls
 
 
 def relative_spread(samples: list[float]) -> float:
@@ -164,7 +173,7 @@ def measure(configurations: list[Gemm], *, budget_seconds: float, seed: int) -> 
                 if time.perf_counter() > end:
                     return
                 torch.set_num_threads(gemm.threads)
-                warmups, samples = time_product(operands.product(gemm))
+                warmups, samples, interrupted = time_product(operands.product(gemm))
                 timing = Timing(
                     warmups,
                     len(samples),
@@ -173,27 +182,36 @@ def measure(configurations: list[Gemm], *, budget_seconds: float, seed: int) -> 
                     relative_spread(samples),
                     order,
                     pass_number,
+                    interrupted,
                 )
                 order += 1
                 best[gemm] = steadier(best.get(gemm), timing)
                 yield gemm, timing
             pass_number += 1
-            unsteady = sorted(best, key=lambda g: best[g].spread, reverse=True)
-            pending = [g for g in unsteady[: max(1, len(best) // 10)] if best[g].spread >= STEADY]
+            unsteady = [g for g, timing in best.items() if timing.interrupted or timing.spread >= STEADY]
+            unsteady.sort(key=lambda g: (best[g].interrupted, best[g].spread), reverse=True)
+            pending = unsteady[: max(1, len(best) // 10)]
     finally:
         torch.set_num_threads(threads_before)
 
 
 def steadier(one: Timing | None, other: Timing) -> Timing:
-    """Return the timing with the smaller spread; on a tie the first."""
-    return other if one is None or other.spread < one.spread else one
+    """Return the timing that was not interrupted, else the one with the smaller spread; on a tie the first."""
+    if one is None or (other.interrupted, other.spread) < (one.interrupted, one.spread):
+        return other
+    return one
 
 
 def as_frame(timings: dict[Gemm, Timing]) -> pd.DataFrame:
-    """Return the measured table, ordered by the configuration, with GFLOP/s of the median."""
+    """Return the measured table, ordered by the configuration, with GFLOP/s of the median.
+
+    Configurations that were interrupted every time they were measured are left out: they say nothing of the machine.
+    """
     rows = []
     for gemm in sorted(timings, key=lambda g: (g.dtype, g.m, g.n, g.k, g.transpose_a, g.transpose_b, g.threads)):
         timing = timings[gemm]
+        if timing.interrupted:
+            continue
         rows.append(
             {
                 "m": gemm.m,
@@ -229,6 +247,6 @@ def collect(
     for gemm, timing in measure(configurations, budget_seconds=budget_seconds, seed=seed):
         repeated += gemm in kept
         chosen = steadier(kept.get(gemm), timing)
-        kept[gemm] = replace(chosen)
+        kept[gemm] = chosen
         progress(len(kept), len(configurations), repeated)
     return kept

@@ -1,0 +1,20 @@
+# The whole graph: raw results -> standard tables -> features and splits -> trainings -> evaluation -> report.
+# DVC decides whether to run, Snakemake what. Library code is in src/perfcast; a rule only names files and parameters.
+configfile: "params.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/ingest.smk"
+include: "workflow/rules/standardize.smk"
+include: "workflow/rules/features.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        f"{RESULTS}/report.html",
+        f"{RESULTS}/metrics.json",
+        champions,

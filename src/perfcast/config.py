@@ -1,0 +1,185 @@
+"""The configuration: params.yaml and conf/, validated before anything is planned. The only module that knows Hydra."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from perfcast import plugins
+from perfcast.errors import UserError, unknown_name
+
+# which key of params.yaml lists which kind of named thing
+GROUPS = {"sources": "source", "datasets": "dataset", "predictors": "predictor"}
+
+
+class _Strict(BaseModel):
+    """A mapping with known keys of known types and no others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Params(_Strict):
+    """params.yaml: the experiment."""
+
+    published_until: str = Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])$")
+    strict: bool
+    mirrors: list[str]
+    network: bool
+    sources: list[str] = Field(min_length=1)
+    datasets: list[str] = Field(min_length=1)
+    splits: list[str] = Field(min_length=1)
+    predictors: list[str] = Field(min_length=1)
+    figures: list[str]
+    schedule: Literal["quick", "full"]
+    seeds: list[int] = Field(min_length=1)
+    split_seed: int = Field(ge=0)
+    resamples: int = Field(ge=10, le=100_000)
+
+
+class DatasetSources(_Strict):
+    """The sources a data set is built from."""
+
+    required: list[str] = Field(min_length=1)
+    optional: list[str] = []
+
+
+class DatasetConf(_Strict):
+    """conf/dataset/<name>.yaml: what defines one data set."""
+
+    name: str
+    title: str
+    sources: DatasetSources
+    features: list[str]
+    splits: list[str] = Field(min_length=1)
+    label_outlier: float | None = Field(default=None, gt=0)
+    options: dict[str, Any] = {}
+
+
+class PredictorConf(_Strict):
+    """conf/predictor/<name>.yaml: one predictor module with its parameters."""
+
+    module: str
+    stochastic: bool
+    params: dict[str, Any] = {}
+    quick: dict[str, Any] = {}
+
+    def arguments(self, schedule: str) -> dict[str, Any]:
+        """Return the constructor's arguments under a schedule: `quick` overrides single values of `params`."""
+        return {**self.params, **(self.quick if schedule == "quick" else {})}
+
+
+def _explain(where: str, error: ValidationError, allowed: Sequence[str]) -> UserError:
+    """Turn the first complaint of pydantic into one line."""
+    first = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return unknown_name(f"a key of {where}", key, allowed)
+    if first["type"] == "missing":
+        return UserError(f"{where} must have the key {key!r}", "it is missing", f"its keys are {', '.join(allowed)}")
+    return UserError(f"{key!r} in {where}: {first['msg'].lower()}", f"found {first['input']!r}", f"edit {where}")
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validated(model: type[Model], where: str, content: Any) -> Model:
+    """Check a mapping against a model. Raises: UserError naming the file, the key and what is allowed."""
+    if not isinstance(content, Mapping):
+        raise UserError(f"{where} must be a mapping of keys to values", f"found {type(content).__name__}")
+    try:
+        return model.model_validate(dict(content))
+    except ValidationError as error:
+        raise _explain(where, error, list(model.model_fields)) from None
+
+
+def read_yaml(path: Path) -> Any:
+    """Read one YAML file. Raises: UserError when it is absent or is not YAML."""
+    try:
+        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path} must exist", "there is no such file", "run from the project's folder") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} must be YAML", str(error).replace("\n", " ")) from None
+
+
+def known(conf: Path, group: str) -> list[str]:
+    """List the named things of one group: the files of conf/<group>/."""
+    return sorted(path.stem for path in (Path(conf) / group).glob("*.yaml"))
+
+
+def read_conf(conf: Path, group: str, name: str) -> dict[str, Any]:
+    """Read conf/<group>/<name>.yaml. Raises: UserError with the names that exist."""
+    if name not in known(conf, group):
+        raise unknown_name(f"a {group}", name, known(conf, group))
+    content: dict[str, Any] = read_yaml(Path(conf) / group / f"{name}.yaml")
+    return content
+
+
+def read_dataset(conf: Path, name: str) -> DatasetConf:
+    """Read and check the definition of a data set."""
+    return validated(DatasetConf, f"conf/dataset/{name}.yaml", read_conf(conf, "dataset", name))
+
+
+def read_predictor(conf: Path, name: str) -> PredictorConf:
+    """Read and check the definition of a predictor."""
+    return validated(PredictorConf, f"conf/predictor/{name}.yaml", read_conf(conf, "predictor", name))
+
+
+def validate(content: Any, conf: Path) -> Params:
+    """Check the whole experiment before anything is planned: keys, types, and that every name exists.
+
+    Raises: UserError, one line with what is required, what was found and the allowed names.
+    """
+    params = validated(Params, "params.yaml", content)
+    for key, group in GROUPS.items():
+        _require(f"each of {key} in params.yaml", getattr(params, key), known(conf, group))
+    _require("each of figures in params.yaml", params.figures, plugins.names("figures"))
+    for name in params.predictors:
+        module = read_predictor(conf, name).module
+        _require(f"module in conf/predictor/{name}.yaml", [module], plugins.names("predictors"))
+    for name in params.datasets:
+        used = read_dataset(conf, name).sources
+        for source in (*used.required, *used.optional):
+            if source not in params.sources:
+                raise UserError(
+                    f"sources in params.yaml must have what data set {name!r} uses",
+                    f"{source!r} is not listed",
+                    f"add it, or take {name!r} out of datasets",
+                )
+    offered = {split for name in known(conf, "dataset") for split in read_dataset(conf, name).splits}
+    _require("each of splits in params.yaml", params.splits, offered)
+    return params
+
+
+def _require(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:
+    """Raise for the first name that is not allowed."""
+    allowed = set(allowed)
+    for name in names:
+        if name not in allowed:
+            raise unknown_name(what, name, allowed)
+
+
+def compose(root: Path, overrides: Sequence[str]) -> dict[str, Any]:
+    """Compose conf/config.yaml with params.yaml and overrides by Hydra; return plain nested values.
+
+    Raises: UserError in one line for a wrong name, key or syntax.
+    """
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    root = Path(root).resolve()
+    try:
+        with initialize_config_dir(str(root / "conf"), version_base="1.3"):
+            composed = hydra_compose("config", [f"hydra.searchpath=[file://{root}]", *overrides])
+            resolved: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise UserError("an override must name values of conf/ or params.yaml", " ".join(lines)[:400]) from None
+    return dict(resolved)

@@ -1,0 +1,261 @@
+"""The record of every training. The only module that knows MLflow; nothing here is ever read back by a stage."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+_PARENT_TAG = "mlflow.parentRunId"
+_INVOCATION_TAG = "perfcast.invocation"
+_PROCESS_TAG = "perfcast.process"
+_BATCH = 900  # MLflow accepts at most 1,000 metrics in one call
+_PARAM_LENGTH = 500
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where to record.
+
+    `uri` is an MLflow tracking URI; `artifacts` a folder for a local store (a server keeps its own); `invocation` names
+    the command under which runs are gathered in one parent run.
+    """
+
+    uri: str
+    artifacts: Path
+    invocation: str
+
+
+def store_from(conf: Mapping[str, Any], root: Path, environment: Mapping[str, str]) -> Store | None:
+    """Return the configured store, or None when tracking is off; MLFLOW_TRACKING_URI comes before the conf."""
+    if not conf.get("enabled", True):
+        return None
+    uri = environment.get("MLFLOW_TRACKING_URI") or str(conf["uri"])
+    prefix = "sqlite:///"
+    if uri.startswith(prefix) and not uri.startswith(prefix + "/"):
+        uri = f"{prefix}{(root / uri.removeprefix(prefix)).resolve()}"
+    stamp = environment.get("PERFCAST_INVOCATION") or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{os.getpid()}"
+    return Store(uri, (root / str(conf["artifacts"])).resolve(), stamp)
+
+
+@dataclass
+class Run:
+    """An open run: log to it until its `with` block ends."""
+
+    client: MlflowClient
+    run_id: str
+    _pending: list[Any] = field(default_factory=list)
+
+    def log_params(self, params: Mapping[str, Any]) -> None:
+        """Record parameters, nested ones under dotted names."""
+        from mlflow.entities import Param
+
+        flat = dict(_flatten(params))
+        self.client.log_batch(self.run_id, params=[Param(k, str(v)[:_PARAM_LENGTH]) for k, v in sorted(flat.items())])
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int = 0) -> None:
+        """Record numbers under stable names; those that are not finite are left out."""
+        from mlflow.entities import Metric
+
+        now = int(datetime.now(UTC).timestamp() * 1000)
+        entries = [Metric(name, float(value), now, step) for name, value in metrics.items() if math.isfinite(value)]
+        for start in range(0, len(entries), _BATCH):
+            self.client.log_batch(self.run_id, metrics=entries[start : start + _BATCH])
+
+    def log_history(self, history: pd.DataFrame) -> None:
+        """Record per-epoch curves.
+
+        Shapes: `history` has the columns seed, fold, epoch and one column per curve. The first seed and fold go under the
+        plain name of the curve, so that runs compare; the others carry their seed and fold.
+        """
+        from mlflow.entities import Metric
+
+        now = int(datetime.now(UTC).timestamp() * 1000)
+        curves = [name for name in history.columns if name not in {"seed", "fold", "epoch"}]
+        first = (history["seed"].iloc[0], history["fold"].iloc[0]) if len(history) else None
+        entries = []
+        for (seed, fold), part in history.groupby(["seed", "fold"], sort=False):
+            where = "curve" if (seed, fold) == first else f"curve_seed{seed}_fold{fold}"
+            for name in curves:
+                entries += [
+                    Metric(f"{where}/{name}", float(value), now, int(epoch))
+                    for epoch, value in zip(part["epoch"], part[name], strict=True)
+                    if math.isfinite(value)
+                ]
+        for start in range(0, len(entries), _BATCH):
+            self.client.log_batch(self.run_id, metrics=entries[start : start + _BATCH])
+
+    def log_artifacts(self, *paths: Path) -> None:
+        """Copy files and folders to the run."""
+        for path in paths:
+            if path.is_dir():
+                self.client.log_artifacts(self.run_id, str(path), path.name)
+            elif path.is_file():
+                self.client.log_artifact(self.run_id, str(path))
+
+    def log_dataset(self, name: str, digest: str, context: str) -> None:
+        """Record which data the run used, by digest."""
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        entry = Dataset(name=name, digest=digest[:36], source_type="local", source=name, schema=None, profile=None)
+        self.client.log_inputs(self.run_id, [DatasetInput(entry, [InputTag("mlflow.data.context", context)])])
+
+    def set_tags(self, tags: Mapping[str, str]) -> None:
+        """Record tags."""
+        for name, value in tags.items():
+            self.client.set_tag(self.run_id, name, value)
+
+
+def open_client(store: Store) -> MlflowClient:
+    """Return a client of the store, made and migrated first when it is new.
+
+    Eight processes that meet a fresh sqlite file race in its migrations, so the first contact is under a file lock.
+    """
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+    from filelock import FileLock
+    from mlflow import MlflowClient
+    from mlflow.utils.logging_utils import disable_logging
+
+    disable_logging()
+    store.artifacts.mkdir(parents=True, exist_ok=True)
+    if store.uri.startswith("sqlite:///"):
+        Path(store.uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(store.artifacts.parent / "store.lock"):
+        client = MlflowClient(tracking_uri=store.uri, registry_uri=store.uri)
+        client.search_experiments(max_results=1)
+    return client
+
+
+def _experiment(client: MlflowClient, store: Store, name: str) -> str:
+    """Return the id of the experiment, made under the lock when there is none."""
+    from filelock import FileLock
+
+    with FileLock(store.artifacts.parent / "store.lock"):
+        found = client.get_experiment_by_name(name)
+        if found is not None:
+            return str(found.experiment_id)
+        local = store.uri.startswith("sqlite:")
+        where = (store.artifacts / name).as_uri() if local else None
+        return str(client.create_experiment(name, artifact_location=where))
+
+
+def _parent(client: MlflowClient, store: Store, experiment: str) -> str:
+    """Return the run that gathers this invocation's runs of one experiment.
+
+    It is closed as soon as it exists: children attach to a closed run as well, and a kill cannot leave it open.
+    """
+    from filelock import FileLock
+
+    with FileLock(store.artifacts.parent / "store.lock"):
+        found = client.search_runs([experiment], f"tags.`{_INVOCATION_TAG}` = '{store.invocation}'", max_results=1)
+        if found:
+            return str(found[0].info.run_id)
+        tags = {_INVOCATION_TAG: store.invocation, "perfcast.kind": "invocation", **git_tags()}
+        run = client.create_run(experiment, tags=tags, run_name=f"run {store.invocation}")
+        client.set_terminated(run.info.run_id)
+        return str(run.info.run_id)
+
+
+@contextmanager
+def parent_run(store: Store, experiment: str) -> Iterator[Run]:
+    """Give the parent run of this invocation, for what belongs to no single training (figures, report)."""
+    client = open_client(store)
+    yield Run(client, _parent(client, store, _experiment(client, store, experiment)))
+
+
+@contextmanager
+def start_run(store: Store, experiment: str, name: str, tags: Mapping[str, str]) -> Iterator[Run]:
+    """Open a child run of this invocation; it ends FINISHED, or FAILED or KILLED when the block does not end well."""
+    client = open_client(store)
+    experiment_id = _experiment(client, store, experiment)
+    _close_abandoned(client, experiment_id)
+    everything = {
+        **tags,
+        **git_tags(),
+        _PARENT_TAG: _parent(client, store, experiment_id),
+        _PROCESS_TAG: _process_name(os.getpid()),
+    }
+    run = client.create_run(experiment_id, tags=everything, run_name=name)
+    before = signal.signal(signal.SIGTERM, _raise_exit)
+    status = "FAILED"
+    try:
+        yield Run(client, run.info.run_id)
+        status = "FINISHED"
+    except (KeyboardInterrupt, SystemExit):
+        status = "KILLED"
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        client.set_terminated(run.info.run_id, status=status)
+
+
+def _raise_exit(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+def _process_name(pid: int) -> str:
+    """Name a process of this boot of this machine, without naming the machine."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    start = Path(f"/proc/{pid}/stat")
+    started = start.read_text().rpartition(")")[2].split()[19] if start.exists() else "?"
+    return f"{boot.read_text().strip()[:8] if boot.exists() else '?'}:{pid}:{started}"
+
+
+def _close_abandoned(client: MlflowClient, experiment_id: str) -> None:
+    """End runs left RUNNING by processes of this boot that are gone: a SIGKILL gives them no time to do it."""
+    boot = _process_name(os.getpid()).partition(":")[0]
+    for run in client.search_runs([experiment_id], "attributes.status = 'RUNNING'"):
+        process = run.data.tags.get(_PROCESS_TAG, "")
+        if process.startswith(f"{boot}:") and _process_name(int(process.split(":")[1])) != process:
+            client.set_terminated(run.info.run_id, status="KILLED")
+
+
+def register_champion(store: Store, dataset: str, run_id: str, model_uri: str, tags: Mapping[str, str]) -> str:
+    """Register a logged model as the newest version of perfcast-<dataset>, alias `champion`; return the version."""
+    from mlflow.exceptions import MlflowException
+
+    client = open_client(store)
+    name = f"perfcast-{dataset}"
+    try:
+        client.get_registered_model(name)
+    except MlflowException:
+        client.create_registered_model(name, description=f"Best predictor of {dataset} by inner validation")
+    version = client.create_model_version(name, model_uri, run_id=run_id, tags=dict(tags))
+    client.set_registered_model_alias(name, "champion", version.version)
+    return str(version.version)
+
+
+def git_tags() -> dict[str, str]:
+    """Return the commit of the working folder and whether it has changes, empty outside a repository."""
+    try:
+        commit = subprocess.run(
+            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True, timeout=20
+        ).stdout.strip()
+        dirty = subprocess.run(
+            ["git", "status", "--porcelain", "--untracked-files=no"], capture_output=True, text=True, timeout=20
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return {"mlflow.source.git.commit": commit, "perfcast.uncommitted_changes": str(bool(dirty)).lower()}
+
+
+def _flatten(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, item in value.items():
+        if isinstance(item, Mapping):
+            yield from _flatten(item, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", item

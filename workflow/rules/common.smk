@@ -1,0 +1,65 @@
+# What every rule uses: the validated experiment, the command, digests of code and conf.
+import os
+import sys
+from pathlib import Path
+
+from perfcast import config as perfcast_config
+from perfcast.digest import code_digest
+from perfcast.errors import UserError
+
+CONF = Path("conf")
+RESULTS = config.pop("results", "results")
+PERFCAST = f"{sys.executable} -m perfcast"
+
+# One invocation is one parent run in MLflow; sub-processes of this one keep its name.
+os.environ.setdefault(
+    "PERFCAST_INVOCATION",
+    f"{__import__('datetime').datetime.now():%Y-%m-%d %H:%M:%S}",
+)
+
+try:
+    PARAMS = perfcast_config.validate(config, CONF)
+    DATASETS = {name: perfcast_config.read_dataset(CONF, name) for name in PARAMS.datasets}
+    PREDICTORS = {name: perfcast_config.read_predictor(CONF, name) for name in PARAMS.predictors}
+except UserError as error:
+    print(f"perfcast: {error}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+wildcard_constraints:
+    source="|".join(PARAMS.sources),
+    dataset="|".join(PARAMS.datasets),
+    split="|".join(PARAMS.splits),
+    predictor="|".join(PARAMS.predictors),
+
+
+def code(command, *modules):
+    """Digest of what a command imports, and of the plug-ins it loads by name: an edit re-runs what depends on it."""
+    return code_digest(f"perfcast.cli.{command}", *[f"perfcast.{module}" for module in modules])
+
+
+def conf_digest(group, name):
+    """Digest of one conf file's values (comments do not count)."""
+    import hashlib
+    import json
+
+    values = perfcast_config.read_conf(CONF, group, name)
+    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def splits_of(dataset):
+    """The splits of a data set that the experiment asks for."""
+    return [name for name in DATASETS[dataset].splits if name in PARAMS.splits]
+
+
+def seeds_of(predictor):
+    """One training per seed for predictors with randomness, one in all for the others."""
+    return PARAMS.seeds if PREDICTORS[predictor].stochastic else PARAMS.seeds[:1]
+
+
+def available(wildcards=None):
+    """The data sets whose required sources were found; known only after ingestion, hence a checkpoint."""
+    import json
+
+    with checkpoints.available.get().output[0].open() as file:
+        return [name for name in PARAMS.datasets if name in json.load(file)["datasets"]]

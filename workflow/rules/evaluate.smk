@@ -1,0 +1,42 @@
+# The protocol's metrics from predictions alone, and figures of them.
+rule evaluate:
+    input:
+        table=f"{RESULTS}/features/{{dataset}}.parquet",
+        runs=lambda w: expand(
+            f"{RESULTS}/runs/{w.dataset}/{{split}}/{{predictor}}/predictions.parquet",
+            split=splits_of(w.dataset),
+            predictor=PARAMS.predictors,
+        ),
+    output:
+        directory(f"{RESULTS}/evaluation/{{dataset}}"),
+    params:
+        code=code("evaluate"),
+        resamples=PARAMS.resamples,
+        seed=PARAMS.split_seed,
+        splits=lambda w: splits_of(w.dataset),
+    log:
+        f"{RESULTS}/logs/evaluate/{{dataset}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/evaluate/{{dataset}}.tsv"
+    shell:
+        "{PERFCAST} evaluate {wildcards.dataset} --table {input.table} --runs {RESULTS}/runs/{wildcards.dataset} "
+        "--splits {params.splits} --predictors {PARAMS.predictors} --resamples {params.resamples} --seed {params.seed} "
+        "--out {output} 2> >(tee {log} >&2)"
+
+
+rule figures:
+    input:
+        evaluation=f"{RESULTS}/evaluation/{{dataset}}",
+        table=f"{RESULTS}/features/{{dataset}}.parquet",
+    output:
+        directory(f"{RESULTS}/figures/{{dataset}}"),
+    params:
+        code=code("figures", *[f"figures.{name}" for name in PARAMS.figures]),
+        figures=PARAMS.figures,
+    log:
+        f"{RESULTS}/logs/figures/{{dataset}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/figures/{{dataset}}.tsv"
+    shell:
+        "{PERFCAST} figures {wildcards.dataset} --evaluation {input.evaluation} --figures {params.figures} "
+        "--out {output} 2> >(tee {log} >&2)"

@@ -1,0 +1,31 @@
+# Derived columns by group, and which rows train and which test.
+rule features:
+    input:
+        f"{RESULTS}/standard/{{dataset}}.parquet",
+    output:
+        f"{RESULTS}/features/{{dataset}}.parquet",
+    params:
+        conf=lambda w: DATASETS[w.dataset].features,
+        code=lambda w: code("features", *[f"features.{name}" for name in DATASETS[w.dataset].features]),
+    log:
+        f"{RESULTS}/logs/features/{{dataset}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/features/{{dataset}}.tsv"
+    shell:
+        "{PERFCAST} features {wildcards.dataset} --table {input} --out {output} 2> >(tee {log} >&2)"
+
+
+rule split:
+    input:
+        f"{RESULTS}/features/{{dataset}}.parquet",
+    output:
+        f"{RESULTS}/splits/{{dataset}}/{{split}}.parquet",
+    params:
+        code=code("split"),
+        seed=PARAMS.split_seed,
+    log:
+        f"{RESULTS}/logs/split/{{dataset}}/{{split}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/split/{{dataset}}/{{split}}.tsv"
+    shell:
+        "{PERFCAST} split {wildcards.split} --table {input} --out {output} --seed {params.seed} 2> >(tee {log} >&2)"

@@ -1,0 +1,22 @@
+# One tidy, self-describing table per data set; no row disappears silently.
+rule standardize:
+    input:
+        lambda w: [
+            f"{RESULTS}/raw/{source}/manifest.json"
+            for source in (*DATASETS[w.dataset].sources.required, *DATASETS[w.dataset].sources.optional)
+        ],
+    output:
+        table=f"{RESULTS}/standard/{{dataset}}.parquet",
+        rejected=f"{RESULTS}/standard/{{dataset}}.rejected.csv",
+        quality=f"{RESULTS}/standard/{{dataset}}.quality.json",
+    params:
+        conf=lambda w: str(DATASETS[w.dataset].options) + str(DATASETS[w.dataset].sources),
+        code=lambda w: code("standardize", f"datasets.{w.dataset}"),
+        published_until=PARAMS.published_until,
+    log:
+        f"{RESULTS}/logs/standardize/{{dataset}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/standardize/{{dataset}}.tsv"
+    shell:
+        "{PERFCAST} standardize {wildcards.dataset} --raw {RESULTS}/raw --table {output.table} --rejected {output.rejected} "
+        "--quality {output.quality} --published-until {params.published_until} 2> >(tee {log} >&2)"

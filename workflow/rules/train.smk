@@ -1,0 +1,58 @@
+# One job per data set x split x predictor, its folds and seeds inside; then the best one on all rows.
+rule train:
+    input:
+        table=f"{RESULTS}/features/{{dataset}}.parquet",
+        folds=f"{RESULTS}/splits/{{dataset}}/{{split}}.parquet",
+    output:
+        predictions=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/predictions.parquet",
+        inner=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/inner.json",
+        config=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/config.yaml",
+        history=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/history.csv",
+        model=directory(f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/model"),
+    params:
+        arguments=lambda w: PREDICTORS[w.predictor].arguments(PARAMS.schedule),
+        code=lambda w: code("train", f"predictors.{PREDICTORS[w.predictor].module}"),
+        outlier=lambda w: DATASETS[w.dataset].label_outlier,
+        schedule=PARAMS.schedule,
+        seeds=lambda w: " ".join(map(str, seeds_of(w.predictor))),
+    threads: 1
+    log:
+        f"{RESULTS}/logs/train/{{dataset}}/{{split}}/{{predictor}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/train/{{dataset}}/{{split}}/{{predictor}}.tsv"
+    shell:
+        "{PERFCAST} train {wildcards.dataset} {wildcards.split} {wildcards.predictor} --table {input.table} "
+        "--folds {input.folds} --out $(dirname {output.predictions}) --schedule {params.schedule} "
+        "--seeds {params.seeds} 2> >(tee {log} >&2)"
+
+
+rule champion:
+    input:
+        table=f"{RESULTS}/features/{{dataset}}.parquet",
+        inner=lambda w: expand(
+            f"{RESULTS}/runs/{w.dataset}/{{split}}/{{predictor}}/inner.json",
+            split=splits_of(w.dataset),
+            predictor=PARAMS.predictors,
+        ),
+    output:
+        directory(f"{RESULTS}/champion/{{dataset}}"),
+    params:
+        arguments=lambda w: {name: conf.arguments(PARAMS.schedule) for name, conf in PREDICTORS.items()},
+        code=lambda w: code("champion", *[f"predictors.{conf.module}" for conf in PREDICTORS.values()]),
+        schedule=PARAMS.schedule,
+        seed=PARAMS.seeds[0],
+        splits=lambda w: splits_of(w.dataset),
+    threads: 1
+    log:
+        f"{RESULTS}/logs/champion/{{dataset}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/champion/{{dataset}}.tsv"
+    shell:
+        "{PERFCAST} champion {wildcards.dataset} --runs {RESULTS}/runs/{wildcards.dataset} --table {input.table} "
+        "--predictors {PARAMS.predictors} --splits {params.splits} "
+        "--out {output} --schedule {params.schedule} --seed {params.seed} 2> >(tee {log} >&2)"
+
+
+def champions(wildcards):
+    """The champion of every data set that could be built."""
+    return expand(f"{RESULTS}/champion/{{dataset}}", dataset=available())
