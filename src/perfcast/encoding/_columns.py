@@ -1,0 +1,73 @@
+"""Read declared columns of a frame as plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from perfcast.schema import Column, Kind, Role, Tag
+
+
+def feature_columns(columns: Iterable[Column], *, task: bool = False) -> tuple[Column, ...]:
+    """Return the FEATURE columns that become numbers, sorted by name; text columns are left out.
+
+    With `task`, categorical TASK columns are among them whatever their role: one model then serves all tasks.
+    """
+    return tuple(
+        sorted(
+            (
+                column
+                for column in columns
+                if column.kind is not Kind.TEXT
+                and (
+                    column.role is Role.FEATURE or (task and Tag.TASK in column.tags and column.role is not Role.TARGET)
+                )
+            ),
+            key=lambda column: column.name,
+        )
+    )
+
+
+def numbers(frame: pd.DataFrame, column: Column) -> np.ndarray:
+    """Return a numerical column, or a date column as decimal years; missing and infinite values are NaN.
+
+    Shapes: (n,) float64. A decimal year is 1970 plus the days since 1970-01-01 over 365.2425.
+    """
+    series = frame[column.name]
+    if column.kind is Kind.DATE:
+        days = pd.to_datetime(series) - pd.Timestamp("1970-01-01")
+        values = 1970.0 + days.to_numpy(dtype="timedelta64[s]").astype(float) / (86400.0 * 365.2425)
+        values[series.isna().to_numpy()] = np.nan
+    else:
+        values = pd.to_numeric(series).to_numpy(dtype=float, na_value=np.nan).copy()
+    values[~np.isfinite(values)] = np.nan
+    return values
+
+
+def labels(frame: pd.DataFrame, column: Column) -> np.ndarray:
+    """Return a categorical column as strings; missing and empty values are None. Shapes: (n,) object."""
+    series = frame[column.name]
+    values = series.astype(object).to_numpy(copy=True)
+    present = series.notna().to_numpy()
+    values[present] = [str(value) for value in values[present]]
+    values[~present] = None
+    values[values == ""] = None
+    return values
+
+
+def codes(values: np.ndarray, levels: Iterable[str]) -> np.ndarray:
+    """Return the position of each label among `levels`; -1 is missing, -2 is not among them. Shapes: (n,) int64."""
+    position = {level: index for index, level in enumerate(levels)}
+    found = pd.Series(values, dtype=object).map(position).to_numpy(dtype=float, na_value=np.nan)
+    absent = np.where(pd.isna(values), -1, -2)
+    return np.where(np.isnan(found), absent, np.nan_to_num(found)).astype(np.int64)
+
+
+def frequent_levels(values: np.ndarray, min_count: int) -> tuple[list[str], bool]:
+    """Return the labels that occur at least `min_count` times, sorted, and whether rarer ones exist."""
+    present = [value for value in values if value is not None]
+    counts = pd.Series(present, dtype=object).value_counts()
+    kept = sorted(str(level) for level, count in counts.items() if count >= min_count)
+    return kept, len(kept) < len(counts)

@@ -1,0 +1,260 @@
+"""What every predictor promises, checked on every file of conf/predictor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from factory import Part, parts, tiny_table
+from sklearn.base import clone
+
+from perfcast import plugins
+from perfcast.errors import UserError
+from perfcast.predictors.base import Predictor, load_predictor
+from perfcast.schema import Kind, Role
+
+CONF = Path(__file__).parents[2] / "conf" / "predictor"
+NAMES = sorted(path.stem for path in CONF.glob("*.yaml"))
+EPOCHS = ("epochs", "max_epochs")
+
+# Mean absolute error of log targets after learning eight rows by heart. Some cannot bend through eight points: a lookup
+# gives equal machines one answer, a scaling law has three exponents per task, ridge is held back by its penalty.
+OVERFIT_BOUND = {"lookup": 0.10, "physical": 0.15, "ridge": 0.10}
+OVERFIT_DEFAULT = 0.05
+
+
+def conf(name: str) -> dict[str, Any]:
+    return yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+def predictor_class(name: str) -> type[Predictor]:
+    module = plugins.load("predictors", conf(name)["module"])
+    found = [
+        thing
+        for key, thing in vars(module).items()
+        if isinstance(thing, type)
+        and issubclass(thing, Predictor)
+        and thing.__module__ == module.__name__
+        and not key.startswith("_")
+    ]
+    assert len(found) == 1, f"{module.__name__} must hold exactly one public predictor"
+    return found[0]
+
+
+def build(name: str, *, tiny: bool = True, **more: Any) -> Predictor:
+    params = {**conf(name)["params"], **conf(name)["quick"]}
+    kind = predictor_class(name)
+    known = kind().get_params(deep=False)
+    if tiny:
+        params.update({key: 2 for key in EPOCHS if key in known})
+    if conf(name)["stochastic"]:
+        params["random_state"] = 1
+    return kind(**{**params, **more})
+
+
+def fitted(name: str, part: Part, **options: Any) -> Predictor:
+    return build(name).fit(part.X, part.y, columns=part.columns, **options)
+
+
+def is_neural(name: str) -> bool:
+    known = predictor_class(name)().get_params(deep=False)
+    return any(key in known for key in EPOCHS)
+
+
+def assert_same(name: str, left: pd.DataFrame, right: pd.DataFrame) -> None:
+    tolerance = 1e-5 if is_neural(name) else 1e-12
+    pd.testing.assert_frame_equal(left, right, rtol=tolerance, atol=0)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[Part, Part]:
+    return parts(tiny_table(), 72)
+
+
+@pytest.fixture(scope="module")
+def models(data: tuple[Part, Part]) -> dict[str, Predictor]:
+    """One fitted predictor per name, with the last rows of training set aside for choices; tests only read it."""
+    valid = np.arange(len(data[0].X)) >= 60
+    return {name: fitted(name, data[0], valid=valid) for name in NAMES}
+
+
+def test_every_predictor_has_a_configuration_and_every_configuration_a_predictor() -> None:
+    assert {conf(name)["module"] for name in NAMES} == set(plugins.names("predictors"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+class TestConfiguration:
+    def test_has_exactly_the_known_keys(self, name: str) -> None:
+        assert set(conf(name)) == {"module", "stochastic", "params", "quick"}
+
+    def test_params_are_parameters_of_the_constructor(self, name: str) -> None:
+        known = predictor_class(name)().get_params(deep=False)
+        assert set(conf(name)["params"]) <= set(known)
+        assert set(conf(name)["quick"]) <= set(known)
+        assert conf(name)["stochastic"] == ("random_state" in known)
+
+    def test_constructor_stores_only(self, name: str) -> None:
+        predictor = build(name)
+        assert vars(predictor) == predictor.get_params(deep=False)
+
+    def test_clone_has_equal_parameters_and_nothing_learned(self, name: str, models: dict[str, Predictor]) -> None:
+        copy = clone(models[name])
+        assert copy.get_params() == models[name].get_params()
+        assert not [key for key in vars(copy) if key.endswith("_")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+class TestForecast:
+    def test_is_finite_positive_and_keeps_the_index(
+        self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]
+    ) -> None:
+        forecast = models[name].predict(data[1].X)
+        assert list(forecast.columns) == ["score"]
+        assert forecast.index.equals(data[1].X.index)
+        assert (np.isfinite(forecast) & (forecast > 0)).all(axis=None)
+
+    def test_empty_table_gives_empty_answer(
+        self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]
+    ) -> None:
+        forecast = models[name].predict(data[1].X.iloc[:0])
+        assert forecast.shape == (0, 1)
+        assert list(forecast.columns) == ["score"]
+
+    def test_batch_of_one_equals_batch_of_many(
+        self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]
+    ) -> None:
+        X = data[1].X.iloc[:5]
+        alone = pd.concat([models[name].predict(X.iloc[[row]]) for row in range(len(X))])
+        assert_same(name, alone, models[name].predict(X))
+
+    def test_repeated_index_labels_do_no_harm(
+        self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]
+    ) -> None:
+        X = data[1].X
+        same_labels = X.set_axis([0] * len(X))
+        np.testing.assert_array_equal(models[name].predict(same_labels), models[name].predict(X))
+
+    def test_target_columns_at_forecast_time_are_not_read(
+        self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]
+    ) -> None:
+        X = data[1].X
+        spoiled = X.assign(score=1e9, second_score=-1.0)
+        pd.testing.assert_frame_equal(models[name].predict(spoiled), models[name].predict(X))
+
+    def test_input_is_left_as_it_was(self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]) -> None:
+        before = data[1].X.copy(deep=True)
+        models[name].predict(data[1].X)
+        pd.testing.assert_frame_equal(data[1].X, before)
+
+    def test_unknown_category_does_no_harm(
+        self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]
+    ) -> None:
+        X = data[1].X.assign(vendor="never seen", suite="never seen", part="never seen")
+        assert np.isfinite(models[name].predict(X)).all(axis=None)
+
+    def test_missing_values_do_no_harm(self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]) -> None:
+        part = data[1]
+        empty: dict[str, Any] = {
+            column.name: pd.Series([pd.NaT if column.kind is Kind.DATE else np.nan] * len(part.X), index=part.X.index)
+            for column in part.columns
+            if column.role is not Role.TARGET
+        }
+        X = pd.DataFrame(empty).astype({column: part.X[column].dtype for column in empty})
+        assert np.isfinite(models[name].predict(X)).all(axis=None)
+
+    def test_value_of_a_column_constant_in_training_does_no_harm(
+        self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]
+    ) -> None:
+        forecast = models[name].predict(data[1].X.assign(constant=1e6, never_known=1e6))
+        usual = models[name].predict(data[1].X)
+        assert np.isfinite(forecast).all(axis=None)
+        assert (np.abs(np.log(forecast / usual)) < 0.7).all(axis=None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+class TestLearning:
+    def test_same_seed_gives_same_bytes(
+        self, name: str, models: dict[str, Predictor], data: tuple[Part, Part], tmp_path: Path
+    ) -> None:
+        models[name].save(tmp_path / "first")
+        fitted(name, data[0], valid=np.arange(len(data[0].X)) >= 60).save(tmp_path / "second")
+        first, second = files(tmp_path / "first"), files(tmp_path / "second")
+        assert list(first) == list(second)
+        assert [path for path in first if first[path] != second[path]] == []
+
+    def test_loaded_predictor_forecasts_the_same(
+        self, name: str, models: dict[str, Predictor], data: tuple[Part, Part], tmp_path: Path
+    ) -> None:
+        models[name].save(tmp_path)
+        loaded = load_predictor(tmp_path)
+        assert type(loaded) is predictor_class(name)
+        assert loaded.get_params() == models[name].get_params()
+        pd.testing.assert_frame_equal(loaded.predict(data[1].X), models[name].predict(data[1].X))
+
+    def test_saved_folder_holds_nothing_that_unpickles(
+        self, name: str, models: dict[str, Predictor], tmp_path: Path
+    ) -> None:
+        models[name].save(tmp_path)
+        suffixes = {path.suffix for path in tmp_path.rglob("*") if path.is_file()}
+        assert suffixes <= {".json", ".npy", ".npz", ".parquet", ".txt", ".safetensors"}
+        for path in tmp_path.rglob("*.np[yz]"):
+            np.load(path, allow_pickle=False)
+
+    def test_column_order_does_not_matter(
+        self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]
+    ) -> None:
+        part, test = data
+        other = fitted(
+            name,
+            Part(part.X[part.X.columns[::-1]], part.y, part.columns[::-1]),
+            valid=np.arange(len(part.X)) >= 60,
+        )
+        expected = models[name].predict(test.X)
+        pd.testing.assert_frame_equal(other.predict(test.X[sorted(test.X.columns)]), expected)
+
+    def test_fits_without_rows_for_choices_and_with_nothing_else(self, name: str, data: tuple[Part, Part]) -> None:
+        part, test = data
+        for valid in (np.zeros(len(part.X), dtype=bool), np.ones(len(part.X), dtype=bool)):
+            assert np.isfinite(fitted(name, part, valid=valid).predict(test.X)).all(axis=None)
+
+    def test_fits_one_row(self, name: str, data: tuple[Part, Part]) -> None:
+        part = Part(data[0].X.iloc[:1], data[0].y.iloc[:1], data[0].columns)
+        assert np.isfinite(fitted(name, part).predict(data[1].X)).all(axis=None)
+
+    def test_fits_one_task(self, name: str, data: tuple[Part, Part]) -> None:
+        rows = (data[0].X["suite"] == "rate").to_numpy()
+        part = Part(data[0].X[rows], data[0].y[rows], data[0].columns)
+        assert np.isfinite(fitted(name, part).predict(data[1].X)).all(axis=None)
+
+    def test_fits_a_plain_frame_without_declarations(self, name: str, data: tuple[Part, Part]) -> None:
+        names = ["cores", "base_mhz", "vendor", "available"]
+        predictor = build(name).fit(data[0].X[names], data[0].y["score"])
+        assert np.isfinite(predictor.predict(data[1].X[names])).all(axis=None)
+
+    def test_overfits_eight_rows(self, name: str) -> None:
+        part, _ = parts(tiny_table(8, seed=3), 8)
+        predictor = build(name, tiny=False).fit(part.X, part.y, columns=part.columns)
+        error = np.abs(np.log(predictor.predict(part.X) / part.y)).to_numpy().mean()
+        assert error < OVERFIT_BOUND.get(name, OVERFIT_DEFAULT)
+
+    def test_several_targets_with_missing_measurements(self, name: str, tmp_path: Path) -> None:
+        part, test = parts(tiny_table(), 72, ("score", "second_score"))
+        predictor = fitted(name, part, valid=np.arange(len(part.X)) >= 60)
+        forecast = predictor.predict(test.X)
+        assert list(forecast.columns) == ["score", "second_score"]
+        assert np.isfinite(forecast).all(axis=None)
+        predictor.save(tmp_path)
+        pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(test.X), forecast)
+
+    def test_a_target_never_measured_is_refused(self, name: str, data: tuple[Part, Part]) -> None:
+        y = data[0].y.assign(second_score=np.nan)
+        with pytest.raises(UserError, match="second_score"):
+            build(name).fit(data[0].X, y, columns=data[0].columns)
