@@ -1,0 +1,149 @@
+"""The four cache columns: sizes as stated per core or per chip, and the slices of the last level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfcast.parsing.text import compile_pattern, normalize, take, take_all, used_up
+
+_MB_PER = {"KB": 1 / 1024, "MB": 1.0, "GB": 1024.0}
+_SIZE = r"(\d{1,6}(?:\.\d{1,4})?) ?([KMG]B)"
+_L1 = compile_pattern(rf"^{_SIZE} I ?\+ ?{_SIZE} D on chip per core$")
+_UNIFIED = compile_pattern(
+    rf"^{_SIZE} I ?\+ ?D (on|off) chip per (?:(\d{{1,3}}) )?(core|chip|die|system board|dimm)s?\b"
+)
+_SPLIT_L2 = compile_pattern(rf"{_SIZE} (?:I|D) on chip per chip ?\({_SIZE} ?/ ?(\d{{1,3}}) cores?\)")
+_SLICE = compile_pattern(rf"\b{_SIZE} (?:shared ?)?/ ?(\d{{1,3}}) cores?\b")
+_SLICE_PER_CORE = compile_pattern(rf", ?{_SIZE} per core\b")
+_NUCA = compile_pattern(r"\bshared NUCA\b(?: ?/ ?(\d{1,3}) cores?\b)?")
+_PER_CHIP = compile_pattern(rf"\({_SIZE} per chip\)")
+_NONE = "none"
+
+
+@dataclass(frozen=True)
+class L1Cache:
+    """First level. Units: KiB per core."""
+
+    l1i_kb: float | None = None
+    l1d_kb: float | None = None
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class L2Cache:
+    """Second level.
+
+    Units: KiB. `l2_kb` is the stated size per `l2_scope` (core, chip or die); `l2_kb_per_core` is None where a core's
+    share needs the number of cores. Values are as stated: parts with modules of cores may state the module's size.
+    """
+
+    l2_kb: float | None = None
+    l2_scope: str | None = None
+    l2_kb_per_core: float | None = None
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class L3Cache:
+    """Third level.
+
+    Units: MiB. `l3_mb_per_chip` is the whole chip's; `l3_slice_mb` is shared by `l3_cores_per_slice` cores. In an
+    asymmetric cache both are means over the kinds of slice. A size per core or group of cores leaves the total None.
+    """
+
+    l3_mb_per_chip: float | None = None
+    l3_slice_mb: float | None = None
+    l3_cores_per_slice: float | None = None
+    l3_asymmetric: bool | None = None
+    l3_on_chip: bool | None = None
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class OtherCache:
+    """Any further level. Units: MiB per `l4_scope`; 0 where the value says there is none."""
+
+    l4_mb: float | None = None
+    l4_scope: str | None = None
+    complete: bool = False
+
+
+def parse_l1(text: str) -> L1Cache:
+    """Parse values such as `48 KB I + 24 KB D on chip per core`."""
+    match = _L1.match(normalize(text))
+    if match is None:
+        return L1Cache()
+    return L1Cache(_kb(match[1], match[2]), _kb(match[3], match[4]), complete=True)
+
+
+def parse_l2(text: str) -> L2Cache:
+    """Parse values such as `3 MB I+D on chip per core`, or instruction and data parts with their sharing cores."""
+    value = normalize(text)
+    parts, rest = take_all(_SPLIT_L2, value)
+    if parts:
+        total = sum(_kb(part[1], part[2]) for part in parts)
+        shares = [_kb(part[3], part[4]) / int(part[5]) for part in parts if int(part[5])]
+        whole = len(shares) == len(parts)
+        return L2Cache(total, "chip", sum(shares) if whole else None, complete=whole and used_up(rest))
+    unified, rest = take(_UNIFIED, value)
+    if unified is None:
+        return L2Cache()
+    size, cores, scope = _kb(unified[1], unified[2]), int(unified[4] or 1), unified[5].lower()
+    if not cores or scope not in ("core", "chip", "die"):
+        return L2Cache(size)
+    return L2Cache(size, scope, size / cores if scope == "core" else None, complete=used_up(rest))
+
+
+def parse_l3(text: str) -> L3Cache:
+    """Parse values such as `72 MB I+D on chip per chip, 24 MB shared / 3 cores`."""
+    value = normalize(text)
+    if value.casefold() == _NONE:
+        return L3Cache(l3_mb_per_chip=0.0, l3_asymmetric=False, complete=True)
+    unified, rest = take(_UNIFIED, value)
+    if unified is None:
+        return L3Cache()
+    size, sharing, scope = _mb(unified[1], unified[2]), int(unified[4] or 1), unified[5].lower()
+    total = size if scope == "chip" else None
+    slices: list[tuple[float, int | None]] = []
+    if scope != "chip":
+        slices = [(size, sharing if scope == "core" else None)]
+    shared, rest = take_all(_SLICE, rest)
+    per_core, rest = take(_SLICE_PER_CORE, rest)
+    nuca, rest = take(_NUCA, rest)
+    per_chip, rest = take(_PER_CHIP, rest)
+    slices += [(_mb(part[1], part[2]), int(part[3])) for part in shared]
+    if per_core:
+        slices.append((_mb(per_core[1], per_core[2]), 1))
+    if nuca and nuca[1]:
+        slices.append((size, int(nuca[1])))
+    if per_chip:
+        total = _mb(per_chip[1], per_chip[2])
+    cores = [count for _, count in slices if count is not None]
+    return L3Cache(
+        l3_mb_per_chip=total,
+        l3_slice_mb=sum(mb for mb, _ in slices) / len(slices) if slices else None,
+        l3_cores_per_slice=sum(cores) / len(cores) if cores else None,
+        l3_asymmetric=len(set(slices)) > 1,
+        l3_on_chip=unified[3].lower() == "on",
+        complete=used_up(rest) and scope in ("core", "chip", "die") and 0 not in cores,
+    )
+
+
+def parse_other_cache(text: str) -> OtherCache:
+    """Parse values such as `None` or `24 MB I+D off chip per 4 DIMMs`."""
+    value = normalize(text)
+    if value.casefold() == _NONE:
+        return OtherCache(l4_mb=0.0, complete=True)
+    unified, rest = take(_UNIFIED, value)
+    if unified is None:
+        return OtherCache()
+    scope = " ".join(part for part in (unified[4], unified[5].lower()) if part)
+    return OtherCache(_mb(unified[1], unified[2]), scope, complete=used_up(rest))
+
+
+def _mb(number: str, unit: str) -> float:
+    return float(number) * _MB_PER[unit.upper()]
+
+
+def _kb(number: str, unit: str) -> float:
+    return _mb(number, unit) * 1024
