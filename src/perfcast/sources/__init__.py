@@ -1,1 +1,23 @@
 """Sources: where bytes come from. The only package that touches the network."""
+
+from perfcast.sources._fetch import Limits
+from perfcast.sources._ingest import IngestedFile, IngestResult, ingest
+from perfcast.sources._locate import LocatedFile, Location, describe, locate
+from perfcast.sources._search import Attempt
+from perfcast.sources.base import Snapshot, SourceFile, SourceSpec, parse_source
+
+__all__ = [
+    "Attempt",
+    "IngestResult",
+    "IngestedFile",
+    "Limits",
+    "LocatedFile",
+    "Location",
+    "Snapshot",
+    "SourceFile",
+    "SourceSpec",
+    "describe",
+    "ingest",
+    "locate",
+    "parse_source",
+]

@@ -1,0 +1,21 @@
+"""Processor catalogues: four CSV files of specifications, each in its publisher's own columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perfcast.sources._headers import check_csv
+
+COLUMNS = {
+    "intel-cpus.csv": ("CpuId", "CpuName", "CodeNameText", "CoreCount", "ClockSpeed", "ClockSpeedMax", "MaxTDP"),
+    "amd-cpus.csv": ("Model", "Family", "# of CPU Cores", "Base Clock", "L3 Cache", "Default TDP"),
+    "intel_xeon_processors_v1_8.csv": ("Product", "Code Name", "Cores", "Base Freq.(GHz)", "TDP(W)"),
+    "boavizta_cpu_specs.csv": ("name", "code_name", "release_date", "frequency", "tdp", "cores"),
+}
+"""File -> columns that must be there; the Intel file has 247 and the AMD file two without a name."""
+
+
+def check(folder: Path) -> None:
+    """Check the structure of the ingested files. Raises: UserError."""
+    for name, columns in COLUMNS.items():
+        check_csv(folder / name, columns)

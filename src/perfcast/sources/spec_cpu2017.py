@@ -1,0 +1,53 @@
+"""Published SPEC CPU 2017 results: one gzip CSV, one row per result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perfcast.sources._headers import check_csv
+
+FILE = "cpu2017-results.csv.gz"
+
+COLUMNS = (
+    "Benchmark",
+    "Hardware Vendor",
+    "System",
+    "Peak Result",
+    "Base Result",
+    "Energy Peak Result",
+    "Energy Base Result",
+    "# Cores",
+    "# Chips",
+    "# Enabled Threads Per Core",
+    "Processor",
+    "Processor MHz",
+    "CPU(s) Orderable",
+    "Parallel",
+    "Base Pointer Size",
+    "Peak Pointer Size",
+    "1st Level Cache",
+    "2nd Level Cache",
+    "3rd Level Cache",
+    "Other Cache",
+    "Memory",
+    "Storage",
+    "Operating System",
+    "File System",
+    "Compiler",
+    "HW Avail",
+    "SW Avail",
+    "License",
+    "Tested By",
+    "Test Sponsor",
+    "Test Date",
+    "Published",
+    "Updated",
+    "Disclosure",
+    "Disclosures",
+)
+"""Header names after stripping; in the file they carry stray blanks and tabs."""
+
+
+def check(folder: Path) -> None:
+    """Check the structure of the ingested file. Raises: UserError."""
+    check_csv(folder / FILE, COLUMNS)
