@@ -1,0 +1,40 @@
+"""LightGBM: rounds are chosen on the rows set aside, then every training row is learned."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from perfcast.predictors.lightgbm import LightgbmPredictor
+
+
+def data(rows: int = 400, noise: float = 0.5) -> tuple[pd.DataFrame, pd.DataFrame]:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(rows, 5)), columns=list("abcde"))
+    return X, pd.DataFrame({"score": np.exp(X["a"] + noise * rng.normal(size=rows))})
+
+
+def test_noise_stops_the_rounds_early() -> None:
+    X, y = data()
+    stopped = LightgbmPredictor(rounds=300, patience=10).fit(X, y, valid=np.arange(400) >= 300)
+    assert 1 <= stopped.boosters_[0].num_trees() < 300
+
+
+def test_without_rows_to_choose_by_all_rounds_are_used() -> None:
+    X, y = data()
+    assert LightgbmPredictor(rounds=17).fit(X, y).boosters_[0].num_trees() == 17
+
+
+def test_rows_set_aside_are_learned_too() -> None:
+    X, y = data(noise=0.0)
+    X["late"] = (np.arange(400) >= 300).astype(float)
+    y["score"] *= np.exp(X["late"])
+    predictor = LightgbmPredictor(rounds=100, patience=100).fit(X, y, valid=np.arange(400) >= 300)
+    errors = np.log(predictor.predict(X)["score"] / y["score"])
+    assert abs(errors[300:].mean()) < 0.2
+
+
+def test_another_seed_grows_other_trees() -> None:
+    X, y = data()
+    first, second = (LightgbmPredictor(rounds=20, random_state=seed).fit(X, y).predict(X) for seed in (0, 1))
+    assert not first.equals(second)

@@ -1,0 +1,47 @@
+"""The forest walks its own nodes exactly as scikit-learn does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+from sklearn.ensemble import RandomForestRegressor
+
+from perfcast.predictors.random_forest import RandomForestPredictor, _nodes, _walk
+
+
+def data(rows: int = 300) -> tuple[pd.DataFrame, pd.DataFrame]:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=rows), "b": rng.integers(0, 4, rows).astype(float)})
+    return X, pd.DataFrame({"score": np.exp(np.sin(X["a"]) + X["b"])})
+
+
+def test_walking_the_nodes_equals_scikit_learn() -> None:
+    X, y = data()
+    inputs = X.to_numpy(dtype=np.float32)
+    forest = RandomForestRegressor(n_estimators=7, random_state=3).fit(inputs, y["score"])
+    new = np.random.default_rng(1).normal(size=(100, 2)).astype(np.float32)
+    np.testing.assert_allclose(_walk(_nodes(forest), new), forest.predict(new), rtol=1e-12)
+
+
+def test_a_single_leaf_answers() -> None:
+    X, y = data(3)
+    y["score"] = 5.0
+    assert np.allclose(RandomForestPredictor(trees=2).fit(X, y).predict(X), 5.0)
+
+
+def test_another_seed_grows_another_forest() -> None:
+    X, y = data()
+    first, second = (RandomForestPredictor(trees=3, random_state=seed).fit(X, y).predict(X) for seed in (0, 1))
+    assert not first.equals(second)
+
+
+def test_the_saved_table_holds_every_node_once(tmp_path: Path) -> None:
+    X, y = data()
+    RandomForestPredictor(trees=4).fit(X, y).save(tmp_path)
+    nodes = pq.read_table(tmp_path / "forest_0.parquet").to_pandas()
+    leaves = int((nodes["feature"] == -1).sum())
+    assert nodes["root"].sum() == 4
+    assert len(nodes) == 2 * leaves - 4
