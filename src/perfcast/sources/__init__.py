@@ -3,7 +3,7 @@
 from perfcast.sources._fetch import Limits
 from perfcast.sources._ingest import IngestedFile, IngestResult, ingest
 from perfcast.sources._locate import LocatedFile, Location, describe, locate
-from perfcast.sources._search import Attempt
+from perfcast.sources._places import Attempt, Place
 from perfcast.sources.base import Snapshot, SourceFile, SourceSpec, parse_source
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Limits",
     "LocatedFile",
     "Location",
+    "Place",
     "Snapshot",
     "SourceFile",
     "SourceSpec",

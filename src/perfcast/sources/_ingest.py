@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -14,7 +14,8 @@ from perfcast import plugins
 from perfcast.errors import UserError
 from perfcast.io import atomic_folder, write_json
 from perfcast.sources._fetch import Limits
-from perfcast.sources._search import Attempt, Progress, Search
+from perfcast.sources._places import NOT_THERE, Attempt, in_words
+from perfcast.sources._search import Progress, Search
 from perfcast.sources.base import MANIFEST, Snapshot, SourceSpec
 
 _STAGING = ".staging"
@@ -74,7 +75,9 @@ def ingest(
         if snapshot is None:
             result = _missing(spec, search.attempts, network=network)
             if strict:
-                raise UserError(f"source {spec.name!r} must be there", _places(search.attempts), result.remedy)
+                raise UserError(
+                    f"source {spec.name!r} must be there", in_words(search.attempts, paths=True), result.remedy
+                )
         else:
             result = _present(spec, snapshot, search)
             _place(snapshot, search, folder)
@@ -106,19 +109,20 @@ def _present(spec: SourceSpec, snapshot: Snapshot, search: Search) -> IngestResu
     staged = [(file.name, search.found[file]) for file in snapshot.files]
     files = tuple(IngestedFile(name, found.sha256, found.bytes, found.origin) for name, found in staged)
     size = decimal(sum(file.bytes for file in files))
+    origins = ", ".join(dict.fromkeys(file.origin for file in files))
     which = f" (snapshot {snapshot.name})" if snapshot.name else ""
-    line = f"{spec.name}{which}: {len(files)} file{'s' if len(files) > 1 else ''}, {size}, from {files[0].origin}"
-    refused = [attempt for attempt in search.attempts if attempt.fact != "not there"]
+    line = f"{spec.name}{which}: {len(files)} file{'s' if len(files) > 1 else ''}, {size}, from {origins}"
+    refused = [attempt for attempt in search.attempts if attempt.fact != NOT_THERE]
     if refused:
-        line += f"; refused on the way: {_places(refused)}"
+        line += f"; refused on the way: {in_words(refused, paths=True)}"
     return IngestResult(spec.name, "present", snapshot.name, files, tuple(search.attempts), "", "", line)
 
 
 def _missing(spec: SourceSpec, attempts: Sequence[Attempt], *, network: bool) -> IngestResult:
-    offline = "" if network or spec.embedded else "; address: the network is switched off"
-    reason = _unique(f"{attempt.file}: {attempt.origin}: {attempt.fact}" for attempt in attempts) + offline
+    offline = "" if network or spec.embedded else ", the network is switched off"
+    reason = in_words(attempts, paths=False) + offline
     remedy = spec.remedy or _default_remedy(spec, network=network)
-    line = f"{spec.name} is left out: {_places(attempts)}{offline}. To get it: {remedy}"
+    line = f"{spec.name} is left out: {in_words(attempts, paths=True)}{offline}. To get it: {remedy}"
     return IngestResult(spec.name, "missing", None, (), tuple(attempts), reason, remedy, line)
 
 
@@ -128,14 +132,6 @@ def _default_remedy(spec: SourceSpec, *, network: bool) -> str:
         f"name the folder that holds {PurePosixPath(mirrored[0]).parts[0]}/ in PERFCAST_MIRROR, or " if mirrored else ""
     )
     return f"{folder}{'try again with a connection' if network else 'allow the network'}"
-
-
-def _places(attempts: Iterable[Attempt]) -> str:
-    return _unique(f"{attempt.file}: {attempt.line}" for attempt in attempts)
-
-
-def _unique(phrases: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(phrases))
 
 
 def _manifest(spec: SourceSpec, result: IngestResult) -> dict[str, Any]:

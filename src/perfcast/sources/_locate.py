@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
-from perfcast.sources._search import local_candidates, obstacle
+from perfcast.sources._places import Attempt, Place, in_words, local_places, obstacle
 from perfcast.sources.base import Snapshot, SourceFile, SourceSpec
 
 
@@ -17,8 +17,7 @@ class LocatedFile:
     """A file that is on this machine, its checksum not yet known."""
 
     name: str
-    kind: str
-    path: Path
+    place: Place
     bytes: int
 
 
@@ -39,13 +38,15 @@ class Location:
 
 def locate(spec: SourceSpec, *, cache: Path, mirrors: Sequence[Path], embedded: Path) -> Location:
     """Find one whole snapshot of a source on this machine by name and size alone."""
-    reasons: dict[str, None] = {}
+    attempts: list[Attempt] = []
     for snapshot in spec.snapshots:
-        located = [_locate_file(file, cache, mirrors, embedded, reasons) for file in snapshot.files]
+        located = [
+            _locate_file(file, local_places(file, cache, mirrors, embedded), attempts) for file in snapshot.files
+        ]
         files = tuple(file for file in located if file is not None)
         if len(files) == len(snapshot.files):
             return Location(spec.name, snapshot.name, files, "")
-    return Location(spec.name, None, (), "; ".join(reasons))
+    return Location(spec.name, None, (), in_words(attempts, paths=True))
 
 
 def describe(
@@ -66,29 +67,21 @@ def describe(
     return rows
 
 
-def _locate_file(
-    file: SourceFile, cache: Path, mirrors: Sequence[Path], embedded: Path, reasons: dict[str, None]
-) -> LocatedFile | None:
-    for kind, path in local_candidates(file, cache, mirrors, embedded):
-        try:
-            fact = obstacle(file, path)
-            size = 0 if fact else path.stat().st_size
-        except OSError as error:
-            fact = f"cannot be read ({error.strerror or 'input/output error'})"
+def _locate_file(file: SourceFile, places: Iterable[Place], attempts: list[Attempt]) -> LocatedFile | None:
+    for place in places:
+        fact = obstacle(file, place.path)
+        size = 0 if fact else place.path.stat().st_size
         if not fact and file.size is not None and size != file.size:
             fact = f"{size} bytes, not the {file.size} declared"
         if not fact:
-            return LocatedFile(file.name, kind, path, size)
-        reasons[f"{file.name} in {kind}: {fact}"] = None
+            return LocatedFile(file.name, place, size)
+        attempts.append(Attempt(file.name, place.kind, str(place.folder), fact))
     return None
 
 
 def _found(location: Location) -> str:
-    kinds = dict.fromkeys(
-        file.kind if file.kind == "cache" else f"{file.kind} {file.path.parent}" for file in location.files
-    )
     which = f" (snapshot {location.snapshot})" if location.snapshot else ""
-    return ", ".join(kinds) + which
+    return ", ".join(dict.fromkeys(str(file.place) for file in location.files)) + which
 
 
 def _size(snapshots: Sequence[Snapshot], location: Location) -> str:

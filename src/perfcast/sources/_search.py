@@ -10,32 +10,13 @@ from pathlib import Path
 from perfcast.io import sha256
 from perfcast.sources import _cache
 from perfcast.sources._fetch import FetchError, Limits, fetch
+from perfcast.sources._places import Attempt, Place, local_places, obstacle
 from perfcast.sources.base import SourceFile
 
 Progress = Callable[[str, int, int | None], None]
 """Called with a file's name, the bytes done and the bytes in all, where known."""
 
 _CHUNK = 1 << 20
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One origin that did not give a file: where it was looked for and what was found instead.
-
-    `fact` names no path, so that it may go where equal input must give equal bytes.
-    """
-
-    file: str
-    origin: str
-    place: str
-    fact: str
-    kept: Path | None = None
-
-    @property
-    def line(self) -> str:
-        """The attempt in words."""
-        aside = f", kept aside as {self.kept}" if self.kept else ""
-        return f"{self.origin} {self.place}: {self.fact}{aside}"
 
 
 @dataclass(frozen=True)
@@ -64,30 +45,29 @@ class Search:
     _unreachable: bool = False
 
     def local(self, file: SourceFile) -> bool:
-        """Look for a file on this machine."""
+        """Look for a file on this machine, once."""
         if file in self.found:
             return True
         if file in self._absent:
             return False
-        places = local_candidates(file, self.cache, self.mirrors, self.embedded)
-        if any(self._take(file, kind, path) for kind, path in places):
+        places = local_places(file, self.cache, self.mirrors, self.embedded)
+        if any(self._take(file, place) for place in places):
             return True
         self._absent.add(file)
         return False
 
     def remote(self, file: SourceFile) -> bool:
-        """Download a file to the cache and take it from there."""
+        """Download a file to the cache and take it from there; False as well when it is published nowhere."""
         if file.url is None or file.sha256 is None:
-            self.attempts.append(Attempt(file.name, "address", "none", "it is not published in this form"))
             return False
         if self._unreachable:
-            self.attempts.append(Attempt(file.name, "address", file.url, "not tried, there is no connection"))
+            self._refuse(file, "address", file.url, "not tried, there is no connection")
             return False
         try:
             return self._download(file, file.url, file.sha256)
         except FetchError as error:
             self._unreachable = error.unreachable
-            self.attempts.append(Attempt(file.name, "address", file.url, str(error)))
+            self._refuse(file, "address", file.url, str(error))
             return False
 
     def _download(self, file: SourceFile, url: str, wanted: str) -> bool:
@@ -97,10 +77,10 @@ class Search:
                 digest = self._fetch(file, url, part)
                 if digest != wanted:
                     kept = _cache.set_aside(self.cache, file.name, digest, part)
-                    self.attempts.append(Attempt(file.name, "address", url, _mismatch(wanted, digest), kept))
+                    self._refuse(file, "address", url, _mismatch(wanted, digest), kept)
                     return False
                 part.replace(target)
-            return self._take(file, "address", target, place=url)
+        return self._take(file, Place("address", Path(), target), url)
 
     def _fetch(self, file: SourceFile, url: str, part: Path) -> str:
         """Download to `part` and return its digest; a wrong one of pieced-together bytes is tried once more, whole."""
@@ -114,48 +94,30 @@ class Search:
             fetch(url, part, size=file.size, at_most=file.at_most, limits=self.limits, progress=show)
         return sha256(part)
 
-    def _take(self, file: SourceFile, kind: str, path: Path, place: str | None = None) -> bool:
+    def _take(self, file: SourceFile, place: Place, where: str = "") -> bool:
         """Copy a file into the staging folder and check the copy, which nobody can change afterwards."""
-        place = place or str(path)
+        where = where or str(place.folder)
+        fact = obstacle(file, place.path)
+        if fact:
+            self._refuse(file, place.kind, where, fact)
+            return False
         copy = self.staging / str(len(self.found))
         try:
-            fact = obstacle(file, path)
-            digest, length = ("", 0) if fact else _copy(path, copy, file.at_most)
+            digest, length = _copy(place.path, copy, file.at_most)
         except OSError as error:
-            fact = f"cannot be copied ({error.strerror or 'input/output error'})"
-        if fact:
-            self.attempts.append(Attempt(file.name, kind, place, fact))
+            self._refuse(file, place.kind, where, f"cannot be copied ({error.strerror or 'input/output error'})")
             return False
         if file.sha256 is not None and digest != file.sha256:
             kept = _cache.set_aside(self.cache, file.name, digest, copy)
-            if kind == "cache":
-                path.unlink()
-            self.attempts.append(Attempt(file.name, kind, place, _mismatch(file.sha256, digest), kept))
+            if place.kind == "cache":
+                place.path.unlink()
+            self._refuse(file, place.kind, where, _mismatch(file.sha256, digest), kept)
             return False
-        self.found[file] = Staged(copy, digest, length, f"{kind} {place}")
+        self.found[file] = Staged(copy, digest, length, f"{place.kind} {where}")
         return True
 
-
-def local_candidates(file: SourceFile, cache: Path, mirrors: Sequence[Path], embedded: Path) -> list[tuple[str, Path]]:
-    """List where a file may be on this machine, in order, each with the kind of the place."""
-    if file.sha256 is None:
-        return [("embedded", embedded / file.name)]
-    places = [("cache", _cache.verified_path(cache, file.sha256))]
-    if file.mirror is not None:
-        places += [("mirror", mirror / file.mirror) for mirror in mirrors]
-    return places
-
-
-def obstacle(file: SourceFile, path: Path) -> str:
-    """Say, without reading the file, why it cannot be the one declared; empty when it may be. Raises: OSError."""
-    if not path.exists():
-        return "not there"
-    if not path.is_file():
-        return "not a regular file"
-    length = path.stat().st_size
-    if length > file.at_most:
-        return f"{length} bytes, more than the {file.at_most} declared"
-    return ""
+    def _refuse(self, file: SourceFile, kind: str, where: str, fact: str, kept: Path | None = None) -> None:
+        self.attempts.append(Attempt(file.name, kind, where, fact, kept))
 
 
 def _copy(origin: Path, target: Path, at_most: int) -> tuple[str, int]:
