@@ -1,0 +1,95 @@
+"""Predictions of one run as they come from disk, checked, and joined with what errors are sliced by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from perfcast.errors import UserError
+from perfcast.schema import Kind, Table, Tag
+
+COLUMNS = ["row", "task", "entity", "fold", "seed", "target", "measured", "predicted"]
+HISTORY_COLUMNS = ["seed", "fold", "epoch", "train_loss", "valid_loss"]
+YEAR = "year"
+"""Name of the slice made from the TIME column."""
+TARGET = "target"
+"""Name of the slice that tells the targets of a multi-output data set apart."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What one predictor answered on the test rows of one split.
+
+    Shapes: `frame` has one row per (seed, fold, test row, target), columns `COLUMNS`, sorted; `history` has one row
+    per (seed, fold, epoch), columns `HISTORY_COLUMNS`, and no row when the predictor has no epochs.
+    """
+
+    split: str
+    predictor: str
+    frame: pd.DataFrame
+    history: pd.DataFrame
+
+
+def read_predictions(split: str, predictor: str, folder: Path) -> Predictions:
+    """Read the predictions of one run folder; targets that were not measured are left out.
+
+    Raises: UserError when the file is absent; ValueError when its content breaks the contract of a run.
+    """
+    path = Path(folder) / "predictions.parquet"
+    if not path.is_file():
+        raise UserError("a run must have predictions", f"there is no {path}", "run snakemake to make it")
+    history = Path(folder) / "history.csv"
+    epochs = pd.read_csv(history)[HISTORY_COLUMNS] if history.is_file() else pd.DataFrame(columns=HISTORY_COLUMNS)
+    return Predictions(split, predictor, check_predictions(pd.read_parquet(path), f"{split}/{predictor}"), epochs)
+
+
+def check_predictions(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return the measured rows of `frame` in canonical order.
+
+    Raises: ValueError when a column is missing, a score is not positive and finite, or a row was predicted twice.
+    """
+    missing = [column for column in COLUMNS if column not in frame.columns]
+    if missing:
+        raise ValueError(f"predictions of {name} lack columns: {missing}")
+    kept = frame.loc[frame["measured"].notna(), COLUMNS]
+    for column in ("measured", "predicted"):
+        values = kept[column].to_numpy(dtype=float)
+        if not (np.isfinite(values) & (values > 0)).all():
+            raise ValueError(f"{column} scores of {name} must be positive and finite")
+    keys = ["seed", "task", "target", "row"]
+    if kept.duplicated(keys).any():
+        raise ValueError(f"predictions of {name} hold a row twice within a seed")
+    return kept.sort_values(keys, kind="stable", ignore_index=True)
+
+
+def slices_of(table: Table) -> pd.DataFrame:
+    """Return what errors are reported by: one text column per SLICE column and the year of the TIME column.
+
+    Shapes: index is the ROW column; a value that is missing is NaN and belongs to no slice.
+    """
+    names = table.select(tag=Tag.SLICE)
+    found = {name: table.frame[name].astype("object") for name in names}
+    times = table.select(tag=Tag.TIME, kind=Kind.DATE)
+    if times:
+        year = table.frame[times[0]].dt.year
+        found[YEAR] = year.astype("Int64").astype("object").where(year.notna())
+    frame = pd.DataFrame(found, index=table.frame.index)
+    frame = frame.map(lambda value: str(value) if pd.notna(value) else np.nan)
+    return frame.set_index(pd.Index(table.frame[table.one(Tag.ROW)], name="row"))
+
+
+def attach_slices(frame: pd.DataFrame, slices: pd.DataFrame) -> pd.DataFrame:
+    """Return one text column per slice, aligned with the rows of `frame`.
+
+    Raises: ValueError when a predicted row is not in the table.
+    """
+    unknown = ~frame["row"].isin(slices.index)
+    if unknown.any():
+        raise ValueError(f"{int(unknown.sum())} predicted rows are not in the features table")
+    joined = slices.loc[frame["row"]].set_axis(frame.index)
+    if frame["target"].nunique() > 1:
+        joined[TARGET] = frame["target"].astype(str)
+    return joined

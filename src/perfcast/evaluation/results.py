@@ -1,0 +1,81 @@
+"""What an evaluation of one data set holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+AVERAGE = "average"
+"""Name of the row that averages over the tasks of a data set."""
+BASELINE = "lookup"
+"""The predictor the protocol compares every other with: the same machine's results in training."""
+METRIC_COLUMNS = [
+    "split",
+    "predictor",
+    "task",
+    "metric",
+    "value",
+    "low",
+    "high",
+    "seed_sd",
+    "rows",
+    "entities",
+    "seeds",
+]
+SLICE_COLUMNS = ["split", "predictor", "slice", "value", "mape", "low", "high", "medape", "rows", "entities"]
+POINT_COLUMNS = ["split", "predictor", "task", "target", "measured", "predicted"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Everything the figures and the report need to know of one data set's runs.
+
+    Shapes: `metrics` one row per (split, predictor, task or "average", metric); `slices` one per (split, predictor,
+    slice, value); `paired` as `comparison.compare`; `noise` as `noise.noise_floor`; `history` one row per (split,
+    predictor, seed, fold, epoch); `points` one per (split, predictor, test row, target), predictions being the
+    geometric mean over seeds. Units: errors in %.
+    """
+
+    dataset: str
+    metrics: pd.DataFrame
+    slices: pd.DataFrame
+    paired: pd.DataFrame
+    noise: pd.DataFrame
+    history: pd.DataFrame
+    points: pd.DataFrame
+    resamples: int
+    seed: int
+
+    @property
+    def splits(self) -> list[str]:
+        """Splits in the order given to `evaluate`."""
+        return list(dict.fromkeys(self.metrics["split"]))
+
+    @property
+    def predictors(self) -> list[str]:
+        """Predictors in alphabetical order."""
+        return sorted(set(self.metrics["predictor"]))
+
+    @property
+    def tasks(self) -> list[str]:
+        """Tasks in alphabetical order, without the average over them."""
+        return sorted(set(self.metrics["task"]) - {AVERAGE})
+
+    def value(self, split: str, predictor: str, task: str = AVERAGE, metric: str = "mape") -> pd.Series | None:
+        """Return one row of `metrics`, or None when this predictor has no run on this split."""
+        frame = self.metrics
+        rows = frame[
+            (frame["split"] == split)
+            & (frame["predictor"] == predictor)
+            & (frame["task"] == task)
+            & (frame["metric"] == metric)
+        ]
+        return None if rows.empty else rows.iloc[0]
+
+    def ranking(self) -> list[str]:
+        """Return the predictors by their mean log MAPE over the splits, best first; display order only."""
+        rows = self.metrics[(self.metrics["task"] == AVERAGE) & (self.metrics["metric"] == "mape")]
+        logs = np.log(rows["value"].clip(lower=1e-9)).groupby(rows["predictor"]).mean()
+        return [str(name) for name in logs.sort_index().sort_values(kind="stable").index]

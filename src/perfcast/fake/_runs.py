@@ -1,0 +1,108 @@
+"""A generated table with generated predictions of it: the input of evaluation, figures and report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from perfcast.schema import Column, Kind, Role, Table, Tag, build_table
+
+ERRORS = {"lookup": 0.12, "physical": 0.08, "ridge": 0.06, "forest": 0.05, "network": 0.02}
+"""Standard deviation of the log error of each generated predictor."""
+SPLITS = ("random", "unseen_cpu", "forward_2023")
+_TASKS = ("float", "integer")
+_COLUMNS = (
+    Column("id", Kind.CATEGORICAL, Role.KEY, "audit", tags=(Tag.ROW,)),
+    Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK, Tag.CONFIG)),
+    Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY, Tag.CONFIG)),
+    Column("chips", Kind.NUMERICAL, Role.FEATURE, "system", tags=(Tag.CONFIG,)),
+    Column("machine_vendor", Kind.CATEGORICAL, Role.FEATURE, "system", tags=(Tag.SLICE,)),
+    Column("generation", Kind.CATEGORICAL, Role.FEATURE, "processor", tags=(Tag.SLICE,)),
+    Column("published", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
+    Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
+)
+
+
+def fake_table(*, rows: int, seed: int, parts: int = 40) -> Table:
+    """Make a table of two tasks in which scores follow the part and the chips, with 1 % noise on repetitions."""
+    random = np.random.default_rng(seed)
+    part = random.integers(0, parts, rows)
+    chips = random.choice([1.0, 2.0, 4.0], rows)
+    task = random.integers(0, len(_TASKS), rows)
+    year = 2018 + part * 7 // parts
+    logs = 3 + 0.05 * part + np.log(chips) + 0.3 * task + random.normal(0, 0.01, rows)
+    frame = pd.DataFrame(
+        {
+            "id": [f"r{number:06d}" for number in range(rows)],
+            "suite": np.array(_TASKS)[task],
+            "part": [f"part {number:03d}" for number in part],
+            "chips": chips,
+            "machine_vendor": np.array(["Alder", "Birch", "Cedar & Sons"])[random.integers(0, 3, rows)],
+            "generation": [f"generation {number % 5}" for number in part],
+            "published": pd.to_datetime([f"{value}-06-01" for value in year]),
+            "score": np.exp(logs),
+        }
+    )
+    return build_table("fake", frame, _COLUMNS)
+
+
+def write_runs(
+    table: Table, folder: Path, *, seed: int, seeds: int = 2, errors: Mapping[str, float] | None = None
+) -> dict[tuple[str, str], Path]:
+    """Write one run folder per split and predictor, as training does, and return where they are.
+
+    A forward split errs twice as much. The predictor called network has a seed per training and a history.
+    """
+    runs = {}
+    for number, split in enumerate(SPLITS):
+        tested = np.random.default_rng([seed, number]).random(len(table.frame)) < 0.5
+        frame = table.frame[tested]
+        for index, (predictor, error) in enumerate((errors or ERRORS).items()):
+            count = seeds if predictor == "network" else 1
+            parts = []
+            for one in range(count):
+                random = np.random.default_rng([seed, number, index, one])
+                wide = error * (2 if split.startswith("forward") else 1)
+                part_error = dict(zip(sorted(set(frame["part"])), random.normal(0, wide / 2, 10_000), strict=False))
+                noise = frame["part"].map(part_error) + random.normal(0, wide, len(frame))
+                parts.append(
+                    pd.DataFrame(
+                        {
+                            "row": frame["id"],
+                            "task": frame["suite"],
+                            "entity": frame["part"],
+                            "fold": np.arange(len(frame)) % 5 if split == "unseen_cpu" else 0,
+                            "seed": one,
+                            "target": "score",
+                            "measured": frame["score"],
+                            "predicted": frame["score"] * np.exp(noise),
+                        }
+                    )
+                )
+            run = folder / split / predictor
+            run.mkdir(parents=True, exist_ok=True)
+            pd.concat(parts, ignore_index=True).to_parquet(run / "predictions.parquet", index=False)
+            if predictor == "network":
+                _history(count).to_csv(run / "history.csv", index=False)
+            runs[split, predictor] = run
+    return runs
+
+
+def _history(seeds: int) -> pd.DataFrame:
+    epochs = np.arange(12)
+    losses = [
+        pd.DataFrame(
+            {
+                "seed": seed,
+                "fold": 0,
+                "epoch": epochs,
+                "train_loss": 0.5 * np.exp(-0.4 * epochs) + 0.01,
+                "valid_loss": 0.5 * np.exp(-0.3 * epochs) + 0.03 + 0.01 * seed,
+            }
+        )
+        for seed in range(seeds)
+    ]
+    return pd.concat(losses, ignore_index=True)
