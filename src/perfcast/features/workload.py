@@ -1,0 +1,48 @@
+"""Features of what ran: the compiler that built it, as an ordered number and an age."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+import pandas as pd
+
+from perfcast.features._derive import append, decimal_year, feature, require, version_number
+from perfcast.schema import Table
+
+REQUIRES: tuple[str, ...] = ("compiler_vendor", "compiler_major_minor", "test_month")
+
+_GROUP = "workload"
+_VERSION = "version as an ordered number: major (of a year its last two digits) + minor / 1000"
+
+
+def derive(table: Table) -> Table:
+    """Append the workload's derived features. Raises ValueError when a required column is absent."""
+    frame = require(table, REQUIRES)
+    number = version_number(frame["compiler_major_minor"])
+    released = _release_year(frame["compiler_vendor"], frame["compiler_major_minor"])
+    derived = [
+        # Intel's numbers run 18.0, 19.0, 19.1, 2021.1: without the century the steps stay steps.
+        (feature("compiler_version", _GROUP, "", _VERSION, 0), number.where(number < 2000, number - 2000)),
+        (feature("compiler_release_year", _GROUP, "year", "release of the compiler's version"), released),
+        (
+            feature("compiler_age_years", _GROUP, "year", "test - release of the compiler; may be negative"),
+            decimal_year(frame["test_month"]) - released,
+        ),
+    ]
+    return append(table, derived)
+
+
+def _release_year(vendor: pd.Series, version: pd.Series) -> pd.Series:
+    """Look the release up by the vendor's first word (Intel's code bases share their numbers) and major.minor."""
+    names = vendor.astype("str").where(vendor.notna()).str.split().str[0].str.lower() + " " + version.astype("str")
+    return names.map(_releases()).astype("float64")
+
+
+@cache
+def _releases() -> dict[str, float]:
+    text = resources.files("perfcast.features").joinpath("compilers.csv")
+    with text.open(encoding="utf-8") as file:
+        table = pd.read_csv(file, dtype="str")
+    years = decimal_year(pd.to_datetime(table["released"], format="%Y-%m"))
+    return dict(zip(table["vendor"] + " " + table["version"], years, strict=True))

@@ -1,0 +1,191 @@
+"""The questions of the protocol: which rows a predictor learns from, and which it is asked about.
+
+A split is a function `name(table, seed) -> frame` declared by `audited_by`: one column per fold (fold_0 ..), with the
+values train, valid (training rows set aside for choices), test and unused; index as `table.frame`. The order of the
+rows has no influence. To add a split, add a function; to change one, raise VERSION: results of two versions never
+share a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from perfcast.errors import UserError, unknown_name
+from perfcast.schema import Table, Tag
+from perfcast.splits._audit import Audit, audited_by, duplicates_together, entities_apart, in_window
+from perfcast.splits._groups import balanced_folds, by_features, by_tag, connected, draw
+
+VERSION = 1
+
+TEST_SHARE = 0.20
+VALID_SHARE = 0.12
+UNSEEN_FOLDS = 5
+VALID_MONTHS = 12
+PUBLISHED_PART = "published_part"
+"""Provenance column that says, for a data set published with a split of its own, which part a row is of."""
+
+
+@audited_by(duplicates_together)
+def random(table: Table, seed: int) -> pd.DataFrame:
+    """Ask about machines much like known ones: 80 % training, 20 % test, drawn by group.
+
+    A group is what shares a block or every feature, over any number of steps. 12 % of training are valid.
+    """
+    ordered = _ordered(table)
+    groups = connected(by_tag(ordered, Tag.BLOCK), by_features(ordered))
+    rng = np.random.default_rng(seed)
+    test = draw(groups, TEST_SHARE, rng)
+    return _frame(table, ordered, [_parts(test, _draw_valid(groups, test, rng))])
+
+
+@audited_by(entities_apart)
+def unseen_cpu(table: Table, seed: int) -> pd.DataFrame:
+    """Ask about processors nobody has measured: five folds by entity."""
+    return _unseen(table, seed)
+
+
+@audited_by(entities_apart)
+def unseen_shape(table: Table, seed: int) -> pd.DataFrame:
+    """Ask about problem shapes nobody has measured: five folds by entity."""
+    return _unseen(table, seed)
+
+
+@audited_by(in_window("2023-01", "2025-01"))
+def forward_2023(table: Table, seed: int) -> pd.DataFrame:
+    """Ask about the next generation: train before 2023-01, test from then to 2024-12."""
+    del seed
+    return _forward(table, "2023-01", "2025-01")
+
+
+@audited_by(in_window("2024-01", "2025-01"))
+def forward_2024(table: Table, seed: int) -> pd.DataFrame:
+    """Ask about the next year: train before 2024-01, test on 2024."""
+    del seed
+    return _forward(table, "2024-01", "2025-01")
+
+
+@audited_by()
+def published(table: Table, seed: int) -> pd.DataFrame:
+    """Ask what the data set's own authors asked: their training and test parts; other rows are unused.
+
+    12 % of the training rows, by block, are valid where training has two blocks or more.
+    Raises: UserError when the data set was published without a split.
+    """
+    if PUBLISHED_PART not in table.frame:
+        raise UserError(
+            "the split 'published' needs a data set with a split of its own",
+            f"{table.dataset!r} has no column {PUBLISHED_PART!r}",
+            "choose another split",
+        )
+    ordered = _ordered(table)
+    part = ordered.frame[PUBLISHED_PART]
+    train, test = (part == "train").to_numpy(), (part == "test").to_numpy()
+    blocks = by_tag(ordered, Tag.BLOCK)
+    valid = _draw_valid(blocks, ~train, np.random.default_rng(seed))
+    return _frame(table, ordered, [_without_leaks(_parts(test, valid, ~(train | test)), blocks)])
+
+
+def names() -> list[str]:
+    """List the splits by name."""
+    return sorted(name for name, value in globals().items() if hasattr(value, "audits"))
+
+
+def make(name: str, table: Table, seed: int) -> pd.DataFrame:
+    """Make a split and audit it.
+
+    Raises: UserError when the name is unknown, or the table leaves training or test of a fold empty; ValueError when
+    the folds leak, which is an error of the split.
+    """
+    folds: pd.DataFrame = _function(name)(table, seed)
+    for fold in folds:
+        for part in ("train", "test"):
+            if not (folds[fold] == part).any():
+                raise UserError(
+                    f"the split {name!r} must leave rows for training and test",
+                    f"{fold} of {table.dataset!r} ({len(folds)} rows) has no {part} rows",
+                    "choose another split or more data",
+                )
+    found = leaks(table, folds, name)
+    if found:
+        raise ValueError(f"split {name!r} of {table.dataset!r} leaks: {'; '.join(found)}")
+    return folds
+
+
+def leaks(table: Table, folds: pd.DataFrame, name: str) -> list[str]:
+    """Audit folds against the rules of the split: one sentence per violation, none when all is well.
+
+    Shapes: `folds` as a split returns it. Raises: UserError when the name is unknown.
+    """
+    audits: Sequence[Audit] = vars(_function(name))["audits"]
+    if not folds.index.equals(table.frame.index):
+        return ["the folds' index is not the table's"]
+    return [f"{fold}: {problem}" for fold in folds for audit in audits for problem in audit(table, folds[fold])]
+
+
+def _function(name: str) -> Callable[[Table, int], pd.DataFrame]:
+    known = names()
+    if name not in known:
+        raise unknown_name("a split", name, known)
+    function: Callable[[Table, int], pd.DataFrame] = globals()[name]
+    return function
+
+
+def _unseen(table: Table, seed: int) -> pd.DataFrame:
+    ordered = _ordered(table)
+    entities, blocks = by_tag(ordered, Tag.ENTITY), by_tag(ordered, Tag.BLOCK)
+    rng = np.random.default_rng(seed)
+    dealt = balanced_folds(entities, UNSEEN_FOLDS, rng)
+    folds = []
+    for fold in range(UNSEEN_FOLDS):
+        test = dealt == fold
+        folds.append(_without_leaks(_parts(test, _draw_valid(entities, test, rng)), blocks))
+    return _frame(table, ordered, folds)
+
+
+def _forward(table: Table, start: str, end: str) -> pd.DataFrame:
+    """Train before `start`, test until before `end`; valid are the last twelve months that have training rows.
+
+    A training row of a block that also has test rows is unused. A test row whose exact features were measured before
+    `start` stays in test: whoever asks about the future knows those results.
+    """
+    ordered = _ordered(table)
+    time = ordered.frame[ordered.one(Tag.TIME)]
+    train = (time < pd.Timestamp(start)).to_numpy()
+    test = ((time >= pd.Timestamp(start)) & (time < pd.Timestamp(end))).to_numpy()
+    blocks = by_tag(ordered, Tag.BLOCK)
+    train &= ~np.isin(blocks, blocks[test])
+    valid = train & (time > time[train].max() - pd.DateOffset(months=VALID_MONTHS)).to_numpy()
+    return _frame(table, ordered, [_parts(test, valid, ~(train | test))])
+
+
+def _ordered(table: Table) -> Table:
+    """Sort by the key of the rows, so that random draws do not depend on the order in which rows arrive."""
+    return Table(table.dataset, table.frame.sort_values(table.one(Tag.ROW)), table.columns, table.facts)
+
+
+def _frame(table: Table, ordered: Table, folds: list[np.ndarray]) -> pd.DataFrame:
+    parts = {f"fold_{number}": pd.Series(fold, dtype="str") for number, fold in enumerate(folds)}
+    return pd.DataFrame(parts).set_axis(ordered.frame.index, axis=0).loc[table.frame.index]
+
+
+def _parts(test: np.ndarray, valid: np.ndarray, unused: np.ndarray | None = None) -> np.ndarray:
+    parts = np.where(test, "test", np.where(valid, "valid", "train"))
+    return parts if unused is None else np.where(unused, "unused", parts)
+
+
+def _without_leaks(parts: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Set training rows aside whose block also has test rows."""
+    known = np.isin(blocks, blocks[parts == "test"]) & (parts != "test")
+    return np.where(known, "unused", parts)
+
+
+def _draw_valid(groups: np.ndarray, other: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw the valid rows by group among the rows that are not `other`; none where these are of one group."""
+    valid = np.zeros(len(groups), dtype=bool)
+    inner = pd.factorize(groups[~other])[0]
+    if len(inner) and inner.max() > 0:
+        valid[~other] = draw(inner, VALID_SHARE, rng)
+    return valid

@@ -1,0 +1,84 @@
+"""Audits of a fold: each returns one sentence per way in which a test row is known from training.
+
+Written apart from the code that makes the splits and from its groupings, so that an error there is not repeated here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import pandas as pd
+
+from perfcast.schema import Role, Table, Tag
+
+PARTS = ("train", "valid", "test", "unused")
+
+Audit = Callable[[Table, pd.Series], list[str]]
+Make = TypeVar("Make", bound=Callable[[Table, int], pd.DataFrame])
+
+
+def audited_by(*audits: Audit) -> Callable[[Make], Make]:
+    """Declare a function to be a split, with the audits that its folds must pass beside the general ones."""
+
+    def declare(make: Make) -> Make:
+        make.audits = (parts_held, blocks_whole, *audits)  # type: ignore[attr-defined]
+        return make
+
+    return declare
+
+
+def parts_held(table: Table, fold: pd.Series) -> list[str]:
+    """Check that every row has a known part, and that training and test hold rows."""
+    del table
+    unknown = sorted(set(fold.map(str)) - set(PARTS))
+    found = [f"values other than {', '.join(PARTS)}: {', '.join(unknown)}"] if unknown else []
+    return found + [f"no {part} rows" for part in ("train", "test") if not (fold == part).any()]
+
+
+def blocks_whole(table: Table, fold: pd.Series) -> list[str]:
+    """Check that no block has rows both in training and in test."""
+    return _crossing(table, fold, table.select(tag=Tag.BLOCK), "blocks", known=("train", "valid"), asked="test")
+
+
+def entities_apart(table: Table, fold: pd.Series) -> list[str]:
+    """Check that training knows no entity of test, and that no entity is both in train and in valid."""
+    names = table.select(tag=Tag.ENTITY)
+    known = _crossing(table, fold, names, "entities", known=("train", "valid"), asked="test")
+    return known + _crossing(table, fold, names, "entities", known=("train",), asked="valid")
+
+
+def duplicates_together(table: Table, fold: pd.Series) -> list[str]:
+    """Check that no test row, and no valid row, has a row of equal features to learn from."""
+    names = table.select(role=Role.FEATURE)
+    known = _crossing(table, fold, names, "feature vectors", known=("train", "valid"), asked="test")
+    return known + _crossing(table, fold, names, "feature vectors", known=("train",), asked="valid")
+
+
+def in_window(start: str, end: str) -> Audit:
+    """Make the audit that training is before month `start`, test from it to before `end`, and valid after train."""
+
+    def audit(table: Table, fold: pd.Series) -> list[str]:
+        time = table.frame[table.one(Tag.TIME)]
+        inside = (time >= pd.Timestamp(start)) & (time < pd.Timestamp(end))
+        learned = fold.isin(["train", "valid"])
+        late = int((learned & ~(time < pd.Timestamp(start))).sum())
+        stray = int(((fold == "test") & ~inside).sum())
+        found = [f"{late} training rows not known before {start}"] if late else []
+        found += [f"{stray} test rows outside {start} .. {end}"] if stray else []
+        if (fold == "valid").any() and time[fold == "train"].max() >= time[fold == "valid"].min():
+            found.append("valid rows not later than every train row")
+        return found
+
+    return audit
+
+
+def _crossing(
+    table: Table, fold: pd.Series, names: Sequence[str], what: str, *, known: Sequence[str], asked: str
+) -> list[str]:
+    if not names:
+        return []
+    keys = table.frame[list(names)]
+    first, second = (keys[rows].drop_duplicates() for rows in (fold.isin(known), fold == asked))
+    both = len(first) + len(second) - len(pd.concat([first, second]).drop_duplicates())
+    return [f"{both} {what} both in {' or '.join(known)} and in {asked}"] if both else []
