@@ -44,13 +44,12 @@ def make_predictor(module: str, arguments: Mapping[str, Any], seed: int | None) 
 
 @dataclass(frozen=True)
 class Fitted:
-    """One fitted predictor with what it forecast for the test and the inner validation rows."""
+    """One fitted predictor with its forecast of the test rows."""
 
     fold: int
     seed: int
     predictor: Predictor
     test: pd.DataFrame
-    inner_error: float
 
 
 def label_outliers(table: Table, rows: np.ndarray, threshold: float | None) -> np.ndarray:
@@ -74,6 +73,13 @@ def label_outliers(table: Table, rows: np.ndarray, threshold: float | None) -> n
     return marked
 
 
+def training_rows(table: Table, part: np.ndarray, label_outlier: float | None) -> np.ndarray:
+    """Mark the rows of one fold that a predictor may learn from: measured, in training, label not an outlier."""
+    measured = table.frame[table.select(role=Role.TARGET)].notna().any(axis=1).to_numpy()
+    rows = np.asarray(np.isin(part, ["train", "valid"]) & measured, dtype=bool)
+    return np.asarray(rows & ~label_outliers(table, rows, label_outlier), dtype=bool)
+
+
 def run_folds(
     table: Table,
     folds: pd.DataFrame,
@@ -81,32 +87,70 @@ def run_folds(
     seeds: Sequence[int],
     label_outlier: float | None,
 ) -> Iterator[Fitted]:
-    """Fit on the training rows of every fold and seed, forecast the test rows, one at a time.
+    """Fit on the training rows of every fold and seed and forecast its test rows, one at a time.
 
     Shapes: `folds` has one string column per fold, values train | valid | test | unused, in the table's row order.
     """
-    frame = table.frame
-    targets = table.select(role=Role.TARGET)
-    inputs = [column.name for column in table.columns if column.role is not Role.TARGET]
-    measured = frame[targets].notna().any(axis=1).to_numpy()
     for fold, name in enumerate(folds.columns):
         part = folds[name].to_numpy()
-        training = np.isin(part, ["train", "valid"]) & measured
-        training &= ~label_outliers(table, training, label_outlier)
+        training = training_rows(table, part, label_outlier)
         testing = part == "test"
-        valid = part[training] == "valid"
         for seed in seeds:
-            predictor = make(seed)
-            predictor.fit(frame.loc[training, inputs], frame.loc[training, targets], columns=table.columns, valid=valid)
-            forecast = predictor.predict(frame.loc[testing, inputs])
-            yield Fitted(
-                fold, seed, predictor, as_predictions(table, testing, forecast, fold, seed), inner_error(predictor)
-            )
+            predictor = _fit(make(seed), table, training, part[training] == "valid")
+            forecast = predictor.predict(_inputs(table, testing))
+            yield Fitted(fold, seed, predictor, as_predictions(table, testing, forecast, fold, seed))
 
 
-def inner_error(predictor: Predictor) -> float:
-    """Return the error the predictor saw on its own inner validation rows, NaN when it made no choice there."""
-    return float(getattr(predictor, "valid_mape_", float("nan")))
+def inner_error(
+    table: Table, part: np.ndarray, make: Callable[[int], Predictor], seed: int, label_outlier: float | None
+) -> float | None:
+    """Return the mean absolute percentage error on the inner validation rows after training on the other ones.
+
+    This is what predictors are compared by when one is chosen: the same kind of question as the split's, asked inside
+    the training part. None when the split sets no rows aside.
+    """
+    valid = part == "valid"
+    training = training_rows(table, np.where(valid, "held out", part), label_outlier)
+    if not valid.any() or not training.any():
+        return None
+    predictor = _fit(make(seed), table, training, None)
+    forecast = as_predictions(table, valid, predictor.predict(_inputs(table, valid)), 0, seed)
+    return float((forecast["predicted"] / forecast["measured"] - 1).abs().mean() * 100)
+
+
+def _inputs(table: Table, rows: np.ndarray) -> pd.DataFrame:
+    return table.frame.loc[rows, [column.name for column in table.columns if column.role is not Role.TARGET]]
+
+
+def _fit(predictor: Predictor, table: Table, rows: np.ndarray, valid: np.ndarray | None) -> Predictor:
+    targets = table.frame.loc[rows, table.select(role=Role.TARGET)]
+    return predictor.fit(_inputs(table, rows), targets, columns=table.columns, valid=valid)
+
+
+def fit_all(table: Table, make: Callable[[int], Predictor], seed: int, label_outlier: float | None) -> Predictor:
+    """Fit on every measured row, for forecasts of machines that nobody has measured."""
+    rows = training_rows(table, np.full(len(table.frame), "train"), label_outlier)
+    return _fit(make(seed), table, rows, _last_year(table, rows))
+
+
+def _last_year(table: Table, rows: np.ndarray) -> np.ndarray | None:
+    """Mark the last twelve months of the given rows, where the data set knows time."""
+    names = table.select(tag=Tag.TIME)
+    if not names:
+        return None
+    when = table.frame.loc[rows, names[0]]
+    return np.asarray(when > when.max() - pd.DateOffset(months=12), dtype=bool)
+
+
+def error_summary(predictions: pd.DataFrame) -> dict[str, float]:
+    """Return MAPE and MedAPE in per cent, per task and averaged over the tasks, under `<task>/<metric>` names."""
+    errors = (predictions["predicted"] / predictions["measured"] - 1).abs() * 100
+    by_task = errors.groupby(predictions["task"])
+    summary: dict[str, float] = {}
+    for metric, values in {"mape": by_task.mean(), "medape": by_task.median()}.items():
+        summary[f"mean/{metric}"] = float(values.mean())
+        summary |= {f"{task}/{metric}": float(value) for task, value in values.items()}
+    return summary
 
 
 def as_predictions(table: Table, rows: np.ndarray, forecast: pd.DataFrame, fold: int, seed: int) -> pd.DataFrame:

@@ -8,13 +8,15 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+
+from perfcast import __version__
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -57,7 +59,6 @@ class Run:
 
     client: MlflowClient
     run_id: str
-    _pending: list[Any] = field(default_factory=list)
 
     def log_params(self, params: Mapping[str, Any]) -> None:
         """Record parameters, nested ones under dotted names."""
@@ -78,8 +79,8 @@ class Run:
     def log_history(self, history: pd.DataFrame) -> None:
         """Record per-epoch curves.
 
-        Shapes: `history` has the columns seed, fold, epoch and one column per curve. The first seed and fold go under the
-        plain name of the curve, so that runs compare; the others carry their seed and fold.
+        Shapes: `history` has the columns seed, fold, epoch and one column per curve. The first seed and fold go under
+        the plain name of the curve, so that runs compare; the others carry their seed and fold.
         """
         from mlflow.entities import Metric
 
@@ -112,6 +113,23 @@ class Run:
 
         entry = Dataset(name=name, digest=digest[:36], source_type="local", source=name, schema=None, profile=None)
         self.client.log_inputs(self.run_id, [DatasetInput(entry, [InputTag("mlflow.data.context", context)])])
+
+    def log_model(self, folder: Path, example: pd.DataFrame, forecast: pd.DataFrame) -> str:
+        """Log a saved predictor as a pyfunc model with signature and input example; return its URI."""
+        import mlflow
+        from mlflow.models import infer_signature
+
+        mlflow.set_tracking_uri(self.client.tracking_uri)
+        with mlflow.start_run(run_id=self.run_id):
+            logged = mlflow.pyfunc.log_model(
+                name="model",
+                python_model=str(Path(__file__).with_name("pyfunc_model.py")),
+                artifacts={"predictor": str(folder)},
+                signature=infer_signature(example, forecast),
+                input_example=example,
+                pip_requirements=[f"perfcast=={__version__}"],
+            )
+        return str(logged.model_uri)
 
     def set_tags(self, tags: Mapping[str, str]) -> None:
         """Record tags."""
@@ -242,15 +260,15 @@ def register_champion(store: Store, dataset: str, run_id: str, model_uri: str, t
 def git_tags() -> dict[str, str]:
     """Return the commit of the working folder and whether it has changes, empty outside a repository."""
     try:
-        commit = subprocess.run(
-            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True, timeout=20
-        ).stdout.strip()
-        dirty = subprocess.run(
-            ["git", "status", "--porcelain", "--untracked-files=no"], capture_output=True, text=True, timeout=20
-        ).stdout.strip()
+        commit = _git("rev-parse", "HEAD")
+        changed = bool(_git("status", "--porcelain", "--untracked-files=no"))
     except (OSError, subprocess.SubprocessError):
         return {}
-    return {"mlflow.source.git.commit": commit, "perfcast.uncommitted_changes": str(bool(dirty)).lower()}
+    return {"mlflow.source.git.commit": commit, "perfcast.uncommitted_changes": str(changed).lower()}
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True, timeout=20).stdout.strip()
 
 
 def _flatten(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -67,9 +67,13 @@ class Predictor(BaseEstimator):
         logs = self._predict(self._inputs(X))
         return pd.DataFrame(np.exp(logs), index=X.index, columns=list(self.targets_))
 
+    def input_names(self) -> list[str]:
+        """Return the names of the columns that `predict` wants, in the order it uses."""
+        return [column.name for column in self.columns_ if column.role in (Role.FEATURE, Role.KEY)]
+
     def _inputs(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Return the declared columns of X that are not targets, in one fixed order whatever the order given."""
-        names = [column.name for column in self.columns_ if column.role is not Role.TARGET]
+        """Return the declared features and keys of X, in one fixed order whatever the order given."""
+        names = self.input_names()
         missing = [name for name in names if name not in X.columns]
         if missing:
             raise UserError("a table must have every declared column", f"missing: {', '.join(missing[:8])}")

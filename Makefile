@@ -1,0 +1,58 @@
+# Two commands do everything on a fresh machine: `make run` and `make test`. Both set up .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export OMP_NUM_THREADS := 1
+export MLFLOW_DISABLE_TELEMETRY := true
+export DVC_NO_ANALYTICS := true
+
+.PHONY: help setup run full test lint ui retry benchmark clean
+
+help:
+	@echo "make run    set up, then run the default experiment (one seed, short schedule)"
+	@echo "make full   the full experiment: all folds, three seeds (hours; resumes where it stopped)"
+	@echo "make test   set up, then run all tests and linters"
+	@echo "make ui     open the MLflow UI on the project's store"
+	@echo "make retry  ask again for sources that were missing"
+	@echo "make benchmark  measure speed and print ratios"
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("perfcast must have Python 3.11 or newer, however: this is %d.%d" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch==2.13.0"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@
+
+run: setup
+	snakemake
+	perfcast summary
+
+full: setup
+	snakemake --config results=results/full schedule=full "seeds=[0,1,2]"
+	perfcast summary --results results/full
+
+retry: setup
+	snakemake --forcerun ingest
+	perfcast summary
+
+test: setup lint
+	python -m pytest
+
+lint: setup
+	ruff check .
+	ruff format --check .
+	mypy
+	snakefmt --check --line-length 120 Snakefile workflow
+
+ui: setup
+	@perfcast ui
+
+benchmark: setup
+	python benchmarks/pipeline.py
+
+clean:
+	rm -rf results .snakemake

@@ -1,0 +1,7 @@
+"""`python -m perfcast`."""
+
+import sys
+
+from perfcast.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,37 @@
+"""Note which data sets can be built from the sources that were found."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from perfcast.cli._common import add_project
+from perfcast.config import read_dataset
+from perfcast.errors import UserError
+from perfcast.io import read_json, write_json
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("datasets", nargs="+")
+    parser.add_argument("--raw", type=Path, required=True, help="folder of the ingested sources")
+    parser.add_argument("--out", type=Path, required=True)
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the list; tell in one line per data set what is left out."""
+    present, left_out = [], {}
+    for name in options.datasets:
+        required = read_dataset(options.project / "conf", name).sources.required
+        absent = [s for s in required if read_json(options.raw / s / "manifest.json")["status"] != "present"]
+        if absent:
+            left_out[name] = absent
+            print(f"data set {name} is left out: missing {', '.join(absent)}", file=sys.stderr)
+        else:
+            present.append(name)
+    if not present:
+        raise UserError("at least one data set must have its sources", "every one lacks some", "see perfcast sources")
+    write_json(options.out, {"datasets": present, "left_out": left_out})
+    return 0

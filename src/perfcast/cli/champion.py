@@ -1,0 +1,90 @@
+"""Choose the best predictor by inner validation, fit it on every row, register it in MLflow."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from perfcast.cli._common import add_project
+from perfcast.config import compose, read_dataset, read_predictor
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("dataset")
+    parser.add_argument("--runs", type=Path, required=True, help="folder of the data set's runs")
+    parser.add_argument("--table", type=Path, required=True, help="the table with features")
+    parser.add_argument("--splits", nargs="+", required=True)
+    parser.add_argument("--predictors", nargs="+", required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--schedule", choices=["quick", "full"], default="full")
+    parser.add_argument("--seed", type=int, default=0)
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the champion's folder: the model, and about.json with what it is and why it was chosen."""
+    import pandas as pd
+
+    from perfcast import experiment
+    from perfcast.evaluation import choose_champion
+    from perfcast.io import atomic_folder, read_json, sha256, write_json
+    from perfcast.schema import read_table
+
+    inner = pd.DataFrame(
+        [
+            {"split": split, "predictor": predictor, **read_json(options.runs / split / predictor / "inner.json")}
+            for split in options.splits
+            for predictor in options.predictors
+        ]
+    )
+    name = choose_champion(inner)
+    conf = read_predictor(options.project / "conf", name)
+    dataset = read_dataset(options.project / "conf", options.dataset)
+    table = read_table(options.table)
+
+    def make(seed: int) -> Any:
+        return experiment.make_predictor(
+            conf.module, conf.arguments(options.schedule), seed if conf.stochastic else None
+        )
+
+    fitted = experiment.fit_all(table, make, options.seed, dataset.label_outlier)
+    errors = {
+        split: {row.predictor: row.valid_mape for row in part.itertuples()} for split, part in inner.groupby("split")
+    }
+    about = {
+        "dataset": options.dataset,
+        "predictor": name,
+        "schedule": options.schedule,
+        "seed": options.seed,
+        "rows": len(table.frame),
+        "table_sha256": sha256(options.table),
+        "chosen_by": "geometric mean over splits of the inner validation MAPE (%), measured inside the training parts",
+        "valid_mape": errors,
+        "features": dataset.features,
+    }
+    with atomic_folder(options.out) as folder:
+        fitted.save(folder / "model")
+        write_json(folder / "about.json", about)
+    print(f"{options.dataset}: champion {name}", file=sys.stderr)
+    _record(options, table.frame[fitted.input_names()].head(3), fitted, about)
+    return 0
+
+
+def _record(options: argparse.Namespace, example: Any, fitted: Any, about: dict[str, Any]) -> None:
+    """Log the model and give it the alias `champion` in the registry."""
+    from perfcast import tracking
+
+    config = compose(options.project, [f"dataset={options.dataset}", f"predictor={about['predictor']}", "split=all"])
+    store = tracking.store_from(config["tracking"], options.project, os.environ)
+    if store is None:
+        return
+    tags = {"perfcast.kind": "champion", "dataset": options.dataset, "predictor": about["predictor"]}
+    with tracking.start_run(store, f"perfcast/{options.dataset}", f"champion: {about['predictor']}", tags) as record:
+        record.log_params({key: about[key] for key in ("predictor", "schedule", "seed", "rows", "table_sha256")})
+        record.log_artifacts(options.out / "about.json")
+        uri = record.log_model(options.out / "model", example, fitted.predict(example))
+        tracking.register_champion(store, options.dataset, record.run_id, uri, tags)

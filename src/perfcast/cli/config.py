@@ -1,0 +1,26 @@
+"""Check params.yaml and conf/, and print what Hydra composes for one training."""
+
+from __future__ import annotations
+
+import argparse
+
+from perfcast.cli._common import add_project
+from perfcast.config import compose, read_yaml, validate
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("override", nargs="*", metavar="KEY=VALUE", help="e.g. predictor=ridge split=random")
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the composed configuration as YAML."""
+    import yaml
+
+    params = validate(read_yaml(options.project / "params.yaml"), options.project / "conf")
+    given = {entry.partition("=")[0].lstrip("+") for entry in options.override}
+    first = {"dataset": params.datasets[0], "predictor": params.predictors[0], "split": params.splits[0]}
+    chosen = [f"{key}={value}" for key, value in first.items() if key not in given]
+    print(yaml.safe_dump(compose(options.project, [*chosen, *options.override]), sort_keys=False), end="")
+    return 0

@@ -1,0 +1,33 @@
+"""Compute the protocol's metrics of one data set from its predictions."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("dataset")
+    parser.add_argument("--table", type=Path, required=True, help="the table with features")
+    parser.add_argument("--runs", type=Path, required=True, help="folder of the data set's runs")
+    parser.add_argument("--splits", nargs="+", required=True)
+    parser.add_argument("--predictors", nargs="+", required=True)
+    parser.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default 1000)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, required=True)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Evaluate one data set."""
+    from perfcast.evaluation import evaluate, write_evaluation
+    from perfcast.schema import read_table
+
+    runs = {
+        (split, predictor): options.runs / split / predictor
+        for split in options.splits
+        for predictor in options.predictors
+    }
+    evaluation = evaluate(runs, read_table(options.table), resamples=options.resamples, seed=options.seed)
+    write_evaluation(evaluation, options.out)
+    return 0

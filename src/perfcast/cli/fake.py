@@ -1,0 +1,25 @@
+"""Make a miniature project to try things on: generated sources and a conf/ that accepts them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from perfcast.cli._common import add_project
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("out", type=Path, help="folder to make: mirror/, conf/, params.yaml, Snakefile, workflow/")
+    parser.add_argument("--rows", type=int, default=600, help="rows per source (default 600)")
+    parser.add_argument("--seed", type=int, default=0)
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the project."""
+    from perfcast.miniature import make_project
+
+    make_project(options.project, options.out, rows=options.rows, seed=options.seed)
+    print(f"made {options.out}: generated data, no real results. Run it: cd {options.out} && snakemake")
+    return 0

@@ -1,0 +1,37 @@
+"""Show every source: where its bytes were found or why not, size, licence."""
+
+from __future__ import annotations
+
+import argparse
+
+from perfcast.cli._common import add_project, cache_folder, embedded_folder, mirror_folders
+from perfcast.config import read_conf, read_yaml, validate
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from perfcast.sources import describe, parse_source
+
+    params = validate(read_yaml(options.project / "params.yaml"), options.project / "conf")
+    specs = [parse_source(name, read_conf(options.project / "conf", "source", name)) for name in params.sources]
+    rows = describe(
+        specs,
+        cache=cache_folder(options.project),
+        mirrors=mirror_folders(params.mirrors, options.project),
+        embedded=embedded_folder(options.project),
+    )
+    table = Table(title="Sources", title_justify="left")
+    for heading in rows[0]:
+        table.add_column(str(heading).capitalize(), overflow="fold")
+    for row in rows:
+        table.add_row(*[str(value) for value in row.values()])
+    Console().print(table)
+    return 0

@@ -1,0 +1,36 @@
+"""Decide which rows train and which test."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("split")
+    parser.add_argument("--table", type=Path, required=True, help="the table with features")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=0)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Make one split of one data set, and refuse it if it leaks."""
+    from perfcast import splits
+    from perfcast.io import atomic_path
+    from perfcast.schema import Tag, read_table
+
+    table = read_table(options.table)
+    folds = splits.make(options.split, table, options.seed)
+    leaks = splits.leaks(table, folds, options.split)
+    if leaks:
+        raise RuntimeError(f"split {options.split!r} of {table.dataset!r} leaks: {'; '.join(leaks)}")
+    row = table.one(Tag.ROW)
+    with atomic_path(options.out) as path:
+        folds.assign(**{row: table.frame[row]})[[row, *folds.columns]].to_parquet(path, index=False)
+    counts = {name: folds[name].value_counts().to_dict() for name in folds}
+    for name, parts in counts.items():
+        told = ", ".join(f"{parts.get(part, 0)} {part}" for part in ("train", "valid", "test", "unused"))
+        print(f"{table.dataset}/{options.split} {name}: {told}", file=sys.stderr)
+    return 0

@@ -1,0 +1,134 @@
+"""Train one predictor on every fold and seed of one split, and record it in MLflow."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfcast.cli._common import add_project
+from perfcast.config import compose
+
+if TYPE_CHECKING:
+    from perfcast.schema import Table
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("dataset")
+    parser.add_argument("split")
+    parser.add_argument("predictor")
+    parser.add_argument("--table", type=Path, required=True, help="the table with features")
+    parser.add_argument("--folds", type=Path, required=True, help="the split")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the run")
+    parser.add_argument("--schedule", choices=["quick", "full"], default="full")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="Hydra override")
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Train, write the run's folder, record."""
+    config = compose(
+        options.project,
+        [
+            f"dataset={options.dataset}",
+            f"predictor={options.predictor}",
+            f"split={options.split}",
+            f"schedule={options.schedule}",
+            f"seeds=[{','.join(map(str, options.seeds))}]",
+            *options.override,
+        ],
+    )
+    import contextlib
+
+    from perfcast import tracking
+    from perfcast.schema import read_table
+
+    table = read_table(options.table)
+    name = f"{options.predictor} on {options.split}"
+    store = tracking.store_from(config["tracking"], options.project, os.environ)
+    with contextlib.ExitStack() as stack:
+        record = None
+        if store is not None:
+            tags = {
+                "perfcast.kind": "training",
+                "dataset": options.dataset,
+                "split": options.split,
+                "predictor": options.predictor,
+                "schedule": options.schedule,
+            }
+            record = stack.enter_context(tracking.start_run(store, f"perfcast/{options.dataset}", name, tags))
+        _train(table, config, options, record)
+    return 0
+
+
+def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, record: Any) -> None:
+    """Do the work inside an open run, `record`, or without one."""
+    import pandas as pd
+    import yaml
+
+    from perfcast import experiment
+    from perfcast.config import PredictorConf, validated
+    from perfcast.digest import code_digest
+    from perfcast.io import atomic_folder, sha256, write_json, write_text
+
+    conf = validated(PredictorConf, f"conf/predictor/{options.predictor}.yaml", config["predictor"])
+    arguments = conf.arguments(config["schedule"])
+    seeds = config["seeds"] if conf.stochastic else config["seeds"][:1]
+    outlier = config["dataset"]["label_outlier"]
+    folds = pd.read_parquet(options.folds).filter(like="fold_")
+
+    def make(seed: int) -> Any:
+        return experiment.make_predictor(conf.module, arguments, seed if conf.stochastic else None)
+
+    used = {
+        "dataset": config["dataset"],
+        "split": config["split"],
+        "predictor": {"name": options.predictor, "module": conf.module, "arguments": arguments},
+        "schedule": config["schedule"],
+        "seeds": seeds,
+    }
+    if record is not None:
+        record.log_params(used)
+        record.log_dataset(options.dataset, sha256(options.table), options.split)
+        record.set_tags({"code_digest": code_digest("perfcast.cli.train", f"perfcast.predictors.{conf.module}")})
+    predictions, history, started = [], [], time.perf_counter()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_folder(options.out) as folder:
+        model = folder / "model"
+        for number, fitted in enumerate(experiment.run_folds(table, folds, make, seeds, outlier)):
+            if number == 0:
+                fitted.predictor.save(model)
+                first = fitted.predictor
+            predictions.append(fitted.test)
+            epochs = getattr(fitted.predictor, "history_", [])
+            history.append(pd.DataFrame(epochs).assign(seed=fitted.seed, fold=fitted.fold))
+            error = experiment.error_summary(fitted.test)["mean/mape"]
+            print(
+                f"{options.dataset}/{options.split}/{options.predictor} fold {fitted.fold} seed {fitted.seed}: "
+                f"test MAPE {error:.2f} % ({time.perf_counter() - started:.0f} s)",
+                file=sys.stderr,
+                flush=True,
+            )
+        inner = experiment.inner_error(table, folds.iloc[:, 0].to_numpy(), make, seeds[0], outlier)
+        everything = pd.concat(predictions, ignore_index=True)
+        curves = pd.concat(history, ignore_index=True)
+        leading = [name for name in ("seed", "fold", "epoch") if name in curves]
+        curves = curves[[*leading, *[name for name in curves if name not in leading]]]
+        everything.to_parquet(folder / "predictions.parquet", index=False)
+        curves.to_csv(folder / "history.csv", index=False, lineterminator="\n")
+        write_json(folder / "inner.json", {"valid_mape": inner})
+        write_text(folder / "config.yaml", yaml.safe_dump(used, sort_keys=True))
+        if record is not None:
+            errors = experiment.error_summary(everything)
+            record.log_metrics({f"{options.split}/{name}": value for name, value in errors.items()})
+            record.log_metrics({"inner_valid_mape": inner if inner is not None else float("nan")})
+            if "epoch" in curves:
+                record.log_history(curves)
+            record.log_artifacts(folder / "config.yaml", folder / "predictions.parquet")
+            example = table.frame[first.input_names()].head(3)
+            record.log_model(model, example, first.predict(example))

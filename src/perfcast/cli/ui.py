@@ -1,0 +1,34 @@
+"""Open the MLflow UI on the project's tracking store."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from perfcast.cli._common import add_project
+from perfcast.config import read_yaml
+from perfcast.errors import UserError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--port", type=int, default=5000)
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Replace this process by `mlflow ui` on the right store."""
+    from perfcast import tracking
+
+    conf = read_yaml(options.project / "conf" / "tracking" / "default.yaml")
+    store = tracking.store_from(conf, options.project, os.environ)
+    if store is None:
+        raise UserError("tracking must be on for a UI", "conf/tracking/default.yaml has enabled: false")
+    tracking.open_client(store)
+    # the job runner starts helper processes that this store has no use for
+    os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
+    command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", store.uri, "--port", str(options.port)]
+    print(f"MLflow UI on http://127.0.0.1:{options.port}   store: {store.uri}", flush=True)
+    os.execv(sys.executable, command)
+    return 0

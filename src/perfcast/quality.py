@@ -1,0 +1,67 @@
+"""What standardisation leaves behind besides the table: rejected rows and the quality of every column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from perfcast.datasets.base import REJECTED_COLUMNS, Standardized
+from perfcast.io import atomic_path, write_json
+from perfcast.schema import Kind, Table, out_of_bounds, write_table
+
+
+def check_accounting(result: Standardized) -> None:
+    """Make sure that no row disappeared silently. Raises: RuntimeError when rows do not add up or bounds are broken."""
+    kept, merged, rejected = len(result.table.frame), result.rows_merged, len(result.rejected)
+    if result.rows_in != kept + merged + rejected:
+        raise RuntimeError(
+            f"{result.table.dataset}: {result.rows_in} rows in, but {kept} kept + {merged} merged + {rejected} rejected"
+        )
+    outside = out_of_bounds(result.table).any()
+    if outside.any():
+        raise RuntimeError(f"{result.table.dataset}: values outside their bounds in {list(outside[outside].index)}")
+
+
+def column_quality(table: Table) -> dict[str, dict[str, Any]]:
+    """Return per column: share missing, distinct values, and smallest and largest value where they are ordered."""
+    facts: dict[str, dict[str, Any]] = {}
+    for column in table.columns:
+        values = table.frame[column.name]
+        entry: dict[str, Any] = {
+            "missing": round(float(values.isna().mean()), 6) if len(values) else 0.0,
+            "unique": int(values.nunique()),
+            "unit": column.unit,
+            "group": column.group,
+        }
+        known = values.dropna()
+        if len(known) and column.kind is Kind.NUMERICAL:
+            entry |= {"min": float(known.min()), "max": float(known.max())}
+        elif len(known) and column.kind is Kind.DATE:
+            entry |= {"min": f"{known.min():%Y-%m-%d}", "max": f"{known.max():%Y-%m-%d}"}
+        facts[column.name] = entry
+    return facts
+
+
+def describe_quality(result: Standardized) -> dict[str, Any]:
+    """Return what quality.json holds."""
+    reasons: pd.Series = result.rejected["reason"].value_counts()
+    return {
+        "dataset": result.table.dataset,
+        "rows_in": result.rows_in,
+        "rows_kept": len(result.table.frame),
+        "merged": dict(result.merged),
+        "rejected": {str(reason): int(count) for reason, count in reasons.items()},
+        "columns": column_quality(result.table),
+        "details": result.quality,
+    }
+
+
+def write_standardized(result: Standardized, table: Path, rejected: Path, quality: Path) -> None:
+    """Check the accounting, then write the table, the rejected rows and the quality."""
+    check_accounting(result)
+    with atomic_path(rejected) as path:
+        result.rejected[REJECTED_COLUMNS].to_csv(path, index=False, lineterminator="\n")
+    write_json(quality, describe_quality(result))
+    write_table(result.table, table)
