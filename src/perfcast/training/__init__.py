@@ -1,1 +1,1 @@
-"""The Lightning module, trainer and in-memory loader that neural predictors share."""
+"""Training of neural predictors: one loader, one Lightning module, one loop."""

@@ -1,0 +1,56 @@
+"""`mlp`: embedded columns and a residual multilayer perceptron."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from perfcast.encoding.tokens import TokenEncoder
+from perfcast.predictors._neural import NeuralPredictor
+from perfcast.predictors._residual_mlp import ResidualMLP
+
+
+class MLP(NeuralPredictor):
+    """Residual multilayer perceptron over embedded columns; the neural baseline beside group attention."""
+
+    def __init__(
+        self,
+        *,
+        embedding: int = 8,
+        width: int = 192,
+        blocks: int = 2,
+        frequencies: int = 8,
+        frequency_scale: float = 1.0,
+        dropout: float = 0.1,
+        hide_rate: float = 0.02,
+        linear_skip: bool = True,
+        refit: bool = True,
+        epochs: int = 40,
+        least_steps: int = 200,
+        batch_rows: int = 256,
+        learning_rate: float = 2e-3,
+        weight_decay: float = 0.02,
+        huber: float = 0.3,
+        gradient_norm: float = 1.0,
+        patience: int = 12,
+        random_state: int = 0,
+    ) -> None:
+        self.embedding, self.width, self.blocks = embedding, width, blocks
+        self.frequencies, self.frequency_scale = frequencies, frequency_scale
+        self.dropout, self.hide_rate = dropout, hide_rate
+        self.linear_skip, self.refit = linear_skip, refit
+        self.epochs, self.least_steps, self.batch_rows = epochs, least_steps, batch_rows
+        self.learning_rate, self.weight_decay, self.huber = learning_rate, weight_decay, huber
+        self.gradient_norm, self.patience, self.random_state = gradient_norm, patience, random_state
+
+    def _network(self, encoder: TokenEncoder, outputs: int) -> nn.Module:
+        return ResidualMLP(
+            encoder,
+            outputs,
+            embedding=self.embedding,
+            width=self.width,
+            blocks=self.blocks,
+            frequencies=self.frequencies,
+            frequency_scale=self.frequency_scale,
+            dropout=self.dropout,
+            hide_rate=self.hide_rate,
+        )

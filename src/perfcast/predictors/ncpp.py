@@ -1,0 +1,115 @@
+"""`ncpp`: group attention over machine characteristics (arXiv 2407.03385), corrected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from perfcast.encoding.tokens import TokenEncoder
+from perfcast.predictors._group_attention import GroupAttentionNetwork
+from perfcast.predictors._neural import NeuralPredictor
+from perfcast.training.data import Batches, Rows
+from perfcast.training.loop import reproducible
+
+_ATTENTION_BATCH_ROWS = 256
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Mean attention weights over rows and heads, of the last block of each kind; every row of a matrix sums to 1.
+
+    `intra` maps a group to a square frame over its columns ("(group)" is the group's own token); `inter` is a square
+    frame over groups. Rows ask, columns are looked at.
+    """
+
+    intra: dict[str, pd.DataFrame]
+    inter: pd.DataFrame
+
+
+class NCPP(NeuralPredictor):
+    """Group attention: intra-group, then inter-group, then one head for all targets, with every task in one model.
+
+    Differences from the published network, beside the corrections: one token per column in place of convolutions over
+    columns; a learned pooling into a wider vector per group; character n-grams in place of single characters; the
+    linear skip.
+    """
+
+    def __init__(
+        self,
+        *,
+        width: int = 32,
+        heads: int = 2,
+        intra_blocks: int = 1,
+        slots: int = 4,
+        group_width: int = 128,
+        group_heads: int = 4,
+        inter_blocks: int = 1,
+        frequencies: int = 8,
+        frequency_scale: float = 1.0,
+        dropout: float = 0.1,
+        hide_rate: float = 0.02,
+        linear_skip: bool = True,
+        refit: bool = True,
+        epochs: int = 25,
+        least_steps: int = 200,
+        batch_rows: int = 256,
+        learning_rate: float = 2e-3,
+        weight_decay: float = 0.02,
+        huber: float = 0.3,
+        gradient_norm: float = 1.0,
+        patience: int = 10,
+        random_state: int = 0,
+    ) -> None:
+        self.width, self.heads, self.intra_blocks = width, heads, intra_blocks
+        self.slots, self.group_width, self.group_heads, self.inter_blocks = (
+            slots,
+            group_width,
+            group_heads,
+            inter_blocks,
+        )
+        self.frequencies, self.frequency_scale = frequencies, frequency_scale
+        self.dropout, self.hide_rate = dropout, hide_rate
+        self.linear_skip, self.refit = linear_skip, refit
+        self.epochs, self.least_steps, self.batch_rows = epochs, least_steps, batch_rows
+        self.learning_rate, self.weight_decay, self.huber = learning_rate, weight_decay, huber
+        self.gradient_norm, self.patience, self.random_state = gradient_norm, patience, random_state
+
+    def attention(self, X: pd.DataFrame) -> Attention:
+        """Return where the fitted network looks, averaged over the rows of X."""
+        inputs = self._inputs(X)
+        rows = Rows.of(self.encoder_.transform(inputs), np.full((len(X), len(self.targets_)), np.nan))
+        totals: list[np.ndarray] = []
+        with reproducible(0), torch.inference_mode():
+            for batch in Batches(rows, _ATTENTION_BATCH_ROWS):
+                weights: list[Tensor] = []
+                self.network_(batch, weights)
+                sums = [share.double().mean(dim=1).sum(dim=0).numpy() for share in weights]
+                totals = [a + b for a, b in zip(totals, sums, strict=True)] if totals else sums
+        groups = self.encoder_.groups
+        last_intra = totals[(self.intra_blocks - 1) * len(groups) : self.intra_blocks * len(groups)]
+        intra = {}
+        for group, total in zip(groups, last_intra, strict=True):
+            names = [*self.encoder_.token_names(group), "(group)"]
+            intra[group] = pd.DataFrame(total / len(X), index=names, columns=names)
+        return Attention(intra, pd.DataFrame(totals[-1] / len(X), index=list(groups), columns=list(groups)))
+
+    def _network(self, encoder: TokenEncoder, outputs: int) -> nn.Module:
+        return GroupAttentionNetwork(
+            encoder,
+            outputs,
+            width=self.width,
+            heads=self.heads,
+            intra_blocks=self.intra_blocks,
+            slots=self.slots,
+            group_width=self.group_width,
+            group_heads=self.group_heads,
+            inter_blocks=self.inter_blocks,
+            frequencies=self.frequencies,
+            frequency_scale=self.frequency_scale,
+            dropout=self.dropout,
+            hide_rate=self.hide_rate,
+        )

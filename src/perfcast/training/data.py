@@ -1,0 +1,85 @@
+"""Rows in memory, cut into batches without worker processes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from perfcast.encoding.tokens import Tokens
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Encoded rows with standardised targets, as tensors.
+
+    Shapes: as in `Tokens`; targets (n, outputs), NaN where not measured. `grams` is shared by all batches.
+    """
+
+    numbers: Tensor
+    missing: Tensor
+    codes: Tensor
+    strings: Tensor
+    grams: Tensor
+    targets: Tensor
+
+    @classmethod
+    def of(cls, tokens: Tokens, targets: np.ndarray) -> Self:
+        """Wrap encoded rows and their standardised targets."""
+        return cls(
+            torch.from_numpy(tokens.numbers),
+            torch.from_numpy(tokens.missing),
+            torch.from_numpy(tokens.codes),
+            torch.from_numpy(tokens.strings),
+            torch.from_numpy(tokens.grams),
+            torch.from_numpy(np.asarray(targets, dtype=np.float32)),
+        )
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def take(self, index: Tensor | slice) -> Rows:
+        """Return some of the rows."""
+        return Rows(
+            self.numbers[index],
+            self.missing[index],
+            self.codes[index],
+            self.strings[index],
+            self.grams,
+            self.targets[index],
+        )
+
+    def to(self, *args: object, **kwargs: object) -> Rows:
+        """Return the rows as they are: the method by which Lightning moves a batch; rows stay in main memory."""
+        return self
+
+    def double(self) -> Rows:
+        """Return the rows with numbers in double precision."""
+        return Rows(
+            self.numbers.double(), self.missing.double(), self.codes, self.strings, self.grams, self.targets.double()
+        )
+
+
+class Batches:
+    """Iterate over rows in batches: shuffled anew each epoch by an own generator, or in order."""
+
+    def __init__(self, rows: Rows, size: int, shuffle_seed: int | None = None) -> None:
+        self.rows, self.size = rows, size
+        self._generator = None if shuffle_seed is None else torch.Generator().manual_seed(shuffle_seed)
+
+    def __len__(self) -> int:
+        return math.ceil(len(self.rows) / self.size)
+
+    def __iter__(self) -> Iterator[Rows]:
+        if self._generator is None:
+            for start in range(0, len(self.rows), self.size):
+                yield self.rows.take(slice(start, start + self.size))
+            return
+        order = torch.randperm(len(self.rows), generator=self._generator)
+        for index in order.split(self.size):
+            yield self.rows.take(index)
