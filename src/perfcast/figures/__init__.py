@@ -1,1 +1,1 @@
-"""Figures: one module each, a drawing and its caption."""
+"""Figures: one module each, with TITLE, CAPTION and `draw(evaluation) -> Figure | None`."""
