@@ -10,13 +10,14 @@ _MB_PER = {"KB": 1 / 1024, "MB": 1.0, "GB": 1024.0}
 _SIZE = r"(\d{1,6}(?:\.\d{1,4})?) ?([KMG]B)"
 _L1 = compile_pattern(rf"^{_SIZE} I ?\+ ?{_SIZE} D on chip per core$")
 _UNIFIED = compile_pattern(
-    rf"^{_SIZE} I ?\+ ?D (on|off) chip per (?:(\d{{1,3}}) )?(core|chip|die|system board|dimm)s?\b"
+    rf"^{_SIZE} I ?\+ ?D (on|off) chip per (?:([1-9]\d{{0,2}}) )?(core|chip|die|system board|dimm)s?\b"
 )
-_SPLIT_L2 = compile_pattern(rf"{_SIZE} (?:I|D) on chip per chip ?\({_SIZE} ?/ ?(\d{{1,3}}) cores?\)")
-_SLICE = compile_pattern(rf"\b{_SIZE} (?:shared ?)?/ ?(\d{{1,3}}) cores?\b")
+_SPLIT_L2 = compile_pattern(rf"{_SIZE} (?:I|D) on chip per chip ?\({_SIZE} ?/ ?([1-9]\d{{0,2}}) cores?\)")
+_SLICE = compile_pattern(rf"\b{_SIZE} (?:shared ?)?/ ?([1-9]\d{{0,2}}) cores?\b")
 _SLICE_PER_CORE = compile_pattern(rf", ?{_SIZE} per core\b")
-_NUCA = compile_pattern(r"\bshared NUCA\b(?: ?/ ?(\d{1,3}) cores?\b)?")
+_NUCA = compile_pattern(r"\bshared NUCA\b(?: ?/ ?([1-9]\d{0,2}) cores?\b)?")
 _PER_CHIP = compile_pattern(rf"\({_SIZE} per chip\)")
+_WHOLES = ("chip", "die")
 _NONE = "none"
 
 
@@ -82,16 +83,16 @@ def parse_l2(text: str) -> L2Cache:
     parts, rest = take_all(_SPLIT_L2, value)
     if parts:
         total = sum(_kb(part[1], part[2]) for part in parts)
-        shares = [_kb(part[3], part[4]) / int(part[5]) for part in parts if int(part[5])]
-        whole = len(shares) == len(parts)
-        return L2Cache(total, "chip", sum(shares) if whole else None, complete=whole and used_up(rest))
+        share = sum(_kb(part[3], part[4]) / int(part[5]) for part in parts)
+        whole = len(parts) == 2 and used_up(rest)
+        return L2Cache(total, "chip", share, complete=True) if whole else L2Cache()
     unified, rest = take(_UNIFIED, value)
     if unified is None:
         return L2Cache()
-    size, cores, scope = _kb(unified[1], unified[2]), int(unified[4] or 1), unified[5].lower()
-    if not cores or scope not in ("core", "chip", "die"):
-        return L2Cache(size)
-    return L2Cache(size, scope, size / cores if scope == "core" else None, complete=used_up(rest))
+    size, number, scope = _kb(unified[1], unified[2]), unified[4], unified[5].lower()
+    if scope == "core":
+        return L2Cache(size, scope, size / int(number or 1), complete=used_up(rest))
+    return L2Cache(size, scope, None, complete=number is None and scope in _WHOLES and used_up(rest))
 
 
 def parse_l3(text: str) -> L3Cache:
@@ -102,31 +103,36 @@ def parse_l3(text: str) -> L3Cache:
     unified, rest = take(_UNIFIED, value)
     if unified is None:
         return L3Cache()
-    size, sharing, scope = _mb(unified[1], unified[2]), int(unified[4] or 1), unified[5].lower()
-    total = size if scope == "chip" else None
-    slices: list[tuple[float, int | None]] = []
-    if scope != "chip":
-        slices = [(size, sharing if scope == "core" else None)]
-    shared, rest = take_all(_SLICE, rest)
-    per_core, rest = take(_SLICE_PER_CORE, rest)
-    nuca, rest = take(_NUCA, rest)
+    size, number, scope = _mb(unified[1], unified[2]), unified[4], unified[5].lower()
     per_chip, rest = take(_PER_CHIP, rest)
-    slices += [(_mb(part[1], part[2]), int(part[3])) for part in shared]
-    if per_core:
-        slices.append((_mb(per_core[1], per_core[2]), 1))
-    if nuca and nuca[1]:
-        slices.append((size, int(nuca[1])))
-    if per_chip:
-        total = _mb(per_chip[1], per_chip[2])
+    slices, rest = _take_slices(rest, size)
+    if scope == "core":
+        slices.append((size, int(number or 1)))
+    elif scope == "die":
+        slices.append((size, None))
+    total = size if scope == "chip" and number is None else None
     cores = [count for _, count in slices if count is not None]
     return L3Cache(
-        l3_mb_per_chip=total,
+        l3_mb_per_chip=_mb(per_chip[1], per_chip[2]) if per_chip else total,
         l3_slice_mb=sum(mb for mb, _ in slices) / len(slices) if slices else None,
         l3_cores_per_slice=sum(cores) / len(cores) if cores else None,
         l3_asymmetric=len(set(slices)) > 1,
         l3_on_chip=unified[3].lower() == "on",
-        complete=used_up(rest) and scope in ("core", "chip", "die") and 0 not in cores,
+        complete=used_up(rest) and (scope == "core" or (scope in _WHOLES and number is None)),
     )
+
+
+def _take_slices(text: str, size: float) -> tuple[list[tuple[float, int | None]], str]:
+    """Return (MiB, cores that share them) for each kind of slice, and the rest; `size` is that of the whole cache."""
+    shared, rest = take_all(_SLICE, text)
+    per_core, rest = take(_SLICE_PER_CORE, rest)
+    nuca, rest = take(_NUCA, rest)
+    slices: list[tuple[float, int | None]] = [(_mb(part[1], part[2]), int(part[3])) for part in shared]
+    if per_core:
+        slices.append((_mb(per_core[1], per_core[2]), 1))
+    if nuca and nuca[1]:
+        slices.append((size, int(nuca[1])))
+    return slices, rest
 
 
 def parse_other_cache(text: str) -> OtherCache:

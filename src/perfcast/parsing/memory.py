@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from perfcast.parsing.memory_speed import ddr_generation, rated_mts, snap
@@ -22,7 +23,7 @@ _GROUP = compile_pattern(
     r"(?:PC(?P<pc>\d)L? ?- ?(?P<speed>\d{2,5})(?P<slower>/\d{2,5})?(?P<bin>[A-Z]{0,3})\b"
     r"(?:-(?:(?P<type>[A-Z])|\d{1,2})\b)?)?)"
 )
-_RUNNING = compile_pattern(r"\b(?:running|configured) at ?(\d{3,5})\b(?: ?(?:MHz|MT/s)(?!\w))?")
+_RUNNING = compile_pattern(r"\b(?:running|configured) at ?(\d{3,5})(?: ?(?:MHz|MT/s))?(?!\w)")
 _TAIL = compile_pattern(
     r"\borderable using [\w#. -]{1,60}|\b\d{1,3}-way interleaved\b|\bpopulated on [\w ]{1,60}|\bECC\b|\b\d{2,3}-pin\b"
 )
@@ -88,8 +89,8 @@ def parse_memory(text: str) -> Memory:
     running_mts = snap(int(running[1])) if running else None
     return Memory(
         mem_total_gb=_gb(capacity[1], capacity[2]) if capacity else None,
-        mem_sum_gb=sum(group.count * group.size_gb for group in groups) if groups else None,
-        hbm_gb=sum(group.count * group.size_gb for group in groups if group.hbm) if groups else None,
+        mem_sum_gb=_sum_gb(groups) if groups else None,
+        hbm_gb=_sum_gb(group for group in groups if group.hbm) if groups else None,
         dimm_count=sum(group.count for group in dimms) if groups else None,
         dimm_gb=main.size_gb if main else None,
         dimm_groups=len(dimms) if groups else None,
@@ -102,7 +103,7 @@ def parse_memory(text: str) -> Memory:
         mem_running_mts=running_mts,
         mem_eff_mts=running_mts or rated,
         groups=groups,
-        complete=capacity is not None and bool(groups) and used_up(rest) and all(map(_understood, matches)),
+        complete=capacity is not None and used_up(rest) and all(map(_understood, matches, groups)),
     )
 
 
@@ -136,13 +137,15 @@ def _type(match: re.Match[str]) -> str | None:
     return letter if letter in ECC_BY_TYPE else None
 
 
-def _understood(match: re.Match[str]) -> bool:
+def _understood(match: re.Match[str], group: ModuleGroup) -> bool:
     """Tell whether a group says what kind of module it is, with no letter or generation that is unknown."""
     if match["hbm"] or match["sdram"]:
         return True
-    if not match["speed"] or ddr_generation(int(match["pc"]), int(match["speed"])) is None:
-        return False
-    return match["type"] is None or match["type"].upper() in ECC_BY_TYPE
+    return group.ddr_gen is not None and (match["type"] is None or group.dimm_type is not None)
+
+
+def _sum_gb(groups: Iterable[ModuleGroup]) -> float:
+    return sum((group.count * group.size_gb for group in groups), start=0.0)
 
 
 def _gb(number: str, unit: str) -> float:

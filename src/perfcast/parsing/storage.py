@@ -30,6 +30,7 @@ class Storage:
 
     Units: `storage_gb` is 10^9 bytes, number of devices times size, whatever the RAID level leaves of it.
     `storage_class` is ram, nvme, ssd or hdd; a SATA or SAS device of unstated kind counts as hdd.
+    Makers and models are free text, so complete means that class and capacity were found.
     """
 
     storage_class: str | None = None

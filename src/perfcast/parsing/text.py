@@ -1,7 +1,8 @@
 """What all parsers of text columns share: normal form, bounded length, and knowing when a text is used up.
 
 A parser takes the pieces it knows out of the normal form; the text was understood completely when nothing but
-punctuation is left. Every pattern works on single blanks and bounded repetitions, so that time grows linearly.
+punctuation is left. An incomplete result holds what was found all the same. Every pattern works on single blanks and
+bounded repetitions, so that time grows linearly.
 """
 
 from __future__ import annotations

@@ -1,0 +1,36 @@
+"""Tricky inputs of every text column against tables reviewed by hand; `pytest --fix` rewrites the tables."""
+
+from pathlib import Path
+
+import golden_tables
+import pytest
+
+from perfcast.parsing import cache, compiler, disclosure, memory, operating_system, orderable, scalars, storage
+
+TABLES = Path(__file__).parent / "parsing"
+PARSERS = {
+    "memory": memory.parse_memory,
+    "cache_l1": cache.parse_l1,
+    "cache_l2": cache.parse_l2,
+    "cache_l3": cache.parse_l3,
+    "cache_other": cache.parse_other_cache,
+    "operating_system": operating_system.parse_operating_system,
+    "compiler": compiler.parse_compiler,
+    "orderable": orderable.parse_orderable,
+    "storage": storage.parse_storage,
+    "disclosure": disclosure.parse_disclosure,
+    "month": scalars.parse_month,
+    "number": scalars.parse_number,
+    "score": scalars.parse_score,
+    "flag": scalars.parse_flag,
+    "pointer": scalars.parse_pointer_bits,
+}
+
+
+def test_every_table_has_a_parser():
+    assert {path.stem for path in TABLES.glob("*.csv")} == set(PARSERS)
+
+
+@pytest.mark.parametrize("name", sorted(PARSERS))
+def test_table(name, request):
+    golden_tables.check(TABLES / f"{name}.csv", PARSERS[name], fix=request.config.getoption("--fix", default=False))
