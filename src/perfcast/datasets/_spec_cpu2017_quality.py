@@ -1,0 +1,89 @@
+"""What quality.json tells of spec_cpu2017: parse and join coverage, missing rates, ranges, repairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from perfcast.datasets._spec_cpu2017_text import parse_coverage
+from perfcast.processors.catalogue import TABLES
+from perfcast.schema import Kind, Table
+
+
+def quality_of(frame: pd.DataFrame, table: Table, repairs: Mapping[str, int], after: int) -> dict[str, Any]:
+    """Return the quality of a standardised dump.
+
+    Shapes: `frame` holds the kept rows with raw and intermediate columns, `table` the same rows as standard columns.
+    """
+    return {
+        "after_published_until": after,
+        "parse_coverage": parse_coverage(frame),
+        "join_coverage": _join_coverage(frame),
+        "families": _counts(table.frame["family"]),
+        "unknown_processors": _counts(frame.loc[table.frame["family"].isna().to_numpy(), "part_key"]),
+        "missing": {name: round(float(share), 6) for name, share in table.frame.isna().mean().items()},
+        "ranges": _ranges(table),
+        "flags": {name: int(table.frame[name].sum()) for name in table.frame if str(name).startswith("q_")},
+        "repairs": dict(sorted(repairs.items())),
+    }
+
+
+def _counts(values: pd.Series) -> dict[str, int]:
+    return {str(value): int(count) for value, count in values.value_counts().sort_index().items()}
+
+
+def _join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return how many parts and rows each catalogue table named first, and the share of rows by year and fact."""
+    found = frame["catalogue_table"].notna()
+    parts = frame.drop_duplicates("part_key")
+    year = frame["published_month"].dt.year
+    first = frame.groupby("part_key")["published_month"].transform("min").dt.year == year
+    facts = (
+        "tdp_w",
+        "max_turbo_mhz",
+        "mem_channels_per_chip",
+        "launch_quarter",
+        "process_node",
+        "upi_links",
+        "fma_units",
+    )
+    return {
+        "parts": len(parts),
+        "rows": len(frame),
+        "by_table": {
+            name: {
+                "parts": int((parts["catalogue_table"] == name).sum()),
+                "rows": int((frame["catalogue_table"] == name).sum()),
+            }
+            for name in (*TABLES, "twin")
+        },
+        "share_of_rows": _share(found),
+        "share_of_parts": _share(parts["catalogue_table"].notna()),
+        "share_of_rows_by_year": _by_year(found, year),
+        "share_of_rows_of_new_parts_by_year": _by_year(found[first], year[first]),
+        "share_of_rows_with": {name: _share(frame[name].notna()) for name in facts},
+    }
+
+
+def _share(flags: pd.Series) -> float:
+    return round(float(flags.mean()), 6) if len(flags) else 0.0
+
+
+def _by_year(flags: pd.Series, year: pd.Series) -> dict[str, float]:
+    return {str(key): _share(group) for key, group in flags.groupby(year)}
+
+
+def _ranges(table: Table) -> dict[str, list[Any]]:
+    """Return [least, greatest] of every numerical and date column that has a value."""
+    ranges: dict[str, list[Any]] = {}
+    for column in table.columns:
+        values = table.frame[column.name].dropna()
+        if values.empty:
+            continue
+        if column.kind is Kind.NUMERICAL:
+            ranges[column.name] = [float(values.min()), float(values.max())]
+        elif column.kind is Kind.DATE:
+            ranges[column.name] = [values.min().strftime("%Y-%m-%d"), values.max().strftime("%Y-%m-%d")]
+    return ranges

@@ -1,0 +1,121 @@
+"""Read the dump line by line: one line is one row, so that a broken row never costs its neighbours."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from operator import itemgetter
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pandas as pd
+
+from perfcast.datasets._strict_csv import CsvRows, Rejection
+from perfcast.errors import UserError
+
+MAX_LINE = 1_000_000
+"""Bytes of a line beyond which it is not parsed; real ones have about 1,000."""
+
+MAX_COLUMNS = 1_000
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_UNUSED_LAST = "Disclosures"
+"""The header's last name has no field in the rows of the published dump."""
+
+_REMEDY = "ingest the source again"
+
+
+def read_dump(source: str, path: Path, columns: Sequence[str]) -> CsvRows:
+    """Read the named columns of the dump as text, and where each row stands; blank lines are no rows.
+
+    A row that is not UTF-8, not CSV, too long, of another number of fields than the header, or the header again is
+    quarantined.
+
+    Raises: UserError when the file is empty, cut off, not a table, or lacks a wanted column or has it twice.
+    """
+    with _open(path) as file:
+        try:
+            header = _header(path, file, columns)
+            kept, rejections = _rows(source, path.name, file, header, columns)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise UserError(f"{path} must be a whole gzip file", str(error), _REMEDY) from None
+    frame = pd.DataFrame([row for _, row in kept], columns=list(columns), dtype="str")
+    frame["line"] = pd.Series([line for line, _ in kept], dtype="int64")
+    return CsvRows(frame, tuple(rejections), len(kept) + len(rejections))
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[BinaryIO]:
+    with path.open("rb") as raw:
+        compressed = raw.peek(2)[:2] == _GZIP_MAGIC
+        yield cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if compressed else raw
+
+
+def _header(path: Path, file: BinaryIO, columns: Sequence[str]) -> list[str]:
+    line = file.readline(MAX_LINE)
+    if not line.strip():
+        raise UserError(f"{path} must have a header line", "it is empty", _REMEDY)
+    if len(line) == MAX_LINE or line.count(b",") >= MAX_COLUMNS:
+        raise UserError(f"{path} must have at most {MAX_COLUMNS} columns", "its header has more", _REMEDY)
+    text = line.decode("utf-8-sig", errors="replace")
+    names = [" ".join(name.split()) for name in next(csv.reader([text]))]
+    for column in columns:
+        if names.count(column) != 1:
+            near = get_close_matches(column, names, n=3)
+            shown = f"; the nearest are {', '.join(map(repr, near))}" if near else ""
+            raise UserError(
+                f"{path} must have the column {column!r} once",
+                f"found it {names.count(column)} times among {len(names)}{shown}",
+                _REMEDY,
+            )
+    return names
+
+
+def _rows(
+    source: str, name: str, file: BinaryIO, header: list[str], columns: Sequence[str]
+) -> tuple[list[tuple[int, tuple[str, ...]]], list[Rejection]]:
+    pick = itemgetter(*(header.index(column) for column in columns))
+    widths = {len(header), len(header) - 1} if header[-1] == _UNUSED_LAST else {len(header)}
+    kept: list[tuple[int, tuple[str, ...]]] = []
+    rejections: list[Rejection] = []
+    for number, line in _lines(file):
+        fields, reason, detail = _fields(line)
+        if not reason and [" ".join(field.split()) for field in fields] == header:
+            reason, detail = "repeated_header", ""
+        elif not reason and len(fields) not in widths:
+            reason, detail = "wrong_field_count", f"{len(fields)} fields, the header has {len(header)}"
+        if reason:
+            rejections.append(Rejection(source, name, number, reason, detail))
+        else:
+            kept.append((number, pick(fields)))
+    return kept, rejections
+
+
+def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Give each line that is not blank with its number, the header being line 1; a longer line than MAX_LINE is cut."""
+    number = 1
+    while line := file.readline(MAX_LINE):
+        number += 1
+        rest = line
+        while rest and not rest.endswith(b"\n"):
+            rest = file.readline(MAX_LINE)
+        if line.strip():
+            yield number, line
+
+
+def _fields(line: bytes) -> tuple[list[str], str, str]:
+    """Return the fields of a line, or no fields and the reason and detail why it has none."""
+    if len(line) == MAX_LINE:
+        return [], "line_too_long", f"longer than {MAX_LINE} bytes"
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return [], "not_utf8", f"byte {line[error.start]:#04x} at {error.start}"
+    try:
+        return next(csv.reader([text.rstrip("\r\n")], strict=True)), "", ""
+    except csv.Error as error:
+        return [], "not_csv", str(error)

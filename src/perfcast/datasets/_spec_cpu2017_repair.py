@@ -1,0 +1,127 @@
+"""Repairs of the dump's known errors, each counted, and audit flags; nothing here looks at a score to change a row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+_TRUSTED_CORES = ("ark", "amd", "twin")
+"""Catalogue tables without a single conflict with the dump's core counts."""
+
+_SIERRA_FOREST_MODULE = 4
+"""Cores that share one second-level cache in Sierra Forest; the dump states the module's size as a core's."""
+
+_FAR_SCORE, _LEAST_PEERS = 0.3, 5
+_ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
+
+
+class Repairs:
+    """Counts rows changed by each rule."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+
+    def put(self, frame: pd.DataFrame, column: str, where: pd.Series, value: pd.Series | float, rule: str) -> None:
+        """Set `column` where `where` holds, in place, and count the rows under the rule's name."""
+        values = pd.Series(value, index=frame.index) if np.isscalar(value) else value
+        frame[column] = frame[column].mask(where, values)
+        self.counts[rule] = self.counts.get(rule, 0) + int(where.sum())
+
+
+def modal_cores(frame: pd.DataFrame) -> pd.Series:
+    """Return each row's cores per chip of its part: the trusted catalogue's, else the part's most frequent value.
+
+    Of equally frequent values the catalogue's counts, then the largest.
+    """
+    counts = frame.groupby(["part_key", "cores_per_chip_stated"]).size().rename("rows").reset_index()
+    known = frame.drop_duplicates("part_key").set_index("part_key")
+    listed = counts["part_key"].map(known["catalogue_cores"])
+    counts["listed"] = counts["cores_per_chip_stated"] == listed
+    best = counts.sort_values(["part_key", "rows", "listed", "cores_per_chip_stated"]).drop_duplicates(
+        "part_key", keep="last"
+    )
+    modal = frame["part_key"].map(best.set_index("part_key")["cores_per_chip_stated"])
+    trusted = frame["catalogue_table"].isin(_TRUSTED_CORES) & frame["catalogue_cores"].notna()
+    return modal.mask(trusted, frame["catalogue_cores"])
+
+
+def repair_cores(frame: pd.DataFrame, repairs: Repairs) -> None:
+    """Add the core counts of the part and the total enabled, corrected where the stated one cannot be.
+
+    More cores than the part has are threads or typing errors. Fewer are an error on a rate run, whose scores are
+    those of all cores; on a speed run the firmware may really have switched some off, so the statement stands.
+    """
+    part, stated = frame["cores_per_chip_part"], frame["cores_per_chip_stated"]
+    frame["cores_enabled_total"] = frame["cores"]
+    frame["q_cores_mismatch"] = (stated != part).astype("float64")
+    right = part * frame["chips"]
+    repairs.put(frame, "cores_enabled_total", stated > part, right, "cores_above_part")
+    repairs.put(
+        frame, "cores_enabled_total", (stated < part) & (frame["metric"] == "rate"), right, "cores_below_part_rate"
+    )
+
+
+def repair_caches(frame: pd.DataFrame, repairs: Repairs) -> None:
+    """Bring caches to one scope: second level per core, third level per chip and per slice."""
+    cores = frame["cores_per_chip_part"]
+    module = (frame["family"] == "Sierra Forest") & (frame["l2_kb_per_core"] == 4096)
+    repairs.put(frame, "l2_kb_per_core", module, frame["l2_kb_per_core"] / _SIERRA_FOREST_MODULE, "l2_per_module")
+    shared = frame["l2_kb_per_core"].isna() & (frame["l2_scope"] == "chip")
+    repairs.put(frame, "l2_kb_per_core", shared, frame["l2_kb"] / cores, "l2_chip_to_core")
+    slices = cores / frame["l3_cores_per_slice"]
+    whole = frame["l3_mb_per_chip"].isna() & frame["l3_slice_mb"].notna() & slices.notna()
+    repairs.put(frame, "l3_mb_per_chip", whole, frame["l3_slice_mb"] * slices, "l3_slice_to_chip")
+    undivided = frame["l3_slice_mb"].isna() & frame["l3_mb_per_chip"].notna()
+    frame["l3_slice_mb"] = frame["l3_slice_mb"].mask(undivided, frame["l3_mb_per_chip"])
+    frame["l3_cores_per_slice"] = frame["l3_cores_per_slice"].mask(undivided, cores)
+
+
+def repair_memory(frame: pd.DataFrame, repairs: Repairs) -> None:
+    """Correct the capacity's unit and the DDR generation, and cap the effective rate at the processor's limit."""
+    total, sum_gb = frame["mem_total_gb"], frame["mem_sum_gb"]
+    frame["q_mem_arith"] = (total.notna() & sum_gb.notna() & (total != sum_gb)).astype("float64")
+    repairs.put(frame, "mem_total_gb", sum_gb == total * 1024, sum_gb, "capacity_mb_for_gb")
+    repairs.put(frame, "mem_total_gb", total.isna() & sum_gb.notna(), sum_gb, "capacity_from_dimms")
+
+    expected = frame["family_ddr_gen"]
+    misprinted = frame["Memory"].str.contains("PC4-", regex=False) & (frame["ddr_gen"] == 5)
+    other = frame["ddr_gen"].notna() & expected.notna() & (frame["ddr_gen"] != expected)
+    frame["q_ddr_gen"] = (misprinted | other).astype("float64")
+    repairs.counts["ddr_gen_from_rate"] = int(misprinted.sum())
+    repairs.put(frame, "ddr_gen", other, expected, "ddr_gen_from_family")
+
+    capped = frame["mem_eff_mts"] > frame["mem_max_mts_1dpc"]
+    repairs.put(frame, "mem_eff_mts", capped, frame["mem_max_mts_1dpc"], "rate_capped_at_processor_limit")
+
+
+def repair_dates(frame: pd.DataFrame, repairs: Repairs) -> None:
+    """Leave out test months after publication and days of arrival after its month."""
+    end = frame["published_month"] + pd.offsets.MonthBegin(1)
+    late_test, late_arrival = frame["test_month"] >= end, frame["arrival_day"] >= end
+    frame["q_date"] = (late_test | late_arrival).astype("float64")
+    for column, late in (("test_month", late_test), ("arrival_day", late_arrival)):
+        frame[column] = frame[column].mask(late)
+        repairs.counts[f"{column}_after_publication"] = int(late.sum())
+
+
+def repair_rest(frame: pd.DataFrame, repairs: Repairs) -> None:
+    """Turn zeros that mean 'not given' into missing values, and complete what the processor implies."""
+    frame["peak_score"] = frame["peak_score"].where(frame["peak_score"] > 0)
+    # 1 stands in place of a measured energy ratio on a few rows; real ones are larger.
+    frame["energy_base"] = frame["energy_base"].where(frame["energy_base"] > 1)
+    unstated = frame["arch"].isna() & frame["isa"].isin(_ARCHITECTURE)
+    repairs.put(frame, "arch", unstated, frame["isa"].map(_ARCHITECTURE), "arch_from_isa")
+    below = frame["max_turbo_mhz"] < frame["base_mhz"]
+    repairs.put(frame, "max_turbo_mhz", below, frame["base_mhz"], "turbo_below_base")
+
+
+def add_flags(frame: pd.DataFrame) -> None:
+    """Add the audit flags that compare rows with each other; they are provenance, never features."""
+    frame["q_peak_lt_base"] = (frame["peak_score"] < frame["base_score"]).astype("float64")
+    same = ["suite", "hw_vendor", "System", "part_key", "base_score", "peak_score", "published_month"]
+    frame["q_near_dup"] = frame.duplicated(same).astype("float64")
+    peers = frame.groupby(["part_key", "chips", "suite"])["base_score"]
+    residual = pd.Series(np.log(frame["base_score"] / peers.transform("median")), index=frame.index)
+    frame["q_score_residual"] = ((residual.abs() > _FAR_SCORE) & (peers.transform("size") >= _LEAST_PEERS)).astype(
+        "float64"
+    )

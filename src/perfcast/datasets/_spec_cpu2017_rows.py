@@ -1,0 +1,194 @@
+"""From text rows to typed rows: what a row must have to be a result at all, else why it is quarantined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from perfcast.datasets._strict_csv import CsvRows, Rejection
+from perfcast.parsing.coverage import Parsed, parse_column
+from perfcast.parsing.disclosure import parse_disclosure
+from perfcast.parsing.scalars import Scalar, parse_month, parse_number
+from perfcast.parsing.text import normalize, states_something
+
+RAW_COLUMNS = (
+    "Benchmark",
+    "Hardware Vendor",
+    "System",
+    "Peak Result",
+    "Base Result",
+    "Energy Base Result",
+    "# Cores",
+    "# Chips",
+    "# Enabled Threads Per Core",
+    "Processor",
+    "Processor MHz",
+    "CPU(s) Orderable",
+    "Parallel",
+    "Base Pointer Size",
+    "Peak Pointer Size",
+    "1st Level Cache",
+    "2nd Level Cache",
+    "3rd Level Cache",
+    "Other Cache",
+    "Memory",
+    "Storage",
+    "Operating System",
+    "File System",
+    "Compiler",
+    "HW Avail",
+    "SW Avail",
+    "Tested By",
+    "Test Sponsor",
+    "Test Date",
+    "Published",
+    "Updated",
+    "Disclosure",
+)
+"""Columns the dump must have; its others (licence number, peak energy) are not used."""
+
+SUITES = {
+    "CINT2017rate": "CINT2017rate",
+    "CFP2017rate": "CFP2017rate",
+    "CINT2017": "CINT2017speed",
+    "CFP2017": "CFP2017speed",
+    "CINT2017speed": "CINT2017speed",
+    "CFP2017speed": "CFP2017speed",
+}
+"""The dump's `Benchmark` -> suite; the dump leaves the word speed out."""
+
+FIRST_MONTH = pd.Timestamp(2017, 6, 1)
+"""SPEC released CPU2017 in June 2017: no result can be older."""
+
+MOST_CORES_PER_CHIP = 512
+THREADS_PER_CORE = (1, 2, 4, 8)
+_MANY_DEFECTS = 2
+_SHOWN = 120
+
+
+class Quarantine:
+    """Collects rejected rows of one file; a frame given to it has the column `line_in_file`."""
+
+    def __init__(self, source: str, file: str, rejections: tuple[Rejection, ...] = ()) -> None:
+        self.source, self.file, self.rejections = source, file, list(rejections)
+
+    def reject(self, frame: pd.DataFrame, bad: pd.Series, reason: str, detail: pd.Series) -> pd.DataFrame:
+        """Take the rows where `bad` holds and return the others. Shapes: `bad` and `detail` on the frame's index."""
+        lines, details = frame.loc[bad, "line_in_file"], detail[bad]
+        self.rejections += [
+            Rejection(self.source, self.file, int(line), reason, str(text)[:_SHOWN])
+            for line, text in zip(lines, details, strict=True)
+        ]
+        return frame[~bad]
+
+
+@dataclass(frozen=True)
+class Screened:
+    """Rows that are results published until the last month, in file order.
+
+    Shapes: `frame` has RAW_COLUMNS as text and the typed columns suite, base_score, peak_score, cores, chips,
+    threads_per_core, base_mhz, result_id, arrival_day, published_month, line_in_file, line. `after` counts rows
+    published later.
+    """
+
+    frame: pd.DataFrame
+    after: int
+
+
+def _suite(text: str) -> Scalar[str]:
+    return Scalar(SUITES.get(normalize(text)))
+
+
+def _typed(raw: pd.DataFrame) -> pd.DataFrame:
+    """Return the raw frame with its indispensable columns typed; missing where the text gives no value."""
+    number = partial(parse_number, low=0)
+    parsers: dict[str, tuple[str, Callable[[str], Parsed]]] = {
+        "suite": ("Benchmark", _suite),
+        "base_score": ("Base Result", number),
+        "peak_score": ("Peak Result", number),
+        "cores": ("# Cores", number),
+        "chips": ("# Chips", number),
+        "threads_per_core": ("# Enabled Threads Per Core", number),
+        "base_mhz": ("Processor MHz", number),
+        "published_month": ("Published", parse_month),
+    }
+    values = {name: parse_column(raw[column], parse)["value"] for name, (column, parse) in parsers.items()}
+    disclosure = parse_column(raw["Disclosure"], parse_disclosure)
+    values["published_month"] = pd.to_datetime(values["published_month"])
+    return raw.assign(
+        **values,
+        result_id=disclosure["result_id"],
+        arrival_day=pd.to_datetime(disclosure["arrival_day"]),
+    )
+
+
+_DEFECTS = {
+    "suite": ("Benchmark", "unknown_suite"),
+    "base_score": ("Base Result", "score_not_numeric"),
+    "peak_score": ("Peak Result", "score_not_numeric"),
+    "cores": ("# Cores", "count_not_numeric"),
+    "chips": ("# Chips", "count_not_numeric"),
+    "threads_per_core": ("# Enabled Threads Per Core", "count_not_numeric"),
+    "base_mhz": ("Processor MHz", "count_not_numeric"),
+    "published_month": ("Published", "date_impossible"),
+    "result_id": ("Disclosure", "no_result_id"),
+}
+"""Typed column -> the raw column it comes from, and the reason when that alone is wrong."""
+
+
+def screen(rows: CsvRows, quarantine: Quarantine, until: pd.Timestamp) -> Screened:
+    """Keep the rows that are results published until the month `until`; quarantine what is not a result.
+
+    `line` counts the lines of the file without the rows published later, so that it is the same for every snapshot.
+    """
+    frame = _typed(rows.frame.rename(columns={"line": "line_in_file"}))
+    after = frame["published_month"] > until
+    frame = frame.assign(line=frame["line_in_file"] - after.cumsum())[~after]
+    frame = _reject_untyped(frame, quarantine)
+
+    frame = quarantine.reject(
+        frame, frame["published_month"] < FIRST_MONTH, "date_impossible", "Published " + frame["Published"]
+    )
+    frame = quarantine.reject(frame, frame["base_score"] == 0, "no_score", frame["result_id"].astype("str"))
+    frame = quarantine.reject(frame, ~_possible_counts(frame), "impossible_counts", _counts_text(frame))
+    repeated = frame["result_id"].duplicated() & ~frame.duplicated(list(RAW_COLUMNS))
+    frame = quarantine.reject(frame, repeated, "duplicate_result_id", frame["result_id"].astype("str"))
+    return Screened(frame, int(after.sum()))
+
+
+def _reject_untyped(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
+    missing = pd.DataFrame({name: frame[name].isna() for name in _DEFECTS}, index=frame.index)
+    missing["peak_score"] &= frame["Peak Result"].map(states_something)
+    defects = missing.sum(axis=1)
+    named = [column for column, _ in _DEFECTS.values()]
+    detail = pd.Series("", index=frame.index, dtype="str")
+    for row in frame.index[defects > 0]:
+        wrong = [column for column, bad in zip(named, missing.loc[row], strict=True) if bad]
+        detail[row] = ", ".join(f"{column}={normalize(str(frame.at[row, column]))!r}" for column in wrong)
+    shifted = defects >= _MANY_DEFECTS
+    single = {reason: pd.Series(False, index=frame.index) for _, reason in _DEFECTS.values()}
+    for name, (_, reason) in _DEFECTS.items():
+        single[reason] |= missing[name] & ~shifted
+    kept = quarantine.reject(frame, shifted, "shifted_columns", detail)
+    for reason, bad in single.items():
+        kept = quarantine.reject(kept, bad[kept.index], reason, detail[kept.index])
+    return kept
+
+
+def _possible_counts(frame: pd.DataFrame) -> pd.Series:
+    cores, chips = frame["cores"], frame["chips"]
+    per_chip = cores / chips.replace(0, np.nan)
+    whole = (per_chip % 1 == 0) & (chips % 1 == 0)
+    return whole & per_chip.between(1, MOST_CORES_PER_CHIP) & frame["threads_per_core"].isin(THREADS_PER_CORE)
+
+
+def _counts_text(frame: pd.DataFrame) -> pd.Series:
+    text: pd.Series = (
+        frame["# Cores"] + " cores, " + frame["# Chips"] + " chips, "
+        + frame["# Enabled Threads Per Core"] + " threads per core"
+    )  # fmt: skip
+    return text

@@ -1,0 +1,158 @@
+"""The text columns of the dump as typed standard columns, and how much of each was understood."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from perfcast.datasets._spec_cpu2017_vendors import canonical_company
+from perfcast.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
+from perfcast.parsing.compiler import parse_compiler, xalanc_notice
+from perfcast.parsing.coverage import Parsed, measure, parse_column
+from perfcast.parsing.disclosure import parse_disclosure
+from perfcast.parsing.memory import parse_memory
+from perfcast.parsing.operating_system import parse_operating_system
+from perfcast.parsing.orderable import parse_orderable
+from perfcast.parsing.scalars import parse_flag, parse_month, parse_number, parse_pointer_bits
+from perfcast.parsing.storage import parse_storage
+from perfcast.processors.names import part_key
+
+_number = partial(parse_number, low=0)
+_FIELDS: dict[str, tuple[Callable[[str], Parsed], dict[str, str]]] = {
+    "1st Level Cache": (parse_l1, {"l1i_kb": "l1i_kb", "l1d_kb": "l1d_kb"}),
+    "2nd Level Cache": (
+        parse_l2,
+        {"l2_kb": "l2_kb", "l2_scope": "l2_scope", "l2_kb_per_core": "l2_kb_per_core"},
+    ),
+    "3rd Level Cache": (
+        parse_l3,
+        {
+            "l3_mb_per_chip": "l3_mb_per_chip",
+            "l3_slice_mb": "l3_slice_mb",
+            "l3_cores_per_slice": "l3_cores_per_slice",
+            "l3_asymmetric": "l3_asymmetric",
+        },
+    ),
+    "Other Cache": (parse_other_cache, {"l4_mb": "l4_mb"}),
+    "Memory": (
+        parse_memory,
+        {
+            "mem_total_gb": "mem_total_gb",
+            "mem_sum_gb": "mem_sum_gb",
+            "hbm_gb": "hbm_gb",
+            "dimm_count": "dimm_count",
+            "dimm_gb": "dimm_gb",
+            "dimm_groups": "dimm_groups",
+            "dimm_ranks": "dimm_ranks",
+            "dimm_width": "dimm_width",
+            "dimm_type": "dimm_type",
+            "ecc": "ecc",
+            "ddr_gen": "ddr_gen",
+            "mem_rated_mts": "mem_rated_mts",
+            "mem_running_mts": "mem_running_mts",
+            "mem_eff_mts": "mem_eff_mts",
+        },
+    ),
+    "Storage": (parse_storage, {"storage_class": "storage_class", "storage_gb": "storage_gb"}),
+    "Operating System": (
+        parse_operating_system,
+        {"os_name": "os_name", "os_version": "os_version", "kernel_series": "kernel_series", "arch": "arch"},
+    ),
+    "Compiler": (
+        parse_compiler,
+        {
+            "compiler_vendor": "compiler_vendor",
+            "compiler_major_minor": "compiler_major_minor",
+            "compiler_classic": "compiler_classic",
+            "oneapi": "oneapi",
+            "mixed_fortran": "mixed_fortran",
+        },
+    ),
+    "CPU(s) Orderable": (parse_orderable, {"orderable_min": "orderable_min", "orderable_max": "orderable_max"}),
+    "Parallel": (parse_flag, {"value": "parallel"}),
+    "Base Pointer Size": (parse_pointer_bits, {"value": "base_ptr"}),
+    "Peak Pointer Size": (parse_pointer_bits, {"value": "peak_ptr"}),
+    "Energy Base Result": (_number, {"value": "energy_base"}),
+    "Test Date": (parse_month, {"value": "test_month"}),
+    "HW Avail": (parse_month, {"value": "hw_avail"}),
+    "SW Avail": (parse_month, {"value": "sw_avail"}),
+    "Updated": (parse_month, {"value": "updated"}),
+}
+"""Raw column -> its parser, and field of the result -> standard (or intermediate) column."""
+
+_PARSED_ELSEWHERE: dict[str, Callable[[str], Parsed]] = {
+    "Base Result": _number,
+    "Peak Result": _number,
+    "# Cores": _number,
+    "# Chips": _number,
+    "# Enabled Threads Per Core": _number,
+    "Processor MHz": _number,
+    "Published": parse_month,
+    "Disclosure": parse_disclosure,
+}
+_DATES = ("test_month", "hw_avail", "sw_avail", "updated")
+_CLOCK = re.compile(r"@?\s*\b\d+(?:\.\d+)?\s*[GM]Hz\b", re.IGNORECASE)
+_CORE_WORDS = re.compile(r"\b\d+-Core\b|\bProcessors?\b|\bCPUs?\b|\(redacted\)", re.IGNORECASE)
+_EMPTY_BRACKETS = re.compile(r"\(\s*[,;:/\s]*\)")
+_STRAY = re.compile(r"\s*[,;]\s*(?=[,;)]|$)|(?<=\()\s*[,;]\s*")
+
+
+def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with the standard columns of its text columns added; every distinct text is parsed once."""
+    parts: dict[str, pd.Series] = {}
+    for column, (parse, names) in _FIELDS.items():
+        parsed = parse_column(frame[column], parse)
+        parts |= {name: parsed[field] for field, name in names.items()}
+    parts |= {name: pd.to_datetime(parts[name]) for name in _DATES}
+    noticed = {text: xalanc_notice("CINT", parse_compiler(text)) for text in frame["Compiler"].unique()}
+    integer = frame["suite"].str.startswith("CINT")
+    return frame.assign(
+        **parts,
+        metric=frame["suite"].str.extract("(rate|speed)$", expand=False),
+        domain=integer.map({True: "int", False: "fp"}),
+        xalanc_notice=(integer & frame["Compiler"].map(noticed)).astype("float64"),
+        part_key=_mapped(frame["Processor"], part_key),
+        hw_vendor=_mapped(frame["Hardware Vendor"], canonical_company),
+        tester=_mapped(frame["Tested By"], canonical_company),
+        sponsor=_mapped(frame["Test Sponsor"], canonical_company),
+        file_system=_mapped(frame["File System"], lambda text: text.strip().casefold() or None),
+        system_stem=_system_stems(frame),
+    )
+
+
+def _mapped(texts: pd.Series, function: Callable[[str], str | None]) -> pd.Series:
+    return texts.map({text: function(text) for text in texts.unique()})
+
+
+def _system_stems(frame: pd.DataFrame) -> pd.Series:
+    """Return each machine's name without its processor and clock, once per distinct pair of texts."""
+    pairs = list(zip(frame["System"], frame["Processor"], strict=True))
+    stems = {pair: system_stem(*pair) for pair in set(pairs)}
+    return pd.Series([stems[pair] for pair in pairs], index=frame.index, dtype="str")
+
+
+def system_stem(system: str, processor: str) -> str:
+    """Return a machine's name without its processor, clock and the brackets they stood in."""
+    text, name = " ".join(system.split()), " ".join(processor.split())
+    text = re.sub(re.escape(name), " ", text, flags=re.IGNORECASE) if name else text
+    text = _CORE_WORDS.sub(" ", _CLOCK.sub(" ", text))
+    before = None
+    while text != before:
+        before = text
+        text = _EMPTY_BRACKETS.sub(" ", _STRAY.sub(" ", text)).strip()
+    return " ".join(text.split()).replace("( ", "(").replace(" )", ")") or " ".join(system.split())
+
+
+def parse_coverage(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Return per raw column: rows, rows that state something, rows understood completely, their share, misses."""
+    parsers = {column: parse for column, (parse, _) in _FIELDS.items()} | _PARSED_ELSEWHERE
+    measured = {column: measure(frame[column], parse) for column, parse in parsers.items()}
+    return {
+        column: {**asdict(coverage), "examples": list(coverage.examples), "share": round(coverage.share, 6)}
+        for column, coverage in measured.items()
+    }

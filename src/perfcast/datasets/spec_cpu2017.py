@@ -1,0 +1,151 @@
+"""Published SPEC CPU2017 results: one row per result, its base score the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from perfcast.datasets import _spec_cpu2017_repair as repair
+from perfcast.datasets._spec_cpu2017_columns import COLUMNS
+from perfcast.datasets._spec_cpu2017_quality import quality_of
+from perfcast.datasets._spec_cpu2017_read import read_dump
+from perfcast.datasets._spec_cpu2017_rows import RAW_COLUMNS, Quarantine, screen
+from perfcast.datasets._spec_cpu2017_text import parse_texts
+from perfcast.datasets._strict_csv import rejected_frame
+from perfcast.datasets.base import Standardized
+from perfcast.errors import UserError
+from perfcast.processors.catalogue import Catalogue, empty_catalogue, read_catalogue
+from perfcast.processors.families import facts_of
+from perfcast.processors.names import part_id
+from perfcast.schema import build_table, out_of_bounds
+
+SOURCE, CATALOGUE = "spec_cpu2017", "cpu_catalog"
+_FROM_CATALOGUE = ("tdp_w", "max_turbo_mhz", "launch_quarter", "upi_links", "max_sockets")
+_CATALOGUE_FIRST = {"fma_units": "fma_units", "pcie_gen": "pcie_gen", "process_node": "process_node"}
+_FAMILY_FIRST = {"mem_channels_per_chip": "channels_per_chip"}
+_FROM_FAMILY = {
+    "cpu_vendor": "cpu_vendor",
+    "family": "family",
+    "series": "series",
+    "tier": "tier",
+    "suffix": "suffix",
+    "isa": "isa",
+    "simd_bits": "simd_bits",
+    "has_amx": "amx",
+    "mem_max_mts_1dpc": "max_mts_1dpc",
+    "family_ddr_gen": "ddr_gen",
+}
+
+
+def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
+    """Standardise the dump, joined with the processor catalogue when that source is there.
+
+    Options: `published_until`, the last month of publication as YYYY-MM; rows published later are left out, so that
+    every snapshot of the dump gives the same table.
+
+    Raises: UserError when the file is not a whole table with the dump's columns, or the option is not a month.
+    """
+    until = _month(options.get("published_until"))
+    path = _only_file(raw[SOURCE])
+    rows = read_dump(SOURCE, path, RAW_COLUMNS)
+    if rows.rows_in == 0:
+        raise UserError(f"{path} must hold results", "it has a header and no row", "ingest the source again")
+    quarantine = Quarantine(SOURCE, path.name, rows.rejections)
+    screened = screen(rows, quarantine, until)
+
+    frame = parse_texts(screened.frame.sort_values("result_id", kind="stable"))
+    identical = frame.duplicated([column for column in RAW_COLUMNS if column != "Disclosure"])
+    frame = frame[~identical].copy()
+
+    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else empty_catalogue()
+    frame = _join_processors(frame, catalogue)
+    repairs = _repair(frame)
+    frame = frame.assign(
+        source=SOURCE, file=path.name, part_id=frame["part_key"].map(part_id), submission_id=_submission(frame)
+    )
+
+    frame = _within_bounds(frame, quarantine)
+    table = build_table(SOURCE, frame, COLUMNS, {"published_until": until.strftime("%Y-%m")})
+    merged = {"identical_but_for_disclosure": int(identical.sum())}
+    return Standardized(
+        table,
+        rejected_frame(quarantine.rejections),
+        rows.rows_in - screened.after,
+        merged,
+        quality_of(frame, table, repairs.counts, screened.after),
+    )
+
+
+def _month(text: Any) -> pd.Timestamp:
+    try:
+        return pd.Timestamp(pd.Period(str(text), freq="M").start_time)
+    except ValueError:
+        raise UserError(
+            "published_until must be a month such as 2024-12", f"found {text!r}", "correct it in params.yaml"
+        ) from None
+
+
+def _only_file(folder: Path) -> Path:
+    found = sorted(path for path in Path(folder).iterdir() if path.name.endswith((".csv", ".csv.gz")))
+    if len(found) != 1:
+        raise UserError(
+            f"source {SOURCE!r} must be one file *.csv or *.csv.gz",
+            f"{folder} has {', '.join(path.name for path in found) or 'none'}",
+            "ingest the source again",
+        )
+    return found[0]
+
+
+def _join_processors(frame: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
+    """Add what the family tables and the catalogue know of each row's part; missing stays missing."""
+    keys = frame["part_key"].drop_duplicates()
+    known = pd.DataFrame([facts_of(key) for key in keys], index=pd.Index(keys, name="part_key"))
+    listed = catalogue.lookup(keys)
+    parts = {name: known[fact] for name, fact in _FROM_FAMILY.items()}
+    parts |= {name: listed[name] for name in _FROM_CATALOGUE}
+    parts |= {
+        name: listed[name].astype(object).where(listed[name].notna(), known[fact])
+        for name, fact in _CATALOGUE_FIRST.items()
+    }
+    parts |= {
+        name: known[fact].astype(object).where(known[fact].notna(), listed[name])
+        for name, fact in _FAMILY_FIRST.items()
+    }
+    parts |= {"catalogue_cores": listed["cores_per_chip"], "catalogue_table": listed["table"]}
+    joined = frame.join(pd.DataFrame(parts).infer_objects(), on="part_key")
+    return joined.assign(cores_per_chip_stated=joined["cores"] / joined["chips"])
+
+
+def _repair(frame: pd.DataFrame) -> repair.Repairs:
+    repairs = repair.Repairs()
+    frame["cores_per_chip_part"] = repair.modal_cores(frame)
+    repair.repair_cores(frame, repairs)
+    repair.repair_caches(frame, repairs)
+    repair.repair_memory(frame, repairs)
+    repair.repair_dates(frame, repairs)
+    repair.repair_rest(frame, repairs)
+    repair.add_flags(frame)
+    return repairs
+
+
+def _submission(frame: pd.DataFrame) -> pd.Series:
+    month = frame["published_month"].dt.strftime("%Y-%m")
+    chips = frame["chips"].astype("int64").astype("str")
+    parts = [frame["hw_vendor"].fillna("?"), frame["system_stem"], frame["part_key"], chips, month]
+    joined: pd.Series = parts[0].str.cat(parts[1:], sep=" | ")
+    return joined
+
+
+def _within_bounds(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
+    """Quarantine rows with a value outside its column's bounds, naming the first such column."""
+    bad = out_of_bounds(build_table(SOURCE, frame, COLUMNS)).set_axis(frame.index, axis=0)
+    first = bad.idxmax(axis=1)
+    wrong = bad.any(axis=1)
+    detail = pd.Series("", index=frame.index, dtype="str")
+    for row in frame.index[wrong]:
+        name = str(first[row])
+        detail[row] = f"{name}={frame.at[row, name]!s}"
+    return quarantine.reject(frame, wrong, "out_of_bounds", detail)

@@ -1,0 +1,260 @@
+"""The processor catalogue: four public tables of specifications joined on the part key.
+
+Tables are asked in the order ARK, AMD, xeon, boavizta; each fills only what the ones before it left open. What no
+table states stays missing.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from perfcast.errors import UserError
+from perfcast.processors.names import part_key
+
+FACTS = (
+    "tdp_w",
+    "max_turbo_mhz",
+    "base_mhz",
+    "cores_per_chip",
+    "mem_channels_per_chip",
+    "launch_quarter",
+    "process_node",
+    "upi_links",
+    "fma_units",
+    "pcie_gen",
+    "max_sockets",
+)
+"""Units: W, MHz, counts; launch_quarter is the first day of the quarter."""
+
+_Value = float | str | pd.Timestamp | None
+_Reader = Callable[[str], _Value]
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_CLOCK = re.compile(r"(\d+(?:\.\d+)?)\s*([GM])Hz", re.IGNORECASE)
+_QUARTER = re.compile(r"Q([1-4])'(\d\d)")
+_LOWER_BOUNDS = {"tdp_w": 10.0, "max_turbo_mhz": 800.0, "base_mhz": 800.0, "cores_per_chip": 1.0}
+
+
+def _first(text: str) -> float | None:
+    match = _NUMBER.search(text)
+    return float(match[0]) if match else None
+
+
+def _largest(text: str) -> float | None:
+    return max((float(number) for number in _NUMBER.findall(text)), default=None)
+
+
+def _mhz(text: str) -> float | None:
+    match = _CLOCK.search(text)
+    return float(round(float(match[1]) * (1000 if match[2].upper() == "G" else 1))) if match else None
+
+
+def _ghz_number(text: str) -> float | None:
+    value = _first(text)
+    return None if value is None else float(round(value * 1000))
+
+
+def _quarter(text: str) -> pd.Timestamp | None:
+    match = _QUARTER.search(text)
+    return pd.Timestamp(2000 + int(match[2]), 3 * int(match[1]) - 2, 1) if match else None
+
+
+def _quarter_of_day(text: str) -> pd.Timestamp | None:
+    day = pd.to_datetime(text, errors="coerce")
+    return None if pd.isna(day) else pd.Timestamp(day.year, 3 * ((day.month - 1) // 3) + 1, 1)
+
+
+def _amd_pcie(text: str) -> float | None:
+    # 'PCIe 4.0 x128' states lanes too; 'x128' alone states no generation.
+    match = re.search(r"PCIe\D*(\d)\.\d", text)
+    return float(match[1]) if match else None
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """One catalogue file: which column names the part, and which columns state which fact."""
+
+    table: str
+    file: str
+    name: str
+    facts: Mapping[str, tuple[str, _Reader]]
+
+
+_LAYOUTS = (
+    _Layout(
+        "ark",
+        "intel-cpus.csv",
+        "CpuName",
+        {
+            "tdp_w": ("MaxTDP", _first),
+            "max_turbo_mhz": ("ClockSpeedMax", _mhz),
+            "base_mhz": ("ClockSpeed", _mhz),
+            "cores_per_chip": ("CoreCount", _first),
+            "mem_channels_per_chip": ("NumMemoryChannels", _first),
+            "launch_quarter": ("BornOnDate", _quarter),
+            "process_node": ("Lithography", lambda text: text or None),
+            "upi_links": ("UltraPathInterconnectLinks", _first),
+            "fma_units": ("AVX512FusedMultiplyAddUnits", _first),
+            "pcie_gen": ("PCIExpressRevision", _largest),
+            "max_sockets": ("ScalableSockets", _first),
+        },
+    ),
+    _Layout(
+        "amd",
+        "amd-cpus.csv",
+        "Model",
+        {
+            "tdp_w": ("Default TDP", _first),
+            "max_turbo_mhz": ("Max. Boost Clock ¹ ²", _mhz),
+            "base_mhz": ("Base Clock", _mhz),
+            "cores_per_chip": ("# of CPU Cores", _first),
+            "mem_channels_per_chip": ("Memory Channels", _first),
+            "launch_quarter": ("Launch Date", _quarter_of_day),
+            "pcie_gen": ("PCI Express® Version", _amd_pcie),
+            "max_sockets": ("Socket Count", _largest),
+        },
+    ),
+    _Layout(
+        "xeon",
+        "intel_xeon_processors_v1_8.csv",
+        "Product",
+        {
+            "tdp_w": ("TDP(W)", _first),
+            "max_turbo_mhz": ("Max. Turbo Freq.(GHz)", _ghz_number),
+            "base_mhz": ("Base Freq.(GHz)", _ghz_number),
+            "cores_per_chip": ("Cores", _first),
+            "launch_quarter": ("Release Date", _quarter),
+        },
+    ),
+    _Layout(
+        "boavizta",
+        "boavizta_cpu_specs.csv",
+        "name",
+        {
+            "tdp_w": ("tdp", _first),
+            "base_mhz": ("frequency", _mhz),
+            "cores_per_chip": ("cores", _first),
+            "launch_quarter": ("release_date", _quarter_of_day),
+        },
+    ),
+)
+TABLES = tuple(layout.table for layout in _LAYOUTS)
+
+_MEMORY_TIER = re.compile(r"(xeon (?:gold|platinum) \d[12]\d\d)m")
+_ONE_SOCKET = re.compile(r"(epyc \d{4})p")
+
+
+def fallback_key(key: str) -> str | None:
+    """Return the key of the twin part whose specification also holds for this one, or None.
+
+    Xeon x1xxM and x2xxM differ from the part without M in memory capacity only (M of later generations are other
+    parts), EPYC ...P from the part without P in the number of sockets only.
+    """
+    match = _MEMORY_TIER.fullmatch(key) or _ONE_SOCKET.fullmatch(key)
+    return match[1] if match else None
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The joined catalogue.
+
+    Shapes: `facts` has one row per part key and the columns FACTS; `members` holds the part keys of each table.
+    """
+
+    facts: pd.DataFrame
+    members: Mapping[str, frozenset[str]]
+
+    def lookup(self, keys: Iterable[str]) -> pd.DataFrame:
+        """Return the facts of each key (index) and the column `table`: which table named the part first.
+
+        A part found by its twin (`fallback_key`) has the table 'twin'; a part that is nowhere has only missing values.
+        """
+        wanted = pd.Index(list(keys), name="part_key").unique()
+        tables = {key: self._table(key) for key in wanted}
+        twins = {key: twin for key in wanted if not tables[key] and (twin := fallback_key(key)) and self._table(twin)}
+        found = self.facts.reindex([twins.get(key, key) for key in wanted]).set_axis(wanted, axis=0)
+        found.loc[[key for key in twins if _ONE_SOCKET.fullmatch(key)], "max_sockets"] = 1.0
+        source = ["twin" if key in twins else tables[key] for key in wanted]
+        return found.assign(table=pd.Series(source, index=wanted, dtype="str"))
+
+    def _table(self, key: str) -> str | None:
+        return next((table for table in TABLES if key in self.members.get(table, ())), None)
+
+
+def empty_catalogue() -> Catalogue:
+    """Return a catalogue that knows no part, for when the source is absent."""
+    frame = pd.DataFrame({fact: pd.Series(dtype=_dtype(fact)) for fact in FACTS})
+    return Catalogue(frame.set_axis(pd.Index([], name="part_key", dtype="str"), axis=0), {})
+
+
+def read_catalogue(folder: Path) -> Catalogue:
+    """Read the catalogue files of a folder; a table whose file is absent simply knows no part.
+
+    Raises: UserError when no file of the catalogue is there, or one lacks a column.
+    """
+    merged: dict[str, dict[str, _Value]] = {}
+    members: dict[str, frozenset[str]] = {}
+    for layout in _LAYOUTS:
+        path = Path(folder) / layout.file
+        if not path.is_file():
+            continue
+        rows = _read_rows(path, layout)
+        members[layout.table] = frozenset(rows)
+        for key, facts in rows.items():
+            known = merged.setdefault(key, dict.fromkeys(FACTS))
+            known.update({fact: value for fact, value in facts.items() if known[fact] is None})
+    if not members:
+        raise UserError(
+            f"the processor catalogue must have one of {', '.join(layout.file for layout in _LAYOUTS)}",
+            f"{folder} has none",
+            "ingest the source cpu_catalog again",
+        )
+    frame = pd.DataFrame.from_dict(merged, orient="index", columns=list(FACTS)).rename_axis("part_key")
+    return Catalogue(frame.astype({fact: _dtype(fact) for fact in FACTS}), members)
+
+
+def _dtype(fact: str) -> str:
+    return {"launch_quarter": "datetime64[us]", "process_node": "str"}.get(fact, "float64")
+
+
+def _read_rows(path: Path, layout: _Layout) -> dict[str, dict[str, _Value]]:
+    """Return the facts by part key; of rows with one key the first counts."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        reader = csv.DictReader(file)
+        header = reader.fieldnames or []
+        missing = [
+            name for name in (layout.name, *(column for column, _ in layout.facts.values())) if name not in header
+        ]
+        if missing:
+            raise UserError(
+                f"{path.name} must have the column {missing[0]!r}",
+                f"its {len(header)} columns do not include it",
+                "ingest the source cpu_catalog again",
+            )
+        rows: dict[str, dict[str, _Value]] = {}
+        for row in reader:
+            name = row[layout.name] or ""
+            if name.strip():
+                rows.setdefault(part_key(name), _row_facts(row, layout))
+    return rows
+
+
+def _row_facts(row: Mapping[str, str | None], layout: _Layout) -> dict[str, _Value]:
+    facts = {fact: read((row[column] or "").strip()) for fact, (column, read) in layout.facts.items()}
+    for fact, low in _LOWER_BOUNDS.items():
+        value = facts.get(fact)
+        if isinstance(value, float) and value < low:
+            facts[fact] = None
+    tdp = facts.get("tdp_w")
+    if isinstance(tdp, float) and not tdp.is_integer() and layout.table == "xeon":
+        # The Xeon list holds a cache size (30.165) in the power column of one part; real ratings there are whole.
+        facts["tdp_w"] = None
+    if layout.table == "ark" and facts["max_turbo_mhz"] is None:
+        # ARK leaves the turbo clock empty for parts without turbo: they run at their base clock.
+        facts["max_turbo_mhz"] = facts["base_mhz"]
+    return facts

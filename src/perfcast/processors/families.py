@@ -1,0 +1,178 @@
+"""Processor families: which family a part belongs to, and what is known of the family.
+
+The facts are two readable tables beside this module: `families.csv` (one row per family) and `exceptions.csv` (parts
+or tiers that differ from their family). The rules below only read the part's name.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+NUMERIC_FACTS = (
+    "generation",
+    "ddr_gen",
+    "channels_per_chip",
+    "max_mts_1dpc",
+    "simd_bits",
+    "fma_units",
+    "amx",
+    "smt",
+    "pcie_gen",
+)
+TEXT_FACTS = ("cpu_vendor", "isa", "series", "lineage", "predecessor", "process_node")
+
+_RULES: tuple[tuple[str, str], ...] = (
+    # Xeon Scalable: the second digit is the generation; H and HL at x3 is Cooper Lake, not Ice Lake.
+    (r"xeon platinum 92\d\d", "Cascade Lake-AP"),
+    (r"xeon (bronze|silver|gold|platinum) \d1\d\d[a-z]*", "Skylake-SP"),
+    (r"xeon (bronze|silver|gold|platinum) \d2\d\d[a-z]*", "Cascade Lake-SP"),
+    (r"xeon (gold|platinum) \d3\d\dhl?", "Cooper Lake"),
+    (r"xeon (silver|gold|platinum) \d3\d\d[a-z]*", "Ice Lake-SP"),
+    (r"xeon (bronze|silver|gold|platinum) \d4\d\d[a-z]*\+?", "Sapphire Rapids"),
+    (r"xeon (bronze|silver|gold|platinum) \d5\d\d[a-z]*\+?", "Emerald Rapids"),
+    (r"xeon (cpu )?max 94\d\d", "Sapphire Rapids HBM"),
+    (r"xeon( 6)? 6\d\d\d[a-z]?e", "Sierra Forest"),
+    (r"xeon( 6)? 6\d\d\dp", "Granite Rapids"),
+    (r"xeon e-21\d\d[a-z]*", "Coffee Lake E"),
+    (r"xeon e-22\d\d[a-z]*", "Coffee Lake Refresh E"),
+    (r"xeon e-23\d\d[a-z]*", "Rocket Lake E"),
+    (r"xeon e-24\d\d[a-z]*", "Raptor Lake E"),
+    (r"xeon e3-\d{4}[a-z]* v5", "Skylake E3"),
+    (r"xeon e3-\d{4}[a-z]* v6", "Kaby Lake E3"),
+    (r"xeon e5-\d{4}[a-z]* v4", "Broadwell-EP"),
+    (r"xeon e5-\d{4}[a-z]* v3", "Haswell-EP"),
+    (r"xeon e5-\d{4}[a-z]* v2", "Ivy Bridge-EP"),
+    (r"xeon e5-\d{4}[a-z]*", "Sandy Bridge-EP"),
+    (r"xeon e7-\d{4}[a-z]* v4", "Broadwell-EX"),
+    (r"xeon d-15\d\d[a-z]*", "Broadwell-DE"),
+    (r"xeon d-(17|27)\d\d[a-z]*", "Ice Lake-D"),
+    (r"xeon w-21\d\d[a-z]*", "Skylake-W"),
+    (r"xeon w-22\d\d[a-z]*", "Cascade Lake-W"),
+    (r"xeon w\d-[23]4\d\dx?", "Sapphire Rapids-W"),
+    (r"(core i\d-6\d{3}[a-z]*|(pentium|celeron) g(39[0-2]0|44\d0|45[0-4]0)[a-z]*)", "Skylake"),
+    (r"(core i\d-7\d{3}[a-z]*|(pentium|celeron) g(39[35]0|4560|46\d0)[a-z]*)", "Kaby Lake"),
+    (r"(core i\d-8\d{3}[a-z]*|celeron g49[02]0t?|pentium gold g5(400|500|600)t?)", "Coffee Lake"),
+    (r"(core i\d-9\d{3}[a-z]*|celeron g49[35]0t?|pentium gold g5(420|620)t?)", "Coffee Lake Refresh"),
+    (r"(core i\d-10\d{3}[a-z]*|pentium gold g6\d{3}[a-z]*)", "Comet Lake"),
+    (r"(core i\d-12\d{3}[a-z]*|pentium gold g7\d{3}[a-z]*)", "Alder Lake"),
+    # EPYC: the last digit of the number is the generation, the first the series; letters are variants.
+    (r"epyc 7[0-9f][0-9]1p?", "Naples"),
+    (r"epyc 7([0-9f][0-9]|h1)2p?", "Rome"),
+    (r"epyc 7\d\d3x", "Milan-X"),
+    (r"epyc 7[0-9][0-9f]3p?", "Milan"),
+    (r"epyc 97[35]4", "Bergamo"),
+    (r"epyc 9\d\d4x", "Genoa-X"),
+    (r"epyc 9\d\d4[fps]?", "Genoa"),
+    (r"epyc 8\d\d4pn?", "Siena"),
+    (r"epyc 4\d\d4px?", "EPYC 4004"),
+    (r"epyc 9(645|745|825|845|965)", "Turin Dense"),
+    (r"epyc 9\d\d5[fp]?", "Turin"),
+    (r"ryzen \d 5\d{3}x(3d)?", "Vermeer"),
+    (r"ryzen \d 7\d{3}x(3d)?", "Raphael"),
+    (r"ryzen threadripper pro 39\d\dwx", "Castle Peak PRO"),
+    (r"altra max m\d+-\d+", "Altra Max"),
+    (r"altra q\d+-\d+", "Altra"),
+    (r"ampereone a\d+-\d+x?", "AmpereOne"),
+    (r"kunpeng 920( \d+)?", "Kunpeng 920"),
+    (r"yitian 710", "Yitian 710"),
+    (r"power8", "POWER8"),
+    (r"power9", "POWER9"),
+    (r"power10", "POWER10"),
+    (r"sparc64 xii", "SPARC64 XII"),
+    (r"sparc m7", "SPARC M7"),
+    (r"ultrasparc-iv\+", "UltraSPARC IV+"),
+)
+_TIER = re.compile(
+    r"xeon (?:cpu )?(bronze|silver|gold [56]|platinum|max)|xeon(?: 6)? (6[0-9])\d\d[a-z]"
+    r"|(core i\d|celeron|pentium gold|pentium|ryzen (?:threadripper pro|\d))"
+)
+_SUFFIX = re.compile(r"\d([a-z]{0,3}\+?)(?: v\d)?$")
+_EPYC_MIDDLE = re.compile(r"epyc 7([fh])\d2$|epyc 7\d(f)3$")
+
+
+@dataclass(frozen=True)
+class _Override:
+    """A fact that differs from the family's for the parts whose key starts with a pattern."""
+
+    family: str
+    pattern: re.Pattern[str]
+    fact: str
+    value: float | None
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    text = files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def _number(text: str) -> float | None:
+    return float(text) if text else None
+
+
+@cache
+def family_table() -> dict[str, dict[str, str]]:
+    """Return the rows of families.csv by family name."""
+    return {row["family"]: row for row in _rows("families.csv")}
+
+
+@cache
+def _exceptions() -> tuple[_Override, ...]:
+    return tuple(
+        _Override(row["family"], re.compile(row["key_pattern"]), row["fact"], _number(row["value"]))
+        for row in _rows("exceptions.csv")
+    )
+
+
+@cache
+def _compiled_rules() -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(pattern), family) for pattern, family in _RULES)
+
+
+def rule_families() -> tuple[str, ...]:
+    """Return the family each naming rule leads to, in the order the rules are tried."""
+    return tuple(family for _, family in _RULES)
+
+
+def family_of(key: str) -> str | None:
+    """Return the family of a part by its key (see `names.part_key`), or None when no rule names it."""
+    return next((family for pattern, family in _compiled_rules() if pattern.fullmatch(key)), None)
+
+
+def tier_of(key: str) -> str | None:
+    """Return the market tier inside the series ('gold 6', 'platinum', 'core i3'), None where a series has no tiers."""
+    match = _TIER.search(key)
+    return next((group for group in match.groups() if group), None) if match else None
+
+
+def suffix_of(key: str) -> str:
+    """Return the letters after the part's number ('y+', 'p', 'hl'), 'none' when there are none."""
+    middle = _EPYC_MIDDLE.search(key)
+    if middle:
+        return middle[1] or middle[2]
+    match = _SUFFIX.search(key)
+    return (match[1] if match else "") or "none"
+
+
+def facts_of(key: str) -> dict[str, float | str | None]:
+    """Return what the project's tables know of a part: the family's facts with the part's exceptions applied.
+
+    Keys: family, tier, suffix, then TEXT_FACTS and NUMERIC_FACTS. Everything is None for an unknown part except its
+    suffix. Among several exceptions for one fact the first in the table counts; an exception without a value
+    leaves the family's fact as it is.
+    """
+    family = family_of(key)
+    facts: dict[str, float | str | None] = {"family": family, "tier": tier_of(key), "suffix": suffix_of(key)}
+    row = family_table()[family] if family else {}
+    facts |= {name: row.get(name) or None for name in TEXT_FACTS}
+    facts |= {name: _number(row.get(name, "")) for name in NUMERIC_FACTS}
+    decided: set[str] = set()
+    for entry in _exceptions():
+        if entry.family == family and entry.fact not in decided and entry.pattern.match(key):
+            decided.add(entry.fact)
+            if entry.value is not None:
+                facts[entry.fact] = entry.value
+    return facts
