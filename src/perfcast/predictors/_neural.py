@@ -63,12 +63,12 @@ class NeuralPredictor(Predictor):
     random_state: int
 
     @abstractmethod
-    def _network(self, encoder: TokenEncoder, outputs: int) -> nn.Module: ...
+    def network(self, encoder: TokenEncoder, outputs: int) -> nn.Module: ...
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
         everything = _Part(X, task_labels(X, self.columns_), log_y)
-        penalty, schedule, first = DEFAULT_PENALTY, self._schedule(), None
+        penalty, schedule, first = DEFAULT_PENALTY, self.schedule(), None
         self.valid_mape_ = float("nan")
         if valid.any() and not valid.all():
             fitting, choosing = everything.where(~valid), everything.where(valid)
@@ -102,7 +102,7 @@ class NeuralPredictor(Predictor):
         rows = Rows.of(tokens, self.scale_.standardise(part.tasks, rest))
         held_rows = None if held is None else self._rows(self.encoder_.transform(held.X), held)
         with reproducible(self.random_state):
-            self.network_ = self._network(self.encoder_, part.logs.shape[1])
+            self.network_ = self.network(self.encoder_, part.logs.shape[1])
             return train(self.network_, rows, held_rows, schedule, self.random_state)
 
     def _rows(self, tokens: Tokens, part: _Part) -> Rows:
@@ -121,11 +121,11 @@ class NeuralPredictor(Predictor):
 
     def _rebuilt(self, weights: dict[str, torch.Tensor]) -> nn.Module:
         with reproducible(0):
-            network = self._network(self.encoder_, len(self.targets_))
+            network = self.network(self.encoder_, len(self.targets_))
         network.load_state_dict(weights)
         return network.eval()
 
-    def _schedule(self) -> Schedule:
+    def schedule(self) -> Schedule:
         return Schedule(
             epochs=self.epochs,
             least_steps=self.least_steps,

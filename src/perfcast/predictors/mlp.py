@@ -42,7 +42,7 @@ class MLP(NeuralPredictor):
         self.learning_rate, self.weight_decay, self.huber = learning_rate, weight_decay, huber
         self.gradient_norm, self.patience, self.random_state = gradient_norm, patience, random_state
 
-    def _network(self, encoder: TokenEncoder, outputs: int) -> nn.Module:
+    def network(self, encoder: TokenEncoder, outputs: int) -> nn.Module:
         return ResidualMLP(
             encoder,
             outputs,

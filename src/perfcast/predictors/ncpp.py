@@ -97,7 +97,7 @@ class NCPP(NeuralPredictor):
             intra[group] = pd.DataFrame(total / len(X), index=names, columns=names)
         return Attention(intra, pd.DataFrame(totals[-1] / len(X), index=list(groups), columns=list(groups)))
 
-    def _network(self, encoder: TokenEncoder, outputs: int) -> nn.Module:
+    def network(self, encoder: TokenEncoder, outputs: int) -> nn.Module:
         return GroupAttentionNetwork(
             encoder,
             outputs,
