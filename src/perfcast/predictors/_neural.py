@@ -63,7 +63,8 @@ class NeuralPredictor(Predictor):
     random_state: int
 
     @abstractmethod
-    def network(self, encoder: TokenEncoder, outputs: int) -> nn.Module: ...
+    def network(self, encoder: TokenEncoder, outputs: int) -> nn.Module:
+        """Return an untrained network for the tokens of `encoder`."""
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)

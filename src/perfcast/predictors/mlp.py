@@ -43,6 +43,7 @@ class MLP(NeuralPredictor):
         self.gradient_norm, self.patience, self.random_state = gradient_norm, patience, random_state
 
     def network(self, encoder: TokenEncoder, outputs: int) -> nn.Module:
+        """Return an untrained network for the tokens of `encoder`."""
         return ResidualMLP(
             encoder,
             outputs,

@@ -98,6 +98,7 @@ class NCPP(NeuralPredictor):
         return Attention(intra, pd.DataFrame(totals[-1] / len(X), index=list(groups), columns=list(groups)))
 
     def network(self, encoder: TokenEncoder, outputs: int) -> nn.Module:
+        """Return an untrained network for the tokens of `encoder`."""
         return GroupAttentionNetwork(
             encoder,
             outputs,
