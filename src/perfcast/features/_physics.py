@@ -19,11 +19,6 @@ def smaller(first: pd.Series, second: pd.Series) -> pd.Series:
     return first.where(first <= second, second).where(first.notna())
 
 
-def cores_total(frame: pd.DataFrame) -> pd.Series:
-    """Return the cores that ran: the enabled ones as stated, at most those the processors have."""
-    return smaller(frame["cores_enabled_total"], frame["chips"] * frame["cores_per_chip_part"])
-
-
 def channels_populated(frame: pd.DataFrame) -> pd.Series:
     """Return the memory channels with at least one DIMM, when DIMMs are spread as evenly as they can be."""
     return smaller(frame["dimm_count"], frame["chips"] * frame["mem_channels_per_chip"])

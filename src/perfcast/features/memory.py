@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from perfcast.features._derive import append, declared, feature, logs, ratio, require
-from perfcast.features._physics import channels_populated, cores_total, mem_gbps_total
+from perfcast.features._physics import channels_populated, mem_gbps_total
 from perfcast.schema import Table, Tag
 
 REQUIRES: tuple[str, ...] = (
     "chips",
     "cores_enabled_total",
-    "cores_per_chip_part",
     "base_mhz",
     "mem_channels_per_chip",
     "mem_max_mts_1dpc",
@@ -29,7 +28,7 @@ _HBM = "1 where the package holds HBM, of which DDR bandwidth knows nothing"
 def derive(table: Table) -> Table:
     """Append the memory's derived features. Raises ValueError when a required column is absent."""
     frame = require(table, REQUIRES)
-    cores = cores_total(frame)
+    cores = frame["cores_enabled_total"]
     channels = frame["chips"] * frame["mem_channels_per_chip"]
     populated = channels_populated(frame)
     dimms_per_channel = ratio(frame["dimm_count"], channels)
@@ -74,7 +73,7 @@ def derive(table: Table) -> Table:
             ratio(bandwidth, cores * frame["base_mhz"] / 1000),
         ),
         (
-            feature("mem_gb_per_core", _GROUP, "GB", "memory capacity / cores", 0),
+            feature("mem_gb_per_core", _GROUP, "GiB", "memory capacity / cores", 0),
             ratio(frame["mem_total_gb"], cores),
         ),
     ]

@@ -44,7 +44,7 @@ def derive(table: Table) -> Table:
             flops_per_cycle(frame),
         ),
         (
-            feature("l3_mb_per_core", _GROUP, "MB", "last-level cache / cores of the part", 0),
+            feature("l3_mb_per_core", _GROUP, "MiB", "last-level cache / cores of the part", 0),
             ratio(frame["l3_mb_per_chip"], cores),
         ),
         (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perfcast.features._derive import append, decimal_year, declared, feature, logs, ratio, require, version_number
-from perfcast.features._physics import cores_total, flops_per_cycle, power_clock_mhz
+from perfcast.features._physics import flops_per_cycle, power_clock_mhz
 from perfcast.schema import Table, Tag
 
 REQUIRES: tuple[str, ...] = (
@@ -25,22 +25,25 @@ REQUIRES: tuple[str, ...] = (
 )
 
 _GROUP = "system"
-_LOGS = ("chips", "cores_total", "hw_threads_total", "l3_mb_total", "clock_base_total_ghz", "clock_power_total_ghz")
+_LOGS = (
+    "chips",
+    "cores_enabled_total",
+    "hw_threads_total",
+    "l3_mb_total",
+    "clock_base_total_ghz",
+    "clock_power_total_ghz",
+)
 
 
 def derive(table: Table) -> Table:
     """Append the machine's derived features. Raises ValueError when a required column is absent."""
     frame = require(table, REQUIRES)
-    cores = cores_total(frame)
+    cores = frame["cores_enabled_total"]
     base_total = cores * frame["base_mhz"] / 1000
     test_year, hw_year, sw_year = (decimal_year(frame[name]) for name in ("test_month", "hw_avail", "sw_avail"))
     derived = [
         (
-            feature("cores_total", _GROUP, "", "enabled cores, at most those of the parts", 0, tags=(Tag.SCALING,)),
-            cores,
-        ),
-        (
-            feature("cores_enabled_share", _GROUP, "", "enabled cores / cores of the parts", 0, 1),
+            feature("cores_enabled_share", _GROUP, "", "enabled cores / cores of the parts", 0),
             ratio(cores, frame["chips"] * frame["cores_per_chip_part"]),
         ),
         (
@@ -48,11 +51,11 @@ def derive(table: Table) -> Table:
             cores * frame["threads_per_core"],
         ),
         (
-            feature("l2_mb_total", _GROUP, "MB", "second-level cache of all cores", 0),
+            feature("l2_mb_total", _GROUP, "MiB", "second-level cache of all cores", 0),
             cores * frame["l2_kb_per_core"] / 1024,
         ),
         (
-            feature("l3_mb_total", _GROUP, "MB", "last-level cache of all processors", 0, tags=(Tag.SCALING,)),
+            feature("l3_mb_total", _GROUP, "MiB", "last-level cache of all processors", 0, tags=(Tag.SCALING,)),
             frame["chips"] * frame["l3_mb_per_chip"],
         ),
         (

@@ -35,7 +35,8 @@ def derive(table: Table) -> Table:
 
 def _release_year(vendor: pd.Series, version: pd.Series) -> pd.Series:
     """Look the release up by the vendor's first word (Intel's code bases share their numbers) and major.minor."""
-    names = vendor.astype("str").where(vendor.notna()).str.split().str[0].str.lower() + " " + version.astype("str")
+    brand = vendor.astype("str").where(vendor.notna()).str.lower().str.replace(r"\s.*", "", regex=True)
+    names = brand + " " + version.astype("str").where(version.notna())
     return names.map(_releases()).astype("float64")
 
 

@@ -156,7 +156,7 @@ def _forward(table: Table, start: str, end: str) -> pd.DataFrame:
     train = (time < pd.Timestamp(start)).to_numpy()
     test = ((time >= pd.Timestamp(start)) & (time < pd.Timestamp(end))).to_numpy()
     blocks = by_tag(ordered, Tag.BLOCK)
-    train &= ~np.isin(blocks, blocks[test])
+    train = train & ~np.isin(blocks, blocks[test])
     valid = train & (time > time[train].max() - pd.DateOffset(months=VALID_MONTHS)).to_numpy()
     return _frame(table, ordered, [_parts(test, valid, ~(train | test))])
 
