@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 from perfcast import __version__
@@ -168,15 +168,20 @@ class _Download:
 
 
 def open_address(session: requests.Session, url: str, headers: dict[str, str], limits: Limits) -> requests.Response:
-    """Open `url` for reading, following redirects to allowed addresses only. Raises: FetchError."""
+    """Open `url` for reading, following redirects to allowed addresses only.
+
+    The session's own handling of redirects is passed by: it reads the whole body of each, however long.
+    Raises: FetchError.
+    """
     import requests
 
     for _ in range(limits.redirects + 1):
         _require_reachable(url, limits.connect)
         try:
-            response = session.get(
-                url, headers=headers, stream=True, allow_redirects=False, timeout=(limits.connect, limits.read)
-            )
+            request = session.prepare_request(requests.Request("GET", url, headers=headers))
+            settings: dict[str, Any] = dict(session.merge_environment_settings(url, {}, True, None, None))
+            adapter = session.get_adapter(url)
+            response = adapter.send(request, timeout=(limits.connect, limits.read), **settings)
         except requests.exceptions.SSLError:
             raise FetchError(f"the certificate of {urlsplit(url).hostname} is not trusted")
         except requests.exceptions.ReadTimeout:
@@ -186,11 +191,19 @@ def open_address(session: requests.Session, url: str, headers: dict[str, str], l
         if not response.is_redirect:
             return response
         response.close()
-        target = urljoin(url, response.headers["Location"])
-        if not is_allowed_url(target) or (urlsplit(url).scheme, urlsplit(target).scheme) == ("https", "http"):
-            raise FetchError(f"it redirects to {target:.200}, which is not an https address")
-        url = target
+        url = _redirected(url, response.headers["Location"])
     raise FetchError(f"it redirects more than {limits.redirects} times")
+
+
+def _redirected(url: str, location: str) -> str:
+    """Return the address a redirect leads to, if it is an allowed one and no step down from https."""
+    try:
+        target = urljoin(url, location)
+    except ValueError:
+        target = ""
+    if not is_allowed_url(target) or (urlsplit(url).scheme, urlsplit(target).scheme) == ("https", "http"):
+        raise FetchError(f"it redirects to {location:.200}, which is not an https address")
+    return target
 
 
 def _require_reachable(url: str, seconds: float) -> None:

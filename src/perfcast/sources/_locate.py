@@ -31,7 +31,7 @@ class Location:
     why_not: str
 
     @property
-    def available(self) -> bool:
+    def found(self) -> bool:
         """Whether every file of one snapshot is on this machine."""
         return bool(self.files)
 
@@ -59,7 +59,7 @@ def describe(
         rows.append(
             {
                 "name": spec.name,
-                "found": _found(location) if location.available else f"not on this machine: {location.why_not}",
+                "found": _found(location) if location.found else f"not on this machine: {location.why_not}",
                 "size": _size(spec.snapshots, location),
                 "licence": spec.licence,
             }
@@ -85,7 +85,7 @@ def _found(location: Location) -> str:
 
 
 def _size(snapshots: Sequence[Snapshot], location: Location) -> str:
-    if location.available:
+    if location.found:
         return decimal(sum(file.bytes for file in location.files))
     sizes = [file.size for file in snapshots[0].files]
     return decimal(sum(size for size in sizes if size)) if all(sizes) else "unknown"
