@@ -78,6 +78,7 @@ def test_the_cache_comes_before_the_mirror_and_the_mirror_before_the_address(int
 
     assert bring(spec, places, network=True).files[0].origin == f"address {internet.url('/a')}"
     assert len(internet.requests) == 1
+    assert [path.suffix for path in (places.cache / "partial").iterdir()] == [".lock"]
     assert bring(spec, places, network=True).files[0].origin == f"cache {places.cache}"
 
     put_in_cache(places, GOOD).unlink()

@@ -72,6 +72,11 @@ def fetch(
             time.sleep(limits.backoff * 2 ** (attempt - 1))
 
 
+def notes_path(part: Path) -> Path:
+    """Return the path of what is remembered beside an unfinished download, so that it can be resumed."""
+    return part.with_suffix(".json")
+
+
 @dataclass
 class _Download:
     """One attempt at one file."""
@@ -88,7 +93,7 @@ class _Download:
     @property
     def notes(self) -> Path:
         """What the server said of the file when the part was begun: address and validator."""
-        return self.part.with_suffix(".json")
+        return notes_path(self.part)
 
     def run(self) -> bool:
         start = self._resumable()

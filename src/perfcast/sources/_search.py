@@ -9,7 +9,7 @@ from pathlib import Path
 
 from perfcast.io import sha256
 from perfcast.sources import _cache
-from perfcast.sources._fetch import FetchError, Limits, fetch
+from perfcast.sources._fetch import FetchError, Limits, fetch, notes_path
 from perfcast.sources._places import Attempt, Place, local_places, obstacle
 from perfcast.sources.base import SourceFile
 
@@ -80,6 +80,7 @@ class Search:
                     self._refuse(file, "address", url, _mismatch(wanted, digest), kept)
                     return False
                 part.replace(target)
+                notes_path(part).unlink(missing_ok=True)
         return self._take(file, Place("address", Path(), target), url)
 
     def _fetch(self, file: SourceFile, url: str, part: Path) -> str:
