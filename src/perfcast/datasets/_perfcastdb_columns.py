@@ -1,0 +1,143 @@
+"""Declarations of the PerfCastDB table: everything but its targets, which are the tests found in the files."""
+
+from __future__ import annotations
+
+from perfcast.datasets._perfcastdb_sku import FIELDS
+from perfcast.schema import Column, Kind, Role, Tag
+
+Tags = tuple[Tag, ...]
+_CONFIG = (Tag.CONFIG,)
+
+
+def _number(  # noqa: PLR0917 - a declaration is written in the order of Column's fields
+    name: str,
+    group: str,
+    unit: str,
+    meaning: str,
+    low: float | None = None,
+    high: float | None = None,
+    tags: Tags = _CONFIG,
+) -> Column:
+    return Column(name, Kind.NUMERICAL, Role.FEATURE, group, unit, meaning, low, high, tags)
+
+
+def _category(name: str, group: str, meaning: str, tags: Tags = _CONFIG) -> Column:
+    return Column(name, Kind.CATEGORICAL, Role.FEATURE, group, meaning=meaning, tags=tags)
+
+
+def _key(name: str, group: str, meaning: str, *tags: Tag) -> Column:
+    return Column(name, Kind.CATEGORICAL, Role.KEY, group, meaning=meaning, tags=tags)
+
+
+def _audit(name: str, meaning: str, *, unit: str = "", group: str = "workload") -> Column:
+    return Column(name, Kind.NUMERICAL, Role.PROVENANCE, group, unit, meaning, low=0)
+
+
+def _label(name: str, meaning: str, *, group: str = "workload") -> Column:
+    return Column(name, Kind.CATEGORICAL, Role.PROVENANCE, group, meaning=meaning)
+
+
+def _sku_columns() -> list[Column]:
+    unit_by_ending = {"mhz": "MHz", "mb": "MB", "w": "W", "mts": "MT/s"}
+    return [
+        _number(name, "processor", unit_by_ending.get(name.rsplit("_", 1)[1], ""), f"sample table: {title}", 0)
+        for name, (title, _) in FIELDS.items()
+    ]
+
+
+KEYS = [
+    _key("result_id", "workload", "run and suite", Tag.ROW),
+    _key("run_id", "workload", "run as the publisher calls it", Tag.BLOCK),
+    _key("part_key", "processor", "normalised processor name", Tag.ENTITY, Tag.IDENTITY, Tag.CONFIG),
+]
+WORKLOAD = [
+    _category("suite", "workload", "benchmark suite", (Tag.TASK, Tag.CONFIG)),
+    _category("suite_version", "workload", "version of the suite"),
+    _category("preset", "workload", "compiler, instruction set and mode of the suite, as stated"),
+    _category("preset_isa", "workload", "widest instruction set of the preset: SSE, AVX2 or AVX512"),
+]
+PROCESSOR = [
+    _category("cpu_series", "processor", "Xeon tier or series", (Tag.CONFIG, Tag.SLICE)),
+    _category("stepping", "processor", "stepping of the die"),
+    _number("base_mhz", "processor", "MHz", "base clock", 800, 6000),
+    _number("max_turbo_mhz", "processor", "MHz", "highest clock of one core", 800, 6500),
+    _number("all_core_turbo_mhz", "processor", "MHz", "highest clock of all cores together", 800, 6500),
+    _number("tdp_w", "processor", "W", "thermal design power", 10, 600),
+    _number("cores_per_chip_part", "processor", "", "cores of one processor", 1, 192),
+    _number("l1i_kb", "processor", "KB", "first-level instruction cache per core", 16, 96),
+    _number("l1d_kb", "processor", "KB", "first-level data cache per core", 16, 96),
+    _number("l2_kb_per_core", "processor", "KB", "second-level cache per core", 256, 4096),
+    _number("l3_mb_per_chip", "processor", "MB", "last-level cache of one processor", 2, 1152),
+    _number("has_avx2", "processor", "", "1 with AVX2", 0, 1),
+    _number("has_avx512", "processor", "", "1 with AVX-512 Foundation", 0, 1),
+    _number("has_avx512_vnni", "processor", "", "1 with AVX-512 VNNI", 0, 1),
+    _number("has_amx", "processor", "", "1 with AMX tiles", 0, 1),
+    _number("qat_count", "processor", "", "QuickAssist devices", 0, 64),
+    _number("dsa_count", "processor", "", "Data Streaming Accelerators", 0, 64),
+    _number("iax_count", "processor", "", "In-Memory Analytics Accelerators", 0, 64),
+    *_sku_columns(),
+]
+MEMORY = [
+    _number("mem_total_gb", "memory", "GB", "memory installed, HBM included", 8, 24576),
+    _number("hbm_gb", "memory", "GB", "high-bandwidth memory on the processors; 0 without", 0, 1024),
+    _number("hbm_count", "memory", "", "stacks of high-bandwidth memory", 0, 64),
+    _number("hbm_mts", "memory", "MT/s", "transfer rate of the high-bandwidth memory", 1000, 10000),
+    _number("dimm_count", "memory", "", "modules installed, without HBM", 0, 400),
+    _number("dimm_gb", "memory", "GB", "size of one module; the mean where they differ", 1, 512),
+    _number("dimm_groups", "memory", "", "kinds of modules", 0, 8),
+    _number("mem_channels_filled", "memory", "", "memory channels of the system with a module", 0, 256),
+    _number("ddr_gen", "memory", "", "DDR generation", 3, 6),
+    _number("mem_rated_mts", "memory", "MT/s", "rated transfer rate of the slowest module", 1333, 12800),
+    _number("mem_running_mts", "memory", "MT/s", "transfer rate as configured", 1333, 12800),
+    _category("dimm_maker", "memory", "maker of the modules, from the part number"),
+    _category("dimm_type", "memory", "module type letter, R registered, from the part number"),
+    _number("dimm_ranks", "memory", "", "ranks of a module, from the part number", 1, 8),
+    _number("dimm_width", "memory", "bit", "width of one DRAM device, from the part number", 4, 16),
+    _number("dimm_density_gbit", "memory", "Gbit", "capacity of one DRAM device, from the part number", 1, 64),
+    _number("dimm_devices", "memory", "", "DRAM devices of a module, from the part number", 1, 160),
+    _number("dimm_part_mts", "memory", "MT/s", "rated transfer rate, from the part number", 1333, 12800),
+    _number("numa_balancing", "memory", "", "1 with automatic NUMA balancing", 0, 1),
+]
+SYSTEM = [
+    _number("chips", "system", "", "processors", 1, 32, (Tag.IDENTITY, Tag.CONFIG)),
+    _number("cores_enabled_total", "system", "", "cores of all processors", 1, 2048, (Tag.CONFIG, Tag.SCALING)),
+    _number("threads_per_core", "system", "", "hardware threads of one core", 1, 8),
+    _number("numa_nodes", "system", "", "NUMA nodes", 1, 64),
+    _category("product", "system", "product name of the server"),
+    _category("os_name", "system", "operating system"),
+    _category("os_version", "system", "release of the operating system"),
+    _number("turbo", "system", "", "1 with turbo clocks enabled", 0, 1),
+    _category("power_policy", "system", "power and performance policy"),
+    _category("governor", "system", "frequency governor"),
+    _number("max_c_state", "system", "", "deepest sleep state allowed", 0, 15),
+    _category("prefetchers", "system", "hardware prefetchers enabled"),
+    _category("bios_tme", "system", "firmware: total memory encryption"),
+    _category("bios_tme_mt", "system", "firmware: multi-tenant memory encryption"),
+    _category("bios_sgx", "system", "firmware: software guard extensions"),
+    _category("bios_snc", "system", "firmware: sub-NUMA clustering, coded"),
+    _category("bios_volatile_mode", "system", "firmware: volatile memory mode, coded"),
+    _category("bios_amp_prefetch", "system", "firmware: AMP prefetch"),
+    _category("bios_next_page_prefetch", "system", "firmware: first-level next page prefetcher"),
+]
+PROVENANCE = [
+    _label("published_part", "train or test, as published"),
+    _audit("iterations", "iterations that the targets are means of"),
+    _audit("tests", "tests of the run"),
+    _audit("spread_median", "median over the tests of (largest - smallest) / mean over iterations"),
+    _audit("spread_max", "largest over the tests of (largest - smallest) / mean over iterations"),
+    _label("sku_code", "code of the processor sample", group="processor"),
+    _label("microcode", "microcode revision: nearly one per run, so it names the run", group="processor"),
+    _audit("sampled_mhz", "clock at the moment of recording", unit="MHz", group="processor"),
+    _audit("mem_seen_gb", "memory the operating system sees", unit="GB", group="memory"),
+    _label("dimm_part", "part numbers of the modules", group="memory"),
+    _label("source_file", "file the run was read from"),
+    _audit("source_line", "first line of the run in that file"),
+]
+COLUMNS = [*KEYS, *WORKLOAD, *PROCESSOR, *MEMORY, *SYSTEM, *PROVENANCE]
+
+
+def target(name: str, suite: str, test: str, unit: str, *, lower_is_better: bool) -> Column:
+    """Declare the target column of one test of one suite; missing on runs of other suites."""
+    better = "lower" if lower_is_better else "higher"
+    meaning = f"{suite}: {test}, mean over iterations; {better} is better"
+    return Column(name, Kind.NUMERICAL, Role.TARGET, "workload", unit, meaning, low=0)

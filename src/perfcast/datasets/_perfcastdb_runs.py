@@ -1,0 +1,175 @@
+"""Long rows, one value per test and iteration, to runs: quarantine, copies, means over iterations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from perfcast.datasets._perfcastdb_values import NUMERICAL, STATED
+from perfcast.datasets._strict_csv import Rejection
+
+SOURCE = "perfcastdb"
+RUN, SUITE, TEST = "kubernetes.pod_id", "RESULT.WorkloadName", "RESULT.TestName"
+ITERATION, VALUE = "RESULT.IterationIndex", "RESULT.Value"
+WANTED = [RUN, SUITE, TEST, ITERATION, VALUE, *STATED]
+
+_UNITS = {
+    "MB/s": ("MB/s", 1.0),
+    "GB/s": ("MB/s", 1000.0),
+    "ns": ("ns", 1.0),
+    "us": ("ns", 1000.0),
+    "GFLOPS": ("GFLOP/s", 1.0),
+    "TFLOPS": ("GFLOP/s", 1000.0),
+}
+LOWER_IS_BETTER = {"ns"}
+
+
+@dataclass
+class LongRows:
+    """Rows still in use, and what became of the others.
+
+    Shapes: `frame` has the columns `WANTED`, all text, and file, line, part. `merged` counts rows by rule.
+    """
+
+    frame: pd.DataFrame
+    rejections: list[Rejection] = field(default_factory=list)
+    merged: dict[str, int] = field(default_factory=dict)
+
+    def reject(self, rows: pd.Series, reason: str, detail: pd.Series | str) -> None:
+        """Quarantine the rows of a boolean mask."""
+        hit = self.frame[rows]
+        details = detail[rows] if isinstance(detail, pd.Series) else [detail] * len(hit)
+        for file, line, text in zip(hit["file"], hit["line"], details, strict=True):
+            self.rejections.append(Rejection(SOURCE, str(file), int(line), reason, str(text)[:200]))
+        self.frame = self.frame[~rows]
+
+    def merge(self, rows: pd.Series, rule: str) -> None:
+        """Leave out the rows of a boolean mask that are folded into others."""
+        self.merged[rule] = self.merged.get(rule, 0) + int(rows.sum())
+        self.frame = self.frame[~rows]
+
+
+def clean(rows: LongRows) -> None:
+    """Quarantine what is no result, fold copies, and hold each run to one set of characteristics.
+
+    The suite mean is the geometric mean of the other rows of its run: as a target it would be no test of its own, so it
+    is quarantined with the reason `suite_mean`.
+    """
+    for name in (RUN, SUITE, TEST):
+        rows.reject(rows.frame[name].str.strip() == "", "missing_key", name)
+    rows.reject(rows.frame[TEST].str.strip() == rows.frame[SUITE].str.strip(), "suite_mean", rows.frame[TEST])
+    for name in [VALUE, *NUMERICAL]:
+        text = rows.frame[name].str.strip()
+        absent = (text == "") & (name != VALUE)
+        number = pd.to_numeric(text, errors="coerce").astype("float64")
+        rows.reject(~absent & ~np.isfinite(number), "not_a_number", name + ": " + text)
+    value = pd.to_numeric(rows.frame[VALUE]).astype("float64")
+    rows.reject(value <= 0, "not_positive", rows.frame[VALUE])
+    _fold_copies(rows)
+    _hold_to_one_configuration(rows)
+
+
+def _fold_copies(rows: LongRows) -> None:
+    rows.merge(rows.frame.duplicated(WANTED), "repeated_row")
+    same = rows.frame.duplicated([RUN, SUITE, TEST, ITERATION])
+    rows.reject(same, "conflicting_value", rows.frame[TEST])
+    copies = _copied_runs(rows.frame)
+    rows.merge(_run_keys(rows.frame).isin(copies), "copied_run")
+
+
+def _copied_runs(frame: pd.DataFrame) -> set[str]:
+    """Return the runs that are another run under a longer or later name, equal in every value and characteristic."""
+    content = [name for name in WANTED if name != RUN]
+    first: dict[tuple[tuple[str, ...], ...], str] = {}
+    copies = set()
+    keys = _run_keys(frame)
+    for key in sorted(keys.unique(), key=lambda name: (len(name), name)):
+        fingerprint = tuple(sorted(map(tuple, frame.loc[keys == key, content].to_numpy().tolist())))
+        if first.setdefault(fingerprint, key) != key:
+            copies.add(key)
+    return copies
+
+
+def _hold_to_one_configuration(rows: LongRows) -> None:
+    """Quarantine rows whose characteristics differ from those most rows of their run state."""
+    stated = pd.util.hash_pandas_object(rows.frame[STATED], index=False)
+    votes = pd.DataFrame({"run": _run_keys(rows.frame), "stated": stated}, index=rows.frame.index)
+    size = votes.groupby(["run", "stated"])["stated"].transform("size")
+    order = votes.assign(size=size).sort_values("size", ascending=False, kind="stable")
+    winner = order.drop_duplicates("run").set_index("run")["stated"]
+    rows.reject(votes["stated"] != votes["run"].map(winner), "inconsistent_run", rows.frame[RUN])
+
+
+def _run_keys(frame: pd.DataFrame) -> pd.Series:
+    return frame[RUN].str.strip() + ":" + frame[SUITE].map(slug)
+
+
+def slug(text: str) -> str:
+    """Return lower-case letters, digits and single underscores."""
+    return re.sub(r"[^a-z0-9]+", "_", text.casefold()).strip("_")
+
+
+def split_unit(test: str) -> tuple[str, str, float]:
+    """Return a test's name without its unit, the standard unit ("" for a ratio), and the factor to it."""
+    match = re.fullmatch(r"(.*?)\s*\(([^()]*)\)\s*", test.strip())
+    if match is None or match[2] not in _UNITS:
+        return test.strip(), "", 1.0
+    return match[1], *_UNITS[match[2]]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """One row per run and suite.
+
+    Shapes: `frame` is indexed by result_id, with the stated columns of the run's first row, its targets and the spread
+    over iterations. `targets` maps a target's name to (suite, test, unit).
+    """
+
+    frame: pd.DataFrame
+    targets: dict[str, tuple[str, str, str]]
+
+
+def to_runs(frame: pd.DataFrame) -> Runs:
+    """Pivot clean long rows: the mean over iterations of each test becomes a column.
+
+    Units: values are brought to MB/s, ns and GFLOP/s; the spread is (largest - smallest) / mean.
+    """
+    named = frame[TEST].map(split_unit)
+    long = pd.DataFrame(
+        {
+            "result_id": _run_keys(frame),
+            "target": frame[SUITE].map(slug) + "__" + named.map(lambda item: slug(item[0])),
+            "value": pd.to_numeric(frame[VALUE]).astype("float64") * named.map(lambda item: item[2]).astype("float64"),
+        }
+    )
+    meanings = zip(long["target"], frame[SUITE], named, strict=True)
+    targets = {name: (suite, test, unit) for name, suite, (test, unit, _) in meanings}
+    tests = long.groupby(["result_id", "target"])["value"].agg(["mean", "min", "max", "size"])
+    tests["spread"] = ((tests["max"] - tests["min"]) / tests["mean"]).where(tests["size"] > 1)
+    by_run = tests.groupby("result_id")
+    first = frame.assign(result_id=long["result_id"]).drop_duplicates("result_id").set_index("result_id")
+    runs = first.join(tests["mean"].unstack("target")).assign(
+        iterations=by_run["size"].max(),
+        tests=by_run["size"].size(),
+        spread_median=by_run["spread"].median(),
+        spread_max=by_run["spread"].max(),
+    )
+    return Runs(runs.sort_index(), dict(sorted(targets.items())))
+
+
+def folded(frame: pd.DataFrame, runs: Sequence[str]) -> dict[str, int]:
+    """Count the rows that became part of a run: iterations averaged, and tests beside the first."""
+    kept = frame[_run_keys(frame).isin(list(runs))]
+    keys = pd.DataFrame({"run": _run_keys(kept), "test": kept[TEST].map(lambda test: slug(split_unit(test)[0]))})
+    tests = len(keys.drop_duplicates())
+    return {"iterations_averaged": len(kept) - tests, "tests_of_one_run": tests - len(runs)}
+
+
+def reject_runs(rows: LongRows, details: dict[str, str], reason: str) -> None:
+    """Quarantine all rows of the runs that are keys of `details`."""
+    keys = _run_keys(rows.frame)
+    rows.reject(keys.isin(list(details)), reason, keys.map(details))

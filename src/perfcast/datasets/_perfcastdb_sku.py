@@ -1,0 +1,141 @@
+"""The table of processor samples: clocks by instruction set, caches and limits, by sample code."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from perfcast.errors import UserError
+
+CODE = "QDF/SSPEC"
+FIRST_ROWS = 5
+"""The header is looked for in so many rows: a row of group titles comes before it."""
+
+MAX_ROWS, MAX_COLUMNS = 20_000, 128
+"""Bounds of what is read; all wanted columns are among the first 100."""
+
+MAX_UNPACKED = 400_000_000
+_REMEDY = "ingest the source again"
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*(GHz|MHz|MB|W)?", re.ASCII)
+_GHZ = {"GHz": 1000.0, "MHz": 1.0, None: 1000.0}
+_COUNT: dict[str | None, float] = {None: 1.0, "MB": 1.0, "W": 1.0}
+
+# standard name -> (title in the sheet, unit of the text -> factor); titles in the sheet may end differently
+FIELDS: dict[str, tuple[str, dict[str | None, float]]] = {
+    "sku_cores": ("Functional Core", _COUNT),
+    "sku_l3_mb": ("Cache", _COUNT),
+    "sku_tdp_w": ("Thermal Design Power", _COUNT),
+    "sku_base_mhz": ("Speed", _GHZ),
+    "sku_all_core_mhz": ("All Core Turbo Freq", _GHZ),
+    "sku_max_turbo_mhz": ("Max Turbo Frequency", _GHZ),
+    "sku_avx2_base_mhz": ("AVX Deterministic P1 Freq", _GHZ),
+    "sku_avx2_all_core_mhz": ("AVX2 All Core Turbo Freq", _GHZ),
+    "sku_avx2_single_core_mhz": ("AVX2 Sngl Core Turbo Freq", _GHZ),
+    "sku_avx512_base_mhz": ("AVX3 Deterministic P1 Freq", _GHZ),
+    "sku_avx512_all_core_mhz": ("AVX3 All Core Turbo Freq", _GHZ),
+    "sku_avx512_single_core_mhz": ("AVX3 Sngl Core Turbo Freq", _GHZ),
+    "sku_amx_base_mhz": ("TMUL Deterministic P1 Freq", _GHZ),
+    "sku_amx_all_core_mhz": ("TMUL All Core Turbo Freq", _GHZ),
+    "sku_amx_single_core_mhz": ("TMUL Sngl Core Turbo Freq", _GHZ),
+    "sku_mesh_mhz": ("CLM P0 Max Freq", _GHZ),
+    "sku_fma_units": ("AVX FMA Execution Unit Count", _COUNT),
+    "sku_upi_links": ("Max UPI Port Cnt", _COUNT),
+    "sku_pcie_lanes": ("MAXIMUM PEG LANE COUNT", _COUNT),
+    "sku_mem_max_mts": ("DDR5 FREQ", _COUNT),
+}
+
+
+@dataclass(frozen=True)
+class Skus:
+    """Processor samples by code.
+
+    Shapes: `frame` has one row per code (the index) and the columns `FIELDS`, float64. `repeated` counts the rows left
+    out because their code came before, `conflicts` those of them that say something else.
+    """
+
+    frame: pd.DataFrame
+    repeated: int
+    conflicts: int
+
+
+def read_skus(path: Path) -> Skus:
+    """Read the sheet; blank rows are passed over and the first row of each code is taken.
+
+    Units: clocks MHz, cache MB per processor, power W. A 0 means that a sample has no such mode, and is missing.
+
+    Raises: UserError when the file is absent, is not such a workbook, or lacks a column.
+    """
+    rows = _rows(Path(path))
+    code, positions = _header(path, rows)
+    found: dict[str, dict[str, float | None]] = {}
+    repeated = conflicts = 0
+    for row in rows:
+        key = _text(row, code)
+        if not key:
+            continue
+        values = {name: quantity(_text(row, positions[name]), FIELDS[name][1]) for name in FIELDS}
+        if key in found:
+            repeated += 1
+            conflicts += values != found[key]
+        else:
+            found[key] = values
+    frame = pd.DataFrame.from_dict(found, orient="index", columns=list(FIELDS)).astype("float64")
+    return Skus(frame, repeated, conflicts)
+
+
+def quantity(text: str, factors: dict[str | None, float]) -> float | None:
+    """Return the number of `2.7`, `2.2 GHz`, `97.5 MB` times its unit's factor; None for 0, other units and texts."""
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match[2] not in factors:
+        return None
+    return float(match[1]) * factors[match[2]] or None
+
+
+def _rows(path: Path) -> Iterable[Sequence[Any]]:
+    """Iterate over the rows of the first sheet, within bounds."""
+    import openpyxl
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    if not path.is_file():
+        raise UserError("source 'perfcastdb' must have the processor table", f"{path} is not there", _REMEDY)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+        if unpacked > MAX_UNPACKED:
+            raise UserError(f"{path} must unpack to at most {MAX_UNPACKED} bytes", f"it has {unpacked}", _REMEDY)
+        workbook = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        try:
+            sheet = workbook.worksheets[0]
+            return iter(list(sheet.iter_rows(max_row=MAX_ROWS, max_col=MAX_COLUMNS, values_only=True)))
+        finally:
+            workbook.close()
+    except (zipfile.BadZipFile, InvalidFileException, KeyError, ValueError, IndexError, SyntaxError) as error:
+        raise UserError(f"{path} must be an Excel workbook", f"it cannot be read ({error})", _REMEDY) from None
+
+
+def _header(path: Path, rows: Iterable[Sequence[Any]]) -> tuple[int, dict[str, int]]:
+    """Return the position of the code and of every field: the column of that title, else the first that begins so."""
+    titles: list[str] = []
+    for _, row in zip(range(FIRST_ROWS), rows, strict=False):
+        titles = [str(value or "").strip() for value in row]
+        if CODE in titles:
+            break
+    else:
+        raise UserError(f"{path} must have the column {CODE!r}", f"it is not in the first {FIRST_ROWS} rows", _REMEDY)
+    positions = {}
+    for name, (title, _) in FIELDS.items():
+        begins = [i for i, text in enumerate(titles) if text.startswith(title)]
+        if not begins:
+            raise UserError(f"{path} must have the column {title!r}", "no title begins so", _REMEDY)
+        positions[name] = titles.index(title) if title in titles else begins[0]
+    return titles.index(CODE), positions
+
+
+def _text(row: Sequence[Any], position: int) -> str:
+    return str(row[position]).strip() if position < len(row) and row[position] is not None else ""
