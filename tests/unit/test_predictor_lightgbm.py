@@ -17,12 +17,12 @@ def data(rows: int = 400, noise: float = 0.5) -> tuple[pd.DataFrame, pd.DataFram
 def test_noise_stops_the_rounds_early() -> None:
     X, y = data()
     stopped = LightgbmPredictor(rounds=300, patience=10).fit(X, y, valid=np.arange(400) >= 300)
-    assert 1 <= stopped.boosters_[0].num_trees() < 300
+    assert 1 <= stopped.boosters_[0][0].num_trees() < 300
 
 
 def test_without_rows_to_choose_by_all_rounds_are_used() -> None:
     X, y = data()
-    assert LightgbmPredictor(rounds=17).fit(X, y).boosters_[0].num_trees() == 17
+    assert LightgbmPredictor(rounds=17).fit(X, y).boosters_[0][0].num_trees() == 17
 
 
 def test_rows_set_aside_are_learned_too() -> None:

@@ -34,14 +34,16 @@ def test_a_single_leaf_answers() -> None:
 
 def test_another_seed_grows_another_forest() -> None:
     X, y = data()
-    first, second = (RandomForestPredictor(trees=3, random_state=seed).fit(X, y).predict(X) for seed in (0, 1))
+    first, second = (
+        RandomForestPredictor(trees=3, bootstrap=True, random_state=seed).fit(X, y).predict(X) for seed in (0, 1)
+    )
     assert not first.equals(second)
 
 
 def test_the_saved_table_holds_every_node_once(tmp_path: Path) -> None:
     X, y = data()
     RandomForestPredictor(trees=4).fit(X, y).save(tmp_path)
-    nodes = pq.read_table(tmp_path / "forest_0.parquet").to_pandas()
+    nodes = pq.read_table(tmp_path / "forest_0_0.parquet").to_pandas()
     leaves = int((nodes["feature"] == -1).sum())
     assert nodes["root"].sum() == 4
     assert len(nodes) == 2 * leaves - 4

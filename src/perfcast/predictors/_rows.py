@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -59,3 +59,35 @@ def choice_split(rows: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.nd
     """
     fitting, choosing = rows & ~valid, rows & valid
     return (fitting, choosing) if fitting.any() and choosing.any() else None
+
+
+def task_groups(tasks: np.ndarray, rows: np.ndarray, task_rows: int) -> dict[str, np.ndarray]:
+    """Divide `rows` among models: one for every task of at least `task_rows` rows, and a shared one where others exist.
+
+    A model of one task need not spend its splits on telling tasks apart, which pays once it has rows enough. The
+    shared model, named "shared", learns from all rows, so that small tasks borrow from large ones.
+    Shapes: tasks (n,) object, rows (n,) bool -> per model (n,) bool.
+    """
+    names, counts = np.unique(tasks[rows].astype(str), return_counts=True)
+    large = [str(name) for name, count in zip(names, counts, strict=True) if count >= task_rows]
+    groups = {f"task {name}": rows & (tasks == name) for name in large}
+    if len(large) < len(names):
+        groups["shared"] = rows
+    return groups
+
+
+def by_task_group(
+    tasks: np.ndarray, models: Sequence[str], forecast: Callable[[int, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Forecast every row with the model of its task, else the shared one, else the mean of all (in logarithms).
+
+    Shapes: tasks (n,) object; `forecast(model, rows)` gives (number of rows,) for positions `rows` -> (n,).
+    """
+    answer = np.empty(len(tasks))
+    for task in np.unique(tasks.astype(str)):
+        rows = np.flatnonzero(tasks == task)
+        own = [index for index, name in enumerate(models) if name == f"task {task}"]
+        shared = [index for index, name in enumerate(models) if name == "shared"]
+        used = own or shared or list(range(len(models)))
+        answer[rows] = np.mean([forecast(index, rows) for index in used], axis=0)
+    return answer

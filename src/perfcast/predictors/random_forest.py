@@ -1,7 +1,8 @@
-"""A forest of regression trees on log targets."""
+"""Forests of regression trees on log targets."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,32 +13,35 @@ from sklearn.ensemble import RandomForestRegressor
 
 from perfcast.encoding.dense import TreeEncoder, feature_columns
 from perfcast.io import read_json, write_json
-from perfcast.predictors._rows import SMALL_TABLE, measured_rows
+from perfcast.predictors._rows import SMALL_TABLE, by_task_group, measured_rows, task_groups, task_labels
 from perfcast.predictors.base import Predictor
 
 _LEAF = -1
 
 
 class RandomForestPredictor(Predictor):
-    """The mean of many deep trees, each grown on a resampled table with a random share of the features per split.
+    """The mean of many deep trees, each split chosen among a random share of the features.
 
-    One forest per target; the task is a feature. Nothing is chosen by the `valid` rows: all training rows are used.
-    Fewer than 50 rows are learned without resampling.
-    Saved as a Parquet table with one row per node, about 5 bytes each: 100 trees of 33,000 rows are roughly 3 million
-    nodes. scikit-learn grows the trees and this module walks them, so nothing has to be unpickled.
+    One forest per target and task of at least `task_rows` rows; smaller tasks share a forest of all rows in which the
+    task is a feature. Nothing is chosen by the `valid` rows: all training rows are used. With `bootstrap` every tree
+    sees a resampled table, except that fewer than 50 rows are never resampled.
+    Saved as Parquet tables with one row per node, so nothing has to be unpickled: scikit-learn grows the trees, this
+    module walks them.
     Source: Breiman, 2001, Machine Learning 45(1).
     """
 
     encoder_: TreeEncoder
-    forests_: list[pa.Table]
+    models_: list[list[str]]
+    forests_: list[list[pa.Table]]
 
     def __init__(
         self,
         *,
         trees: int = 100,
-        feature_fraction: float = 0.33,
+        feature_fraction: float = 0.5,
         leaf_rows: int = 1,
-        bootstrap: bool = True,
+        bootstrap: bool = False,
+        task_rows: int = 500,
         n_jobs: int = 1,
         random_state: int = 0,
     ) -> None:
@@ -45,37 +49,57 @@ class RandomForestPredictor(Predictor):
         self.feature_fraction = feature_fraction
         self.leaf_rows = leaf_rows
         self.bootstrap = bootstrap
+        self.task_rows = task_rows
         self.n_jobs = n_jobs
         self.random_state = random_state
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
         self.encoder_ = TreeEncoder(fill=True).fit(X, feature_columns(self.columns_, task=True))
-        encoded = self.encoder_.transform(X).astype(np.float32)
-        self.forests_ = []
+        encoded, tasks = self.encoder_.transform(X).astype(np.float32), task_labels(X, self.columns_)
+        self.models_, self.forests_ = [], []
         for index, rows in enumerate(measured_rows(log_y, self.targets_)):
-            forest = RandomForestRegressor(
-                n_estimators=self.trees,
-                max_features=self.feature_fraction,
-                min_samples_leaf=self.leaf_rows,
-                bootstrap=self.bootstrap and int(rows.sum()) >= SMALL_TABLE,
-                n_jobs=self.n_jobs,
-                random_state=self.random_state,
-            )
-            self.forests_.append(_nodes(forest.fit(encoded[rows], log_y[rows, index])))
+            groups = task_groups(tasks, rows, self.task_rows)
+            self.models_.append(list(groups))
+            self.forests_.append([self._grow(encoded[group], log_y[group, index]) for group in groups.values()])
+
+    def _grow(self, encoded: np.ndarray, log_y: np.ndarray) -> pa.Table:
+        forest = RandomForestRegressor(
+            n_estimators=self.trees,
+            max_features=self.feature_fraction,
+            min_samples_leaf=self.leaf_rows,
+            bootstrap=self.bootstrap and len(encoded) >= SMALL_TABLE,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        )
+        return _nodes(forest.fit(encoded, log_y))
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        encoded = self.encoder_.transform(X).astype(np.float32)
-        return np.column_stack([_walk(forest, encoded) for forest in self.forests_])
+        encoded, tasks = self.encoder_.transform(X).astype(np.float32), task_labels(X, self.columns_)
+
+        def forecast(forests: list[pa.Table], model: int, rows: np.ndarray) -> np.ndarray:
+            return _walk(forests[model], encoded[rows])
+
+        return np.column_stack(
+            [
+                by_task_group(tasks, models, partial(forecast, forests))
+                for models, forests in zip(self.models_, self.forests_, strict=True)
+            ]
+        )
 
     def _save(self, folder: Path) -> None:
-        write_json(folder / "encoder.json", self.encoder_.to_state())
-        for index, forest in enumerate(self.forests_):
-            pq.write_table(forest, folder / f"forest_{index}.parquet", compression="zstd")
+        write_json(folder / "forests.json", {"encoder": self.encoder_.to_state(), "models": self.models_})
+        for target, forests in enumerate(self.forests_):
+            for model, forest in enumerate(forests):
+                pq.write_table(forest, folder / f"forest_{target}_{model}.parquet", compression="zstd")
 
     def _load(self, folder: Path) -> None:
-        columns = feature_columns(self.columns_, task=True)
-        self.encoder_ = TreeEncoder.from_state(read_json(folder / "encoder.json"), columns)
-        self.forests_ = [pq.read_table(folder / f"forest_{index}.parquet") for index in range(len(self.targets_))]
+        state = read_json(folder / "forests.json")
+        self.encoder_ = TreeEncoder.from_state(state["encoder"], feature_columns(self.columns_, task=True))
+        self.models_ = state["models"]
+        self.forests_ = [
+            [pq.read_table(folder / f"forest_{target}_{model}.parquet") for model in range(len(models))]
+            for target, models in enumerate(self.models_)
+        ]
 
 
 def _nodes(forest: RandomForestRegressor) -> pa.Table:
