@@ -65,7 +65,9 @@ def test_labels_are_joined_without_collisions_and_unknown_is_not_equal() -> None
     assert third is None
 
 
-@pytest.mark.parametrize("predictor", [LightgbmPredictor(rounds=50), RandomForestPredictor(trees=10)])
+@pytest.mark.parametrize(
+    "predictor", [LightgbmPredictor(rounds=100, feature_fraction=1.0), RandomForestPredictor(trees=10)]
+)
 @pytest.mark.parametrize("task_rows", [20, 1000])
 def test_tasks_that_behave_opposite_are_learned_alone_and_together(
     predictor: LightgbmPredictor | RandomForestPredictor, task_rows: int
