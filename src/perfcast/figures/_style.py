@@ -46,7 +46,6 @@ STYLE: dict[str, Any] = {
     "legend.frameon": False,
     "lines.linewidth": 1.4,
     "lines.markersize": 5,
-    "hatch.linewidth": 0.6,
 }
 WIDTH = 8.6
 """Width of every figure in inches."""
