@@ -8,6 +8,8 @@ import pandas as pd
 _TRUSTED_CORES = ("ark", "amd", "twin")
 """Catalogue tables without a single conflict with the dump's core counts."""
 
+_NAMES_OF_SEVERAL_PARTS = ("power", "sparc")
+
 _SIERRA_FOREST_MODULE = 4
 """Cores that share one second-level cache in Sierra Forest; the dump states the module's size as a core's."""
 
@@ -31,7 +33,8 @@ class Repairs:
 def modal_cores(frame: pd.DataFrame) -> pd.Series:
     """Return each row's cores per chip of its part: the trusted catalogue's, else the part's most frequent value.
 
-    Of equally frequent values the catalogue's counts, then the largest.
+    Of equally frequent values the catalogue's counts, then the largest. POWER and SPARC names stand for parts with
+    different numbers of cores: there the stated number is the part's.
     """
     counts = frame.groupby(["part_key", "cores_per_chip_stated"]).size().rename("rows").reset_index()
     known = frame.drop_duplicates("part_key").set_index("part_key")
@@ -42,7 +45,8 @@ def modal_cores(frame: pd.DataFrame) -> pd.Series:
     )
     modal = frame["part_key"].map(best.set_index("part_key")["cores_per_chip_stated"])
     trusted = frame["catalogue_table"].isin(_TRUSTED_CORES) & frame["catalogue_cores"].notna()
-    return modal.mask(trusted, frame["catalogue_cores"])
+    cores = modal.mask(trusted, frame["catalogue_cores"])
+    return cores.mask(frame["isa"].isin(_NAMES_OF_SEVERAL_PARTS), frame["cores_per_chip_stated"])
 
 
 def repair_cores(frame: pd.DataFrame, repairs: Repairs) -> None:

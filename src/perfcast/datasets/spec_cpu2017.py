@@ -24,8 +24,7 @@ from perfcast.schema import build_table, out_of_bounds
 
 SOURCE, CATALOGUE = "spec_cpu2017", "cpu_catalog"
 _FROM_CATALOGUE = ("tdp_w", "max_turbo_mhz", "launch_quarter", "upi_links", "max_sockets")
-_CATALOGUE_FIRST = {"fma_units": "fma_units", "pcie_gen": "pcie_gen", "process_node": "process_node"}
-_FAMILY_FIRST = {"mem_channels_per_chip": "channels_per_chip"}
+_CATALOGUE_FIRST = ("fma_units", "pcie_gen", "process_node")
 _FROM_FAMILY = {
     "cpu_vendor": "cpu_vendor",
     "family": "family",
@@ -55,6 +54,12 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         raise UserError(f"{path} must hold results", "it has a header and no row", "ingest the source again")
     quarantine = Quarantine(SOURCE, path.name, rows.rejections)
     screened = screen(rows, quarantine, until)
+    if screened.frame.empty:
+        raise UserError(
+            f"{path} must hold a usable result published until {until:%Y-%m}",
+            f"of {rows.rows_in} rows {screened.after} are later and {len(quarantine.rejections)} unusable",
+            "look at the file, or set published_until later",
+        )
 
     frame = parse_texts(screened.frame.sort_values("result_id", kind="stable"))
     identical = frame.duplicated([column for column in RAW_COLUMNS if column != "Disclosure"])
@@ -106,17 +111,16 @@ def _join_processors(frame: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     listed = catalogue.lookup(keys)
     parts = {name: known[fact] for name, fact in _FROM_FAMILY.items()}
     parts |= {name: listed[name] for name in _FROM_CATALOGUE}
-    parts |= {
-        name: listed[name].astype(object).where(listed[name].notna(), known[fact])
-        for name, fact in _CATALOGUE_FIRST.items()
-    }
-    parts |= {
-        name: known[fact].astype(object).where(known[fact].notna(), listed[name])
-        for name, fact in _FAMILY_FIRST.items()
-    }
+    parts |= {name: _first_known(listed[name], known[name]) for name in _CATALOGUE_FIRST}
+    # Of channels the family table knows more parts than the catalogue, and they agree on all that both know.
+    parts["mem_channels_per_chip"] = _first_known(known["channels_per_chip"], listed["mem_channels_per_chip"])
     parts |= {"catalogue_cores": listed["cores_per_chip"], "catalogue_table": listed["table"]}
-    joined = frame.join(pd.DataFrame(parts).infer_objects(), on="part_key")
+    joined = frame.join(pd.DataFrame(parts), on="part_key")
     return joined.assign(cores_per_chip_stated=joined["cores"] / joined["chips"])
+
+
+def _first_known(first: pd.Series, second: pd.Series) -> pd.Series:
+    return first.astype(object).where(first.notna(), second).infer_objects()
 
 
 def _repair(frame: pd.DataFrame) -> repair.Repairs:
