@@ -58,7 +58,7 @@ def at_hand(source: str, project: Path, mirrors: Sequence[str]) -> bool:
         mirrors=mirror_folders(mirrors, project),
         embedded=embedded_folder(project),
     )
-    return bool(location.available)
+    return bool(location.found)
 
 
 class _Progress:

@@ -1,0 +1,45 @@
+"""A stage's code digest covers what it imports, and nothing else."""
+
+import pytest
+
+from perfcast import digest
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    root = tmp_path / "perfcast"
+    (root / "features").mkdir(parents=True)
+    (root / "__init__.py").write_text("")
+    (root / "features" / "__init__.py").write_text("")
+    (root / "a.py").write_text("from perfcast.b import thing\nimport json\n")
+    (root / "b.py").write_text("def thing():\n    from perfcast.features import c\n    return c\n")
+    (root / "features" / "c.py").write_text("x = 1\n")
+    (root / "features" / "table.csv").write_text("k,v\n")
+    (root / "other.py").write_text("y = 2\n")
+    monkeypatch.setattr(digest, "_ROOT", root)
+    digest.imports.cache_clear()
+    yield root
+    digest.imports.cache_clear()
+
+
+def test_closure_follows_imports_inside_functions(package):
+    assert digest.closure("perfcast.a") == {
+        "perfcast.a", "perfcast.b", "perfcast.features", "perfcast.features.c",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("edited", ["a.py", "b.py", "features/c.py", "features/table.csv"])
+def test_an_edit_inside_changes_the_digest_and_the_revert_restores_it(package, edited):
+    before = digest.code_digest("perfcast.a")
+    text = (package / edited).read_text()
+    (package / edited).write_text(text + "\n# more\n")
+    digest.imports.cache_clear()
+    assert digest.code_digest("perfcast.a") != before
+    (package / edited).write_text(text)
+    assert digest.code_digest("perfcast.a") == before
+
+
+def test_an_edit_outside_does_not(package):
+    before = digest.code_digest("perfcast.a")
+    (package / "other.py").write_text("y = 3\n")
+    assert digest.code_digest("perfcast.a") == before

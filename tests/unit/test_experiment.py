@@ -1,0 +1,129 @@
+"""What may be learned from, and what is asked."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from perfcast import experiment
+from perfcast.predictors.base import Predictor
+from perfcast.schema import Column, Kind, Role, Tag, build_table
+
+COLUMNS = (
+    Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
+    Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY, Tag.IDENTITY)),
+    Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
+    Column("month", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
+    Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
+    Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
+)
+
+
+class Spy(Predictor):
+    """Remembers what it was given; forecasts the mean of the logs."""
+
+    seen: pd.DataFrame
+
+    def __init__(self, random_state=0):
+        self.random_state = random_state
+
+    def _fit(self, X, log_y, valid):
+        self.seen, self.valid, self.mean_ = X, valid, float(np.nanmean(log_y))
+
+    def _predict(self, X):
+        return np.full((len(X), 1), self.mean_)
+
+    def _save(self, folder): ...
+
+    def _load(self, folder): ...
+
+
+def table(rows=40):
+    frame = pd.DataFrame(
+        {
+            "id": [f"r{i}" for i in range(rows)],
+            "part": [f"p{i % 4}" for i in range(rows)],
+            "suite": ["int" if i % 2 else "fp" for i in range(rows)],
+            "month": pd.date_range("2020-01-01", periods=rows, freq="MS"),
+            "cores": np.arange(rows) + 1.0,
+            "score": 100.0,
+        }
+    )
+    return build_table("demo", frame, COLUMNS)
+
+
+def folds_of(demo, test, valid=()):
+    part = np.full(len(demo.frame), "train", dtype=object)
+    part[list(test)] = "test"
+    part[list(valid)] = "valid"
+    return pd.DataFrame({"fold_0": part})
+
+
+def test_test_rows_are_never_learned_from():
+    demo = table()
+    demo.frame.loc[[3, 5], "score"] = 7.0
+    made = []
+
+    def make(seed):
+        made.append(Spy(seed))
+        return made[-1]
+
+    (fitted,) = experiment.run_folds(demo, folds_of(demo, [3, 5], [7, 9]), make, [0], None)
+    assert set(made[0].seen.index) == set(range(40)) - {3, 5}
+    assert made[0].valid.sum() == 2
+    assert "score" not in made[0].seen
+    assert fitted.test["row"].tolist() == ["r3", "r5"]
+    assert fitted.test["predicted"].to_numpy() == pytest.approx(100.0)
+    assert fitted.test["measured"].tolist() == [7.0, 7.0]
+
+
+def test_every_fold_and_seed_is_run():
+    demo = table()
+    folds = pd.concat([folds_of(demo, [0]), folds_of(demo, [1]).rename(columns={"fold_0": "fold_1"})], axis=1)
+    done = [(f.fold, f.seed) for f in experiment.run_folds(demo, folds, Spy, [0, 1], None)]
+    assert done == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def test_label_outliers_are_found_among_training_rows_only():
+    demo = table()
+    demo.frame.loc[[4, 8], "score"] = 50.0
+    rows = np.ones(40, dtype=bool)
+    rows[8] = False
+    marked = experiment.label_outliers(demo, rows, 0.3)
+    assert np.flatnonzero(marked).tolist() == [4]
+    assert not experiment.label_outliers(demo, rows, None).any()
+
+
+def test_few_peers_make_no_outlier():
+    demo = table(8)
+    demo.frame.loc[0, "score"] = 1.0
+    assert not experiment.label_outliers(demo, np.ones(8, dtype=bool), 0.3).any()
+
+
+def test_inner_error_is_measured_on_valid_rows_without_learning_from_them():
+    demo = table()
+    demo.frame.loc[[7, 9], "score"] = 200.0
+    error = experiment.inner_error(demo, folds_of(demo, [3], [7, 9])["fold_0"].to_numpy(), Spy, 0, None)
+    assert error == pytest.approx(50.0)
+    assert experiment.inner_error(demo, folds_of(demo, [3])["fold_0"].to_numpy(), Spy, 0, None) is None
+
+
+def test_the_final_model_sees_every_row_and_keeps_the_last_year_for_choices():
+    fitted = experiment.fit_all(table(), Spy, 0, None)
+    assert len(fitted.seen) == 40
+    assert np.flatnonzero(fitted.valid).tolist() == list(range(28, 40))
+
+
+def test_unmeasured_targets_are_neither_learned_nor_scored():
+    demo = table()
+    demo.frame.loc[[0, 3], "score"] = np.nan
+    (fitted,) = experiment.run_folds(demo, folds_of(demo, [3, 5]), Spy, [0], None)
+    assert fitted.test["row"].tolist() == ["r5"]
+    assert 0 not in fitted.predictor.seen.index
+
+
+def test_error_summary_is_per_task_and_averaged_over_tasks():
+    predictions = pd.DataFrame({"task": ["a", "a", "b"], "measured": [100, 100, 100], "predicted": [110, 130, 90]})
+    summary = experiment.error_summary(predictions)
+    assert summary["a/mape"] == pytest.approx(20)
+    assert summary["b/medape"] == pytest.approx(10)
+    assert summary["mean/mape"] == pytest.approx(15)

@@ -1,0 +1,108 @@
+"""The self-describing table."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfcast.errors import UserError
+from perfcast.io import sha256
+from perfcast.schema import (
+    Column,
+    Kind,
+    Role,
+    Tag,
+    build_table,
+    infer_columns,
+    out_of_bounds,
+    read_table,
+    write_table,
+)
+
+COLUMNS = (
+    Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
+    Column("mhz", Kind.NUMERICAL, Role.FEATURE, "processor", "MHz", "clock", 100, 6000),
+    Column("vendor", Kind.CATEGORICAL, Role.FEATURE, "system"),
+    Column("month", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
+    Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
+)
+
+
+def frame(**changes):
+    values = {
+        "id": ["a", "b"],
+        "mhz": [2000, None],
+        "vendor": [None, "X"],
+        "month": ["2020-01-01", None],
+        "score": [1.5, 2.5],
+    }
+    return pd.DataFrame({**values, **changes})
+
+
+def test_round_trip_keeps_declarations_types_and_missing(tmp_path):
+    table = build_table("demo", frame(), COLUMNS, {"rows": 2})
+    write_table(table, tmp_path / "t.parquet")
+    again = read_table(tmp_path / "t.parquet")
+    assert again.columns == table.columns
+    assert again.facts == {"rows": 2}
+    pd.testing.assert_frame_equal(again.frame, table.frame)
+    assert again.frame["vendor"].isna().tolist() == [True, False]
+
+
+def test_equal_tables_give_equal_bytes(tmp_path):
+    for name in ("a", "b"):
+        write_table(build_table("demo", frame(), COLUMNS), tmp_path / name)
+    assert sha256(tmp_path / "a") == sha256(tmp_path / "b")
+
+
+def test_selection_by_role_kind_group_and_tag():
+    table = build_table("demo", frame(), COLUMNS)
+    assert table.select(role=Role.FEATURE) == ["mhz", "vendor"]
+    assert table.select(role=Role.FEATURE, kind=Kind.NUMERICAL) == ["mhz"]
+    assert table.select(group="system") == ["vendor"]
+    assert table.one(Tag.TIME) == "month"
+    with pytest.raises(ValueError, match="exactly one"):
+        table.one(Tag.TASK)
+
+
+def test_derived_columns_are_appended_and_never_overwrite():
+    table = build_table("demo", frame(), COLUMNS)
+    ghz = Column("ghz", Kind.NUMERICAL, Role.FEATURE, "processor", "GHz")
+    more = table.with_columns([(ghz, table.frame["mhz"] / 1000)])
+    assert more.frame["ghz"].iloc[0] == 2.0
+    with pytest.raises(ValueError, match="exists"):
+        more.with_columns([(ghz, table.frame["mhz"])])
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False)), min_size=1, max_size=20))
+@settings(max_examples=50, deadline=None)
+def test_out_of_bounds_marks_exactly_what_is_outside(values):
+    size = len(values)
+    table = build_table(
+        "demo",
+        pd.DataFrame({"id": list(map(str, range(size))), "mhz": values, "vendor": "X", "month": None, "score": 1.0}),
+        COLUMNS,
+    )
+    expected = [value is not None and not 100 <= value <= 6000 for value in values]
+    assert out_of_bounds(table)["mhz"].tolist() == expected
+
+
+def test_a_file_that_is_no_table_is_told_in_one_line(tmp_path):
+    (tmp_path / "x.parquet").write_text("nonsense")
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "plain.parquet")
+    for name, words in {"none": "no file", "x.parquet": "is not", "plain.parquet": "has none"}.items():
+        with pytest.raises(UserError, match=words) as raised:
+            read_table(tmp_path / name)
+        assert "\n" not in str(raised.value)
+
+
+def test_plain_frames_are_declared_by_their_types():
+    plain = pd.DataFrame({"a": [1], "b": ["x"], "c": pd.to_datetime(["2020-01-01"]), "y": [np.pi]})
+    kinds = {column.name: (column.kind, column.role) for column in infer_columns(plain, ["y"])}
+    assert kinds["a"] == (Kind.NUMERICAL, Role.FEATURE)
+    assert kinds["b"][0] is Kind.CATEGORICAL
+    assert kinds["c"][0] is Kind.DATE
+    assert kinds["y"][1] is Role.TARGET

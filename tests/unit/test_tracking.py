@@ -1,0 +1,107 @@
+"""The record: complete, closed, and safe under parallel jobs."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from mlflow import MlflowClient
+
+from perfcast import tracking
+
+
+def store_in(folder, invocation="now"):
+    return tracking.Store(f"sqlite:///{folder}/mlflow/mlflow.db", folder / "mlflow" / "artifacts", invocation)
+
+
+def record_one(folder, number):
+    with tracking.start_run(store_in(Path(folder)), "perfcast/demo", f"job {number}", {"job": str(number)}) as run:
+        for step in range(20):
+            run.log_metrics({"loss": float(step), "other": 1.0}, step)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """One store for the tests that can share it: making its tables takes seconds."""
+    return tmp_path_factory.mktemp("store")
+
+
+def test_parallel_jobs_on_a_fresh_store_lose_nothing(folder):
+    context = multiprocessing.get_context("spawn")
+    jobs = [context.Process(target=record_one, args=(str(folder), i)) for i in range(3)]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join()
+    assert [job.exitcode for job in jobs] == [0, 0, 0]
+    client = MlflowClient(store_in(folder).uri)
+    experiment = client.get_experiment_by_name("perfcast/demo")
+    runs = client.search_runs([experiment.experiment_id], "tags.job LIKE '%'")
+    assert len(runs) == 3
+    for run in runs:
+        assert run.info.status == "FINISHED"
+        assert [m.value for m in client.get_metric_history(run.info.run_id, "loss")] == list(map(float, range(20)))
+    parents = {run.data.tags["mlflow.parentRunId"] for run in runs}
+    assert len(parents) == 1
+    assert client.get_run(parents.pop()).info.status == "FINISHED"
+
+
+def test_an_error_ends_the_run_as_failed(folder):
+    with (
+        pytest.raises(RuntimeError),
+        tracking.start_run(store_in(folder), "perfcast/fail", "broken", {}) as run,
+    ):
+        raise RuntimeError
+    assert MlflowClient(store_in(folder).uri).get_run(run.run_id).info.status == "FAILED"
+
+
+SLEEPER = """
+import sys, time
+from pathlib import Path
+from perfcast import tracking
+folder = Path(sys.argv[1])
+store = tracking.Store(f"sqlite:///{folder}/mlflow/mlflow.db", folder / "mlflow" / "artifacts", "kill")
+with tracking.start_run(store, "perfcast/kill", "sleeper", {}) as run:
+    print(run.run_id, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_no_run_stays_running_after_a_kill(folder, number):
+    process = subprocess.Popen([sys.executable, "-c", SLEEPER, str(folder)], stdout=subprocess.PIPE, text=True)
+    run_id = process.stdout.readline().strip()
+    os.kill(process.pid, number)
+    process.wait(timeout=30)
+    # the next run of the experiment sweeps up what a SIGKILL left
+    with tracking.start_run(store_in(folder, "later"), "perfcast/kill", "next", {}):
+        time.sleep(0)
+    assert MlflowClient(store_in(folder).uri).get_run(run_id).info.status == "KILLED"
+
+
+def test_params_curves_and_datasets_are_recorded(folder):
+    history = pd.DataFrame({"seed": [0, 0, 1], "fold": [0, 0, 0], "epoch": [0, 1, 0], "valid_loss": [3.0, 2.0, 9.0]})
+    with tracking.start_run(store_in(folder), "perfcast/log", "run", {"split": "random"}) as run:
+        run.log_params({"predictor": {"arguments": {"width": 64}}})
+        run.log_history(history)
+        run.log_metrics({"random/mean/mape": 1.5, "nothing": float("nan")})
+        run.log_dataset("demo", "0" * 64, "random")
+    client = MlflowClient(store_in(folder).uri)
+    got = client.get_run(run.run_id)
+    assert got.data.params == {"predictor.arguments.width": "64"}
+    assert got.data.metrics == {"curve/valid_loss": 2.0, "curve_seed1_fold0/valid_loss": 9.0, "random/mean/mape": 1.5}
+    assert [m.step for m in client.get_metric_history(run.run_id, "curve/valid_loss")] == [0, 1]
+    assert got.inputs.dataset_inputs[0].dataset.name == "demo"
+
+
+def test_the_environment_variable_comes_first(tmp_path):
+    conf = {"uri": "sqlite:///results/mlflow/mlflow.db", "artifacts": "results/mlflow/artifacts", "enabled": True}
+    assert tracking.store_from(conf, tmp_path, {}).uri == f"sqlite:///{tmp_path}/results/mlflow/mlflow.db"
+    elsewhere = {"MLFLOW_TRACKING_URI": "http://127.0.0.1:5000"}
+    assert tracking.store_from(conf, tmp_path, elsewhere).uri == "http://127.0.0.1:5000"
+    assert tracking.store_from({**conf, "enabled": False}, tmp_path, elsewhere) is None
