@@ -221,4 +221,4 @@ def test_order_of_modules_does_not_matter():
 
 
 def test_terms_of_the_scaling_law():
-    assert derive().select(tag=Tag.SCALING) == ["power_clock_mhz", "mem_gbps_total", "l3_mb_total"]
+    assert derive().select(tag=Tag.SCALING) == ["power_clock_mhz", "flops_per_cycle", "mem_gbps_total", "l3_mb_total"]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-POWER_CLOCK_MHZ = 1800.0
-"""MHz that one watt per core sustains: the constant of the cube-root law in `power_clock_mhz`."""
+POWER_CLOCK_MHZ = 1650.0
+"""MHz that one watt per core sustains: the constant of the cube-root law in `power_clock_mhz`.
+
+Between 1600 and 1800 it explains throughput inside a processor family best (SPEC CPU2017 rate results published before
+2022, residual of a log-linear law in cores, bandwidth, cache and this clock); results of one busy core want the turbo.
+"""
 
 SOFTMIN_POWER = 8.0
 """Sharpness of the soft minimum in `power_clock_mhz`: where both limits are equal it gives 92 % of either."""

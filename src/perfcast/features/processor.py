@@ -40,7 +40,14 @@ def derive(table: Table) -> Table:
             power_clock_mhz(frame),
         ),
         (
-            feature("flops_per_cycle", _GROUP, "1/cycle", "double-precision operations per cycle and core", 0),
+            feature(
+                "flops_per_cycle",
+                _GROUP,
+                "1/cycle",
+                "double-precision operations per cycle and core",
+                0,
+                tags=(Tag.SCALING,),
+            ),
             flops_per_cycle(frame),
         ),
         (

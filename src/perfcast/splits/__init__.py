@@ -122,7 +122,9 @@ def leaks(table: Table, folds: pd.DataFrame, name: str) -> list[str]:
     audits: Sequence[Audit] = vars(_function(name))["audits"]
     if not folds.index.equals(table.frame.index):
         return ["the folds' index is not the table's"]
-    return [f"{fold}: {problem}" for fold in folds for audit in audits for problem in audit(table, folds[fold])]
+    found = [f"{fold}: {problem}" for fold in folds for audit in audits for problem in audit(table, folds[fold])]
+    repeated = int(((folds == "test").sum(axis=1) > 1).sum())
+    return [*found, f"{repeated} rows are test in more than one fold"] if repeated else found
 
 
 def _function(name: str) -> Callable[[Table, int], pd.DataFrame]:

@@ -1,0 +1,106 @@
+"""Every feature module, on the standard table of every data set that names it, made of generated sources."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from perfcast import plugins
+from perfcast.schema import Kind, Role, Tag, build_table, out_of_bounds, read_table, select, write_table
+
+CONF = Path(__file__).parents[2] / "conf" / "dataset"
+DATASETS = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(CONF.glob("*.yaml"))}
+PAIRS = [(dataset, module) for dataset, conf in DATASETS.items() for module in conf["features"]]
+ROWS = 200
+
+
+@pytest.fixture(scope="session")
+def standard(tmp_path_factory):
+    @cache
+    def build(dataset):
+        conf, raw = DATASETS[dataset], {}
+        for source in [*conf["sources"].get("required", []), *conf["sources"].get("optional", [])]:
+            raw[source] = tmp_path_factory.mktemp(source)
+            plugins.load("fake", source).write(raw[source], rows=ROWS, seed=0)
+        return plugins.load("datasets", dataset).build(raw, conf.get("options", {})).table
+
+    return build
+
+
+def derived(table, module):
+    """Derive in the data set's own order up to and with `module`; return the tables before and after it."""
+    before = table
+    for name in DATASETS[table.dataset]["features"]:
+        after = plugins.load("features", name).derive(before)
+        if name == module:
+            return before, after
+        before = after
+    raise AssertionError(module)
+
+
+def test_every_module_is_used_by_a_data_set():
+    assert {module for _, module in PAIRS} == set(plugins.names("features"))
+
+
+@pytest.mark.parametrize(("dataset", "module"), PAIRS)
+def test_appends_declared_finite_columns(dataset, module, standard, tmp_path):
+    before, after = derived(standard(dataset), module)
+    known = len(before.columns)
+    assert after.columns[:known] == before.columns
+    pd.testing.assert_frame_equal(after.frame[before.frame.columns], before.frame)
+    added = after.columns[known:]
+    assert added
+    for column in added:
+        assert column.role is Role.FEATURE
+        assert column.group
+        assert column.meaning
+    numerical = [column.name for column in select(added, kind=Kind.NUMERICAL)]
+    assert not np.isinf(after.frame[numerical].to_numpy()).any()
+    assert not out_of_bounds(after)[numerical].any(axis=None)
+    assert [name for name in after.frame[[c.name for c in added]] if after.frame[name].isna().all()] == []
+    write_table(after, tmp_path / "table.parquet")
+    pd.testing.assert_frame_equal(read_table(tmp_path / "table.parquet").frame, after.frame)
+
+
+@pytest.mark.parametrize(("dataset", "module"), PAIRS)
+def test_never_reads_a_result_or_what_came_after_it(dataset, module, standard):
+    before, after = derived(standard(dataset), module)
+    required = plugins.load("features", module).REQUIRES
+    by_name = {column.name: column for column in before.columns}
+    for name in required:
+        assert by_name[name].role is not Role.TARGET
+        assert Tag.TIME not in by_name[name].tags
+        assert "updated" not in name
+    assert not any(word in name for name in required for word in ("score", "peak", "energy"))
+    kept = [column for column in before.columns if column.name in required]
+    alone = plugins.load("features", module).derive(build_table(dataset, before.frame, kept))
+    for column in alone.columns[len(kept) :]:
+        pd.testing.assert_series_equal(alone.frame[column.name], after.frame[column.name])
+
+
+@pytest.mark.parametrize(("dataset", "module"), PAIRS)
+def test_a_row_is_derived_from_itself_alone(dataset, module, standard):
+    before, after = derived(standard(dataset), module)
+    rows = before.frame.iloc[[7, 3]]
+    few = plugins.load("features", module).derive(build_table(dataset, rows, before.columns))
+    pd.testing.assert_frame_equal(few.frame, after.frame.iloc[[7, 3]].reset_index(drop=True))
+
+
+@pytest.mark.parametrize(("dataset", "module"), PAIRS)
+def test_an_empty_table_is_no_special_case(dataset, module, standard):
+    before, after = derived(standard(dataset), module)
+    empty = plugins.load("features", module).derive(build_table(dataset, before.frame.iloc[:0], before.columns))
+    assert empty.columns == after.columns
+    assert len(empty.frame) == 0
+
+
+@pytest.mark.parametrize(("dataset", "module"), PAIRS)
+def test_a_lacking_column_is_an_error_of_the_configuration(dataset, module, standard):
+    before, _ = derived(standard(dataset), module)
+    for name in plugins.load("features", module).REQUIRES:
+        lacking = [column for column in before.columns if column.name != name]
+        with pytest.raises(ValueError, match=name):
+            plugins.load("features", module).derive(build_table(dataset, before.frame, lacking))

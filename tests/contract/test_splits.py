@@ -1,0 +1,182 @@
+"""Every split, on generated tables: no test row is known from training, and the audit notices when one is."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfcast import splits
+from perfcast.schema import Column, Kind, Role, Tag, build_table
+
+NAMES = splits.names()
+FORWARD = [name for name in NAMES if name.startswith("forward")]
+UNSEEN = [name for name in NAMES if name.startswith("unseen")]
+COLUMNS = (
+    Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
+    Column("block", Kind.TEXT, Role.KEY, "audit", tags=(Tag.BLOCK,)),
+    Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY,)),
+    Column("published", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
+    Column(splits.PUBLISHED_PART, Kind.CATEGORICAL, Role.PROVENANCE, "audit"),
+    Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
+    Column("memory_gb", Kind.NUMERICAL, Role.FEATURE, "memory"),
+    Column("os", Kind.CATEGORICAL, Role.FEATURE, "system"),
+    Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
+)
+
+
+def generate(seed, rows=300):
+    """Parts with several submissions of one to four rows; some straddle months, some rows repeat another's features."""
+    rng = np.random.default_rng(seed)
+    block = np.sort(rng.integers(0, rows // 2, rows))
+    part = rng.integers(0, 40, rows)[block]
+    month = rng.integers(0, 99, rows)[block] + (rng.random(rows) < 0.05)
+    published = pd.to_datetime("2017-01-01") + pd.to_timedelta(month * 30.4, unit="D")
+    frame = pd.DataFrame(
+        {
+            "id": rng.permutation([f"r{index:04d}" for index in range(rows)]),
+            "block": [f"b{number}" for number in block],
+            "part": [f"p{number}" for number in part],
+            "published": pd.Series(published).dt.to_period("M").dt.to_timestamp(),
+            splits.PUBLISHED_PART: np.where(block % 4 == 0, "test", "train"),
+            "cores": part % 7 * 8.0,
+            "memory_gb": np.where(rng.random(rows) < 0.1, np.nan, rng.integers(1, 5000, rows)),
+            "os": rng.choice(["one", "two", None], rows),
+            "score": rng.random(rows),
+        }
+    )
+    return build_table("generated", frame.iloc[rng.permutation(rows)], COLUMNS)
+
+
+def moved(folds, rows, part, fold="fold_0"):
+    broken = folds.copy()
+    broken.loc[rows, fold] = part
+    return broken
+
+
+def companions(table, names, rows):
+    """Return one row that shares the named columns with another among `rows`."""
+    return table.frame.loc[rows][table.frame.loc[rows].duplicated(names)].index[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(seed=st.integers(0, 10_000), split_seed=st.integers(0, 3))
+@settings(deadline=None, max_examples=15)
+def test_nothing_leaks(name, seed, split_seed):
+    table = generate(seed)
+    folds = splits.make(name, table, split_seed)
+    assert splits.leaks(table, folds, name) == []
+    assert folds.index.equals(table.frame.index)
+    assert list(folds) == [f"fold_{number}" for number in range(folds.shape[1])]
+    assert (folds == "train").any().all()
+    assert (folds == "test").any().all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_leak_by_plain_sets(name):
+    """The same rules once more, without the audit's code."""
+    frame = generate(1).frame
+    for fold in splits.make(name, generate(1), 0).to_numpy().T:
+        learned, test = frame[np.isin(fold, ["train", "valid"])], frame[fold == "test"]
+        assert not set(learned["block"]) & set(test["block"])
+        if name in UNSEEN:
+            assert not set(learned["part"]) & set(test["part"])
+        if name in FORWARD:
+            assert learned["published"].max() < test["published"].min()
+        if name == "random":
+            keys = [
+                set(map(str, part[["cores", "memory_gb", "os"]].itertuples(index=False))) for part in (learned, test)
+            ]
+            assert not keys[0] & keys[1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_deterministic_and_free_of_row_order(name):
+    table = generate(2)
+    folds = splits.make(name, table, 0)
+    pd.testing.assert_frame_equal(folds, splits.make(name, table, 0))
+    shuffled = build_table("generated", table.frame.sample(frac=1, random_state=0), COLUMNS)
+    again = splits.make(name, shuffled, 0)
+    parts = dict(zip(table.frame["id"], folds.to_numpy().tolist(), strict=True))
+    assert dict(zip(shuffled.frame["id"], again.to_numpy().tolist(), strict=True)) == parts
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in FORWARD])
+def test_seed_matters(name):
+    table = generate(3)
+    assert not splits.make(name, table, 0).equals(splits.make(name, table, 1))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_never_looks_at_the_target(name):
+    table = generate(4)
+    folds = splits.make(name, table, 0)
+    table.frame["score"] = np.nan
+    pd.testing.assert_frame_equal(folds, splits.make(name, table, 0))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("part", ["train", "valid"])
+def test_audit_catches_a_split_block(name, part):
+    table = generate(5)
+    folds = splits.make(name, table, 0)
+    row = companions(table, ["block"], folds["fold_0"] == "test")
+    assert any("block" in problem for problem in splits.leaks(table, moved(folds, row, part), name))
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+@pytest.mark.parametrize(("source", "target"), [("test", "train"), ("test", "valid"), ("valid", "train")])
+def test_audit_catches_a_known_entity(name, source, target):
+    table = generate(6)
+    folds = splits.make(name, table, 0)
+    row = companions(table, ["part"], folds["fold_0"] == source)
+    assert any("entities" in problem for problem in splits.leaks(table, moved(folds, row, target), name))
+
+
+@pytest.mark.parametrize("source", ["test", "valid"])
+def test_audit_catches_a_known_feature_vector(source):
+    table = generate(7)
+    folds = splits.make("random", table, 0)
+    first = folds.index[folds["fold_0"] == "train"][0]
+    second = folds.index[folds["fold_0"] == source][0]
+    features = table.select(role=Role.FEATURE)
+    table.frame.loc[second, features] = table.frame.loc[first, features].to_numpy()
+    assert any("feature vectors" in problem for problem in splits.leaks(table, folds, "random"))
+
+
+@pytest.mark.parametrize("name", FORWARD)
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        ("test", "train", "not known before"),
+        ("test", "valid", "not known before"),
+        ("train", "test", "outside"),
+        ("valid", "train", "not later"),
+        ("train", "valid", "not later"),
+    ],
+)
+def test_audit_catches_a_wrong_date(name, source, target, message):
+    table = generate(8)
+    folds = splits.make(name, table, 0)
+    time = table.frame["published"][folds["fold_0"] == source]
+    row = time.idxmax() if source != "train" else time.idxmin()
+    assert any(message in problem for problem in splits.leaks(table, moved(folds, row, target), name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_audit_catches_malformed_folds(name):
+    table = generate(9)
+    folds = splits.make(name, table, 0)
+    every = folds.index
+    assert any("no test rows" in problem for problem in splits.leaks(table, moved(folds, every, "train"), name))
+    assert any("no train rows" in problem for problem in splits.leaks(table, moved(folds, every, "test"), name))
+    assert any("other than" in problem for problem in splits.leaks(table, moved(folds, every[0], "both"), name))
+    assert splits.leaks(table, folds.iloc[1:], name)
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_audit_catches_rows_asked_about_twice(name):
+    table = generate(10)
+    folds = splits.make(name, table, 0)
+    folds["fold_1"] = folds["fold_0"]
+    assert any("more than one fold" in problem for problem in splits.leaks(table, folds, name))
