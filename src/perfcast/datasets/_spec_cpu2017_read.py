@@ -65,8 +65,8 @@ def _header(path: Path, file: BinaryIO, columns: Sequence[str]) -> list[str]:
     names = [" ".join(name.split()) for name in next(csv.reader([text]))]
     for column in columns:
         if names.count(column) != 1:
-            near = get_close_matches(column, names, n=3)
-            shown = f"; the nearest are {', '.join(map(repr, near))}" if near else ""
+            near = get_close_matches(column, [name for name in names if name not in columns], n=1, cutoff=0.4)
+            shown = f", the nearest unknown one is {near[0]!r}" if near else ""
             raise UserError(
                 f"{path} must have the column {column!r} once",
                 f"found it {names.count(column)} times among {len(names)}{shown}",

@@ -1,0 +1,145 @@
+"""What every data set keeps: accounting, declarations, bounds, determinism. No data set is named here."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+from perfcast import plugins
+from perfcast.datasets.base import REJECTED_COLUMNS, Standardized
+from perfcast.schema import Kind, Role, Tag, out_of_bounds, read_table, write_table
+
+CONF = Path(__file__).parents[2] / "conf" / "dataset"
+ROWS, SEED = 300, 7
+NAMES = plugins.names("datasets")
+
+
+@cache
+def conf(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8"))
+    return loaded
+
+
+def build(name: str, *, optional: bool = True) -> Standardized:
+    """Build a data set from the generated files of its sources, in a folder that is gone afterwards."""
+    sources = conf(name)["sources"]
+    wanted = [*sources["required"], *(sources.get("optional", []) if optional else [])]
+    with TemporaryDirectory() as folder:
+        raw = {}
+        for source in wanted:
+            raw[source] = Path(folder) / source
+            raw[source].mkdir()
+            plugins.load("fake", source).write(raw[source], rows=ROWS, seed=SEED)
+        built: Standardized = plugins.load("datasets", name).build(raw, conf(name).get("options") or {})
+        return built
+
+
+@cache
+def built(name: str) -> Standardized:
+    return build(name)
+
+
+@pytest.fixture(params=NAMES)
+def dataset(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_conf_names_the_data_set_and_existing_things(dataset: str) -> None:
+    settings = conf(dataset)
+    assert settings["name"] == dataset
+    assert settings["title"]
+    assert set(settings["features"]) <= set(plugins.names("features"))
+    assert set(settings["sources"]["required"]) <= set(plugins.names("sources"))
+
+
+def test_no_row_disappears(dataset: str) -> None:
+    result = built(dataset)
+    assert len(result.table.frame) > 0
+    assert result.rows_in == len(result.table.frame) + result.rows_merged + len(result.rejected)
+    assert all(rows >= 0 for rows in result.merged.values())
+
+
+def test_every_rejection_says_where_and_why(dataset: str) -> None:
+    rejected = built(dataset).rejected
+    assert list(rejected.columns) == REJECTED_COLUMNS
+    assert rejected["reason"].str.fullmatch("[a-z0-9_]+").all()
+    assert (rejected["line"].astype(int) >= 1).all()
+    assert not rejected[["source", "file"]].isna().any(axis=None)
+
+
+def test_frame_has_the_declared_columns_and_types(dataset: str) -> None:
+    table = built(dataset).table
+    assert table.dataset == dataset
+    assert list(table.frame.columns) == [column.name for column in table.columns]
+    types = {Kind.NUMERICAL: "float64", Kind.DATE: "datetime64[us]", Kind.CATEGORICAL: "str", Kind.TEXT: "str"}
+    assert {column.name: str(table.frame[column.name].dtype) for column in table.columns} == {
+        column.name: types[column.kind] for column in table.columns
+    }
+    assert table.frame.index.equals(pd.RangeIndex(len(table.frame)))
+
+
+def test_tags_that_generic_code_needs(dataset: str) -> None:
+    table = built(dataset).table
+    row = table.one(Tag.ROW)
+    assert table.frame[row].is_unique
+    assert table.frame[row].notna().all()
+    assert table.frame[table.one(Tag.TASK)].notna().all()
+    targets = table.select(role=Role.TARGET)
+    assert targets
+    assert table.frame[targets].notna().any(axis=1).all()
+    assert set(table.select(kind=Kind.NUMERICAL)) >= {*targets, *table.select(tag=Tag.SCALING)}
+    for tag in (Tag.ENTITY, Tag.BLOCK):
+        assert table.frame[table.select(tag=tag)].notna().all(axis=None)
+
+
+def test_no_target_or_provenance_is_a_feature(dataset: str) -> None:
+    table = built(dataset).table
+    features = set(table.select(role=Role.FEATURE))
+    assert features
+    assert features.isdisjoint(table.select(role=Role.TARGET))
+    assert features.isdisjoint(table.select(tag=Tag.TIME))
+
+
+def test_numbers_lie_within_their_bounds(dataset: str) -> None:
+    bad = out_of_bounds(built(dataset).table).sum()
+    assert bad[bad > 0].to_dict() == {}
+
+
+def test_every_column_is_explained(dataset: str) -> None:
+    assert [column.name for column in built(dataset).table.columns if not (column.meaning and column.group)] == []
+
+
+def test_round_trip_keeps_the_table(dataset: str, tmp_path: Path) -> None:
+    table = built(dataset).table
+    write_table(table, tmp_path / "table.parquet")
+    again = read_table(tmp_path / "table.parquet")
+    assert (again.dataset, again.columns, again.facts) == (table.dataset, table.columns, table.facts)
+    pd.testing.assert_frame_equal(again.frame, table.frame)
+
+
+def test_two_builds_give_equal_bytes(dataset: str, tmp_path: Path) -> None:
+    one, other = built(dataset), build(dataset)
+    write_table(one.table, tmp_path / "one.parquet")
+    write_table(other.table, tmp_path / "other.parquet")
+    assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "other.parquet").read_bytes()
+    pd.testing.assert_frame_equal(one.rejected, other.rejected)
+    assert one.quality == other.quality
+
+
+def test_no_absolute_path_is_in_the_table(dataset: str) -> None:
+    frame = built(dataset).table.frame
+    texts = frame.select_dtypes(exclude=["number", "datetime"])
+    hits = texts.apply(lambda column: column.astype("str").str.match(r"/|[A-Za-z]:\\").fillna(False).any())
+    assert hits[hits].index.tolist() == []
+
+
+def test_builds_without_its_optional_sources(dataset: str) -> None:
+    result = build(dataset, optional=False)
+    assert len(result.table.frame) == len(built(dataset).table.frame)
+    assert result.table.columns == built(dataset).table.columns

@@ -1,0 +1,90 @@
+"""The processor catalogue: order of tables, twins, traps, missing stays missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from perfcast.errors import UserError
+from perfcast.fake import cpu_catalog
+from perfcast.processors.catalogue import FACTS, Catalogue, empty_catalogue, fallback_key, read_catalogue
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("catalogue")
+    cpu_catalog.write(path, rows=20, seed=0)
+    return path
+
+
+@pytest.fixture(scope="module")
+def catalogue(folder: Path) -> Catalogue:
+    return read_catalogue(folder)
+
+
+def test_tables_are_asked_in_order(catalogue: Catalogue) -> None:
+    found = catalogue.lookup(
+        ["xeon gold 6148", "epyc 7742", "xeon e-2388g", "xeon 6980p", "epyc 7543p", "xeon gold 6142m"]
+    )
+    tables = found["table"].astype(object).where(found["table"].notna(), None)
+    assert tables.to_dict() == {
+        "xeon gold 6148": "ark",
+        "epyc 7742": "amd",
+        "xeon e-2388g": "xeon",
+        "xeon 6980p": None,
+        "epyc 7543p": "twin",
+        "xeon gold 6142m": "xeon",
+    }
+
+
+def test_units(catalogue: Catalogue) -> None:
+    part = catalogue.lookup(["xeon gold 6148"]).iloc[0]
+    assert (part["max_turbo_mhz"], part["base_mhz"], part["cores_per_chip"]) == (3600, 2400, 20)
+    assert part["launch_quarter"] == pd.Timestamp(2017, 7, 1)
+    assert part["process_node"] == "14 nm"
+
+
+def test_a_cache_size_in_the_power_column_is_not_a_power(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "intel_xeon_processors_v1_8.csv").write_bytes((folder / "intel_xeon_processors_v1_8.csv").read_bytes())
+    found = read_catalogue(tmp_path).lookup(["xeon platinum 8380h", "xeon gold 6148"])
+    assert pd.isna(found.loc["xeon platinum 8380h", "tdp_w"])
+    assert found.loc["xeon gold 6148", "tdp_w"] > 10
+
+
+def test_one_socket_twin_scales_to_one_socket(catalogue: Catalogue) -> None:
+    assert catalogue.lookup(["epyc 7543p"])["max_sockets"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("key", "twin"),
+    [
+        ("xeon gold 6134m", "xeon gold 6134"),
+        ("xeon platinum 8280m", "xeon platinum 8280"),
+        ("xeon gold 6438m", None),
+        ("xeon platinum 8352m", None),
+        ("epyc 7643p", "epyc 7643"),
+        ("epyc 8534pn", None),
+    ],
+)
+def test_only_two_kinds_of_parts_have_twins(key: str, twin: str | None) -> None:
+    assert fallback_key(key) == twin
+
+
+def test_missing_stays_missing() -> None:
+    found = empty_catalogue().lookup(["xeon gold 6148"])
+    assert found[list(FACTS)].isna().all(axis=None)
+    assert found["table"].isna().all()
+
+
+def test_a_renamed_column_is_named(folder: Path, tmp_path: Path) -> None:
+    text = (folder / "intel-cpus.csv").read_text(encoding="utf-8")
+    (tmp_path / "intel-cpus.csv").write_text(text.replace("MaxTDP", "TDP"), encoding="utf-8")
+    with pytest.raises(UserError, match=r"'MaxTDP', however"):
+        read_catalogue(tmp_path)
+
+
+def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"intel-cpus\.csv"):
+        read_catalogue(tmp_path)

@@ -1,0 +1,121 @@
+"""Processor families: naming rules and the two tables of facts."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from perfcast.processors import families
+from perfcast.processors.families import facts_of, family_of, family_table, rule_families, suffix_of, tier_of
+from perfcast.processors.names import part_key
+
+
+@pytest.mark.parametrize(
+    ("part", "family"),
+    [
+        ("Intel Xeon Gold 6148", "Skylake-SP"),
+        ("Intel Xeon Platinum 9282", "Cascade Lake-AP"),
+        ("Intel Xeon Platinum 8280L", "Cascade Lake-SP"),
+        ("Intel Xeon Gold 5318H", "Cooper Lake"),
+        ("Intel Xeon Gold 6328HL", "Cooper Lake"),
+        ("Intel Xeon Gold 5318N", "Ice Lake-SP"),
+        ("Intel Xeon Silver 4410Y", "Sapphire Rapids"),
+        ("Intel Xeon Silver 4510", "Emerald Rapids"),
+        ("Intel Xeon Platinum 8490H", "Sapphire Rapids"),
+        ("Intel Xeon Max 9480", "Sapphire Rapids HBM"),
+        ("Intel Xeon 6780E", "Sierra Forest"),
+        ("Intel Xeon 6980P", "Granite Rapids"),
+        ("AMD EPYC 7601", "Naples"),
+        ("AMD EPYC 7H12", "Rome"),
+        ("AMD EPYC 7F72", "Rome"),
+        ("AMD EPYC 7203", "Milan"),
+        ("AMD EPYC 75F3", "Milan"),
+        ("AMD EPYC 7773X", "Milan-X"),
+        ("AMD EPYC 9734", "Bergamo"),
+        ("AMD EPYC 9684X", "Genoa-X"),
+        ("AMD EPYC 9174F", "Genoa"),
+        ("AMD EPYC 8534PN", "Siena"),
+        ("AMD EPYC 9575F", "Turin"),
+        ("AMD EPYC 9965", "Turin Dense"),
+        ("AMD EPYC 4584PX", "EPYC 4004"),
+        ("Intel Xeon E-2288G", "Coffee Lake Refresh E"),
+        ("Intel Xeon E5-2620", "Sandy Bridge-EP"),
+        ("Intel Xeon E5-2620 v4", "Broadwell-EP"),
+        ("Intel Pentium G4560", "Kaby Lake"),
+        ("Intel Pentium G4400", "Skylake"),
+        ("Intel Celeron G4930", "Coffee Lake Refresh"),
+        ("Quantum Core X1", None),
+        ("redacted", None),
+    ],
+)
+def test_family_by_name(part: str, family: str | None) -> None:
+    assert family_of(part_key(part)) == family
+
+
+def test_rules_and_table_name_the_same_families() -> None:
+    assert set(rule_families()) == set(family_table())
+
+
+def test_every_family_states_its_source_and_has_known_predecessors() -> None:
+    table = family_table()
+    for name, row in table.items():
+        assert row["source"], name
+        before = row["predecessor"]
+        if before:
+            assert float(table[before]["generation"]) < float(row["generation"]), name
+
+
+def test_facts_are_plausible() -> None:
+    limits = {"channels_per_chip": (1, 12), "max_mts_1dpc": (1333, 8800), "simd_bits": (128, 512), "pcie_gen": (3, 5)}
+    for name, row in family_table().items():
+        for fact, (low, high) in limits.items():
+            assert not row[fact] or low <= float(row[fact]) <= high, (name, fact)
+
+
+def test_exceptions_name_real_families_and_facts_and_each_applies_to_a_key() -> None:
+    for entry in families._exceptions():
+        assert entry.family in family_table()
+        assert entry.fact in families.NUMERIC_FACTS
+        assert entry.value is not None
+        assert re.match(r"[a-z(]", entry.pattern.pattern)
+
+
+@pytest.mark.parametrize(
+    ("key", "fact", "value"),
+    [
+        ("xeon silver 4110", "max_mts_1dpc", 2400),
+        ("xeon gold 5122", "max_mts_1dpc", 2667),
+        ("xeon gold 5118", "fma_units", 1),
+        ("xeon gold 6130", "fma_units", 2),
+        ("xeon gold 6330", "max_mts_1dpc", 2933),
+        ("xeon gold 6330n", "max_mts_1dpc", 2667),
+        ("xeon platinum 8558", "max_mts_1dpc", 5200),
+        ("xeon platinum 8562y+", "max_mts_1dpc", 5600),
+        ("celeron g4930", "simd_bits", 128),
+        ("epyc 7742", "channels_per_chip", 8),
+    ],
+)
+def test_tiers_differ_from_their_family(key: str, fact: str, value: float) -> None:
+    assert facts_of(key)[fact] == value
+
+
+def test_unknown_part_has_no_facts() -> None:
+    facts = facts_of("quantum core x1")
+    assert {name for name, value in facts.items() if value is not None} == {"suffix"}
+
+
+@pytest.mark.parametrize(
+    ("key", "tier", "suffix"),
+    [
+        ("xeon gold 5415+", "gold 5", "+"),
+        ("xeon gold 6538y+", "gold 6", "y+"),
+        ("xeon e5-2699a v4", None, "a"),
+        ("epyc 7f52", None, "f"),
+        ("epyc 72f3", None, "f"),
+        ("epyc 7742", None, "none"),
+        ("core i9-9900k", "core i9", "k"),
+    ],
+)
+def test_tier_and_suffix(key: str, tier: str | None, suffix: str) -> None:
+    assert (tier_of(key), suffix_of(key)) == (tier, suffix)
