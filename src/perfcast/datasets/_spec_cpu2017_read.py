@@ -84,7 +84,7 @@ def _rows(
     rejections: list[Rejection] = []
     for number, line in _lines(file):
         fields, reason, detail = _fields(line)
-        if not reason and [" ".join(field.split()) for field in fields] == header:
+        if not reason and fields[0] == header[0] and [" ".join(field.split()) for field in fields] == header:
             reason, detail = "repeated_header", ""
         elif not reason and len(fields) not in widths:
             reason, detail = "wrong_field_count", f"{len(fields)} fields, the header has {len(header)}"

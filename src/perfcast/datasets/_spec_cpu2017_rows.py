@@ -91,8 +91,8 @@ class Screened:
     """Rows that are results published until the last month, in file order.
 
     Shapes: `frame` has RAW_COLUMNS as text and the typed columns suite, base_score, peak_score, cores, chips,
-    threads_per_core, base_mhz, result_id, arrival_day, published_month, line_in_file, line. `after` counts rows
-    published later.
+    threads_per_core, base_mhz, result_id, arrival_day, published_month, disclosure_parsed, line_in_file, line.
+    `after` counts rows published later.
     """
 
     frame: pd.DataFrame
@@ -123,6 +123,7 @@ def _typed(raw: pd.DataFrame) -> pd.DataFrame:
         **values,
         result_id=disclosure["result_id"],
         arrival_day=pd.to_datetime(disclosure["arrival_day"]),
+        disclosure_parsed=disclosure["complete"],
     )
 
 

@@ -37,6 +37,10 @@ _Reader = Callable[[str], _Value]
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _CLOCK = re.compile(r"(\d+(?:\.\d+)?)\s*([GM])Hz", re.IGNORECASE)
 _QUARTER = re.compile(r"Q([1-4])'(\d\d)")
+_DAY = re.compile(
+    r"(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9]|1[0-2])-\d\d"
+    r"|\b(?P<american_month>[1-9]|1[0-2])/\d{1,2}/(?P<american_year>(?:19|20)\d\d)"
+)
 _LOWER_BOUNDS = {"tdp_w": 10.0, "max_turbo_mhz": 800.0, "base_mhz": 800.0, "cores_per_chip": 1.0}
 
 
@@ -65,8 +69,12 @@ def _quarter(text: str) -> pd.Timestamp | None:
 
 
 def _quarter_of_day(text: str) -> pd.Timestamp | None:
-    day = pd.to_datetime(text, errors="coerce")
-    return None if pd.isna(day) else pd.Timestamp(day.year, 3 * ((day.month - 1) // 3) + 1, 1)
+    """Return the quarter of a day written 2021-03-15 or 3/15/2021."""
+    match = _DAY.search(text)
+    if match is None:
+        return None
+    year, month = int(match["year"] or match["american_year"]), int(match["month"] or match["american_month"])
+    return pd.Timestamp(year, 3 * ((month - 1) // 3) + 1, 1)
 
 
 def _amd_pcie(text: str) -> float | None:
