@@ -39,7 +39,7 @@ def draw(evaluation: Evaluation) -> Figure | None:
             panel.axvline(floor.iloc[0], color=MUTED, linestyle="--", linewidth=1)
             if panel is axes[0]:
                 at = (floor.iloc[0], len(order) - 0.5)
-                panel.annotate("noise floor", at, rotation=90, ha="right", va="bottom", fontsize=6.5, color=MUTED)
+                panel.annotate(" noise floor", at, va="bottom", fontsize=6.5, color=MUTED)
         plain_axis(panel, "x", unit=" %", log=True)
         panel.set_title(split)
         panel.grid(visible=False, axis="y")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib import colormaps
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
@@ -16,12 +18,14 @@ CAPTION = (
 )
 _PREDICTORS = 2
 _CELLS = 34
+# The middle of viridis: its ends vanish on white and on near-black pages.
+_COLOURS = ListedColormap(colormaps["viridis_r"](np.linspace(0.1, 0.75, 64)))
 
 
 def draw(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split and predictor, rows counted in hexagons to keep the file small."""
     splits, predictors = evaluation.splits, few(evaluation.ranking(), _PREDICTORS)
-    side = (WIDTH - 0.6) / max(3, len(splits))
+    side = (WIDTH - 0.6) / max(4, len(splits))
     figure = Figure(figsize=(WIDTH, 0.92 * side * len(predictors) + 0.5), layout="constrained")
     grid = figure.subplots(len(predictors), len(splits), squeeze=False, sharex="col", sharey="col")
     for column, split in enumerate(splits):
@@ -41,7 +45,7 @@ def draw(evaluation: Evaluation) -> Figure | None:
                 extent=(np.log10(low), np.log10(high), np.log10(low), np.log10(high)),
                 bins="log",
                 mincnt=1,
-                cmap="viridis_r",
+                cmap=_COLOURS,
                 linewidths=0.1,
             )
             panel.plot([low, high], [low, high], color=MUTED, linewidth=0.8)

@@ -23,7 +23,7 @@ def answer(part: DatasetPart) -> str:
     chosen = "chosen by inner validation" if (part.champion or {}).get("predictor") == name else "best on average"
     found = [(row["value"], split) for split in evaluation.splits if (row := evaluation.value(split, name)) is not None]
     told = [f"{number(value)} % on {split}{_beside(part, split)}" for value, split in _extremes(found)]
-    return f"The estimates of {name}, {chosen}, are off by {' and '.join(told)}."
+    return f"{part.title}: the estimates of {name}, {chosen}, are off by {' and '.join(told)}."
 
 
 def is_spec(sources: tuple[Mapping[str, Any], ...]) -> list[Mapping[str, Any]]:

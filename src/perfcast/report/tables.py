@@ -21,7 +21,8 @@ LABELS = {
     "spearman": "Spearman",
     "pairs": "pairs ordered",
 }
-_WORST = 8
+_PERCENT = ("mape", "medape", "p90")
+_WORST = 3
 _FEWEST_ROWS = 20
 
 
@@ -98,11 +99,12 @@ def paired_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
 
 
 def worst_slices(evaluation: Evaluation, predictor: str) -> list[dict[str, Any]]:
-    """Return where one predictor errs most: slices of enough rows, worst MAPE first."""
+    """Return where one predictor errs most: the slices of enough rows with the largest MAPE on every split."""
     frame = evaluation.slices
     frame = frame[(frame["predictor"] == predictor) & (frame["rows"] >= _FEWEST_ROWS)]
-    frame = frame.sort_values("mape", ascending=False, kind="stable").head(_WORST)
-    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
+    frame = frame.sort_values("mape", ascending=False, kind="stable")
+    worst = pd.concat([frame[frame["split"] == split].head(_WORST) for split in evaluation.splits])
+    return [{str(key): value for key, value in row.items()} for row in worst.to_dict("records")]
 
 
 def _grid(
@@ -123,7 +125,8 @@ def _cell(row: pd.Series | None, *, notes: bool, best: bool) -> Cell:
     if row is None or not np.isfinite(row["value"]):
         return Cell("–")
     note = f"{number(row['low'])}–{number(row['high'])}" if notes and np.isfinite(row["low"]) else ""
-    return Cell(number(row["value"]), note, float(row["value"]), best)
+    text = number(row["value"]) if row["metric"] in _PERCENT else f"{row['value']:.3f}"
+    return Cell(text, note, float(row["value"]), best)
 
 
 def _floor(evaluation: Evaluation, columns: list[tuple[str, str, str]]) -> list[tuple[str, list[Cell]]]:
