@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from perfcast.datasets._perfcastdb_values import NUMERICAL, STATED
+from perfcast.datasets._perfcastdb_values import CPU_MODEL, NUMERICAL, STATED
 from perfcast.datasets._strict_csv import Rejection
 
 SOURCE = "perfcastdb"
@@ -59,7 +59,7 @@ def clean(rows: LongRows) -> None:
     The suite mean is the geometric mean of the other rows of its run: as a target it would be no test of its own, so it
     is quarantined with the reason `suite_mean`.
     """
-    for name in (RUN, SUITE, TEST):
+    for name in (RUN, SUITE, TEST, CPU_MODEL):
         rows.reject(rows.frame[name].str.strip() == "", "missing_key", name)
     rows.reject(rows.frame[TEST].str.strip() == rows.frame[SUITE].str.strip(), "suite_mean", rows.frame[TEST])
     for name in [VALUE, *NUMERICAL]:
@@ -69,6 +69,8 @@ def clean(rows: LongRows) -> None:
         rows.reject(~absent & ~np.isfinite(number), "not_a_number", name + ": " + text)
     value = pd.to_numeric(rows.frame[VALUE]).astype("float64")
     rows.reject(value <= 0, "not_positive", rows.frame[VALUE])
+    units = rows.frame[TEST].map(lambda test: split_unit(test)[1])
+    rows.reject(units != units.groupby(_targets(rows.frame)).transform("first"), "unit_conflict", rows.frame[TEST])
     _fold_copies(rows)
     _hold_to_one_configuration(rows)
 
@@ -108,6 +110,11 @@ def _run_keys(frame: pd.DataFrame) -> pd.Series:
     return frame[RUN].str.strip() + ":" + frame[SUITE].map(slug)
 
 
+def _targets(frame: pd.DataFrame) -> pd.Series:
+    """Return the name of the target that each row is a value of."""
+    return frame[SUITE].map(slug) + "__" + frame[TEST].map(lambda test: slug(split_unit(test)[0]))
+
+
 def slug(text: str) -> str:
     """Return lower-case letters, digits and single underscores."""
     return re.sub(r"[^a-z0-9]+", "_", text.casefold()).strip("_")
@@ -115,10 +122,11 @@ def slug(text: str) -> str:
 
 def split_unit(test: str) -> tuple[str, str, float]:
     """Return a test's name without its unit, the standard unit ("" for a ratio), and the factor to it."""
-    match = re.fullmatch(r"(.*?)\s*\(([^()]*)\)\s*", test.strip())
-    if match is None or match[2] not in _UNITS:
+    name, _, ending = test.strip().rpartition("(")
+    unit = ending.removesuffix(")")
+    if unit == ending or unit not in _UNITS:
         return test.strip(), "", 1.0
-    return match[1], *_UNITS[match[2]]
+    return name.strip(), *_UNITS[unit]
 
 
 @dataclass(frozen=True)
@@ -142,7 +150,7 @@ def to_runs(frame: pd.DataFrame) -> Runs:
     long = pd.DataFrame(
         {
             "result_id": _run_keys(frame),
-            "target": frame[SUITE].map(slug) + "__" + named.map(lambda item: slug(item[0])),
+            "target": _targets(frame),
             "value": pd.to_numeric(frame[VALUE]).astype("float64") * named.map(lambda item: item[2]).astype("float64"),
         }
     )
@@ -164,7 +172,7 @@ def to_runs(frame: pd.DataFrame) -> Runs:
 def folded(frame: pd.DataFrame, runs: Sequence[str]) -> dict[str, int]:
     """Count the rows that became part of a run: iterations averaged, and tests beside the first."""
     kept = frame[_run_keys(frame).isin(list(runs))]
-    keys = pd.DataFrame({"run": _run_keys(kept), "test": kept[TEST].map(lambda test: slug(split_unit(test)[0]))})
+    keys = pd.DataFrame({"run": _run_keys(kept), "test": _targets(kept)})
     tests = len(keys.drop_duplicates())
     return {"iterations_averaged": len(kept) - tests, "tests_of_one_run": tests - len(runs)}
 

@@ -110,12 +110,19 @@ def _scaled(text: str, factor: float) -> float | None:
 
 
 def _flags(stated: Mapping[str, str]) -> dict[str, float | None]:
-    sets = dict(re.findall(r"([\w-]+):(Yes|No)", stated[ISA]))
-    devices = dict(re.findall(r"(\w+):(\d+)", stated[DEVICES]))
+    """Read `AVX2:Yes AMX-TILE:No` and `QAT:2 DSA:8`."""
+    sets, devices = _pairs(stated[ISA]), _pairs(stated[DEVICES])
+    counts = {name: devices.get(key, "") for name, key in ACCELERATORS.items()}
     return {
         **{name: {"Yes": 1.0, "No": 0.0}.get(sets.get(key, "")) for name, key in INSTRUCTIONS.items()},
-        **{name: float(devices[key]) if key in devices else None for name, key in ACCELERATORS.items()},
+        **{name: float(text) if re.fullmatch(r"\d{1,3}", text, re.ASCII) else None for name, text in counts.items()},
     }
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """Return the words of the form key:value."""
+    found = (word.partition(":") for word in text.split())
+    return {key: value for key, _, value in found}
 
 
 def _processor(stated: Mapping[str, str]) -> dict[str, str | None]:

@@ -92,7 +92,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     machine = _read_machine(raw[SOURCE] / MACHINE)
     best = best.assign(
         result_id=_result_id(best),
-        shape=_joined(best, ["m", "n", "k"]),
+        shape=_shape(best),
         source_file=TABLE,
         source_line=best["line"],
         **{column.name: machine.get(column.name) for column in MACHINE_COLUMNS},
@@ -176,15 +176,16 @@ def _keep_steadiest(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     return best.reset_index(drop=True), len(frame) - len(best)
 
 
-def _joined(frame: pd.DataFrame, names: list[str]) -> pd.Series:
-    return frame[names].astype("int64").astype("str").agg("x".join, axis=1)
+def _shape(frame: pd.DataFrame) -> pd.Series:
+    m, n, k = (frame[side].astype("int64").astype("str") for side in ("m", "n", "k"))
+    return m + "x" + n + "x" + k
 
 
 def _result_id(frame: pd.DataFrame) -> pd.Series:
     """Return e.g. 'float32-64x96x128-nt-t2': n and t say which operand lies transposed, t2 is two threads."""
     layout = frame["transpose_a"].map({0: "n", 1: "t"}) + frame["transpose_b"].map({0: "n", 1: "t"})
     threads = frame["threads"].astype("int64").astype("str")
-    return frame["dtype"] + "-" + _joined(frame, ["m", "n", "k"]) + "-" + layout + "-t" + threads
+    return frame["dtype"] + "-" + _shape(frame) + "-" + layout + "-t" + threads
 
 
 def _read_machine(path: Path) -> dict[str, Any]:
