@@ -190,6 +190,9 @@ def test_no_usable_row_and_no_single_file_are_errors(lines: list[bytes], tmp_pat
 def test_published_until_cuts_and_must_be_a_month(raw: dict[str, Path]) -> None:
     early = build(raw, {"published_until": "2020-06"})
     assert early.table.frame["published_month"].max() <= pd.Timestamp(2020, 6, 1)
+    everything = build(raw, {"published_until": None})
+    assert everything.quality["after_published_until"] == 0
+    assert everything.table.frame["published_month"].max() == pd.Timestamp(2025, 3, 1)
     with pytest.raises(UserError, match="published_until"):
         build(raw, {"published_until": "later"})
 

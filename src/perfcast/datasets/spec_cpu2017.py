@@ -43,7 +43,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """Standardise the dump, joined with the processor catalogue when that source is there.
 
     Options: `published_until`, the last month of publication as YYYY-MM; rows published later are left out, so that
-    every snapshot of the dump gives the same table.
+    every snapshot of the dump gives the same table. None keeps all rows.
 
     Raises: UserError when the file is not a whole table with the dump's columns, or the option is not a month.
     """
@@ -56,8 +56,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     screened = screen(rows, quarantine, until)
     if screened.frame.empty:
         raise UserError(
-            f"{path} must hold a usable result published until {until:%Y-%m}",
-            f"of {rows.rows_in} rows {screened.after} are later and {len(quarantine.rejections)} unusable",
+            f"{path} must hold a usable result",
+            f"of {rows.rows_in} rows {screened.after} were published after {until:%Y-%m} and {len(quarantine.rejections)} unusable",
             "look at the file, or set published_until later",
         )
 
@@ -73,7 +73,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     )
 
     frame = _within_bounds(frame, quarantine)
-    table = build_table(SOURCE, frame, COLUMNS, {"published_until": until.strftime("%Y-%m")})
+    table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")})
     merged = {"identical_but_for_disclosure": int(identical.sum())}
     return Standardized(
         table,
@@ -85,8 +85,9 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
 
 
 def _month(text: Any) -> pd.Timestamp:
+    """Return the first day of a month written YYYY-MM; the end of time for None."""
     try:
-        return pd.Timestamp(pd.Period(str(text), freq="M").start_time)
+        return pd.Timestamp.max if text is None else pd.Timestamp(pd.Period(str(text), freq="M").start_time)
     except ValueError:
         raise UserError(
             "published_until must be a month such as 2024-12", f"found {text!r}", "correct it in params.yaml"
