@@ -74,8 +74,9 @@ STATED = [
 """All stated columns read. Names of hosts, clusters and namespaces are not among them."""
 
 _GROUP = re.compile(
-    r"(\d{1,4})\s*x\s*(\d{1,5})\s*GB\s+(DDR|HBM)(\d)E?\s+(\d{3,5})\s*MT/s(?:\s*\[(\d{3,5})\s*MT/s\])?", re.ASCII
+    r"(\d{1,4})\s*x\s*(\d{1,5})\s*GB\s+(DDR|HBM)(\d)[Ee]?\s+(\d{3,5})\s*MT/s(?:\s*\[(\d{3,5})\s*MT/s\])?", re.ASCII
 )
+_CAPACITY = re.compile(r"(\d{1,6})\s*GB\s*\(", re.ASCII)
 _SERIES = re.compile(r"\b(platinum|gold|silver|bronze|max)\b", re.IGNORECASE)
 _ISA_RANK = ("AVX512", "AVX2", "AVX", "SSE")
 _DDR_SLOTS, _SLOTS_PER_CHANNEL = 32, 2
@@ -155,7 +156,8 @@ def _caches(
 def _memory(text: str) -> dict[str, float | None]:
     """Read `1024GB (16x64GB DDR5 4800 MT/s [4800 MT/s]); 128GB (8x16GB HBM2 3200 MT/s [3200 MT/s])`."""
     found = _GROUP.findall(text)
-    if not found:
+    # A group that was not understood shows in the sum; then nothing is said rather than too little.
+    if not found or sum(map(int, _CAPACITY.findall(text))) != sum(int(count) * int(size) for count, size, *_ in found):
         return {}
     dimms = [
         (int(n), float(gb), int(gen), int(mts), int(now or mts))
