@@ -57,7 +57,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     if screened.frame.empty:
         raise UserError(
             f"{path} must hold a usable result",
-            f"of {rows.rows_in} rows {screened.after} are later than {until:%Y-%m}, {len(quarantine.rejections)} unusable",
+            f"of {rows.rows_in} rows {len(quarantine.rejections)} are unusable, {screened.after} after {until:%Y-%m}",
             "look at the file, or set published_until later",
         )
 

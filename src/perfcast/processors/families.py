@@ -1,9 +1,9 @@
 """Processor families: which family a part belongs to, and what is known of the family.
 
 The facts are two readable tables beside this module: `families.csv` (one row per family) and `exceptions.csv` (parts
-or tiers that differ from their family). `source` says where a fact is published; `checked` says whether channels and PCIe
-were compared with the catalogue tables for every part both know ("no": such tables do not list the family). The rules
-below only read the part's name.
+or tiers that differ from their family). `source` says where a fact is published; `checked` says whether channels and
+PCIe were compared with the catalogue tables for every part both know ("no": those tables do not list the family).
+The rules below only read the part's name.
 """
 
 from __future__ import annotations
