@@ -9,15 +9,15 @@ rule evaluate:
         ),
     output:
         directory(f"{RESULTS}/evaluation/{{dataset}}"),
+    log:
+        f"{RESULTS}/logs/evaluate/{{dataset}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/evaluate/{{dataset}}.tsv"
     params:
         code=code("evaluate"),
         resamples=PARAMS.resamples,
         seed=PARAMS.split_seed,
         splits=lambda w: splits_of(w.dataset),
-    log:
-        f"{RESULTS}/logs/evaluate/{{dataset}}.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/evaluate/{{dataset}}.tsv"
     shell:
         "{PERFCAST} evaluate {wildcards.dataset} --table {input.table} --runs {RESULTS}/runs/{wildcards.dataset} "
         "--splits {params.splits} --predictors {PARAMS.predictors} --resamples {params.resamples} --seed {params.seed} "
@@ -30,13 +30,13 @@ rule figures:
         table=f"{RESULTS}/features/{{dataset}}.parquet",
     output:
         directory(f"{RESULTS}/figures/{{dataset}}"),
-    params:
-        code=code("figures", *[f"figures.{name}" for name in PARAMS.figures]),
-        figures=PARAMS.figures,
     log:
         f"{RESULTS}/logs/figures/{{dataset}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/figures/{{dataset}}.tsv"
+    params:
+        code=code("figures", *[f"figures.{name}" for name in PARAMS.figures]),
+        figures=PARAMS.figures,
     shell:
         "{PERFCAST} figures {wildcards.dataset} --evaluation {input.evaluation} --figures {params.figures} "
         "--out {output} 2> >(tee {log} >&2)"

@@ -1,31 +1,32 @@
-# Derived columns by group, and which rows train and which test.
+# Derived columns by group, and which rows train and which test. Splits look at the standard table: derived columns such
+# as ages would make equal configurations look different.
 rule features:
     input:
         f"{RESULTS}/standard/{{dataset}}.parquet",
     output:
         f"{RESULTS}/features/{{dataset}}.parquet",
-    params:
-        conf=lambda w: DATASETS[w.dataset].features,
-        code=lambda w: code("features", *[f"features.{name}" for name in DATASETS[w.dataset].features]),
     log:
         f"{RESULTS}/logs/features/{{dataset}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/features/{{dataset}}.tsv"
+    params:
+        conf=lambda w: DATASETS[w.dataset].features,
+        code=lambda w: code("features", *[f"features.{name}" for name in DATASETS[w.dataset].features]),
     shell:
         "{PERFCAST} features {wildcards.dataset} --table {input} --out {output} 2> >(tee {log} >&2)"
 
 
 rule split:
     input:
-        f"{RESULTS}/features/{{dataset}}.parquet",
+        f"{RESULTS}/standard/{{dataset}}.parquet",
     output:
         f"{RESULTS}/splits/{{dataset}}/{{split}}.parquet",
-    params:
-        code=code("split"),
-        seed=PARAMS.split_seed,
     log:
         f"{RESULTS}/logs/split/{{dataset}}/{{split}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/split/{{dataset}}/{{split}}.tsv"
+    params:
+        code=code("split"),
+        seed=PARAMS.split_seed,
     shell:
         "{PERFCAST} split {wildcards.split} --table {input} --out {output} --seed {params.seed} 2> >(tee {log} >&2)"

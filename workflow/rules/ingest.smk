@@ -2,6 +2,10 @@
 rule ingest:
     output:
         f"{RESULTS}/raw/{{source}}/manifest.json",
+    log:
+        f"{RESULTS}/logs/ingest/{{source}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/ingest/{{source}}.tsv"
     params:
         conf=lambda w: conf_digest("source", w.source),
         code=lambda w: code("ingest", f"sources.{w.source}"),
@@ -10,10 +14,6 @@ rule ingest:
         strict="--strict" if PARAMS.strict else "",
         offline="" if PARAMS.network else "--offline",
         mirrors=" ".join(f"--mirror {mirror}" for mirror in PARAMS.mirrors),
-    log:
-        f"{RESULTS}/logs/ingest/{{source}}.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/ingest/{{source}}.tsv"
     shell:
         "{PERFCAST} ingest {wildcards.source} --out {RESULTS}/raw/{wildcards.source} --origin {RESULTS}/logs/ingest/{wildcards.source}.json "
         "{params.mirrors} {params.strict} {params.offline} 2> >(tee {log} >&2)"
@@ -24,11 +24,11 @@ checkpoint available:
         expand(f"{RESULTS}/raw/{{source}}/manifest.json", source=PARAMS.sources),
     output:
         f"{RESULTS}/raw/available.json",
+    log:
+        f"{RESULTS}/logs/available.log",
     params:
         code=code("available"),
         datasets=PARAMS.datasets,
-    log:
-        f"{RESULTS}/logs/available.log",
     shell:
         "{PERFCAST} available {params.datasets} --raw {RESULTS}/raw --out {output} 2> >(tee {log} >&2)"
 

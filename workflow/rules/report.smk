@@ -14,10 +14,10 @@ rule metrics:
         evaluations,
     output:
         f"{RESULTS}/metrics.json",
-    params:
-        code=code("metrics"),
     log:
         f"{RESULTS}/logs/metrics.log",
+    params:
+        code=code("metrics"),
     shell:
         "{PERFCAST} metrics {input} --out {output} 2> >(tee {log} >&2)"
 
@@ -34,12 +34,12 @@ rule report:
             caption="../report/report.rst",
             category="Report",
         ),
-    params:
-        code=code("report"),
-        experiment=PARAMS.model_dump(),
     log:
         f"{RESULTS}/logs/report.log",
     benchmark:
         f"{RESULTS}/benchmarks/report.tsv"
+    params:
+        code=code("report"),
+        experiment=PARAMS.model_dump_json(),
     shell:
-        "{PERFCAST} report --results {RESULTS} --schedule {PARAMS.schedule} --seeds {PARAMS.seeds} --out {output} 2> >(tee {log} >&2)"
+        "{PERFCAST} report --results {RESULTS} --experiment {params.experiment:q} --out {output} 2> >(tee {log} >&2)"

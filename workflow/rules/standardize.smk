@@ -9,14 +9,16 @@ rule standardize:
         table=f"{RESULTS}/standard/{{dataset}}.parquet",
         rejected=f"{RESULTS}/standard/{{dataset}}.rejected.csv",
         quality=f"{RESULTS}/standard/{{dataset}}.quality.json",
-    params:
-        conf=lambda w: str(DATASETS[w.dataset].options) + str(DATASETS[w.dataset].sources),
-        code=lambda w: code("standardize", f"datasets.{w.dataset}"),
-        published_until=PARAMS.published_until,
     log:
         f"{RESULTS}/logs/standardize/{{dataset}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/standardize/{{dataset}}.tsv"
+    params:
+        conf=lambda w: str(DATASETS[w.dataset].options) + str(DATASETS[w.dataset].sources),
+        code=lambda w: code("standardize", f"datasets.{w.dataset}"),
+        options=lambda w: (
+            f"--published-until {PARAMS.published_until}" if "published_until" in DATASETS[w.dataset].options else ""
+        ),
     shell:
         "{PERFCAST} standardize {wildcards.dataset} --raw {RESULTS}/raw --table {output.table} --rejected {output.rejected} "
-        "--quality {output.quality} --published-until {params.published_until} 2> >(tee {log} >&2)"
+        "--quality {output.quality} {params.options} 2> >(tee {log} >&2)"

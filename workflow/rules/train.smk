@@ -9,17 +9,17 @@ rule train:
         config=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/config.yaml",
         history=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/history.csv",
         model=directory(f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/model"),
+    log:
+        f"{RESULTS}/logs/train/{{dataset}}/{{split}}/{{predictor}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/train/{{dataset}}/{{split}}/{{predictor}}.tsv"
+    threads: 1
     params:
         arguments=lambda w: PREDICTORS[w.predictor].arguments(PARAMS.schedule),
         code=lambda w: code("train", f"predictors.{PREDICTORS[w.predictor].module}"),
         outlier=lambda w: DATASETS[w.dataset].label_outlier,
         schedule=PARAMS.schedule,
         seeds=lambda w: " ".join(map(str, seeds_of(w.predictor))),
-    threads: 1
-    log:
-        f"{RESULTS}/logs/train/{{dataset}}/{{split}}/{{predictor}}.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/train/{{dataset}}/{{split}}/{{predictor}}.tsv"
     shell:
         "{PERFCAST} train {wildcards.dataset} {wildcards.split} {wildcards.predictor} --table {input.table} "
         "--folds {input.folds} --out $(dirname {output.predictions}) --schedule {params.schedule} "
@@ -36,17 +36,17 @@ rule champion:
         ),
     output:
         directory(f"{RESULTS}/champion/{{dataset}}"),
+    log:
+        f"{RESULTS}/logs/champion/{{dataset}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/champion/{{dataset}}.tsv"
+    threads: 1
     params:
         arguments=lambda w: {name: conf.arguments(PARAMS.schedule) for name, conf in PREDICTORS.items()},
         code=lambda w: code("champion", *[f"predictors.{conf.module}" for conf in PREDICTORS.values()]),
         schedule=PARAMS.schedule,
         seed=PARAMS.seeds[0],
         splits=lambda w: splits_of(w.dataset),
-    threads: 1
-    log:
-        f"{RESULTS}/logs/champion/{{dataset}}.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/champion/{{dataset}}.tsv"
     shell:
         "{PERFCAST} champion {wildcards.dataset} --runs {RESULTS}/runs/{wildcards.dataset} --table {input.table} "
         "--predictors {PARAMS.predictors} --splits {params.splits} "

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Draw every figure that applies."""
     from perfcast.evaluation import read_evaluation
-    from perfcast.figures import draw_all
+    from perfcast.figures.base import draw_all
     from perfcast.io import atomic_folder
 
     with atomic_folder(options.out) as folder:

@@ -10,7 +10,7 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("split")
-    parser.add_argument("--table", type=Path, required=True, help="the table with features")
+    parser.add_argument("--table", type=Path, required=True, help="the standard table")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
 

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", type=Path, required=True)
     parser.add_argument("--rejected", type=Path, required=True)
     parser.add_argument("--quality", type=Path, required=True)
-    parser.add_argument("--published-until", required=True, metavar="YYYY-MM")
+    parser.add_argument("--published-until", metavar="YYYY-MM", help="for data sets that have this option")
     add_project(parser)
 
 
@@ -34,7 +34,8 @@ def run(options: argparse.Namespace) -> int:
         if read_json(options.raw / source / "manifest.json")["status"] == "present"
     }
     module = plugins.load("datasets", options.dataset)
-    result = module.build(raw, {**conf.options, "published_until": options.published_until})
+    given = {"published_until": options.published_until}
+    result = module.build(raw, {**conf.options, **{key: given[key] for key in given if key in conf.options}})
     write_standardized(result, options.table, options.rejected, options.quality)
     print(
         f"{options.dataset}: {result.rows_in} rows in = {len(result.table.frame)} kept + "

@@ -9,10 +9,11 @@ time budget goes to measuring the least steady ones again.
 from __future__ import annotations
 
 import math
-import resource
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,8 @@ MIN_SAMPLE_SECONDS = 5e-4
 MIN_SAMPLES, MAX_SAMPLES = 5, 15
 STEADY = 0.03
 """Relative interquartile range under which no further samples are taken."""
+_HARMLESS_WAIT = 0.02
+"""Share of the measured time for which threads may have waited for a core."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Gemm:
 class Timing:
     """What was measured. Units: seconds; `spread` is the interquartile range over the median.
 
-    `interrupted` says that other work took a core away during most samples. With two threads that shows as one slow,
+    `interrupted` says that threads waited for a core that other work had. With two threads that shows as one slow,
     steady time (each product waits for a time slice), which a spread alone does not betray.
     """
 
@@ -126,7 +129,7 @@ class _Operands:
 
 
 def time_product(product: Callable[[], object]) -> tuple[int, list[float], bool]:
-    """Return (warm-up calls, seconds per call of each sample, whether other work interrupted most samples)."""
+    """Return (warm-up calls, seconds per call of each sample, whether other work interrupted them)."""
     begin = time.perf_counter()
     product()
     first = time.perf_counter() - begin
@@ -135,7 +138,7 @@ def time_product(product: Callable[[], object]) -> tuple[int, list[float], bool]
     once = min(first, time.perf_counter() - begin)
     calls = max(1, math.ceil(MIN_SAMPLE_SECONDS / max(once, 1e-7)))
     samples: list[float] = []
-    switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+    waited = _waited_seconds()
     while len(samples) < MAX_SAMPLES:
         begin = time.perf_counter()
         for _ in range(calls):
@@ -143,9 +146,17 @@ def time_product(product: Callable[[], object]) -> tuple[int, list[float], bool]
         samples.append((time.perf_counter() - begin) / calls)
         if len(samples) >= MIN_SAMPLES and relative_spread(samples) < STEADY:
             break
-    switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches
-    # a long product meets the scheduler now and then without harm: allow one switch per 20 ms
-    return 2, samples, switches > len(samples) / 2 + 50 * sum(samples) * calls
+    waited = _waited_seconds() - waited
+    return 2, samples, waited > _HARMLESS_WAIT * calls * sum(samples)
+
+
+def _waited_seconds() -> float:
+    """Return how long the threads of this process were ready and had no core so far; 0 where Linux does not tell."""
+    total = 0
+    for path in Path("/proc/self/task").glob("*/schedstat"):
+        with suppress(OSError):  # a thread may end meanwhile
+            total += int(path.read_text().split()[1])
+    return total / 1e9
 
 
 def relative_spread(samples: list[float]) -> float:

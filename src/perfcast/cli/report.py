@@ -1,0 +1,76 @@
+"""Write the one HTML file that everybody can read, and record it beside the trainings."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfcast.cli._common import add_project
+from perfcast.config import known, read_conf, read_yaml
+
+if TYPE_CHECKING:
+    from perfcast.report import ReportContext
+    from perfcast.tracking import Store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--results", type=Path, default=Path("results"))
+    parser.add_argument("--experiment", type=json.loads, help="the experiment as JSON (default: params.yaml)")
+    parser.add_argument("--out", type=Path, required=True)
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Collect, render, write, record."""
+    from perfcast import tracking
+    from perfcast.io import write_text
+    from perfcast.report import collect, render
+
+    params = options.experiment or read_yaml(options.project / "params.yaml")
+    conf = options.project / "conf"
+    titles = {name: str(read_conf(conf, "dataset", name)["title"]) for name in known(conf, "dataset")}
+    context = collect(options.results, params, titles=titles)
+    write_text(options.out, render(context))
+    print(f"{options.out}: {options.out.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
+    store = tracking.store_from(read_yaml(conf / "tracking" / "default.yaml"), options.project, os.environ)
+    if store is not None:
+        _record(store, context, options.results, options.out)
+    return 0
+
+
+def _record(store: Store, context: ReportContext, results: Path, report: Path) -> None:
+    """Log report and figures to the invocation's run, and one run per predictor with its metrics on every split.
+
+    The latter are what the UI compares side by side: a training knows one split only.
+    """
+    from perfcast import tracking
+    from perfcast.evaluation import metrics_tree
+
+    for part in context.datasets:
+        experiment = f"perfcast/{part.name}"
+        with tracking.parent_run(store, experiment) as record:
+            record.log_artifacts(report, results / "figures" / part.name, results / "evaluation" / part.name)
+        by_predictor: dict[str, dict[str, float]] = {}
+        for split, predictors in metrics_tree(part.evaluation).items():
+            for predictor, tasks in predictors.items():
+                by_predictor.setdefault(predictor, {}).update(_flat(split, tasks))
+        for predictor, metrics in sorted(by_predictor.items()):
+            tags = {"perfcast.kind": "comparison", "dataset": part.name, "predictor": predictor}
+            with tracking.start_run(store, experiment, f"{predictor}: all splits", tags) as record:
+                record.log_params({"predictor": predictor, "schedule": context.params["schedule"]})
+                record.log_metrics(metrics)
+
+
+def _flat(split: str, tasks: dict[str, Any]) -> dict[str, float]:
+    """Return {split/task/metric: value} of the protocol's two leading metrics."""
+    return {
+        f"{split}/{task}/{metric}": value
+        for task, metrics in tasks.items()
+        for metric, value in metrics.items()
+        if metric in ("mape", "medape")
+    }

@@ -1,0 +1,228 @@
+"""The whole graph on generated inputs: complete, idempotent, reproducible, and honest about what is missing."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from perfcast.io import sha256
+from perfcast.miniature import make_project
+from perfcast.schema import read_declarations
+
+REPOSITORY = Path(__file__).parents[2]
+PREDICTORS = ["lookup", "ridge", "ncpp"]
+
+
+def change(project, **values):
+    path = project / "params.yaml"
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **values}, sort_keys=False))
+
+
+def snakemake(project, *arguments, check=True):
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("PERFCAST_", "MLFLOW_TRACKING"))},
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "OMP_NUM_THREADS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", *arguments],
+        check=False,
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=1200,
+    )
+    output = done.stdout + done.stderr
+    assert not check or done.returncode == 0, output[-6000:]
+    return done.returncode, output
+
+
+def small_project(folder, **values):
+    make_project(REPOSITORY, folder, rows=500, seed=1)
+    (folder / "profiles").symlink_to("workflow/profiles")
+    change(folder, **values)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    folder = small_project(tmp_path_factory.mktemp("mini") / "project", predictors=PREDICTORS)
+    snakemake(folder)
+    return folder
+
+
+def test_every_stage_leaves_valid_outputs(project):
+    results = project / "results"
+    for name in ("spec_cpu2017", "perfcastdb", "host_gemm"):
+        quality = json.loads((results / "standard" / f"{name}.quality.json").read_text())
+        assert quality["rows_in"] == quality["rows_kept"] + sum(quality["merged"].values()) + sum(
+            quality["rejected"].values()
+        )
+        rejected = pd.read_csv(results / "standard" / f"{name}.rejected.csv")
+        assert len(rejected) == sum(quality["rejected"].values())
+        standard = {c["name"] for c in read_declarations(results / "standard" / f"{name}.parquet")["columns"]}
+        features = {c["name"] for c in read_declarations(results / "features" / f"{name}.parquet")["columns"]}
+        assert standard < features or name == "perfcastdb"
+        assert (results / "champion" / name / "about.json").exists()
+    for run in (results / "runs").glob("*/*/*"):
+        predictions = pd.read_parquet(run / "predictions.parquet")
+        assert (predictions["predicted"] > 0).all(), run
+        assert len(predictions), run
+    metrics = json.loads((results / "metrics.json").read_text())
+    assert set(metrics["spec_cpu2017"]) == {"random", "unseen_cpu", "forward_2023", "forward_2024"}
+    assert set(metrics["spec_cpu2017"]["random"]) == set(PREDICTORS)
+    report = (results / "report.html").read_text()
+    assert "estimate" in report
+    assert str(project) not in report
+
+
+def test_results_name_no_folder_of_this_machine(project):
+    for path in (project / "results").rglob("*"):
+        if path.suffix in {".json", ".yaml", ".csv", ".html"} and "mlflow" not in path.parts:
+            assert str(project) not in path.read_text(), path
+
+
+def test_every_training_is_a_finished_run_under_one_parent(project):
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{project}/results/mlflow/mlflow.db")
+    runs = client.search_runs([client.get_experiment_by_name("perfcast/spec_cpu2017").experiment_id])
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    kinds = pd.Series([run.data.tags["perfcast.kind"] for run in runs]).value_counts()
+    assert kinds.to_dict() == {
+        "training": 4 * len(PREDICTORS),
+        "comparison": len(PREDICTORS),
+        "invocation": 1,
+        "champion": 1,
+    }
+    training = next(
+        r for r in runs if r.data.tags.get("predictor") == "ncpp" and r.data.tags["perfcast.kind"] == "training"
+    )
+    split = training.data.tags["split"]
+    assert training.data.metrics[f"{split}/mean/mape"] > 0
+    assert any(name.startswith("curve/") for name in training.data.metrics)
+    champion = client.get_model_version_by_alias("perfcast-spec_cpu2017", "champion")
+    assert champion.version == "1"
+
+
+def test_the_champion_answers_through_mlflow_and_without_it(project):
+    import mlflow
+
+    from perfcast.predictors.base import load_predictor
+    from perfcast.schema import read_table
+
+    table = read_table(project / "results" / "features" / "spec_cpu2017.parquet")
+    direct = load_predictor(project / "results" / "champion" / "spec_cpu2017" / "model")
+    rows = table.frame[direct.input_names()].head(5)
+    mlflow.set_tracking_uri(f"sqlite:///{project}/results/mlflow/mlflow.db")
+    served = mlflow.pyfunc.load_model("models:/perfcast-spec_cpu2017@champion").predict(rows)
+    pd.testing.assert_frame_equal(served, direct.predict(rows), rtol=1e-6)
+
+
+def test_a_second_run_does_nothing(project):
+    _, output = snakemake(project)
+    assert "Nothing to be done" in output
+
+
+@pytest.mark.parametrize(
+    ("values", "again", "untouched"),
+    [
+        ({"resamples": 60}, {"evaluate", "figures", "metrics", "report"}, {"train", "standardize", "ingest"}),
+        ({"published_until": "2024-11"}, {"standardize", "features", "split", "train", "evaluate"}, {"ingest"}),
+        ({"seeds": [5]}, {"train", "champion", "evaluate"}, {"standardize", "split"}),
+    ],
+)
+def test_a_changed_parameter_runs_again_what_depends_on_it(project, values, again, untouched):
+    before = (project / "params.yaml").read_text()
+    change(project, **values)
+    try:
+        _, output = snakemake(project, "--dry-run", "--quiet", "reason")
+    finally:
+        (project / "params.yaml").write_text(before)
+    planned = {line.split()[1].rstrip(":") for line in output.splitlines() if line.startswith(("rule ", "localrule "))}
+    assert again <= planned
+    assert not untouched & planned
+
+
+def test_a_changed_predictor_runs_again_its_own_trainings_only(project):
+    path = project / "conf" / "predictor" / "ridge.yaml"
+    before = path.read_text()
+    path.write_text(before.replace("clip: 1.0", "clip: 2.0"))
+    try:
+        _, output = snakemake(project, "--dry-run")
+    finally:
+        path.write_text(before)
+    trained = [line for line in output.splitlines() if "predictions.parquet" in line and "output:" in line]
+    assert trained
+    assert all("/ridge/" in line for line in trained)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"predictors": ["ridgee"]}, "did you mean 'ridge'"),
+        ({"seeds": "three"}, "'three'"),
+        ({"colour": "red"}, "'colour'"),
+    ],
+)
+def test_a_wrong_experiment_stops_before_planning_with_one_line(project, values, words):
+    before = (project / "params.yaml").read_text()
+    change(project, **values)
+    try:
+        code, output = snakemake(project, check=False)
+    finally:
+        (project / "params.yaml").write_text(before)
+    assert code == 2
+    told = [line for line in output.splitlines() if line.startswith("perfcast:")]
+    assert len(told) == 1
+    assert words in told[0]
+    assert "Traceback" not in output
+
+
+def tree(folder, *parts):
+    return {
+        str(path.relative_to(folder)): sha256(path)
+        for part in parts
+        for path in sorted((folder / part).rglob("*"))
+        if path.is_file() and path.name != ".snakemake_timestamp"
+    }
+
+
+def test_two_clean_runs_give_equal_bytes(project, tmp_path):
+    other = small_project(tmp_path / "again", predictors=PREDICTORS, splits=["forward_2023", "published", "random"])
+    targets = [f"results/features/{name}.parquet" for name in ("spec_cpu2017", "perfcastdb", "host_gemm")]
+    runs = ["spec_cpu2017/forward_2023/ncpp", "host_gemm/random/ncpp", "perfcastdb/published/ridge"]
+    snakemake(other, *targets, *[f"results/runs/{run}/predictions.parquet" for run in runs])
+    parts = ["raw", "standard", "features", *[f"runs/{run}" for run in runs]]
+    second = tree(other / "results", *parts)
+    first = tree(project / "results", *parts)
+    assert len(second) > 20
+    assert {name: first.get(name) for name in second} == second
+
+
+def test_without_any_source_the_embedded_data_set_runs_and_the_rest_is_told(tmp_path):
+    folder = small_project(tmp_path / "alone", mirrors=[], predictors=["lookup"])
+    _, output = snakemake(folder)
+    assert "data set spec_cpu2017 is left out" in output
+    assert "PERFCAST_MIRROR" in output
+    metrics = json.loads((folder / "results" / "metrics.json").read_text())
+    assert set(metrics) == {"host_gemm"}
+    assert "spec_cpu2017" in (folder / "results" / "report.html").read_text()
+    # a mirror that appears later is noticed by a plain run
+    change(folder, mirrors=["mirror"])
+    _, planned = snakemake(folder, "--dry-run")
+    assert "ingest" in planned
+
+
+def test_strict_makes_a_missing_source_an_error(tmp_path):
+    folder = small_project(tmp_path / "strict", mirrors=[], strict=True, predictors=["lookup"])
+    code, output = snakemake(folder, check=False)
+    assert code != 0
+    assert "source 'spec_cpu2017' must be there" in output
+    assert not (folder / "results" / "raw" / "spec_cpu2017").exists()
