@@ -12,7 +12,7 @@ NOISE_COLUMNS = ["task", "configurations", "rows", "cv_median", "cv_mean", "mape
 
 
 def noise_floor(table: Table, tasks: pd.Series) -> pd.DataFrame:
-    """Return the spread of repeated results per task, and the error that no predictor can go below.
+    """Return the spread of repeated results per task, and the error left when only the configuration is known.
 
     Rows equal on every CONFIG column and of one task and target repeat one configuration. `cv_*` are the median and
     mean over configurations of the coefficient of variation; `mape_floor` and `medape_floor` are the mean and median

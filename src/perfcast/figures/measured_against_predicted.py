@@ -17,7 +17,8 @@ CAPTION = (
     "seeds are averaged."
 )
 _PREDICTORS = 2
-_CELLS = 34
+_CELLS = 90
+"""Hexagons across all panels of a square arrangement, which bounds the size of the file."""
 # The middle of viridis: its ends vanish on white and on near-black pages.
 _COLOURS = ListedColormap(colormaps["viridis_r"](np.linspace(0.1, 0.75, 64)))
 
@@ -28,6 +29,7 @@ def draw(evaluation: Evaluation) -> Figure | None:
     side = (WIDTH - 0.6) / max(4, len(splits))
     figure = Figure(figsize=(WIDTH, 0.92 * side * len(predictors) + 0.5), layout="constrained")
     grid = figure.subplots(len(predictors), len(splits), squeeze=False, sharex="col", sharey="col")
+    cells = int(_CELLS / np.sqrt(grid.size))
     for column, split in enumerate(splits):
         rows = evaluation.points[evaluation.points["split"] == split]
         low, high = (float(extreme) for extreme in (rows["measured"].min() / 1.3, rows["measured"].max() * 1.3))
@@ -39,14 +41,15 @@ def draw(evaluation: Evaluation) -> Figure | None:
             panel.hexbin(
                 points["measured"],
                 predicted,
-                gridsize=_CELLS,
+                gridsize=cells,
                 xscale="log",
                 yscale="log",
                 extent=(np.log10(low), np.log10(high), np.log10(low), np.log10(high)),
                 bins="log",
                 mincnt=1,
                 cmap=_COLOURS,
-                linewidths=0.1,
+                edgecolors="none",
+                linewidths=0,
             )
             panel.plot([low, high], [low, high], color=MUTED, linewidth=0.8)
             panel.set(xlim=(low, high), ylim=(low, high), box_aspect=1)

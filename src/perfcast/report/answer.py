@@ -57,4 +57,4 @@ def _extremes(found: list[tuple[float, str]]) -> list[tuple[float, str]]:
 
 def _beside(part: DatasetPart, split: str) -> str:
     row = part.evaluation.value(split, BASELINE)
-    return "" if row is None else f" (looking up the same machine: {number(row['value'])} %)"
+    return "" if row is None else f" ({BASELINE}: {number(row['value'])} %)"
