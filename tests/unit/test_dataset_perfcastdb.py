@@ -110,8 +110,9 @@ def test_independent_statements_agree_after_the_repairs(whole: Standardized) -> 
     assert set(whole.quality["repairs"]) == {f"{level}_whole_system_mb" for level in ("l1", "l2", "l3")}
     for name, count in whole.quality["agreement"].items():
         assert count["stated"] == count["agree"] > 0, name
-    assert whole.quality["sku_join"]["runs_joined"] == len(whole.table.frame)
+    assert whole.quality["join_coverage"]["share_of_rows"] == 1
     assert set(whole.table.frame["l2_kb_per_core"]) == {2048.0}
+    assert {entry["share"] for entry in whole.quality["parse_coverage"].values()} == {1.0}
 
 
 def test_derived_features(whole: Standardized) -> None:
@@ -192,7 +193,7 @@ def test_a_sample_that_is_not_in_the_sheet_leaves_its_values_missing(
 ) -> None:
     code = "META.metadata.cscope.qdf0"
     built = build_changed(lambda rows: [{**row, code: "UNKNOWN"} if row[RUN] == rows[-1][RUN] else row for row in rows])
-    assert built.quality["sku_join"]["codes_missing"] == ["UNKNOWN"]
+    assert built.quality["join_coverage"]["codes_missing"] == ["UNKNOWN"]
     unknown = built.table.frame[built.table.frame["sku_code"] == "UNKNOWN"]
     assert unknown[list(FIELDS)].isna().all(axis=None)
 
@@ -282,7 +283,7 @@ def test_nothing_stated_is_nothing_known() -> None:
             "64GB (4x16GB DDR4 3200 MT/s [2933 MT/s]); 32GB (1x32GB DDR4 2666 MT/s [2666 MT/s])",
             (96, 0, 5, 19.2, 2666, 2666),
         ),
-        ("128GB (8x16GB HBM2 3200 MT/s [3200 MT/s])", (128, 128, 0, None, None, None)),
+        ("64GB (4x16GB HBM2 3200 MT/s [2800 MT/s])", (64, 64, 0, None, None, None)),
         ("64GB (1x64GB DDR5 4800 MT/s); 16GB (1x16GB HBM2e 3600 MT/s)", (80, 16, 1, 64, 4800, 4800)),
     ],
 )
@@ -298,7 +299,7 @@ def test_memory_that_is_not_wholly_understood_is_unknown() -> None:
 
 
 def test_caches_of_the_whole_system_are_divided_out() -> None:
-    topology = {"SVR.CPU.Socket(s)": "2", "SVR.CPU.Core(s) per Socket": "48"}
+    topology = {"SVR.CPU.Socket(s)": "2", "SVR.CPU.Core(s) per Socket": "40"}
     caches = {
         "SVR.CPU.L1d Cache": "4.5",
         "SVR.CPU.L1i Cache": "3",
@@ -306,7 +307,7 @@ def test_caches_of_the_whole_system_are_divided_out() -> None:
         "SVR.CPU.L3 Cache": "210",
     }
     values, repairs = characterise({**stated(), **topology, **caches})
-    assert [values[name] for name in ("l1d_kb", "l1i_kb", "l2_kb_per_core", "l3_mb_per_chip")] == [48, 32, 2048, 105]
+    assert [values[name] for name in ("l1d_kb", "l1i_kb", "l2_kb_per_core", "l3_mb_per_chip")] == [48, 32, 1024, 45]
     assert repairs == ["l3_whole_system_mb", "l1_whole_system_mb", "l1_whole_system_mb", "l2_whole_system_mb"]
     unknown, _ = characterise({**stated(), **caches})
     assert unknown["l2_kb_per_core"] is None

@@ -154,7 +154,7 @@ def _caches(
 
 
 def _memory(text: str) -> dict[str, float | None]:
-    """Read `1024GB (16x64GB DDR5 4800 MT/s [4800 MT/s]); 128GB (8x16GB HBM2 3200 MT/s [3200 MT/s])`."""
+    """Read `256GB (8x32GB DDR5 4400 MT/s [4000 MT/s]); 64GB (4x16GB HBM2 3200 MT/s)`; brackets hold the running rate."""
     found = _GROUP.findall(text)
     # A group that was not understood shows in the sum; then nothing is said rather than too little.
     if not found or sum(map(int, _CAPACITY.findall(text))) != sum(int(count) * int(size) for count, size, *_ in found):

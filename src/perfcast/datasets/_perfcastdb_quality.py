@@ -1,0 +1,105 @@
+"""How much of PerfCastDB was understood, and how far independent statements of one fact agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from perfcast.datasets._dimm_part_number import decode
+from perfcast.datasets._perfcastdb_runs import WANTED, Runs
+from perfcast.datasets._perfcastdb_sku import Skus
+from perfcast.datasets._perfcastdb_values import (
+    CPU_MODEL,
+    DEVICES,
+    INSTALLED,
+    ISA,
+    LISTED_COUNT,
+    LISTED_GB,
+    LISTED_PARTS,
+    LOGICAL_CPUS,
+    OS,
+    SLOT_SIZES,
+    part_numbers,
+    slot_sizes,
+)
+
+_PARSED = {
+    CPU_MODEL: "cpu_series",
+    INSTALLED: "mem_total_gb",
+    LISTED_PARTS: "dimm_maker",
+    ISA: "has_avx512",
+    DEVICES: "dsa_count",
+    OS: "os_version",
+}
+"""Stated text -> the standard column that shows whether it was understood."""
+
+_DECODED = ("maker", "capacity_gb", "ranks", "width", "density_gbit", "rated_mts")
+
+
+def stated_texts(runs: Runs) -> list[dict[str, str]]:
+    """Return what each run states, as text by column."""
+    return [{name: str(row[name]) for name in WANTED} for _, row in runs.frame.iterrows()]
+
+
+def quality_of(frame: pd.DataFrame, runs: Runs, skus: Skus, repairs: dict[str, int]) -> dict[str, Any]:
+    """Return the quality facts of the standard table `frame`, whose rows are those of `runs`; counts are of runs."""
+    stated = runs.frame.reset_index(drop=True)
+    numbers = sorted({number for texts in stated_texts(runs) for number in part_numbers(texts)})
+    return {
+        "repairs": repairs,
+        "parse_coverage": {column: _coverage(stated[column], frame[name]) for column, name in _PARSED.items()},
+        "join_coverage": _join_coverage(frame["sku_code"], skus),
+        "part_numbers_undecoded": {
+            name: [number for number in numbers if getattr(decode(number), name) is None] for name in _DECODED
+        },
+        "agreement": _agreement(frame, stated),
+    }
+
+
+def _coverage(texts: pd.Series, values: pd.Series) -> dict[str, Any]:
+    given = texts.str.strip() != ""
+    understood = given & values.notna()
+    return {
+        "stated": int(given.sum()),
+        "complete": int(understood.sum()),
+        "share": round(float(understood.sum() / given.sum()), 6) if given.any() else 1.0,
+        "examples": sorted(set(texts[given & ~understood]))[:5],
+    }
+
+
+def _join_coverage(codes: pd.Series, skus: Skus) -> dict[str, Any]:
+    joined = codes.isin(skus.frame.index)
+    return {
+        "runs": int(joined.sum()),
+        "share_of_rows": round(float(joined.mean()), 6) if len(joined) else 1.0,
+        "codes_missing": sorted(set(codes[~joined].dropna())),
+        "repeated_sheet_rows": skus.repeated,
+        "conflicting_sheet_rows": skus.conflicts,
+    }
+
+
+def _agreement(frame: pd.DataFrame, stated: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Compare independent statements of one fact: runs that state both, and runs where both agree."""
+    listed = {name: pd.to_numeric(stated[name]).astype("float64") for name in (LISTED_GB, LISTED_COUNT, LOGICAL_CPUS)}
+    by_slot = stated[SLOT_SIZES].map(slot_sizes)
+    pairs = {
+        "memory_total": (frame["mem_total_gb"], listed[LISTED_GB]),
+        "memory_by_slot": (frame["mem_total_gb"], by_slot.map(lambda sizes: sum(sizes) if sizes else None)),
+        "module_count": (frame["dimm_count"] + frame["hbm_count"], listed[LISTED_COUNT]),
+        "module_size_of_part_number": (frame["dimm_gb"], frame["dimm_part"].map(_capacity)),
+        "logical_processors": (frame["cores_enabled_total"] * frame["threads_per_core"], listed[LOGICAL_CPUS]),
+        "cores_of_sample": (frame["cores_per_chip_part"], frame["sku_cores"]),
+        "base_clock_of_sample": (frame["base_mhz"], frame["sku_base_mhz"]),
+        "l3_of_sample": (frame["l3_mb_per_chip"], frame["sku_l3_mb"]),
+    }
+    return {name: _compare(one.astype("float64"), other.astype("float64")) for name, (one, other) in pairs.items()}
+
+
+def _capacity(part_numbers: Any) -> float | None:
+    """Return the size of a module by its part number, None where there are several kinds or none."""
+    return decode(part_numbers).capacity_gb if isinstance(part_numbers, str) else None
+
+
+def _compare(one: pd.Series, other: pd.Series) -> dict[str, int]:
+    return {"stated": int((one.notna() & other.notna()).sum()), "agree": int(((one - other).abs() < 1e-6).sum())}
