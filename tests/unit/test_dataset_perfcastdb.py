@@ -301,10 +301,10 @@ def test_memory_that_is_not_wholly_understood_is_unknown() -> None:
 def test_caches_of_the_whole_system_are_divided_out() -> None:
     topology = {"SVR.CPU.Socket(s)": "2", "SVR.CPU.Core(s) per Socket": "40"}
     caches = {
-        "SVR.CPU.L1d Cache": "4.5",
-        "SVR.CPU.L1i Cache": "3",
-        "SVR.CPU.L2 Cache": "192",
-        "SVR.CPU.L3 Cache": "210",
+        "SVR.CPU.L1d Cache": "3.75",
+        "SVR.CPU.L1i Cache": "2.5",
+        "SVR.CPU.L2 Cache": "80",
+        "SVR.CPU.L3 Cache": "90",
     }
     values, repairs = characterise({**stated(), **topology, **caches})
     assert [values[name] for name in ("l1d_kb", "l1i_kb", "l2_kb_per_core", "l3_mb_per_chip")] == [48, 32, 1024, 45]

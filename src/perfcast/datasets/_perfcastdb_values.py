@@ -154,7 +154,7 @@ def _caches(
 
 
 def _memory(text: str) -> dict[str, float | None]:
-    """Read `256GB (8x32GB DDR5 4400 MT/s [4000 MT/s]); 64GB (4x16GB HBM2 3200 MT/s)`; brackets hold the running rate."""
+    """Read `256GB (8x32GB DDR5 4400 MT/s [4000 MT/s]); 64GB (4x16GB HBM2 3200 MT/s)`; in brackets: as run."""
     found = _GROUP.findall(text)
     # A group that was not understood shows in the sum; then nothing is said rather than too little.
     if not found or sum(map(int, _CAPACITY.findall(text))) != sum(int(count) * int(size) for count, size, *_ in found):
