@@ -79,7 +79,8 @@ class _Category(_Part):
 class TokenEncoder:
     """Encode declared feature columns as numerical and categorical tokens.
 
-    Columns that say nothing in the fitted rows (one value and never missing, or no value at all) make no token.
+    Columns that say nothing in the fitted rows (one value and never missing, or no value at all) make no token, nor
+    does a numerical column that repeats another one up to logarithm and scale.
     A column of free text has no vocabulary: its strings are known by their n-grams alone. The task column is encoded
     even when it is declared as a key.
     """
@@ -94,9 +95,10 @@ class TokenEncoder:
             (column for column in columns if column.role is Role.FEATURE or Tag.TASK in column.tags),
             key=lambda column: (column.group, column.name),
         )
-        numbers = [_fit_number(column, frame) for column in used if column.kind in (Kind.NUMERICAL, Kind.DATE)]
+        fitted = [_fit_number(column, frame) for column in used if column.kind in (Kind.NUMERICAL, Kind.DATE)]
+        numbers = _without_repeats([number for number in fitted if number is not None], frame)
         categories = [_fit_category(column, frame) for column in used if column.kind in (Kind.CATEGORICAL, Kind.TEXT)]
-        self.numbers = tuple(number for number in numbers if number is not None)
+        self.numbers = tuple(numbers)
         self.categories = tuple(category for category in categories if category is not None)
         return self
 
@@ -193,15 +195,26 @@ def _fit_number(column: Column, frame: pd.DataFrame) -> _Number | None:
     return _Number(column.name, column.group, column.kind, log, float(scaled.mean()), deviation)
 
 
+def _without_repeats(numbers: Sequence[_Number], frame: pd.DataFrame) -> list[_Number]:
+    """Keep the first of the numbers that are encoded alike on all rows: a token costs time, a repeat adds nothing."""
+    kept: dict[bytes, _Number] = {}
+    for number in numbers:
+        encoded = _standardise(number, raw_numbers(frame, number.column)).astype(np.float32)
+        # Adding zero turns -0.0, which has other bytes, to 0.0.
+        kept.setdefault((np.round(encoded, 4) + 0.0).tobytes(), number)
+    return list(kept.values())
+
+
 def _standardise(number: _Number, raw: np.ndarray) -> np.ndarray:
+    missing = np.isnan(raw)
     # A column with one value among missing ones has no scale: only its absence says anything.
     if number.deviation == 0.0:
-        return np.where(np.isnan(raw), np.nan, 0.0)
+        return np.where(missing, np.nan, 0.0)
     if number.log:
         # Zero or less has no logarithm; it is taken as the far small end, where the clip puts it.
-        raw = np.where(raw <= 0, -np.inf, np.log(np.where(raw > 0, raw, 1.0)))
-    scaled = (raw - number.mean) / number.deviation
-    return np.where(np.isnan(raw), np.nan, np.clip(scaled, -CLIP_DEVIATIONS, CLIP_DEVIATIONS))
+        raw = np.where(raw > 0, np.log(np.where(raw > 0, raw, 1.0)), -np.inf)
+    scaled = np.clip((raw - number.mean) / number.deviation, -CLIP_DEVIATIONS, CLIP_DEVIATIONS)
+    return np.where(missing, np.nan, scaled)
 
 
 def _fit_category(column: Column, frame: pd.DataFrame) -> _Category | None:

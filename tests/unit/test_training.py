@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from perfcast.encoding.tokens import Tokens
+from perfcast.training.data import Batches, Rows
+from perfcast.training.loop import reproducible, train
+from perfcast.training.module import Schedule, masked_huber
+from perfcast.training.scale import TargetScale
+
+
+def some_rows(count: int, seed: int = 0) -> Rows:
+    rng = np.random.default_rng(seed)
+    numbers = rng.normal(size=(count, 3)).astype(np.float32)
+    nothing = np.zeros((count, 0), dtype=np.int64)
+    tokens = Tokens(numbers, np.zeros_like(numbers), nothing, nothing, np.zeros((1, 1), dtype=np.int64))
+    return Rows.of(tokens, numbers @ np.array([[1.0], [-2.0], [0.5]]))
+
+
+class Line(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 1)
+        self.noise = nn.Dropout(0.1)
+
+    def forward(self, rows: Rows) -> torch.Tensor:
+        return self.layer(self.noise(rows.numbers))
+
+
+SCHEDULE = Schedule(epochs=5, least_steps=0, batch_rows=16, learning_rate=0.05)
+
+
+class TestBatches:
+    def test_every_row_comes_once_an_epoch(self) -> None:
+        rows = some_rows(37)
+        batches = Batches(rows, 8, shuffle_seed=1)
+        seen = torch.cat([batch.numbers for batch in batches])
+        assert len(batches) == 5
+        assert sorted(map(tuple, seen.tolist())) == sorted(map(tuple, rows.numbers.tolist()))
+
+    def test_epochs_differ_and_seeds_repeat(self) -> None:
+        rows = some_rows(37)
+        batches, again = Batches(rows, 8, shuffle_seed=1), Batches(rows, 8, shuffle_seed=1)
+        first = torch.cat([batch.numbers for batch in batches])
+        assert torch.equal(first, torch.cat([batch.numbers for batch in again]))
+        assert not torch.equal(first, torch.cat([batch.numbers for batch in batches]))
+
+    def test_without_a_seed_rows_keep_their_order(self) -> None:
+        rows = some_rows(37)
+        assert torch.equal(torch.cat([batch.numbers for batch in Batches(rows, 8)]), rows.numbers)
+
+
+class TestLoss:
+    def test_is_huber(self) -> None:
+        predicted, target = torch.tensor([[0.1], [3.0]]), torch.tensor([[0.0], [0.0]])
+        assert masked_huber(predicted, target, 0.5).item() == pytest.approx((0.1**2 / 2 + 0.5 * (3 - 0.25)) / 2)
+
+    def test_skips_what_was_not_measured(self) -> None:
+        predicted = torch.tensor([[1.0, 7.0]], requires_grad=True)
+        loss = masked_huber(predicted, torch.tensor([[0.0, float("nan")]]), 10.0)
+        loss.backward()
+        assert loss.item() == pytest.approx(0.5)
+        assert predicted.grad is not None
+        assert predicted.grad.tolist() == [[1.0, 0.0]]
+
+    def test_nothing_measured_costs_nothing(self) -> None:
+        predicted = torch.ones(2, 1, requires_grad=True)
+        loss = masked_huber(predicted, torch.full((2, 1), float("nan")), 1.0)
+        loss.backward()
+        assert loss.item() == 0.0
+        assert predicted.grad is not None
+        assert predicted.grad.tolist() == [[0.0], [0.0]]
+
+
+class TestTargetScale:
+    tasks = np.array(["a", "a", "b", "b"], dtype=object)
+    logs = np.array([[1.0, np.nan], [3.0, np.nan], [10.0, 5.0], [30.0, 7.0]])
+
+    def test_every_task_is_standardised_on_its_own(self) -> None:
+        values = TargetScale.fit(self.tasks, self.logs).standardise(self.tasks, self.logs)
+        np.testing.assert_allclose(values[:, 0], [-1, 1, -1, 1])
+        np.testing.assert_allclose(values[2:, 1], [-1, 1])
+        assert np.isnan(values[:2, 1]).all()
+
+    def test_restore_undoes_standardise(self) -> None:
+        scale = TargetScale.fit(self.tasks, self.logs)
+        np.testing.assert_allclose(scale.restore(self.tasks, scale.standardise(self.tasks, self.logs)), self.logs)
+
+    def test_an_unknown_task_takes_the_figures_of_all_rows(self) -> None:
+        scale = TargetScale.fit(self.tasks, self.logs)
+        restored = scale.restore(np.array(["new", "a"], dtype=object), np.zeros((2, 2)))
+        np.testing.assert_allclose(restored, [[11.0, 6.0], [2.0, 6.0]])
+
+    def test_equal_targets_have_no_spread_to_divide_by(self) -> None:
+        scale = TargetScale.fit(self.tasks, np.full((4, 1), 2.0))
+        assert scale.standardise(self.tasks, np.full((4, 1), 2.5)).ravel().tolist() == [0.5] * 4
+
+
+class TestTrain:
+    def test_learns_and_tells_every_epoch(self) -> None:
+        with reproducible(0):
+            network = Line()
+            history = train(network, some_rows(200), some_rows(50, seed=1), SCHEDULE, 0)
+        assert [entry["epoch"] for entry in history.epochs] == [1, 2, 3, 4, 5]
+        assert all({"train_loss", "valid_loss", "valid_error", "learning_rate"} <= set(e) for e in history.epochs)
+        assert history.epochs[-1]["valid_loss"] < history.epochs[0]["valid_loss"] / 2
+        assert not network.training
+
+    def test_ends_with_the_weights_of_the_best_validation_epoch(self) -> None:
+        valid = some_rows(50, seed=1)
+        schedule = Schedule(epochs=8, least_steps=0, batch_rows=16, learning_rate=0.5)
+        with reproducible(0):
+            network = Line()
+            history = train(network, some_rows(200), valid, schedule, 0)
+        errors = [entry["valid_error"] for entry in history.epochs]
+        with torch.inference_mode():
+            error = (network(valid) - valid.targets).abs().mean().item()
+        assert history.chosen_epoch == 1 + int(np.argmin(errors))
+        assert error == pytest.approx(min(errors), rel=1e-5)
+
+    def test_stops_when_patience_is_over(self) -> None:
+        wrong = some_rows(50, seed=1)
+        opposite = Rows(**{**vars(wrong), "targets": -10 * wrong.targets})
+        schedule = Schedule(epochs=50, least_steps=0, batch_rows=16, learning_rate=0.5, patience=3)
+        with reproducible(0):
+            history = train(Line(), some_rows(200), opposite, schedule, 0)
+        assert len(history.epochs) == history.chosen_epoch + 3 < 50
+
+    def test_same_seed_gives_the_same_weights(self) -> None:
+        weights = []
+        for _ in range(2):
+            with reproducible(3):
+                network = Line()
+                train(network, some_rows(100), None, SCHEDULE, 3)
+            weights.append(network.layer.weight)
+        assert torch.equal(*weights)
+
+    def test_leaves_no_trace(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(2)
+        try:
+            torch.manual_seed(5)
+            expected = torch.rand(1)
+            torch.manual_seed(5)
+            with reproducible(0):
+                train(Line(), some_rows(64), some_rows(16), SCHEDULE, 0)
+                assert torch.get_num_threads() == 1
+            assert torch.equal(torch.rand(1), expected)
+            assert torch.get_num_threads() == 2
+        finally:
+            torch.set_num_threads(threads)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_small_table_gets_more_epochs(self) -> None:
+        schedule = Schedule(epochs=3, least_steps=100, batch_rows=16)
+        assert schedule.epochs_for(8) == 100
+        assert schedule.epochs_for(160) == 10
+        assert schedule.epochs_for(100_000) == 3
