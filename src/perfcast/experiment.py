@@ -115,6 +115,8 @@ def inner_error(
         return None
     predictor = _fit(make(seed), table, training, None)
     forecast = as_predictions(table, valid, predictor.predict(_inputs(table, valid)), 0, seed)
+    if forecast.empty:
+        return None
     return float((forecast["predicted"] / forecast["measured"] - 1).abs().mean() * 100)
 
 
@@ -123,7 +125,8 @@ def _inputs(table: Table, rows: np.ndarray) -> pd.DataFrame:
 
 
 def _fit(predictor: Predictor, table: Table, rows: np.ndarray, valid: np.ndarray | None) -> Predictor:
-    targets = table.frame.loc[rows, table.select(role=Role.TARGET)]
+    # a score that no training row has cannot be learned, and is not forecast
+    targets = table.frame.loc[rows, table.select(role=Role.TARGET)].dropna(axis=1, how="all")
     return predictor.fit(_inputs(table, rows), targets, columns=table.columns, valid=valid)
 
 

@@ -26,6 +26,12 @@ _INVOCATION_TAG = "perfcast.invocation"
 _PROCESS_TAG = "perfcast.process"
 _BATCH = 900  # MLflow accepts at most 1,000 metrics in one call
 _PARAM_LENGTH = 500
+_QUIET = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_LOGGING_LEVEL": "WARNING",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "GIT_PYTHON_REFRESH": "quiet",
+}
 
 
 @dataclass(frozen=True)
@@ -142,13 +148,11 @@ def open_client(store: Store) -> MlflowClient:
 
     Eight processes that meet a fresh sqlite file race in its migrations, so the first contact is under a file lock.
     """
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
     from filelock import FileLock
     from mlflow import MlflowClient
-    from mlflow.utils.logging_utils import disable_logging
 
-    disable_logging()
     store.artifacts.mkdir(parents=True, exist_ok=True)
     if store.uri.startswith("sqlite:///"):
         Path(store.uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)

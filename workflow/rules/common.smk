@@ -62,4 +62,5 @@ def available(wildcards=None):
     import json
 
     with checkpoints.available.get().output[0].open() as file:
-        return [name for name in PARAMS.datasets if name in json.load(file)["datasets"]]
+        found = json.load(file)["datasets"]
+    return [name for name in PARAMS.datasets if name in found]

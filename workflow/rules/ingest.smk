@@ -11,6 +11,7 @@ rule ingest:
         code=lambda w: code("ingest", f"sources.{w.source}"),
         # A source that was missing is asked for again when a mirror has it by now.
         found=lambda w: located(w.source),
+        embedded=lambda w: embedded_digest(w.source),
         strict="--strict" if PARAMS.strict else "",
         offline="" if PARAMS.network else "--offline",
         mirrors=" ".join(f"--mirror {mirror}" for mirror in PARAMS.mirrors),
@@ -44,3 +45,16 @@ def located(source):
     if manifest.exists() and origin.exists() and json.loads(manifest.read_text())["status"] == "present":
         return json.loads(origin.read_text())["at_hand"]
     return at_hand(source, Path("."), PARAMS.mirrors)
+
+
+def embedded_digest(source):
+    """Digest of a source's files that are versioned with the project itself, empty for the others."""
+    import hashlib
+
+    from perfcast.cli._common import embedded_folder
+
+    conf = perfcast_config.read_conf(CONF, "source", source)
+    if not conf.get("embedded"):
+        return ""
+    files = [embedded_folder(Path()) / file["name"] for file in conf["files"]]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.exists())).hexdigest()[:16]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from perfcast.schema import Column, Kind, Role, Tag
 
-_IDENTITY, _CONFIG, _SLICE = Tag.IDENTITY, Tag.CONFIG, Tag.SLICE
+_IDENTITY, _SLICE = Tag.IDENTITY, Tag.SLICE
 
 
 def _number(name: str, group: str, unit: str, meaning: str, bounds: tuple[float, float], *tags: Tag) -> Column:
@@ -36,20 +38,20 @@ _KEYS = (
     ),
     _name("part_id", "processor", "part_key as one word", role=Role.KEY),
     _name(
-        "part_key", "processor", "normalised processor name", _IDENTITY, Tag.ENTITY, _CONFIG, role=Role.KEY
+        "part_key", "processor", "normalised processor name", _IDENTITY, Tag.ENTITY, role=Role.KEY
     ),
 )  # fmt: skip
 
 _WORKLOAD = (
-    _name("suite", "workload", "CINT or CFP, rate or speed; the dump's CINT2017 is CINT2017speed", Tag.TASK, _CONFIG),
+    _name("suite", "workload", "CINT or CFP, rate or speed; the dump's CINT2017 is CINT2017speed", Tag.TASK),
     _name("metric", "workload", "rate (throughput of copies) or speed (time of one)"),
     _name("domain", "workload", "int or fp"),
     _flag("parallel", "workload", "1 where threads were used inside a benchmark"),
-    _name("compiler_vendor", "workload", "C/C++ compiler", _CONFIG),
-    _name("compiler_major_minor", "workload", "its version as major.minor", _CONFIG),
-    _flag("compiler_classic", "workload", "1 where an Intel classic compiler was used", _CONFIG),
-    _flag("oneapi", "workload", "1 where an Intel oneAPI compiler was used", _CONFIG),
-    _flag("mixed_fortran", "workload", "1 where Fortran uses another compiler than C/C++", _CONFIG),
+    _name("compiler_vendor", "workload", "C/C++ compiler"),
+    _name("compiler_major_minor", "workload", "its version as major.minor"),
+    _flag("compiler_classic", "workload", "1 where an Intel classic compiler was used"),
+    _flag("oneapi", "workload", "1 where an Intel oneAPI compiler was used"),
+    _flag("mixed_fortran", "workload", "1 where Fortran uses another compiler than C/C++"),
     _name("base_ptr", "workload", "pointer size of the base run: 32, 64 or 32/64 bits"),
 )
 
@@ -86,34 +88,34 @@ _PROCESSOR = (
 )
 
 _MEMORY = (
-    _number("mem_total_gb", "memory", "GiB", "memory capacity", (1, 131072), _CONFIG),
-    _number("hbm_gb", "memory", "GiB", "of it, high-bandwidth memory in the package", (0, 8192), _CONFIG),
-    _number("dimm_count", "memory", "", "DIMMs", (0, 2048), _CONFIG),
-    _number("dimm_gb", "memory", "GiB", "capacity of a DIMM of the largest group", (0.5, 2048), _CONFIG),
-    _number("dimm_groups", "memory", "", "different kinds of DIMM", (0, 16), _CONFIG),
-    _number("dimm_ranks", "memory", "", "ranks of a DIMM, stacked dies counted", (1, 32), _CONFIG),
-    _number("dimm_width", "memory", "bit", "data width of a DRAM device", (4, 32), _CONFIG),
-    _name("dimm_type", "memory", "R registered, L load-reduced, E or U unbuffered, S small, M multiplexed", _CONFIG),
-    _flag("ecc", "memory", "1 with error correction", _CONFIG),
-    _number("ddr_gen", "memory", "", "DDR generation", (2, 6), _CONFIG),
-    _number("mem_rated_mts", "memory", "MT/s", "rate the DIMMs are rated for", (400, 12800), _CONFIG),
-    _number("mem_running_mts", "memory", "MT/s", "rate they are stated to run at", (400, 12800), _CONFIG),
+    _number("mem_total_gb", "memory", "GiB", "memory capacity", (1, 131072)),
+    _number("hbm_gb", "memory", "GiB", "of it, high-bandwidth memory in the package", (0, 8192)),
+    _number("dimm_count", "memory", "", "DIMMs", (0, 2048)),
+    _number("dimm_gb", "memory", "GiB", "capacity of a DIMM of the largest group", (0.5, 2048)),
+    _number("dimm_groups", "memory", "", "different kinds of DIMM", (0, 16)),
+    _number("dimm_ranks", "memory", "", "ranks of a DIMM, stacked dies counted", (1, 32)),
+    _number("dimm_width", "memory", "bit", "data width of a DRAM device", (4, 32)),
+    _name("dimm_type", "memory", "R registered, L load-reduced, E or U unbuffered, S small, M multiplexed"),
+    _flag("ecc", "memory", "1 with error correction"),
+    _number("ddr_gen", "memory", "", "DDR generation", (2, 6)),
+    _number("mem_rated_mts", "memory", "MT/s", "rate the DIMMs are rated for", (400, 12800)),
+    _number("mem_running_mts", "memory", "MT/s", "rate they are stated to run at", (400, 12800)),
     _number(
-        "mem_eff_mts", "memory", "MT/s", "running, else rated, at most the processor's limit", (400, 12800), _CONFIG
+        "mem_eff_mts", "memory", "MT/s", "running, else rated, at most the processor's limit", (400, 12800)
     ),
 )  # fmt: skip
 
 _SYSTEM = (
     _name("hw_vendor", "system", "who sells the machine, aliases merged", _SLICE),
-    _number("chips", "system", "", "processors", (1, 64), _IDENTITY, _CONFIG),
-    _number("cores_enabled_total", "system", "", "enabled cores, corrected", (1, 8192), _CONFIG, Tag.SCALING),
-    _number("threads_per_core", "system", "", "enabled hardware threads of a core", (1, 8), _CONFIG),
+    _number("chips", "system", "", "processors", (1, 64), _IDENTITY),
+    _number("cores_enabled_total", "system", "", "enabled cores, corrected", (1, 8192), Tag.SCALING),
+    _number("threads_per_core", "system", "", "enabled hardware threads of a core", (1, 8)),
     _number("orderable_min", "system", "", "least processors the machine is sold with", (1, 128)),
     _number("orderable_max", "system", "", "most processors the machine is sold with", (1, 128)),
-    _name("os_name", "system", "operating system", _CONFIG),
-    _name("os_version", "system", "its release", _CONFIG),
-    _name("kernel_series", "system", "first two numbers of the kernel", _CONFIG),
-    _name("arch", "system", "architecture of the operating system; that of the processor where not stated", _CONFIG),
+    _name("os_name", "system", "operating system"),
+    _name("os_version", "system", "its release"),
+    _name("kernel_series", "system", "first two numbers of the kernel"),
+    _name("arch", "system", "architecture of the operating system; that of the processor where not stated"),
     _name("file_system", "system", "file system of the benchmark"),
     _name("storage_class", "system", "ram, nvme, ssd or hdd"),
     _number("storage_gb", "system", "GB", "raw capacity of the storage", (1, 1e6)),
@@ -154,5 +156,15 @@ _AUDIT = (
     Column("line", Kind.NUMERICAL, Role.PROVENANCE, "audit", "", "line of the file, cut at the last month", 1, None),
 )  # fmt: skip
 
-COLUMNS: tuple[Column, ...] = (*_KEYS, *_WORKLOAD, *_PROCESSOR, *_MEMORY, *_SYSTEM, *_LABELS, *_AUDIT)
+
+def _in_configuration(column: Column) -> Column:
+    """Tag what makes a configuration: every feature, and the processor's name."""
+    if column.role is Role.FEATURE or Tag.ENTITY in column.tags:
+        return replace(column, tags=(*column.tags, Tag.CONFIG))
+    return column
+
+
+COLUMNS: tuple[Column, ...] = tuple(
+    map(_in_configuration, (*_KEYS, *_WORKLOAD, *_PROCESSOR, *_MEMORY, *_SYSTEM, *_LABELS, *_AUDIT))
+)
 """All standard columns in table order."""
