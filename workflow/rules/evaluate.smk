@@ -27,9 +27,14 @@ rule evaluate:
 rule figures:
     input:
         evaluation=f"{RESULTS}/evaluation/{{dataset}}",
-        table=f"{RESULTS}/features/{{dataset}}.parquet",
     output:
-        directory(f"{RESULTS}/figures/{{dataset}}"),
+        report(
+            directory(f"{RESULTS}/figures/{{dataset}}"),
+            patterns=["{figure}.svg"],
+            caption="../report/figures.rst",
+            category="Figures",
+            subcategory="{dataset}",
+        ),
     log:
         f"{RESULTS}/logs/figures/{{dataset}}.log",
     benchmark:
