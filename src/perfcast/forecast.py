@@ -1,0 +1,134 @@
+"""Forecast machines that nobody has measured with a data set's champion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from perfcast import plugins
+from perfcast.errors import UserError
+from perfcast.io import read_json
+from perfcast.machines import LINE, read_machines
+from perfcast.predictors.base import Predictor, load_predictor
+from perfcast.schema import Column, Kind, Role, Table, Tag, build_table, select
+
+
+@dataclass(frozen=True)
+class Champion:
+    """The best predictor of a data set, fitted on every row, with the feature modules it was fitted on."""
+
+    dataset: str
+    name: str
+    schedule: str
+    features: tuple[str, ...]
+    predictor: Predictor
+
+
+def read_champion(folder: Path, dataset: str) -> Champion:
+    """Read what `perfcast champion` wrote. Raises: UserError when there is none, or it is another data set's."""
+    path = Path(folder) / "about.json"
+    if not path.is_file():
+        raise UserError(f"data set {dataset!r} must have a champion", f"there is no {path}", "run snakemake to make it")
+    about = read_json(path)
+    if about["dataset"] != dataset:
+        raise UserError(f"the champion must be one of {dataset!r}", f"{folder} is of {about['dataset']!r}")
+    predictor = load_predictor(Path(folder) / "model")
+    return Champion(dataset, about["predictor"], about["schedule"], tuple(about["features"]), predictor)
+
+
+def machine_columns(standard: Sequence[Column], features: Sequence[str]) -> list[Column]:
+    """Return the columns a machine can be described by: features, keys, and the dates that feature modules read."""
+    read = {name for module in features for name in plugins.load("features", module).REQUIRES}
+    return [
+        column
+        for column in standard
+        if column.role in (Role.FEATURE, Role.KEY) or (column.kind is Kind.DATE and column.name in read)
+    ]
+
+
+def forecast_file(path: Path, standard: Table, champion: Champion, raw: Mapping[str, Path]) -> pd.DataFrame:
+    """Forecast the machines of a CSV file; see `read_machines` for the file and `forecast` for the answer.
+
+    Raises: UserError for whatever the file has that cannot be used.
+    """
+    completion = plugins.load("completion", champion.dataset) if _completes(champion.dataset) else None
+    aliases = completion.ALIASES if completion else {}
+    machines = read_machines(path, machine_columns(standard.columns, champion.features), aliases)
+    return forecast(machines, standard, champion, raw)
+
+
+def forecast(machines: pd.DataFrame, standard: Table, champion: Champion, raw: Mapping[str, Path]) -> pd.DataFrame:
+    """Forecast every machine for its task, or for all tasks where it names none.
+
+    What the data set's own tables know of a machine is filled in first (`perfcast.completion`), given values win; then
+    what the task alone determines, which is what all its measured rows agree on. `raw` maps the ingested sources to
+    their folders; `standard` is the data set's standard table.
+
+    Shapes: one row per machine, task and target with the columns line (index of `machines`), machine (its row key or,
+    without one, its entity), the task's name, target, estimate, unit, champion, features_missing, features (of the
+    champion). Units: those of the target.
+
+    Raises: UserError when a task is not one of the data set's.
+    """
+    full = machines.reindex(columns=[column.name for column in standard.columns])
+    if _completes(champion.dataset):
+        full = plugins.load("completion", champion.dataset).complete(full, raw)
+    expanded = _by_task(full, standard)
+    table = build_table(champion.dataset, expanded, standard.columns)
+    for name in champion.features:
+        table = plugins.load("features", name).derive(table)
+    estimates = champion.predictor.predict(table.frame)
+    inputs = [column.name for column in select(champion.predictor.columns_, role=Role.FEATURE)]
+    row, task, entity = (table.one(tag) for tag in (Tag.ROW, Tag.TASK, Tag.ENTITY))
+    units = {column.name: column.unit for column in table.columns}
+    answer = pd.DataFrame(
+        {
+            "line": expanded.index,
+            "machine": table.frame[row].fillna(table.frame[entity]),
+            task: table.frame[task],
+            **{target: estimates[target] for target in champion.predictor.targets_},
+            "champion": champion.name,
+            "features_missing": table.frame[inputs].isna().sum(axis=1),
+            "features": len(inputs),
+        }
+    )
+    kept = ["line", "machine", task, "champion", "features_missing", "features"]
+    long = answer.melt(kept, list(champion.predictor.targets_), "target", "estimate", ignore_index=False)
+    long = long.assign(unit=long["target"].map(units)).sort_index(kind="stable").reset_index(drop=True)
+    return long[["line", "machine", task, "target", "estimate", "unit", "champion", "features_missing", "features"]]
+
+
+def _completes(dataset: str) -> bool:
+    return dataset in plugins.names("completion")
+
+
+def _by_task(machines: pd.DataFrame, standard: Table) -> pd.DataFrame:
+    """Repeat machines without a task once per task, and fill in what the task alone determines."""
+    name = standard.one(Tag.TASK)
+    tasks = sorted(standard.frame[name].dropna().unique())
+    wrong = machines[name].notna() & ~machines[name].isin(tasks)
+    if wrong.any():
+        line, found = machines.index[wrong][0], machines.loc[wrong, name].iloc[0]
+        raise UserError(f"{name} must be one of {', '.join(tasks)}", f"line {line} has {found!r}", "or leave it empty")
+    wanted = machines[name].map(lambda task: [task] if isinstance(task, str) else tasks)
+    expanded = machines.assign(**{name: wanted}).explode(name)
+    determined = _determined_by_task(standard)
+    for column in determined.columns:
+        expanded[column] = expanded[column].where(expanded[column].notna(), expanded[name].map(determined[column]))
+    return expanded.rename_axis(LINE)
+
+
+def _determined_by_task(standard: Table) -> pd.DataFrame:
+    """Return what all measured rows of a task agree on in the task's own group; missing where they do not.
+
+    Shapes: one row per task, one column per other feature of the group.
+    """
+    task = standard.one(Tag.TASK)
+    group = next(column.group for column in standard.columns if column.name == task)
+    names = [name for name in standard.select(role=Role.FEATURE, group=group) if name != task]
+    groups = standard.frame.groupby(task)[names]
+    return groups.first().where(groups.nunique(dropna=False) == 1, np.nan)
