@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from perfcast import plugins
 from perfcast.errors import UserError
 from perfcast.io import read_json
-from perfcast.machines import LINE, read_machines
+from perfcast.machines import read_machines
 from perfcast.predictors.base import Predictor, load_predictor
 from perfcast.schema import Column, Kind, Role, Table, Tag, build_table, select
 
@@ -62,22 +61,16 @@ def forecast_file(path: Path, standard: Table, champion: Champion, raw: Mapping[
 
 
 def forecast(machines: pd.DataFrame, standard: Table, champion: Champion, raw: Mapping[str, Path]) -> pd.DataFrame:
-    """Forecast every machine for its task, or for all tasks where it names none.
+    """Forecast every machine for its task, or for all tasks where it names none, after completing its description.
 
-    What the data set's own tables know of a machine is filled in first (`perfcast.completion`), given values win; then
-    what the task alone determines, which is what all its measured rows agree on. `raw` maps the ingested sources to
-    their folders; `standard` is the data set's standard table.
-
+    `standard` is the data set's standard table, `raw` maps the ingested sources to their folders.
     Shapes: one row per machine, task and target with the columns line (index of `machines`), machine (its row key or,
     without one, its entity), the task's name, target, estimate, unit, champion, features_missing, features (of the
     champion). Units: those of the target.
 
     Raises: UserError when a task is not one of the data set's.
     """
-    full = machines.reindex(columns=[column.name for column in standard.columns])
-    if _completes(champion.dataset):
-        full = plugins.load("completion", champion.dataset).complete(full, raw)
-    expanded = _by_task(full, standard)
+    expanded = _completed(machines, standard, raw)
     table = build_table(champion.dataset, expanded, standard.columns)
     for name in champion.features:
         table = plugins.load("features", name).derive(table)
@@ -106,8 +99,24 @@ def _completes(dataset: str) -> bool:
     return dataset in plugins.names("completion")
 
 
+def _completed(machines: pd.DataFrame, standard: Table, raw: Mapping[str, Path]) -> pd.DataFrame:
+    """Return the machines by task with every standard column, missing cells filled as far as something is known.
+
+    In this order, given values winning: tables about the named part (`perfcast.completion`), the measured rows of the
+    part where they agree, what a row implies itself, the measured rows of the task where they agree.
+    """
+    completion = plugins.load("completion", standard.dataset) if _completes(standard.dataset) else None
+    full = machines.reindex(columns=[column.name for column in standard.columns])
+    if completion:
+        full = completion.complete_part(full, raw)
+    full = _fill_agreed(full, standard, Tag.ENTITY)
+    if completion:
+        full = completion.complete_machine(full)
+    return _fill_agreed(_by_task(full, standard), standard, Tag.TASK)
+
+
 def _by_task(machines: pd.DataFrame, standard: Table) -> pd.DataFrame:
-    """Repeat machines without a task once per task, and fill in what the task alone determines."""
+    """Repeat machines without a task once per task."""
     name = standard.one(Tag.TASK)
     tasks = sorted(standard.frame[name].dropna().unique())
     wrong = machines[name].notna() & ~machines[name].isin(tasks)
@@ -115,20 +124,18 @@ def _by_task(machines: pd.DataFrame, standard: Table) -> pd.DataFrame:
         line, found = machines.index[wrong][0], machines.loc[wrong, name].iloc[0]
         raise UserError(f"{name} must be one of {', '.join(tasks)}", f"line {line} has {found!r}", "or leave it empty")
     wanted = machines[name].map(lambda task: [task] if isinstance(task, str) else tasks)
-    expanded = machines.assign(**{name: wanted}).explode(name)
-    determined = _determined_by_task(standard)
-    for column in determined.columns:
-        expanded[column] = expanded[column].where(expanded[column].notna(), expanded[name].map(determined[column]))
-    return expanded.rename_axis(LINE)
+    return machines.assign(**{name: wanted}).explode(name)
 
 
-def _determined_by_task(standard: Table) -> pd.DataFrame:
-    """Return what all measured rows of a task agree on in the task's own group; missing where they do not.
+def _fill_agreed(machines: pd.DataFrame, standard: Table, tag: Tag) -> pd.DataFrame:
+    """Fill missing features of the tagged column's group with the one value that its measured rows state.
 
-    Shapes: one row per task, one column per other feature of the group.
+    A feature on which the measured rows of a part (or task) differ is none of the part's own, and stays missing.
     """
-    task = standard.one(Tag.TASK)
-    group = next(column.group for column in standard.columns if column.name == task)
-    names = [name for name in standard.select(role=Role.FEATURE, group=group) if name != task]
-    groups = standard.frame.groupby(task)[names]
-    return groups.first().where(groups.nunique(dropna=False) == 1, np.nan)
+    by = standard.one(tag)
+    group = next(column.group for column in standard.columns if column.name == by)
+    names = [name for name in standard.select(role=Role.FEATURE, group=group) if name != by]
+    rows = standard.frame[standard.frame[by].isin(machines[by])].groupby(by)[names]
+    agreed = rows.first().where(rows.nunique() == 1)
+    filled = {name: machines[name].where(machines[name].notna(), machines[by].map(agreed[name])) for name in names}
+    return machines.assign(**filled)

@@ -1,5 +1,6 @@
-"""What a data set's own tables know of a machine that is described only in part: one module per data set, if any.
+"""What is known of a machine that is described only in part: one module per data set, where anything is.
 
-A module has `ALIASES`, other names a person may write for a column, and `complete(frame, raw)`, which fills missing
-cells and never changes a given one.
+A module has `ALIASES`, other names a person may write for a column; `complete_part(frame, raw)`, which asks tables
+about the named part; and `complete_machine(frame)`, which concludes from one cell to another. They fill missing cells
+and change no given one, except that a part's name is normalised.
 """

@@ -18,16 +18,23 @@ ALIASES = {"processor": "part_key"}
 _ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
 
 
-def complete(frame: pd.DataFrame, raw: Mapping[str, Path]) -> pd.DataFrame:
-    """Fill missing cells with what the family tables, the processor catalogue and arithmetic say; given values win.
+def complete_part(frame: pd.DataFrame, raw: Mapping[str, Path]) -> pd.DataFrame:
+    """Fill missing cells with what the family tables and the processor catalogue know of a part; given values win.
 
     Shapes: the answer has the rows and columns of `frame`, which has every standard column. `raw` maps the ingested
     sources to their folders; without the catalogue only the family tables are asked. Processor names are normalised.
     """
     named = frame.assign(part_key=frame["part_key"].map(part_key, na_action="ignore"))
-    filled = _fill(named, _part_facts(named["part_key"], raw))
-    filled = _fill(filled, {"part_id": filled["part_key"].map(part_id, na_action="ignore")})
-    filled = _fill(filled, {"cores_per_chip_part": filled["cores_enabled_total"] / filled["chips"]})
+    facts = _part_facts(named["part_key"], raw)
+    return _fill(named, {**facts, "part_id": named["part_key"].map(part_id, na_action="ignore")})
+
+
+def complete_machine(frame: pd.DataFrame) -> pd.DataFrame:
+    """Fill missing cells with what the other cells of the same row imply; given values win.
+
+    Shapes: the answer has the rows and columns of `frame`, which has every standard column.
+    """
+    filled = _fill(frame, {"cores_per_chip_part": frame["cores_enabled_total"] / frame["chips"]})
     rate = filled["mem_running_mts"].fillna(filled["mem_rated_mts"])
     return _fill(
         filled,
