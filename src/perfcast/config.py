@@ -180,6 +180,7 @@ def compose(root: Path, overrides: Sequence[str]) -> dict[str, Any]:
             composed = hydra_compose("config", [f"hydra.searchpath=[file://{root}]", *overrides])
             resolved: Any = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
     except (HydraException, OmegaConfBaseException) as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        told = str(error).partition("Config search path")[0]
+        lines = [line.strip() for line in told.splitlines() if line.strip()]
         raise UserError("an override must name values of conf/ or params.yaml", " ".join(lines)[:400]) from None
     return dict(resolved)

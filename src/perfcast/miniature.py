@@ -55,4 +55,5 @@ def _generate_source(out: Path, source: str, rows: int, seed: int) -> None:
             if generated.is_file():
                 file["sha256"] = sha256(generated)
                 file["bytes"] = generated.stat().st_size
+                file.pop("max_bytes", None)
     write_text(path, yaml.safe_dump(conf, sort_keys=False))

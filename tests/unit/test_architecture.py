@@ -1,0 +1,66 @@
+"""Dependencies point downward only: read off the imports, lazy ones included."""
+
+from pathlib import Path
+
+import pytest
+
+from perfcast.digest import closure, imports
+
+ROOT = Path(__file__).parents[2] / "src" / "perfcast"
+MODULES = sorted(".".join(("perfcast", *path.relative_to(ROOT).with_suffix("").parts)) for path in ROOT.rglob("*.py"))
+# package -> packages of this project it must never reach, directly or not
+FORBIDDEN = {
+    "schema": {"cli", "config", "tracking", "datasets", "sources", "predictors", "evaluation", "features"},
+    "sources": {"cli", "config", "tracking", "datasets", "predictors", "evaluation", "features", "splits"},
+    "parsing": {"cli", "config", "tracking", "datasets", "sources", "predictors", "evaluation"},
+    "processors": {"cli", "config", "tracking", "datasets", "predictors", "evaluation"},
+    "datasets": {"cli", "config", "tracking", "predictors", "evaluation", "features", "splits"},
+    "features": {"cli", "config", "tracking", "sources", "predictors", "evaluation", "splits"},
+    "splits": {"cli", "config", "tracking", "sources", "datasets", "predictors", "evaluation"},
+    "encoding": {"cli", "config", "tracking", "datasets", "sources", "predictors", "evaluation"},
+    "training": {"cli", "config", "tracking", "datasets", "sources", "predictors", "evaluation"},
+    "predictors": {"cli", "config", "tracking", "datasets", "sources", "evaluation", "splits"},
+    "evaluation": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training", "figures", "report"},
+    "figures": {"cli", "config", "tracking", "datasets", "sources", "predictors", "report"},
+    "report": {"cli", "config", "tracking", "sources", "predictors", "training"},
+}
+# third-party package -> the only places that may import it
+KEEPERS = {
+    "hydra": {"config"},
+    "omegaconf": {"config"},
+    "mlflow": {"tracking", "pyfunc_model"},
+    "requests": {"sources"},
+    "pytorch_lightning": {"training"},
+    "snakemake": set(),
+    "pickle": set(),
+    "joblib": set(),
+}
+
+
+def package_of(module):
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+@pytest.mark.parametrize("package", sorted(FORBIDDEN))
+def test_dependencies_point_downward(package):
+    members = [module for module in MODULES if package_of(module) == package]
+    assert members
+    reached = {package_of(module) for module in closure(*members)}
+    assert not reached & FORBIDDEN[package]
+
+
+@pytest.mark.parametrize("library", sorted(KEEPERS))
+def test_a_library_is_known_to_one_place_only(library):
+    users = set()
+    for module in MODULES:
+        path = ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py")
+        for line in path.read_text().splitlines():
+            words = line.split()
+            if words[:1] in (["import"], ["from"]) and words[1].split(".")[0] == library:
+                users.add(package_of(module))
+    assert users <= KEEPERS[library]
+
+
+def test_the_reader_of_imports_sees_lazy_ones():
+    assert "perfcast.sources" in imports("perfcast.cli.ingest")
