@@ -1,0 +1,172 @@
+"""How fast and how big the pipeline is, as ratios to its budgets.
+
+Run: python benchmarks/pipeline.py [--results results] [--cores 2] [--recorded]
+Reads the benchmark files that the last run of Snakemake left, then measures a run that finds nothing to do, the
+start-up of a command, and the training of the network. With --recorded nothing is measured. Exits 0 whatever it finds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+RUN_SECONDS, RUN_MIB = 15 * 60, 4 * 1024
+DATA_SECONDS, NOTHING_TO_DO_SECONDS = 40, 15
+ROWS_PER_CPU_SECOND, PUBLISHED_ROWS_PER_CPU_SECOND = 2500, 54
+DATA_RULES, DATASET = ("ingest", "standardize", "features"), "spec_cpu2017"
+REPEATS = 3
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured figure beside its budget."""
+
+    what: str
+    measured: float
+    unit: str
+    budget: float | None = None
+    at_least: bool = False
+
+    def line(self) -> str:
+        text = f"{self.what:56s} {self.measured:9.1f} {self.unit:8s}"
+        if self.budget is None:
+            return text
+        within = self.measured >= self.budget if self.at_least else self.measured <= self.budget
+        sign = ">=" if self.at_least else "<="
+        return f"{text} {sign} {self.budget:6g} {self.measured / self.budget:8.2f}  {'yes' if within else 'NO'}"
+
+
+def read_jobs(results: Path) -> pd.DataFrame:
+    """Return one row per job: rule, name, seconds, cpu_seconds, peak_mib, start, end."""
+    folder = results / "benchmarks"
+    jobs = []
+    for path in sorted(folder.rglob("*.tsv")):
+        first, *rest = path.relative_to(folder).with_suffix("").parts
+        row = pd.read_csv(path, sep="\t", na_values=["-", "NA"]).iloc[-1]
+        end = path.stat().st_mtime
+        jobs.append(
+            {
+                "rule": first,
+                "name": "/".join(rest),
+                "seconds": row["s"],
+                "cpu_seconds": row["cpu_time"],
+                "peak_mib": row["max_rss"],
+                "start": end - row["s"],
+                "end": end,
+            }
+        )
+    return pd.DataFrame(jobs)
+
+
+def peak_together(jobs: pd.DataFrame) -> float:
+    """Return the largest sum of the peaks of jobs that ran at the same time: an upper bound of the memory used."""
+    starts = jobs["start"]
+    return max(float(jobs.loc[(starts <= at) & (jobs["end"] > at), "peak_mib"].sum()) for at in starts)
+
+
+def recorded(jobs: pd.DataFrame, cores: int) -> list[Figure]:
+    data = jobs[jobs["rule"].isin(DATA_RULES) & (jobs["name"] == DATASET)]
+    return [
+        Figure(f"run: job seconds / {cores} cores", jobs["seconds"].sum() / cores, "s", RUN_SECONDS),
+        Figure(
+            "run: first start to last end, pauses included", jobs["end"].max() - jobs["start"].min(), "s", RUN_SECONDS
+        ),
+        Figure("run: memory, peaks of simultaneous jobs added", peak_together(jobs), "MiB", RUN_MIB),
+        Figure(f"ingestion + standardisation + features of {DATASET}", data["seconds"].sum(), "s", DATA_SECONDS),
+    ]
+
+
+def print_rules(jobs: pd.DataFrame) -> None:
+    grouped = jobs.groupby("rule", sort=False).agg(
+        jobs=("name", "size"),
+        seconds=("seconds", "sum"),
+        cpu_seconds=("cpu_seconds", "sum"),
+        peak_mib=("peak_mib", "max"),
+    )
+    print(f"{'rule':14s} {'jobs':>5s} {'seconds':>10s} {'CPU s':>10s} {'peak MiB':>9s}")
+    for rule, row in grouped.sort_values("seconds", ascending=False).iterrows():
+        print(f"{rule:14s} {row.jobs:5.0f} {row.seconds:10.1f} {row.cpu_seconds:10.1f} {row.peak_mib:9.0f}")
+    total = grouped[["jobs", "seconds", "cpu_seconds"]].sum()
+    print(
+        f"{'all':14s} {total.jobs:5.0f} {total.seconds:10.1f} {total.cpu_seconds:10.1f} {grouped.peak_mib.max():9.0f}"
+    )
+
+
+def seconds_of(command: list[str]) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
+def nothing_to_do(results: Path) -> list[Figure]:
+    snakemake = shutil.which("snakemake", path=Path(sys.executable).parent) or "snakemake"
+    command = [snakemake, "--config", f"results={results}"]
+    # A plain call would start the jobs that are left, which is another measurement.
+    planned = subprocess.run([*command, "--dry-run"], check=False, capture_output=True, text=True)
+    if planned.returncode != 0 or "Nothing to be done" not in planned.stdout + planned.stderr:
+        print("not measured: snakemake with nothing to do, because jobs are left; finish the run first")
+        return []
+    try:
+        measured = seconds_of(command)
+    except subprocess.CalledProcessError as error:
+        print(f"not measured: snakemake with nothing to do, because it failed: {error.stderr.decode()[-300:]}")
+        return []
+    return [Figure("snakemake with nothing to do", measured, "s", NOTHING_TO_DO_SECONDS)]
+
+
+def start_up() -> list[Figure]:
+    commands = {
+        "start-up of `perfcast standardize` (--help)": ["-m", "perfcast", "standardize", "--help"],
+        "start-up of Python alone": ["-c", "pass"],
+    }
+    return [
+        Figure(f"{what}, best of {REPEATS}", min(seconds_of([sys.executable, *rest]) for _ in range(REPEATS)), "s")
+        for what, rest in commands.items()
+    ]
+
+
+def throughput() -> list[Figure]:
+    script = Path(__file__).with_name("ncpp_throughput.py")
+    done = subprocess.run([sys.executable, str(script)], check=False, capture_output=True, text=True)
+    found = re.search(r"^lightning +(\d+) rows per CPU-second", done.stdout, re.MULTILINE)
+    if found is None:
+        print(f"not measured: training, because {script.name} failed: {done.stderr[-300:]}")
+        return []
+    speed = float(found[1])
+    return [
+        Figure("ncpp: rows trained per CPU-second", speed, "rows/s", ROWS_PER_CPU_SECOND, at_least=True),
+        Figure("  beside the published code", speed, "rows/s", PUBLISHED_ROWS_PER_CPU_SECOND, at_least=True),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of the run")
+    parser.add_argument("--cores", type=int, default=2, help="cores the run had")
+    parser.add_argument("--recorded", action="store_true", help="read the benchmark files only, measure nothing")
+    options = parser.parse_args()
+    figures: list[Figure] = []
+    jobs = read_jobs(options.results)
+    if jobs.empty:
+        print(f"no run is recorded in {options.results}/benchmarks; `make run` leaves one")
+    else:
+        print_rules(jobs)
+        figures += recorded(jobs, options.cores)
+    if not options.recorded:
+        figures += [*nothing_to_do(options.results), *start_up(), *throughput()]
+    print(f"\n{'figure':56s} {'measured':>9s} {'':8s} {'budget':>9s} {'ratio':>8s}  within")
+    for figure in figures:
+        print(figure.line())
+    print("ratio = measured / budget; '<=' wants at most 1, '>=' at least 1")
+
+
+if __name__ == "__main__":
+    main()
