@@ -45,8 +45,11 @@ def read_header(path: Path) -> list[str]:
     return [name.strip() for name in next(csv.reader([text.rstrip("\r")]))]
 
 
-def check_csv(path: Path, expected: Collection[str]) -> list[str]:
+def check_csv(path: Path, expected: Collection[str], *, encoding_by_row: bool = False) -> list[str]:
     """Check a whole CSV file and return its header.
+
+    `encoding_by_row` says that the data set quarantines single rows that are not UTF-8, so that they are no reason to
+    refuse the file.
 
     Raises: UserError when an expected column is missing or a name is there twice, when the header stands again on the
     second line, when there is no row, or when the content is truncated or not UTF-8.
@@ -63,7 +66,7 @@ def check_csv(path: Path, expected: Collection[str]) -> list[str]:
             near = get_close_matches(name, sorted(set(named) - set(expected)), n=1)
             fact = f"it has none of that name{f' (it has {near[0]!r})' if near else ''}"
             raise UserError(f"{path.name} must have a column {name!r}", fact, _REMEDY)
-    check_text(path)
+    check_text(path, errors="replace" if encoding_by_row else "strict")
     first, second = _first_lines(path)
     if first.strip() == second.strip():
         raise UserError(f"{path.name} must have one header", "its second line is the header again", _REMEDY)
@@ -72,9 +75,9 @@ def check_csv(path: Path, expected: Collection[str]) -> list[str]:
     return header
 
 
-def check_text(path: Path) -> None:
-    """Check that a file is whole and UTF-8 to its end. Raises: UserError."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
+def check_text(path: Path, errors: str = "strict") -> None:
+    """Check that a file is whole and, unless `errors` is "replace", UTF-8 to its end. Raises: UserError."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors)
     line, length = 1, 0
     for chunk in _chunks(path, _CHUNK):
         length += len(chunk)

@@ -8,7 +8,7 @@ from perfcast.sources._headers import check_csv
 
 COLUMNS = {
     "intel-cpus.csv": ("CpuId", "CpuName", "CodeNameText", "CoreCount", "ClockSpeed", "ClockSpeedMax", "MaxTDP"),
-    "amd-cpus.csv": ("Model", "Family", "# of CPU Cores", "Base Clock", "L3 Cache", "Default TDP"),
+    "amd-cpus.csv": ("Model", "Family", "# of CPU Cores", "Base Clock", "Default TDP"),
     "intel_xeon_processors_v1_8.csv": ("Product", "Code Name", "Cores", "Base Freq.(GHz)", "TDP(W)"),
     "boavizta_cpu_specs.csv": ("name", "code_name", "release_date", "frequency", "tdp", "cores"),
 }

@@ -50,4 +50,4 @@ COLUMNS = (
 
 def check(folder: Path) -> None:
     """Check the structure of the ingested file. Raises: UserError."""
-    check_csv(folder / FILE, COLUMNS)
+    check_csv(folder / FILE, COLUMNS, encoding_by_row=True)
