@@ -50,8 +50,10 @@ def complete_machine(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _part_facts(parts: pd.Series, raw: Mapping[str, Path]) -> dict[str, pd.Series]:
     """Return what is known of each row's part, by standard column."""
-    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else empty_catalogue()
     named = parts.dropna()
+    if named.empty:
+        return {}
+    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else empty_catalogue()
     known = _join_processors(pd.DataFrame({"part_key": named, "cores": np.nan, "chips": np.nan}), catalogue)
     clock = named.map(catalogue.lookup(named)["base_mhz"])
     known = known.drop(columns="part_key").assign(
