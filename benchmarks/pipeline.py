@@ -36,7 +36,7 @@ class Figure:
     at_least: bool = False
 
     def line(self) -> str:
-        text = f"{self.what:56s} {self.measured:9.1f} {self.unit:8s}"
+        text = f"{self.what:56s} {self.measured:9.2f} {self.unit:8s}"
         if self.budget is None:
             return text
         within = self.measured >= self.budget if self.at_least else self.measured <= self.budget
