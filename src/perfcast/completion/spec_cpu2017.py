@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.datasets.spec_cpu2017 import CATALOGUE, _join_processors
+from perfcast.datasets.spec_cpu2017 import CATALOGUE, join_processors
 from perfcast.processors.catalogue import empty_catalogue, read_catalogue
 from perfcast.processors.names import part_id, part_key
 
@@ -54,7 +54,7 @@ def _part_facts(parts: pd.Series, raw: Mapping[str, Path]) -> dict[str, pd.Serie
     if named.empty:
         return {}
     catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else empty_catalogue()
-    known = _join_processors(pd.DataFrame({"part_key": named, "cores": np.nan, "chips": np.nan}), catalogue)
+    known = join_processors(pd.DataFrame({"part_key": named, "cores": np.nan, "chips": np.nan}), catalogue)
     clock = named.map(catalogue.lookup(named)["base_mhz"])
     known = known.drop(columns="part_key").assign(
         base_mhz=clock, cores_per_chip_part=known["catalogue_cores"], ddr_gen=known["family_ddr_gen"]

@@ -66,7 +66,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     frame = frame[~identical].copy()
 
     catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else empty_catalogue()
-    frame = _join_processors(frame, catalogue)
+    frame = join_processors(frame, catalogue)
     repairs = _repair(frame)
     frame = frame.assign(
         source=SOURCE, file=path.name, part_id=frame["part_key"].map(part_id), submission_id=_submission(frame)
@@ -105,7 +105,7 @@ def _only_file(folder: Path) -> Path:
     return found[0]
 
 
-def _join_processors(frame: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
+def join_processors(frame: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     """Add what the family tables and the catalogue know of each row's part; missing stays missing."""
     keys = frame["part_key"].drop_duplicates()
     known = pd.DataFrame([facts_of(key) for key in keys], index=pd.Index(keys, name="part_key"))

@@ -146,6 +146,7 @@ def _manifest(spec: SourceSpec, result: IngestResult) -> dict[str, Any]:
         "terms": spec.terms,
         "citation": spec.citation,
         "homepage": spec.homepage,
+        "retrieved": spec.retrieved,
         "reason": result.reason,
         "remedy": result.remedy,
     }

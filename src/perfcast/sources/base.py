@@ -17,7 +17,7 @@ LARGEST_FILE = 64_000_000
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _SOURCE_KEYS = {"title", "module", "licence", "terms", "citation"}
-_SOURCE_OPTIONAL = {"homepage", "files", "snapshots", "embedded", "remedy"}
+_SOURCE_OPTIONAL = {"homepage", "retrieved", "files", "snapshots", "embedded", "remedy"}
 _FILE_OPTIONAL = {"sha256", "bytes", "max_bytes", "mirror", "url"}
 
 
@@ -57,6 +57,7 @@ class SourceSpec:
     terms: str
     citation: str
     homepage: str
+    retrieved: str
     embedded: bool
     remedy: str
     snapshots: tuple[Snapshot, ...]
@@ -95,6 +96,7 @@ def parse_source(name: str, conf: Mapping[str, Any]) -> SourceSpec:
         embedded=embedded,
         snapshots=snapshots,
         homepage=_text(where, conf, "homepage") if "homepage" in conf else "",
+        retrieved=_text(where, conf, "retrieved") if "retrieved" in conf else "",
         remedy=_text(where, conf, "remedy") if "remedy" in conf else "",
         **{key: _text(where, conf, key) for key in sorted(_SOURCE_KEYS)},
     )
