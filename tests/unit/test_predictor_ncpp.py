@@ -27,7 +27,7 @@ COLUMNS = (
 )
 SMALL: dict[str, Any] = {
     "width": 8,
-    "slots": 2,
+    "narrow": 4,
     "group_width": 16,
     "frequencies": 2,
     "batch_rows": 32,

@@ -46,29 +46,28 @@ class AttentionBlock(nn.Module):
         return (shares @ value).transpose(1, 2).reshape(rows, count, triple // 3)
 
 
-class GroupPool(nn.Module):
-    """Each group's tokens to one vector: `slots` learned weighted means, joined by a linear layer.
+class GroupReadout(nn.Module):
+    """Each group's tokens to one vector: every token narrowed by one shared layer, then a layer of the group's own.
 
+    A column keeps its own weights on the way, which a mean over tokens, as published, would take from it.
     Shapes: (rows, tokens, width) to (rows, groups, group_width).
     """
 
-    def __init__(self, width: int, slots: int, group_width: int, sizes: list[int]) -> None:
+    def __init__(self, width: int, narrow: int, group_width: int, sizes: list[int]) -> None:
         super().__init__()
         self.sizes = sizes
         self.norm = nn.LayerNorm(width)
-        self.score = nn.Linear(width, slots)
-        self.join = nn.ModuleList(nn.Linear(slots * width, group_width) for _ in sizes)
+        self.narrow = nn.Linear(width, narrow)
+        self.join = nn.ModuleList(nn.Linear(size * narrow, group_width) for size in sizes)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Pool every group."""
-        tokens = self.norm(tokens)
-        spans = zip(tokens.split(self.sizes, dim=1), self.score(tokens).split(self.sizes, dim=1), strict=True)
-        means = [(torch.softmax(scores, dim=1).transpose(1, 2) @ span).flatten(1) for span, scores in spans]
-        return torch.stack([join(mean) for join, mean in zip(self.join, means, strict=True)], dim=1)
+        """Read every group."""
+        spans = self.narrow(self.norm(tokens)).split(self.sizes, dim=1)
+        return torch.stack([join(span.flatten(1)) for join, span in zip(self.join, spans, strict=True)], dim=1)
 
 
 class GroupAttentionNetwork(nn.Module):
-    """Feature tokens, intra-group attention, group pooling, inter-group attention, multi-output head.
+    """Feature tokens, intra-group attention, group read-out, inter-group attention, multi-output head.
 
     The head starts at zero, so an untrained network forecasts the centre of its standardised targets.
     Shapes: rows to (rows, outputs).
@@ -82,7 +81,7 @@ class GroupAttentionNetwork(nn.Module):
         width: int,
         heads: int,
         intra_blocks: int,
-        slots: int,
+        narrow: int,
         group_width: int,
         group_heads: int,
         inter_blocks: int,
@@ -103,7 +102,7 @@ class GroupAttentionNetwork(nn.Module):
         self.group = nn.Parameter(torch.randn(len(groups), width) * 0.5)
         # Dropout stays off the many narrow tokens: it cost a tenth of the time there, and `hide` does its work.
         self.intra = nn.ModuleList(AttentionBlock(width, heads, sizes, 0.0) for _ in range(intra_blocks))
-        self.pool = GroupPool(width, slots, group_width, sizes)
+        self.readout = GroupReadout(width, narrow, group_width, sizes)
         self.inter = nn.ModuleList(
             AttentionBlock(group_width, group_heads, [len(groups)], dropout) for _ in range(inter_blocks)
         )
@@ -124,7 +123,7 @@ class GroupAttentionNetwork(nn.Module):
         tokens = self._tokens(rows)
         for block in self.intra:
             tokens = block(tokens, weights)
-        groups = self.pool(tokens)
+        groups = self.readout(tokens)
         for block in self.inter:
             groups = block(groups, weights)
         forecast: Tensor = self.head(groups.flatten(1))

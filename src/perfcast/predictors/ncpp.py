@@ -34,8 +34,8 @@ class NCPP(NeuralPredictor):
     """Group attention: intra-group, then inter-group, then one head for all targets, with every task in one model.
 
     Differences from the published network, beside the corrections: one token per column in place of convolutions over
-    columns; a learned pooling into a wider vector per group; character n-grams in place of single characters; the
-    linear skip.
+    columns; a read-out into a wider vector per group in place of a mean; character n-grams in place of single
+    characters; the linear skip.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class NCPP(NeuralPredictor):
         width: int = 32,
         heads: int = 2,
         intra_blocks: int = 1,
-        slots: int = 4,
+        narrow: int = 8,
         group_width: int = 128,
         group_heads: int = 4,
         inter_blocks: int = 1,
@@ -65,12 +65,8 @@ class NCPP(NeuralPredictor):
         random_state: int = 0,
     ) -> None:
         self.width, self.heads, self.intra_blocks = width, heads, intra_blocks
-        self.slots, self.group_width, self.group_heads, self.inter_blocks = (
-            slots,
-            group_width,
-            group_heads,
-            inter_blocks,
-        )
+        self.narrow, self.group_width = narrow, group_width
+        self.group_heads, self.inter_blocks = group_heads, inter_blocks
         self.frequencies, self.frequency_scale = frequencies, frequency_scale
         self.dropout, self.hide_rate = dropout, hide_rate
         self.linear_skip, self.refit = linear_skip, refit
@@ -105,7 +101,7 @@ class NCPP(NeuralPredictor):
             width=self.width,
             heads=self.heads,
             intra_blocks=self.intra_blocks,
-            slots=self.slots,
+            narrow=self.narrow,
             group_width=self.group_width,
             group_heads=self.group_heads,
             inter_blocks=self.inter_blocks,
