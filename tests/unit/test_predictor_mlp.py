@@ -105,3 +105,11 @@ def test_an_unknown_task_takes_the_line_of_all_rows() -> None:
 def test_seeds_differ() -> None:
     X, _ = rows()
     assert not fitted(random_state=0).predict(X).equals(fitted(random_state=1).predict(X))
+
+
+def test_without_early_stopping_all_rows_are_learned_for_every_epoch() -> None:
+    predictor = fitted(VALID, early_stopping=False, epochs=3)
+    history = pd.DataFrame(predictor.history_)
+    assert len(history) == 3
+    assert history["refit_loss"].notna().all()
+    assert history["valid_loss"].isna().all()

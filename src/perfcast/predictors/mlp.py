@@ -23,6 +23,7 @@ class MLP(NeuralPredictor):
         dropout: float = 0.1,
         hide_rate: float = 0.02,
         linear_skip: bool = True,
+        early_stopping: bool = True,
         refit: bool = True,
         epochs: int = 40,
         least_steps: int = 200,
@@ -37,7 +38,7 @@ class MLP(NeuralPredictor):
         self.embedding, self.width, self.blocks = embedding, width, blocks
         self.frequencies, self.frequency_scale = frequencies, frequency_scale
         self.dropout, self.hide_rate = dropout, hide_rate
-        self.linear_skip, self.refit = linear_skip, refit
+        self.linear_skip, self.early_stopping, self.refit = linear_skip, early_stopping, refit
         self.epochs, self.least_steps, self.batch_rows = epochs, least_steps, batch_rows
         self.learning_rate, self.weight_decay, self.huber = learning_rate, weight_decay, huber
         self.gradient_norm, self.patience, self.random_state = gradient_norm, patience, random_state
