@@ -36,10 +36,18 @@ def predictor_class(module: ModuleType) -> type[Predictor]:
     return found[0]
 
 
-def make_predictor(module: str, arguments: Mapping[str, Any], seed: int | None) -> Predictor:
-    """Construct a predictor by module name; `seed` becomes its `random_state` when it is stochastic."""
+def make_predictor(
+    module: str, arguments: Mapping[str, Any], seed: int | None, machine: Mapping[str, Any] | None = None
+) -> Predictor:
+    """Construct a predictor by module name; `seed` becomes its `random_state` when it is stochastic.
+
+    `machine` (conf/trainer) is handed to predictors that train on one: accelerator and devices.
+    """
     seeded = dict(arguments) if seed is None else {**arguments, "random_state": seed}
-    return predictor_class(plugins.load("predictors", module))(**seeded)
+    predictor = predictor_class(plugins.load("predictors", module))(**seeded)
+    if machine and hasattr(predictor, "machine"):
+        predictor.machine = type(predictor.machine)(**machine)
+    return predictor
 
 
 @dataclass(frozen=True)

@@ -127,3 +127,10 @@ def test_error_summary_is_per_task_and_averaged_over_tasks():
     assert summary["a/mape"] == pytest.approx(20)
     assert summary["b/medape"] == pytest.approx(10)
     assert summary["mean/mape"] == pytest.approx(15)
+
+
+def test_the_trainers_conf_reaches_predictors_that_train_on_a_machine():
+    made = experiment.make_predictor("mlp", {}, 3, {"accelerator": "cpu", "devices": 2})
+    assert (made.machine.accelerator, made.machine.devices, made.random_state) == ("cpu", 2, 3)
+    assert "machine" not in made.get_params()
+    assert not hasattr(experiment.make_predictor("ridge", {}, None, {"accelerator": "cpu", "devices": 2}), "machine")

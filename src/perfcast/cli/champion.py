@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from perfcast.cli._common import add_project
-from perfcast.config import compose, read_dataset, read_predictor
+from perfcast.config import compose, read_dataset, read_predictor, read_yaml
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,11 +45,11 @@ def run(options: argparse.Namespace) -> int:
     conf = read_predictor(options.project / "conf", name)
     dataset = read_dataset(options.project / "conf", options.dataset)
     table = read_table(options.table)
+    trainer = read_yaml(options.project / "conf" / "trainer" / "default.yaml")
 
     def make(seed: int) -> Any:
-        return experiment.make_predictor(
-            conf.module, conf.arguments(options.schedule), seed if conf.stochastic else None
-        )
+        chosen = seed if conf.stochastic else None
+        return experiment.make_predictor(conf.module, conf.arguments(options.schedule), chosen, trainer)
 
     fitted = experiment.fit_all(table, make, options.seed, dataset.label_outlier)
     errors = {

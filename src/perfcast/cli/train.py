@@ -83,7 +83,8 @@ def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, re
     folds = pd.read_parquet(options.folds).filter(like="fold_")
 
     def make(seed: int) -> Any:
-        return experiment.make_predictor(conf.module, arguments, seed if conf.stochastic else None)
+        chosen = seed if conf.stochastic else None
+        return experiment.make_predictor(conf.module, arguments, chosen, config["trainer"])
 
     used = {
         "dataset": config["dataset"],

@@ -18,7 +18,7 @@ from perfcast.predictors._linear_skip import DEFAULT_PENALTY, LinearSkip, choose
 from perfcast.predictors._rows import measured_rows, task_labels
 from perfcast.predictors.base import Predictor
 from perfcast.training.data import Batches, Rows
-from perfcast.training.loop import History, reproducible, train
+from perfcast.training.loop import History, Machine, reproducible, train
 from perfcast.training.module import Schedule
 from perfcast.training.scale import TargetScale
 
@@ -51,6 +51,8 @@ class NeuralPredictor(Predictor):
     absolute percentage error of the first step on the validation rows, in percent; NaN without them.
     """
 
+    machine: Machine = Machine()
+    """What trains: no hyper-parameter, so it is neither cloned nor saved."""
     linear_skip: bool
     early_stopping: bool
     refit: bool
@@ -107,7 +109,7 @@ class NeuralPredictor(Predictor):
         held_rows = None if held is None else self._rows(self.encoder_.transform(held.X), held)
         with reproducible(self.random_state):
             self.network_ = self.network(self.encoder_, part.logs.shape[1])
-            return train(self.network_, rows, held_rows, schedule, self.random_state)
+            return train(self.network_, rows, held_rows, schedule, self.random_state, machine=self.machine)
 
     def _rows(self, tokens: Tokens, part: _Part) -> Rows:
         rest = part.logs - self.skip_.predict(tokens, part.tasks)

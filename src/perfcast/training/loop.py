@@ -25,6 +25,14 @@ class History:
     chosen_epoch: int
 
 
+@dataclass(frozen=True)
+class Machine:
+    """What trains: Lightning's accelerator and number of devices (conf/trainer)."""
+
+    accelerator: str = "cpu"
+    devices: int = 1
+
+
 @contextmanager
 def reproducible(seed: int) -> Iterator[None]:
     """Seed torch's CPU generator and pin one thread within the block; both are restored after it.
@@ -41,20 +49,23 @@ def reproducible(seed: int) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def train(network: nn.Module, rows: Rows, valid: Rows | None, schedule: Schedule, seed: int) -> History:
+def train(
+    network: nn.Module, rows: Rows, valid: Rows | None, schedule: Schedule, seed: int, *, machine: Machine | None = None
+) -> History:
     """Train `network` in place on `rows`; with `valid`, it ends with the weights of its best epoch there.
 
     Call it inside `reproducible`, together with the making of the network, for equal bytes from equal seeds.
     """
     import pytorch_lightning as pl
 
+    machine = machine or Machine()
     batches = Batches(rows, schedule.batch_rows, shuffle_seed=seed)
     epochs = schedule.epochs_for(len(rows))
     module = Regression(network, schedule, steps=epochs * len(batches))
     with _quiet():
         trainer = pl.Trainer(
-            accelerator="cpu",
-            devices=1,
+            accelerator=machine.accelerator,
+            devices=machine.devices,
             max_epochs=epochs,
             gradient_clip_val=schedule.gradient_norm,
             logger=False,
@@ -67,7 +78,7 @@ def train(network: nn.Module, rows: Rows, valid: Rows | None, schedule: Schedule
         trainer.fit(module, batches, None if valid is None else Batches(valid, _VALID_BATCH_ROWS))
     if module.best_weights is not None:
         network.load_state_dict(module.best_weights)
-    network.eval()
+    network.cpu().eval()
     return History(module.history, module.best_epoch or epochs)
 
 
