@@ -1,0 +1,83 @@
+"""A miniature project with a short experiment, and its tools as a person would call them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from perfcast.io import sha256
+from perfcast.miniature import make_project
+
+REPOSITORY = Path(__file__).parents[1]
+EXPERIMENT = {
+    "sources": ["host_gemm"],
+    "datasets": ["host_gemm"],
+    "splits": ["random"],
+    "predictors": ["lookup", "ridge"],
+    "figures": ["headline"],
+}
+
+
+def small_project(folder: Path, *, tracking: bool = False, **params: Any) -> Path:
+    """Write a project on generated inputs whose whole graph takes seconds, its profile included."""
+    make_project(REPOSITORY, folder, rows=300, seed=1)
+    (folder / "profiles").symlink_to("workflow/profiles")
+    change(folder, **{**EXPERIMENT, **params})
+    if not tracking:
+        conf = folder / "conf" / "tracking" / "default.yaml"
+        conf.write_text(conf.read_text().replace("enabled: true", "enabled: false"))
+    return folder
+
+
+def change(project: Path, **values: Any) -> None:
+    """Set parameters of the project's experiment."""
+    path = project / "params.yaml"
+    path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **values}, sort_keys=False))
+
+
+def environment(project: Path) -> dict[str, str]:
+    """Return variables under which the tools are found and nothing of this machine's settings is used.
+
+    The project's own copy of the code, where it has one, comes before the repository's.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PERFCAST_", "MLFLOW_", "DVC_"))}
+    return kept | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(str(folder / "src") for folder in (project, REPOSITORY)),
+        "OMP_NUM_THREADS": "1",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "DVC_NO_ANALYTICS": "true",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        **{f"GIT_{role}_{what}": "test@example.org" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+    }
+
+
+def call(project: Path, *command: str, check: bool = True) -> str:
+    """Run a command in the project and return all it said."""
+    done = subprocess.run(
+        command, check=False, cwd=project, env=environment(project), capture_output=True, text=True, timeout=600
+    )
+    output = done.stdout + done.stderr
+    assert not check or done.returncode == 0, output[-6000:]
+    return output
+
+
+def rules_run(output: str) -> set[str]:
+    """Return the rules that Snakemake's output says it runs or, in a dry run, would run."""
+    return set(re.findall(r"^(?:local)?(?:rule|checkpoint) (\w+):$", output, re.MULTILINE))
+
+
+def digests(project: Path, *parts: str) -> dict[str, str]:
+    """Return the digest of every file below folders of results/, Snakemake's own time stamps left out."""
+    return {
+        str(path.relative_to(project / "results")): sha256(path)
+        for part in parts
+        for path in sorted((project / "results" / part).rglob("*"))
+        if path.is_file() and path.name != ".snakemake_timestamp"
+    }
