@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from perfcast import plugins
 from perfcast.errors import UserError, unknown_name
 
 # which key of params.yaml lists which kind of named thing
 GROUPS = {"sources": "source", "datasets": "dataset", "predictors": "predictor"}
+
+
+def _number_from_command_line(value: Any) -> Any:
+    """Read the digits of `snakemake --config "seeds=[0,1,2]"`, which arrive as text."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+Seed = Annotated[int, BeforeValidator(_number_from_command_line), Field(ge=0)]
 
 
 class _Strict(BaseModel):
@@ -35,7 +43,7 @@ class Params(_Strict):
     predictors: list[str] = Field(min_length=1)
     figures: list[str]
     schedule: Literal["quick", "full"]
-    seeds: list[int] = Field(min_length=1)
+    seeds: list[Seed] = Field(min_length=1)
     split_seed: int = Field(ge=0)
     resamples: int = Field(ge=10, le=100_000)
 

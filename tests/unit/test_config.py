@@ -48,6 +48,10 @@ def test_a_wrong_key_type_or_name_is_one_line_that_helps(params, change, words):
         assert word in text
 
 
+def test_numbers_of_a_list_may_come_as_text_from_the_command_line(params):
+    assert validate({**params, "seeds": ["0", "1"]}, PROJECT / "conf").seeds == [0, 1]
+
+
 def test_a_missing_key_names_the_key(params):
     del params["seeds"]
     with pytest.raises(UserError, match="seeds"):
