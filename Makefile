@@ -7,11 +7,12 @@ export OMP_NUM_THREADS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := true
 
-.PHONY: help setup run full test lint ui retry benchmark clean
+.PHONY: help setup run full pull test lint ui retry benchmark clean
 
 help:
 	@echo "make run    set up, then run the default experiment (one seed, short schedule)"
 	@echo "make full   the full experiment: all folds, three seeds (hours; resumes where it stopped)"
+	@echo "make pull   set up, fetch the versioned results from the DVC remote, and tell Snakemake that they are current"
 	@echo "make test   set up, then run all tests and linters"
 	@echo "make ui     open the MLflow UI on the project's store"
 	@echo "make retry  ask again for sources that were missing"
@@ -34,6 +35,11 @@ run: setup
 full: setup
 	snakemake --config results=results/full schedule=full "seeds=[0,1,2]"
 	perfcast summary --results results/full
+
+# Snakemake has no records of files that DVC brought: without the touch it would make them all again.
+pull: setup
+	dvc pull
+	snakemake --touch --forceall
 
 retry: setup
 	snakemake --forcerun ingest

@@ -11,6 +11,8 @@ from typing import Any
 from perfcast.cli._common import add_project
 from perfcast.config import compose, read_dataset, read_predictor, read_yaml
 
+_REASON = "geometric mean over splits of the inner validation MAPE (%), measured inside the training parts"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -41,7 +43,11 @@ def run(options: argparse.Namespace) -> int:
             for predictor in options.predictors
         ]
     )
-    name = choose_champion(inner)
+    if inner["valid_mape"].isna().all():
+        # too few rows to set some aside: nothing to choose by, so the first baseline serves and about.json says so
+        name, reason = options.predictors[0], "first predictor listed: no split sets rows aside to choose by"
+    else:
+        name, reason = choose_champion(inner), _REASON
     conf = read_predictor(options.project / "conf", name)
     dataset = read_dataset(options.project / "conf", options.dataset)
     table = read_table(options.table)
@@ -52,9 +58,9 @@ def run(options: argparse.Namespace) -> int:
         return experiment.make_predictor(conf.module, conf.arguments(options.schedule), chosen, trainer)
 
     fitted = experiment.fit_all(table, make, options.seed, dataset.label_outlier)
-    errors = {
-        split: {row.predictor: row.valid_mape for row in part.itertuples()} for split, part in inner.groupby("split")
-    }
+    errors = (
+        inner.astype(object).where(inner.notna(), None).pivot(index="split", columns="predictor", values="valid_mape")
+    )
     about = {
         "dataset": options.dataset,
         "predictor": name,
@@ -62,8 +68,8 @@ def run(options: argparse.Namespace) -> int:
         "seed": options.seed,
         "rows": len(table.frame),
         "table_sha256": sha256(options.table),
-        "chosen_by": "geometric mean over splits of the inner validation MAPE (%), measured inside the training parts",
-        "valid_mape": errors,
+        "chosen_by": reason,
+        "valid_mape": errors.to_dict("index"),
         "features": dataset.features,
     }
     with atomic_folder(options.out) as folder:

@@ -42,8 +42,11 @@ def read_predictions(split: str, predictor: str, folder: Path) -> Predictions:
     if not path.is_file():
         raise UserError("a run must have predictions", f"there is no {path}", "run snakemake to make it")
     history = Path(folder) / "history.csv"
-    epochs = pd.read_csv(history)[HISTORY_COLUMNS] if history.is_file() else pd.DataFrame(columns=HISTORY_COLUMNS)
-    return Predictions(split, predictor, check_predictions(pd.read_parquet(path), f"{split}/{predictor}"), epochs)
+    epochs = pd.read_csv(history) if history.is_file() else pd.DataFrame()
+    if "epoch" not in epochs:
+        epochs = pd.DataFrame(columns=HISTORY_COLUMNS)
+    predictions = check_predictions(pd.read_parquet(path), f"{split}/{predictor}")
+    return Predictions(split, predictor, predictions, epochs[HISTORY_COLUMNS])
 
 
 def check_predictions(frame: pd.DataFrame, name: str) -> pd.DataFrame:
