@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,6 +65,7 @@ class Run:
 
     client: MlflowClient
     run_id: str
+    store: Store
 
     def log_params(self, params: Mapping[str, Any]) -> None:
         """Record parameters, nested ones under dotted names."""
@@ -118,7 +119,8 @@ class Run:
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
         entry = Dataset(name=name, digest=digest[:36], source_type="local", source=name, schema=None, profile=None)
-        self.client.log_inputs(self.run_id, [DatasetInput(entry, [InputTag("mlflow.data.context", context)])])
+        with _locked(self.store):  # two runs that meet a new data set would both insert it
+            self.client.log_inputs(self.run_id, [DatasetInput(entry, [InputTag("mlflow.data.context", context)])])
 
     def log_model(self, folder: Path, example: pd.DataFrame, forecast: pd.DataFrame) -> str:
         """Log a saved predictor as a pyfunc model with signature and input example; return its URI."""
@@ -143,6 +145,14 @@ class Run:
             self.client.set_tag(self.run_id, name, value)
 
 
+def _locked(store: Store) -> AbstractContextManager[Any]:
+    """Hold the store's lock: what must not happen twice happens inside."""
+    from filelock import FileLock
+
+    store.artifacts.mkdir(parents=True, exist_ok=True)
+    return FileLock(store.artifacts.parent / "store.lock")
+
+
 def open_client(store: Store) -> MlflowClient:
     """Return a client of the store, made and migrated first when it is new.
 
@@ -150,13 +160,11 @@ def open_client(store: Store) -> MlflowClient:
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
-    from filelock import FileLock
     from mlflow import MlflowClient
 
-    store.artifacts.mkdir(parents=True, exist_ok=True)
     if store.uri.startswith("sqlite:///"):
         Path(store.uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(store.artifacts.parent / "store.lock"):
+    with _locked(store):
         client = MlflowClient(tracking_uri=store.uri, registry_uri=store.uri)
         client.search_experiments(max_results=1)
     return client
@@ -164,9 +172,7 @@ def open_client(store: Store) -> MlflowClient:
 
 def _experiment(client: MlflowClient, store: Store, name: str) -> str:
     """Return the id of the experiment, made under the lock when there is none."""
-    from filelock import FileLock
-
-    with FileLock(store.artifacts.parent / "store.lock"):
+    with _locked(store):
         found = client.get_experiment_by_name(name)
         if found is not None:
             return str(found.experiment_id)
@@ -180,9 +186,7 @@ def _parent(client: MlflowClient, store: Store, experiment: str) -> str:
 
     It is closed as soon as it exists: children attach to a closed run as well, and a kill cannot leave it open.
     """
-    from filelock import FileLock
-
-    with FileLock(store.artifacts.parent / "store.lock"):
+    with _locked(store):
         found = client.search_runs([experiment], f"tags.`{_INVOCATION_TAG}` = '{store.invocation}'", max_results=1)
         if found:
             return str(found[0].info.run_id)
@@ -196,7 +200,7 @@ def _parent(client: MlflowClient, store: Store, experiment: str) -> str:
 def parent_run(store: Store, experiment: str) -> Iterator[Run]:
     """Give the parent run of this invocation, for what belongs to no single training (figures, report)."""
     client = open_client(store)
-    yield Run(client, _parent(client, store, _experiment(client, store, experiment)))
+    yield Run(client, _parent(client, store, _experiment(client, store, experiment)), store)
 
 
 @contextmanager
@@ -215,7 +219,7 @@ def start_run(store: Store, experiment: str, name: str, tags: Mapping[str, str])
     before = signal.signal(signal.SIGTERM, _raise_exit)
     status = "FAILED"
     try:
-        yield Run(client, run.info.run_id)
+        yield Run(client, run.info.run_id, store)
         status = "FINISHED"
     except (KeyboardInterrupt, SystemExit):
         status = "KILLED"
@@ -248,14 +252,19 @@ def _close_abandoned(client: MlflowClient, experiment_id: str) -> None:
 
 def register_champion(store: Store, dataset: str, run_id: str, model_uri: str, tags: Mapping[str, str]) -> str:
     """Register a logged model as the newest version of perfcast-<dataset>, alias `champion`; return the version."""
-    from mlflow.exceptions import MlflowException
-
     client = open_client(store)
     name = f"perfcast-{dataset}"
+    with _locked(store):
+        return _register(client, name, run_id, model_uri, tags)
+
+
+def _register(client: MlflowClient, name: str, run_id: str, model_uri: str, tags: Mapping[str, str]) -> str:
+    from mlflow.exceptions import MlflowException
+
     try:
         client.get_registered_model(name)
     except MlflowException:
-        client.create_registered_model(name, description=f"Best predictor of {dataset} by inner validation")
+        client.create_registered_model(name, description="Best predictor by inner validation")
     version = client.create_model_version(name, model_uri, run_id=run_id, tags=dict(tags))
     client.set_registered_model_alias(name, "champion", version.version)
     return str(version.version)

@@ -21,6 +21,7 @@ def store_in(folder, invocation="now"):
 
 def record_one(folder, number):
     with tracking.start_run(store_in(Path(folder)), "perfcast/demo", f"job {number}", {"job": str(number)}) as run:
+        run.log_dataset("shared", "1" * 64, "random")
         for step in range(20):
             run.log_metrics({"loss": float(step), "other": 1.0}, step)
 

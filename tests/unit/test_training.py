@@ -55,6 +55,12 @@ class TestBatches:
         assert torch.equal(torch.cat([batch.numbers for batch in Batches(rows, 8)]), rows.numbers)
 
 
+class TestRows:
+    def test_every_tensor_moves_to_the_device_asked_for(self) -> None:
+        moved = some_rows(3).to(torch.device("meta"))
+        assert {tensor.device.type for tensor in vars(moved).values()} == {"meta"}
+
+
 class TestLoss:
     def test_is_huber(self) -> None:
         predicted, target = torch.tensor([[0.1], [3.0]]), torch.tensor([[0.0], [0.0]])

@@ -20,8 +20,8 @@ def hide(rows: Rows, rate: float) -> Rows:
     if rate <= 0.0:
         return rows
     hidden = torch.rand_like(rows.numbers) < rate
-    unknown = torch.rand(rows.codes.shape) < rate
-    empty = torch.rand(rows.codes.shape) < rate
+    unknown = torch.rand(rows.codes.shape, device=rows.codes.device) < rate
+    empty = torch.rand(rows.codes.shape, device=rows.codes.device) < rate
     return replace(
         rows,
         numbers=rows.numbers.masked_fill(hidden, 0.0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -54,9 +54,9 @@ class Rows:
             self.targets[index],
         )
 
-    def to(self, *args: object, **kwargs: object) -> Rows:
-        """Return the rows as they are: the method by which Lightning moves a batch; rows stay in main memory."""
-        return self
+    def to(self, device: torch.device | str, **options: Any) -> Rows:
+        """Return the rows on a device: the method by which Lightning moves a batch; nothing is copied when there."""
+        return Rows(**{name: tensor.to(device, **options) for name, tensor in vars(self).items()})
 
     def double(self) -> Rows:
         """Return the rows with numbers in double precision."""
