@@ -26,6 +26,8 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch==2.13.0"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@# so that a plain `mlflow ui` in the activated environment opens this project's store
+	grep -q MLFLOW_BACKEND_STORE_URI $(VENV)/bin/activate || echo 'export MLFLOW_BACKEND_STORE_URI="sqlite:///$(CURDIR)/results/mlflow/mlflow.db"' >> $(VENV)/bin/activate
 	touch $@
 
 run: setup

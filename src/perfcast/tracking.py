@@ -26,6 +26,8 @@ _INVOCATION_TAG = "perfcast.invocation"
 _PROCESS_TAG = "perfcast.process"
 _BATCH = 900  # MLflow accepts at most 1,000 metrics in one call
 _PARAM_LENGTH = 500
+# the UI then opens the experiment as trainings, not as traces of a language model
+_EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 _QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
@@ -178,7 +180,7 @@ def _experiment(client: MlflowClient, store: Store, name: str) -> str:
             return str(found.experiment_id)
         local = store.uri.startswith("sqlite:")
         where = (store.artifacts / name).as_uri() if local else None
-        return str(client.create_experiment(name, artifact_location=where))
+        return str(client.create_experiment(name, artifact_location=where, tags=_EXPERIMENT_TAGS))
 
 
 def _parent(client: MlflowClient, store: Store, experiment: str) -> str:
