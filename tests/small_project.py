@@ -25,9 +25,8 @@ EXPERIMENT = {
 
 
 def small_project(folder: Path, *, tracking: bool = False, **params: Any) -> Path:
-    """Write a project on generated inputs whose whole graph takes seconds, its profile included."""
+    """Write a project on generated inputs whose whole graph takes seconds."""
     make_project(REPOSITORY, folder, rows=300, seed=1)
-    (folder / "profiles").symlink_to("workflow/profiles")
     change(folder, **{**EXPERIMENT, **params})
     if not tracking:
         conf = folder / "conf" / "tracking" / "default.yaml"

@@ -28,6 +28,7 @@ def make_project(project: Path, out: Path, *, rows: int, seed: int) -> None:
     shutil.copytree(project / "conf", out / "conf")
     shutil.copytree(project / "workflow", out / "workflow")
     shutil.copy(project / "Snakefile", out / "Snakefile")
+    (out / "profiles").symlink_to("workflow/profiles")
     params = read_yaml(project / "params.yaml")
     for source in params["sources"]:
         _generate_source(out, source, rows, seed)
