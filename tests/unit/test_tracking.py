@@ -1,12 +1,10 @@
 """The record: complete, closed, and safe under parallel jobs."""
 
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -19,11 +17,17 @@ def store_in(folder, invocation="now"):
     return tracking.Store(f"sqlite:///{folder}/mlflow/mlflow.db", folder / "mlflow" / "artifacts", invocation)
 
 
-def record_one(folder, number):
-    with tracking.start_run(store_in(Path(folder)), "perfcast/demo", f"job {number}", {"job": str(number)}) as run:
-        run.log_dataset("shared", "1" * 64, "random")
-        for step in range(20):
-            run.log_metrics({"loss": float(step), "other": 1.0}, step)
+JOB = """
+import sys
+from pathlib import Path
+from perfcast import tracking
+folder, number = Path(sys.argv[1]), sys.argv[2]
+store = tracking.Store(f"sqlite:///{folder}/mlflow/mlflow.db", folder / "mlflow" / "artifacts", "now")
+with tracking.start_run(store, "perfcast/demo", f"job {number}", {"job": number}) as run:
+    run.log_dataset("shared", "1" * 64, "random")
+    for step in range(20):
+        run.log_metrics({"loss": float(step), "other": 1.0}, step)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +37,8 @@ def folder(tmp_path_factory):
 
 
 def test_parallel_jobs_on_a_fresh_store_lose_nothing(folder):
-    context = multiprocessing.get_context("spawn")
-    jobs = [context.Process(target=record_one, args=(str(folder), i)) for i in range(3)]
-    for job in jobs:
-        job.start()
-    for job in jobs:
-        job.join()
-    assert [job.exitcode for job in jobs] == [0, 0, 0]
+    jobs = [subprocess.Popen([sys.executable, "-c", JOB, str(folder), str(number)]) for number in range(3)]
+    assert [job.wait(timeout=120) for job in jobs] == [0, 0, 0]
     client = MlflowClient(store_in(folder).uri)
     experiment = client.get_experiment_by_name("perfcast/demo")
     runs = client.search_runs([experiment.experiment_id], "tags.job LIKE '%'")
