@@ -73,11 +73,18 @@ class PredictorConf(_Strict):
     module: str
     stochastic: bool
     params: dict[str, Any] = {}
+    candidates: dict[str, dict[str, Any]] = {}
     quick: dict[str, Any] = {}
 
-    def arguments(self, schedule: str) -> dict[str, Any]:
-        """Return the constructor's arguments under a schedule: `quick` overrides single values of `params`."""
-        return {**self.params, **(self.quick if schedule == "quick" else {})}
+    def settings(self, schedule: str) -> dict[str, dict[str, Any]]:
+        """Return the constructor's arguments by candidate: what each training part chooses from under a schedule.
+
+        `quick` overrides single values of `params` and leaves nothing to choose; otherwise every entry of `candidates`
+        overrides single values of `params`, and without candidates `params` is the only setting.
+        """
+        if schedule == "quick":
+            return {"quick": {**self.params, **self.quick}}
+        return {name: {**self.params, **values} for name, values in (self.candidates or {"params": {}}).items()}
 
 
 def _explain(where: str, error: ValidationError, allowed: Sequence[str]) -> UserError:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast import plugins
+from perfcast.config import PredictorConf
 from perfcast.predictors.base import Predictor
 from perfcast.schema import Role, Table, Tag
 
@@ -50,12 +51,34 @@ def make_predictor(
     return predictor
 
 
+Make = Callable[[int], Predictor]
+"""Constructs a predictor from a seed."""
+
+
+def makers(conf: PredictorConf, schedule: str, machine: Mapping[str, Any]) -> dict[str, Make]:
+    """Return what constructs the predictor under each of its settings."""
+
+    def maker(arguments: Mapping[str, Any]) -> Make:
+        return lambda seed: make_predictor(conf.module, arguments, seed if conf.stochastic else None, machine)
+
+    return {name: maker(arguments) for name, arguments in conf.settings(schedule).items()}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The setting that a training part chose, and the inner validation MAPE (%) of each one; None: not measured."""
+
+    candidate: str
+    valid_mape: dict[str, float | None]
+
+
 @dataclass(frozen=True)
 class Fitted:
     """One fitted predictor with its forecast of the test rows."""
 
     fold: int
     seed: int
+    choice: Choice
     predictor: Predictor
     test: pd.DataFrame
 
@@ -91,27 +114,39 @@ def training_rows(table: Table, part: np.ndarray, label_outlier: float | None) -
 def run_folds(
     table: Table,
     folds: pd.DataFrame,
-    make: Callable[[int], Predictor],
+    candidates: Mapping[str, Make],
     seeds: Sequence[int],
     label_outlier: float | None,
 ) -> Iterator[Fitted]:
     """Fit on the training rows of every fold and seed and forecast its test rows, one at a time.
 
+    Every fold chooses among the candidates by itself, inside its training part: in a cross-validation the inner
+    validation rows of one fold are test rows of another.
     Shapes: `folds` has one string column per fold, values train | valid | test | unused, in the table's row order.
     """
     for fold, name in enumerate(folds.columns):
         part = folds[name].to_numpy()
         training = training_rows(table, part, label_outlier)
         testing = part == "test"
+        # a sole setting needs no choice; its inner error is measured once, to compare predictors by
+        if len(candidates) > 1 or fold == 0:
+            choice = choose(table, part, candidates, seeds[0], label_outlier)
         for seed in seeds:
-            predictor = _fit(make(seed), table, training, part[training] == "valid")
+            predictor = _fit(candidates[choice.candidate](seed), table, training, part[training] == "valid")
             forecast = predictor.predict(_inputs(table, testing))
-            yield Fitted(fold, seed, predictor, as_predictions(table, testing, forecast, fold, seed))
+            yield Fitted(fold, seed, choice, predictor, as_predictions(table, testing, forecast, fold, seed))
 
 
-def inner_error(
-    table: Table, part: np.ndarray, make: Callable[[int], Predictor], seed: int, label_outlier: float | None
-) -> float | None:
+def choose(
+    table: Table, part: np.ndarray, candidates: Mapping[str, Make], seed: int, label_outlier: float | None
+) -> Choice:
+    """Choose the candidate with the smallest inner validation error; the first one where nothing can be measured."""
+    errors = {name: inner_error(table, part, make, seed, label_outlier) for name, make in candidates.items()}
+    measured = {name: error for name, error in errors.items() if error is not None}
+    return Choice(min(measured, key=measured.__getitem__) if measured else next(iter(candidates)), errors)
+
+
+def inner_error(table: Table, part: np.ndarray, make: Make, seed: int, label_outlier: float | None) -> float | None:
     """Return the mean absolute percentage error on the inner validation rows after training on the other ones.
 
     This is what predictors are compared by when one is chosen: the same kind of question as the split's, asked inside
@@ -138,10 +173,18 @@ def _fit(predictor: Predictor, table: Table, rows: np.ndarray, valid: np.ndarray
     return predictor.fit(_inputs(table, rows), targets, columns=table.columns, valid=valid)
 
 
-def fit_all(table: Table, make: Callable[[int], Predictor], seed: int, label_outlier: float | None) -> Predictor:
-    """Fit on every measured row, for forecasts of machines that nobody has measured."""
-    rows = training_rows(table, np.full(len(table.frame), "train"), label_outlier)
-    return _fit(make(seed), table, rows, _last_year(table, rows))
+def fit_all(
+    table: Table, candidates: Mapping[str, Make], seed: int, label_outlier: float | None
+) -> tuple[Predictor, Choice]:
+    """Fit on every measured row, for forecasts of machines that nobody has measured; choose by the last year."""
+    part = np.full(len(table.frame), "train", dtype=object)
+    rows = training_rows(table, part, label_outlier)
+    valid = _last_year(table, rows)
+    choice = Choice(next(iter(candidates)), {})
+    if valid is not None and len(candidates) > 1:
+        part[np.flatnonzero(rows)[valid]] = "valid"
+        choice = choose(table, part, candidates, seed, label_outlier)
+    return _fit(candidates[choice.candidate](seed), table, rows, valid), choice
 
 
 def _last_year(table: Table, rows: np.ndarray) -> np.ndarray | None:

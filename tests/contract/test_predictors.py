@@ -93,12 +93,13 @@ def test_every_predictor_has_a_configuration_and_every_configuration_a_predictor
 @pytest.mark.parametrize("name", NAMES)
 class TestConfiguration:
     def test_has_exactly_the_known_keys(self, name: str) -> None:
-        assert set(conf(name)) == {"module", "stochastic", "params", "quick"}
+        assert set(conf(name)) - {"candidates"} == {"module", "stochastic", "params", "quick"}
 
     def test_params_are_parameters_of_the_constructor(self, name: str) -> None:
         known = predictor_class(name)().get_params(deep=False)
         assert set(conf(name)["params"]) <= set(known)
         assert set(conf(name)["quick"]) <= set(known)
+        assert set().union(*conf(name).get("candidates", {}).values()) <= set(known)
         assert conf(name)["stochastic"] == ("random_state" in known)
 
     def test_constructor_stores_only(self, name: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from perfcast.config import compose, read_conf, read_yaml, validate
+from perfcast.config import PredictorConf, compose, read_conf, read_yaml, validate
 from perfcast.errors import UserError
 
 PROJECT = Path(__file__).parents[2]
@@ -107,3 +107,12 @@ def test_a_wrong_name_lists_the_right_ones():
 def test_params_with_comments_survive_reading(tmp_path):
     shutil.copy(PROJECT / "params.yaml", tmp_path)
     assert yaml.safe_load((tmp_path / "params.yaml").read_text())["datasets"]
+
+
+def test_candidates_override_single_values_and_the_quick_schedule_leaves_no_choice():
+    conf = PredictorConf(
+        module="mlp", stochastic=True, params={"a": 1, "b": 2}, candidates={"x": {}, "y": {"b": 3}}, quick={"a": 0}
+    )
+    assert conf.settings("full") == {"x": {"a": 1, "b": 2}, "y": {"a": 1, "b": 3}}
+    assert conf.settings("quick") == {"quick": {"a": 0, "b": 2}}
+    assert PredictorConf(module="ridge", stochastic=False, params={"a": 1}).settings("full") == {"params": {"a": 1}}

@@ -67,10 +67,12 @@ def test_test_rows_are_never_learned_from():
         made.append(Spy(seed))
         return made[-1]
 
-    (fitted,) = experiment.run_folds(demo, folds_of(demo, [3, 5], [7, 9]), make, [0], None)
-    assert set(made[0].seen.index) == set(range(40)) - {3, 5}
-    assert made[0].valid.sum() == 2
-    assert "score" not in made[0].seen
+    (fitted,) = experiment.run_folds(demo, folds_of(demo, [3, 5], [7, 9]), {"only": make}, [0], None)
+    inner, final = made
+    assert set(inner.seen.index) == set(range(40)) - {3, 5, 7, 9}
+    assert set(final.seen.index) == set(range(40)) - {3, 5}
+    assert final.valid.sum() == 2
+    assert "score" not in final.seen
     assert fitted.test["row"].tolist() == ["r3", "r5"]
     assert fitted.test["predicted"].to_numpy() == pytest.approx(100.0)
     assert fitted.test["measured"].tolist() == [7.0, 7.0]
@@ -79,7 +81,7 @@ def test_test_rows_are_never_learned_from():
 def test_every_fold_and_seed_is_run():
     demo = table()
     folds = pd.concat([folds_of(demo, [0]), folds_of(demo, [1]).rename(columns={"fold_0": "fold_1"})], axis=1)
-    done = [(f.fold, f.seed) for f in experiment.run_folds(demo, folds, Spy, [0, 1], None)]
+    done = [(f.fold, f.seed) for f in experiment.run_folds(demo, folds, {"only": Spy}, [0, 1], None)]
     assert done == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
@@ -107,8 +109,50 @@ def test_inner_error_is_measured_on_valid_rows_without_learning_from_them():
     assert experiment.inner_error(demo, folds_of(demo, [3])["fold_0"].to_numpy(), Spy, 0, None) is None
 
 
+class Biased(Spy):
+    """Forecasts a multiple of the mean."""
+
+    def __init__(self, factor=1.0, random_state=0):
+        self.factor, self.random_state = factor, random_state
+
+    def _predict(self, X):
+        return super()._predict(X) + np.log(self.factor)
+
+
+def candidates(*factors):
+    return {f"times {factor}": lambda seed, factor=factor: Biased(factor, seed) for factor in factors}
+
+
+def test_every_fold_chooses_on_its_own_inner_rows_and_never_by_its_test_rows():
+    demo = table()
+    demo.frame.loc[[7, 9], "score"] = 200.0  # valid of fold 0, test of fold 1
+    demo.frame.loc[[11, 13], "score"] = 50.0  # valid of fold 1, test of fold 0
+    other = folds_of(demo, [7, 9], [11, 13])["fold_0"]
+    folds = folds_of(demo, [11, 13], [7, 9]).assign(fold_1=other)
+    first, second = experiment.run_folds(demo, folds, candidates(1.0, 2.0, 0.5), [0], None)
+    assert (first.choice.candidate, second.choice.candidate) == ("times 2.0", "times 0.5")
+    assert first.choice.valid_mape["times 2.0"] == pytest.approx(0.0, abs=1e-9)
+    assert first.choice.valid_mape["times 1.0"] == pytest.approx(50.0)
+    assert isinstance(first.predictor, Biased) and first.predictor.factor == 2.0
+
+
+def test_without_inner_rows_the_first_candidate_serves():
+    demo = table()
+    (fitted,) = experiment.run_folds(demo, folds_of(demo, [3]), candidates(2.0, 1.0), [0], None)
+    assert fitted.choice == experiment.Choice("times 2.0", {"times 2.0": None, "times 1.0": None})
+
+
+def test_the_final_model_chooses_by_the_last_year():
+    demo = table()
+    demo.frame.loc[28:, "score"] = 300.0
+    fitted, choice = experiment.fit_all(demo, candidates(1.0, 3.0), 0, None)
+    assert choice.candidate == "times 3.0"
+    assert fitted.factor == 3.0
+
+
 def test_the_final_model_sees_every_row_and_keeps_the_last_year_for_choices():
-    fitted = experiment.fit_all(table(), Spy, 0, None)
+    fitted, choice = experiment.fit_all(table(), {"only": Spy}, 0, None)
+    assert choice == experiment.Choice("only", {})
     assert len(fitted.seen) == 40
     assert np.flatnonzero(fitted.valid).tolist() == list(range(28, 40))
 
@@ -116,7 +160,7 @@ def test_the_final_model_sees_every_row_and_keeps_the_last_year_for_choices():
 def test_unmeasured_targets_are_neither_learned_nor_scored():
     demo = table()
     demo.frame.loc[[0, 3], "score"] = np.nan
-    (fitted,) = experiment.run_folds(demo, folds_of(demo, [3, 5]), Spy, [0], None)
+    (fitted,) = experiment.run_folds(demo, folds_of(demo, [3, 5]), {"only": Spy}, [0], None)
     assert fitted.test["row"].tolist() == ["r5"]
     assert 0 not in fitted.predictor.seen.index
 

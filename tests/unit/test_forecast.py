@@ -57,7 +57,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     for name in FEATURES:
         table = plugins.load("features", name).derive(table)
     folder = results / "champion" / "spec_cpu2017"
-    experiment.fit_all(table, lambda seed: RidgePredictor(), 0, None).save(folder / "model")
+    predictor, _ = experiment.fit_all(table, {"params": lambda seed: RidgePredictor()}, 0, None)
+    predictor.save(folder / "model")
     about = {"dataset": "spec_cpu2017", "predictor": "ridge", "schedule": "quick", "features": FEATURES}
     write_json(folder / "about.json", about)
     return Project(results, standard, read_champion(folder, "spec_cpu2017"), raw)

@@ -15,7 +15,7 @@ rule train:
         f"{RESULTS}/benchmarks/train/{{dataset}}/{{split}}/{{predictor}}.tsv"
     threads: 1
     params:
-        arguments=lambda w: PREDICTORS[w.predictor].arguments(PARAMS.schedule),
+        settings=lambda w: PREDICTORS[w.predictor].settings(PARAMS.schedule),
         code=lambda w: code("train", f"predictors.{PREDICTORS[w.predictor].module}"),
         outlier=lambda w: DATASETS[w.dataset].label_outlier,
         schedule=PARAMS.schedule,
@@ -42,7 +42,7 @@ rule champion:
         f"{RESULTS}/benchmarks/champion/{{dataset}}.tsv"
     threads: 1
     params:
-        arguments=lambda w: {name: conf.arguments(PARAMS.schedule) for name, conf in PREDICTORS.items()},
+        settings=lambda w: {name: conf.settings(PARAMS.schedule) for name, conf in PREDICTORS.items()},
         code=lambda w: code("champion", *[f"predictors.{conf.module}" for conf in PREDICTORS.values()]),
         schedule=PARAMS.schedule,
         seed=PARAMS.seeds[0],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,11 @@ def run(options: argparse.Namespace) -> int:
 
     inner = pd.DataFrame(
         [
-            {"split": split, "predictor": predictor, **read_json(options.runs / split / predictor / "inner.json")}
+            {
+                "split": split,
+                "predictor": predictor,
+                "valid_mape": read_json(options.runs / split / predictor / "inner.json")["valid_mape"],
+            }
             for split in options.splits
             for predictor in options.predictors
         ]
@@ -52,12 +57,8 @@ def run(options: argparse.Namespace) -> int:
     dataset = read_dataset(options.project / "conf", options.dataset)
     table = read_table(options.table)
     trainer = read_yaml(options.project / "conf" / "trainer" / "default.yaml")
-
-    def make(seed: int) -> Any:
-        chosen = seed if conf.stochastic else None
-        return experiment.make_predictor(conf.module, conf.arguments(options.schedule), chosen, trainer)
-
-    fitted = experiment.fit_all(table, make, options.seed, dataset.label_outlier)
+    candidates = experiment.makers(conf, options.schedule, trainer)
+    fitted, choice = experiment.fit_all(table, candidates, options.seed, dataset.label_outlier)
     errors = (
         inner.astype(object).where(inner.notna(), None).pivot(index="split", columns="predictor", values="valid_mape")
     )
@@ -70,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
         "table_sha256": sha256(options.table),
         "chosen_by": reason,
         "valid_mape": errors.to_dict("index"),
+        "candidate": asdict(choice),
         "features": dataset.features,
     }
     with atomic_folder(options.out) as folder:

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,19 +78,15 @@ def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, re
     from perfcast.io import atomic_folder, sha256, write_json, write_text
 
     conf = validated(PredictorConf, f"conf/predictor/{options.predictor}.yaml", config["predictor"])
-    arguments = conf.arguments(config["schedule"])
+    settings = conf.settings(config["schedule"])
     seeds = config["seeds"] if conf.stochastic else config["seeds"][:1]
     outlier = config["dataset"]["label_outlier"]
     folds = pd.read_parquet(options.folds).filter(like="fold_")
 
-    def make(seed: int) -> Any:
-        chosen = seed if conf.stochastic else None
-        return experiment.make_predictor(conf.module, arguments, chosen, config["trainer"])
-
     used = {
         "dataset": config["dataset"],
         "split": config["split"],
-        "predictor": {"name": options.predictor, "module": conf.module, "arguments": arguments},
+        "predictor": {"name": options.predictor, "module": conf.module, "settings": settings},
         "schedule": config["schedule"],
         "seeds": seeds,
     }
@@ -97,32 +94,37 @@ def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, re
         record.log_params(used)
         record.log_dataset(options.dataset, sha256(options.table), options.split)
         record.set_tags({"code_digest": code_digest("perfcast.cli.train", f"perfcast.predictors.{conf.module}")})
-    predictions, history, started = [], [], time.perf_counter()
+    candidates = experiment.makers(conf, config["schedule"], config["trainer"])
+    predictions, history, choices, started = [], [], {}, time.perf_counter()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(options.out) as folder:
         model = folder / "model"
-        for number, fitted in enumerate(experiment.run_folds(table, folds, make, seeds, outlier)):
+        for number, fitted in enumerate(experiment.run_folds(table, folds, candidates, seeds, outlier)):
             if number == 0:
                 fitted.predictor.save(model)
                 first = fitted.predictor
             predictions.append(fitted.test)
+            choices[fitted.fold] = fitted.choice
             epochs = getattr(fitted.predictor, "history_", [])
             history.append(pd.DataFrame(epochs).assign(seed=fitted.seed, fold=fitted.fold))
             error = experiment.error_summary(fitted.test)["mean/mape"]
             print(
-                f"{options.dataset}/{options.split}/{options.predictor} fold {fitted.fold} seed {fitted.seed}: "
+                f"{options.dataset}/{options.split}/{options.predictor} fold {fitted.fold} seed {fitted.seed} "
+                f"{fitted.choice.candidate}: "
                 f"test MAPE {error:.2f} % ({time.perf_counter() - started:.0f} s)",
                 file=sys.stderr,
                 flush=True,
             )
-        inner = experiment.inner_error(table, folds.iloc[:, 0].to_numpy(), make, seeds[0], outlier)
+        inner = choices[0].valid_mape[choices[0].candidate]
         everything = pd.concat(predictions, ignore_index=True)
         curves = pd.concat(history, ignore_index=True)
         leading = [name for name in ("seed", "fold", "epoch") if name in curves]
         curves = curves[[*leading, *[name for name in curves if name not in leading]]]
         everything.to_parquet(folder / "predictions.parquet", index=False)
         curves.to_csv(folder / "history.csv", index=False, lineterminator="\n")
-        write_json(folder / "inner.json", {"valid_mape": inner})
+        write_json(
+            folder / "inner.json", {"valid_mape": inner, "choices": [asdict(choice) for choice in choices.values()]}
+        )
         write_text(folder / "config.yaml", yaml.safe_dump(used, sort_keys=True))
         if record is not None:
             errors = experiment.error_summary(everything)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-POWER_CLOCK_MHZ = 1650.0
+POWER_CLOCK_MHZ = 1500.0
 """MHz that one watt per core sustains: the constant of the cube-root law in `power_clock_mhz`.
 
-Between 1600 and 1800 it explains throughput inside a processor family best (SPEC CPU2017 rate results published before
-2022, residual of a log-linear law in cores, bandwidth, cache and this clock); results of one busy core want the turbo.
+From data sheets alone, no benchmark result: published all-core turbo clocks divided by the cube root of TDP per core,
+for server parts launched up to mid-2017 (Xeon E5-2680 v4: 2.9 GHz, 120 W, 14 cores: 1417; E5-2697A v4: 3.1, 145, 16: 1487;
+E5-2699 v4: 2.8, 145, 22: 1493; EPYC 7601: 2.7, 180, 32: 1518; Xeon Platinum 8180: 3.2, 205, 28: 1648), rounded median.
 """
 
 SOFTMIN_POWER = 8.0
