@@ -8,8 +8,9 @@ POWER_CLOCK_MHZ = 1500.0
 """MHz that one watt per core sustains: the constant of the cube-root law in `power_clock_mhz`.
 
 From data sheets alone, no benchmark result: published all-core turbo clocks divided by the cube root of TDP per core,
-for server parts launched up to mid-2017 (Xeon E5-2680 v4: 2.9 GHz, 120 W, 14 cores: 1417; E5-2697A v4: 3.1, 145, 16: 1487;
-E5-2699 v4: 2.8, 145, 22: 1493; EPYC 7601: 2.7, 180, 32: 1518; Xeon Platinum 8180: 3.2, 205, 28: 1648), rounded median.
+for server parts launched up to mid-2017 (Xeon E5-2680 v4: 2.9 GHz, 120 W, 14 cores: 1417; E5-2697A v4: 3.1, 145, 16:
+1487; E5-2699 v4: 2.8, 145, 22: 1493; EPYC 7601: 2.7, 180, 32: 1518; Xeon Platinum 8180: 3.2, 205, 28: 1648), the median
+rounded.
 """
 
 SOFTMIN_POWER = 8.0
