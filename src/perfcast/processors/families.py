@@ -106,7 +106,8 @@ class _Override:
     value: float | None
 
 
-def _rows(name: str) -> list[dict[str, str]]:
+def read_table(name: str) -> list[dict[str, str]]:
+    """Return the rows of a table of this package by column name."""
     text = files(__package__).joinpath(name).read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
@@ -118,14 +119,14 @@ def _number(text: str) -> float | None:
 @cache
 def family_table() -> dict[str, dict[str, str]]:
     """Return the rows of families.csv by family name."""
-    return {row["family"]: row for row in _rows("families.csv")}
+    return {row["family"]: row for row in read_table("families.csv")}
 
 
 @cache
 def _exceptions() -> tuple[_Override, ...]:
     return tuple(
         _Override(row["family"], re.compile(row["key_pattern"]), row["fact"], _number(row["value"]))
-        for row in _rows("exceptions.csv")
+        for row in read_table("exceptions.csv")
     )
 
 

@@ -1,0 +1,61 @@
+"""Cores and announced gains: a table that can be walked, and that knows nothing before it was said."""
+
+from math import log
+
+import pandas as pd
+import pytest
+
+from perfcast.processors.cores import ancestry, announced_index, core_of, core_table
+from perfcast.processors.families import family_table
+
+LATE = pd.Timestamp("2030-01-01")
+
+
+def test_every_core_named_by_a_family_is_in_the_table():
+    assert {row["core"] for row in family_table().values() if row["core"]} <= set(core_table())
+
+
+def test_forerunners_are_listed_before_their_followers_and_of_the_same_table():
+    seen = set()
+    for core in core_table().values():
+        assert core.forerunner is None or core.forerunner in seen
+        seen.add(core.name)
+
+
+def test_a_gain_has_a_day_and_a_place_where_it_was_said():
+    for core in core_table().values():
+        assert (core.gain is None) == (core.announced is None) == (not core.said), core
+
+
+def test_families_find_their_core():
+    assert core_of("Genoa-X") == "Zen 4"
+    assert core_of("Cascade Lake-SP") == "Skylake"
+    assert core_of("no such family") is None
+    assert core_of(None) is None
+
+
+def test_ancestry_goes_back_to_the_first_core():
+    assert ancestry("Zen 3") == ("Zen", "Zen 2", "Zen 3")
+
+
+def test_gains_multiply_along_the_line():
+    index = announced_index(LATE)
+    assert index["Zen"] == 0
+    assert index["Zen 3"] == pytest.approx(log(1.15 * 1.19))
+    assert index["Zen 5c"] == index["Zen 5"]
+
+
+def test_nothing_announced_later_is_known():
+    before, after = pd.Timestamp("2024-06-02"), pd.Timestamp("2024-06-03")
+    mean = (0.15 + 0.19 + 0.14) / 3
+    assert announced_index(before)["Zen 5"] - announced_index(before)["Zen 4"] == pytest.approx(log(1 + mean))
+    assert announced_index(after)["Zen 5"] - announced_index(after)["Zen 4"] == pytest.approx(log(1.16))
+
+
+def test_a_core_of_which_nothing_was_announced_counts_as_its_forerunner():
+    index = announced_index(LATE)
+    assert index["Raptor Cove"] == index["Golden Cove"]
+
+
+def test_before_any_announcement_all_cores_are_alike():
+    assert set(announced_index(pd.Timestamp("2000-01-01")).values()) == {0.0}
