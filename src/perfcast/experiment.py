@@ -170,7 +170,9 @@ def _inputs(table: Table, rows: np.ndarray) -> pd.DataFrame:
 def _fit(predictor: Predictor, table: Table, rows: np.ndarray, valid: np.ndarray | None) -> Predictor:
     # a score that no training row has cannot be learned, and is not forecast
     targets = table.frame.loc[rows, table.select(role=Role.TARGET)].dropna(axis=1, how="all")
-    return predictor.fit(_inputs(table, rows), targets, columns=table.columns, valid=valid)
+    times = table.select(tag=Tag.TIME)
+    when = table.frame.loc[rows, times[0]] if times else None
+    return predictor.fit(_inputs(table, rows), targets, columns=table.columns, valid=valid, when=when)
 
 
 def fit_all(

@@ -32,6 +32,8 @@ class Predictor(BaseEstimator):
 
     columns_: tuple[Column, ...]
     targets_: tuple[str, ...]
+    _when: pd.DatetimeIndex | None
+    """When each training row became known; there while `_fit` runs."""
 
     def fit(
         self,
@@ -40,6 +42,7 @@ class Predictor(BaseEstimator):
         *,
         columns: Sequence[Column] | None = None,
         valid: np.ndarray | None = None,
+        when: pd.Series | None = None,
     ) -> Self:
         """Learn from training rows.
 
@@ -57,7 +60,9 @@ class Predictor(BaseEstimator):
         self.columns_ = tuple(sorted(declared, key=lambda column: column.name))
         self.targets_ = tuple(map(str, frame.columns))
         mask = np.zeros(len(X), dtype=bool) if valid is None else np.asarray(valid, dtype=bool)
+        self._when = None if when is None else pd.DatetimeIndex(when)
         self._fit(self._inputs(X), np.log(measured), mask)
+        del self._when
         return self
 
     def predict(self, X: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,177 @@
+"""What the laws share: a structure with physical meaning, then a robust ridge regression around it per task."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.io import read_json, write_json
+from perfcast.predictors._law_terms import LawTerms
+from perfcast.predictors._rows import measured_rows, task_labels
+from perfcast.predictors.base import Predictor
+
+_POOLED = "\x1e"
+"""The model of all rows, for a task that training never saw; a control character is no task's name."""
+
+_ROUNDS = 3
+_FAR = 2.0
+"""Residuals beyond this many robust standard deviations count less: Huber's weights."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some of the training rows. Shapes: tasks (n,), log_y (n, targets), age (n,) in years before the last row."""
+
+    X: pd.DataFrame
+    tasks: np.ndarray
+    log_y: np.ndarray
+    age: np.ndarray
+
+    def where(self, rows: np.ndarray) -> _Part:
+        return _Part(self.X[rows], self.tasks[rows], self.log_y[rows], self.age[rows])
+
+
+class LawBase(Predictor):
+    """log y = structure + constant + sum of weight x term, the weights by robust ridge regression for every task.
+
+    A law fits in seconds and is read off its weights (`weights_`: target, task, term). `strengths` of the penalty and
+    `memories` (years after which a row counts 1/e; 0 forgets nothing) are chosen together on the `valid` rows by the
+    mean absolute percentage error, and are `default_strength` and `default_memory` without them. Announcements count
+    up to the last training row (see `processors/cores.py`). A task never seen gets the law of all rows.
+    """
+
+    strengths: Sequence[float]
+    default_strength: float
+    memories: Sequence[float]
+    default_memory: float
+
+    terms_: LawTerms
+    chosen_: dict[str, float]
+    structure_: Any
+    _weights: dict[str, dict[str, np.ndarray]]
+
+    @abstractmethod
+    def _fit_structure(self, part: _Part, terms: LawTerms) -> Any:
+        """Learn the structure: values that JSON can hold."""
+
+    @abstractmethod
+    def _structure(self, X: pd.DataFrame, tasks: np.ndarray, terms: LawTerms, state: Any) -> np.ndarray:
+        """Return the structure's part of the log targets, (n, targets)."""
+
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+        measured_rows(log_y, self.targets_)
+        when = self._when if self._when is not None else pd.DatetimeIndex([pd.NaT] * len(X))
+        last = when.max()
+        age = np.nan_to_num(((last - when).days / 365.25).to_numpy(dtype=float))
+        everything = _Part(X, task_labels(X, self.columns_), log_y, age)
+        strength, memory = self.default_strength, self.default_memory
+        if valid.any() and not valid.all():
+            known = when[~valid].max()
+            strength, memory = self._choose(everything.where(~valid), everything.where(valid), known)
+        self.chosen_ = {"strength": strength, "memory": memory}
+        self.terms_, self.structure_, fitted = self._prepare(everything, last)
+        self._weights = fitted(strength, memory)
+
+    def _prepare(self, part: _Part, last: Any) -> tuple[LawTerms, Any, Any]:
+        """Fit terms and structure; return them and a function of strength and memory that fits the weights."""
+        terms = LawTerms().fit(part.X, self.columns_, None if pd.isna(last) else last)
+        structure = self._fit_structure(part, terms)
+        matrix = terms.transform(part.X)
+        rest = part.log_y - self._structure(part.X, part.tasks, terms, structure)
+
+        def fitted(strength: float, memory: float) -> dict[str, dict[str, np.ndarray]]:
+            weight = np.exp(-part.age / memory) if memory else np.ones(len(part.age))
+            penalties = strength * terms.penalties_
+            return {
+                target: {
+                    task: robust_ridge(matrix[rows], rest[rows, index], weight[rows], penalties)
+                    for task, rows in _groups(part.tasks, ~np.isnan(rest[:, index])).items()
+                }
+                for index, target in enumerate(self.targets_)
+            }
+
+        return terms, structure, fitted
+
+    def _choose(self, fitting: _Part, choosing: _Part, last: Any) -> tuple[float, float]:
+        if not (~np.isnan(fitting.log_y)).any(axis=0).all():
+            return self.default_strength, self.default_memory
+        terms, structure, fitted = self._prepare(fitting, last)
+        matrix = terms.transform(choosing.X)
+        base = self._structure(choosing.X, choosing.tasks, terms, structure)
+
+        def error(setting: tuple[float, float]) -> float:
+            forecast = base + self._linear(matrix, choosing.tasks, fitted(*setting))
+            return float(np.nanmean(np.abs(np.expm1(forecast - choosing.log_y))))
+
+        return min(product(self.strengths, self.memories), key=error)
+
+    def _linear(self, matrix: np.ndarray, tasks: np.ndarray, weights: dict[str, dict[str, np.ndarray]]) -> np.ndarray:
+        forecast = np.empty((len(matrix), len(self.targets_)))
+        for index, target in enumerate(self.targets_):
+            for task in np.unique(tasks.astype(str)):
+                rows = tasks == task
+                used = weights[target].get(str(task), weights[target][_POOLED])
+                # a row's sum in a fixed order: a matrix product may round differently for one row than for many
+                forecast[rows, index] = used[0] + (matrix[rows] * used[1:]).sum(axis=1)
+        return forecast
+
+    def _predict(self, X: pd.DataFrame) -> np.ndarray:
+        tasks = task_labels(X, self.columns_)
+        base = self._structure(X, tasks, self.terms_, self.structure_)
+        return base + self._linear(self.terms_.transform(X), tasks, self._weights)
+
+    @property
+    def weights_(self) -> dict[str, dict[str, dict[str, float]]]:
+        """The fitted weights by target, task and term; the constant under ""."""
+        names = ["", *self.terms_.names_]
+        return {
+            target: {task: dict(zip(names, map(float, values), strict=True)) for task, values in by_task.items()}
+            for target, by_task in self._weights.items()
+        }
+
+    def _save(self, folder: Path) -> None:
+        state = {"chosen": self.chosen_, "terms": self.terms_.to_state(), "structure": self.structure_}
+        write_json(folder / "law.json", {**state, "weights": self.weights_})
+
+    def _load(self, folder: Path) -> None:
+        state = read_json(folder / "law.json")
+        self.chosen_, self.structure_ = state["chosen"], state["structure"]
+        self.terms_ = LawTerms.from_state(state["terms"], self.columns_)
+        self._weights = {
+            target: {
+                task: np.array([values[name] for name in ("", *self.terms_.names_)]) for task, values in by.items()
+            }
+            for target, by in state["weights"].items()
+        }
+
+
+def robust_ridge(matrix: np.ndarray, values: np.ndarray, weight: np.ndarray, penalties: np.ndarray) -> np.ndarray:
+    """Return the constant and the weights of a ridge regression whose far residuals count less.
+
+    Shapes: matrix (n, p), values (n,), weight (n,), penalties (p,) -> (1 + p,).
+    Source: iteratively reweighted least squares with the weights of Huber, 1964, Ann. Math. Stat. 35(1).
+    """
+    counted = weight
+    solution = np.zeros(1 + matrix.shape[1])
+    for _ in range(_ROUNDS):
+        total = counted.sum()
+        centre, constant = counted @ matrix / total, float(counted @ values / total)
+        centred = matrix - centre
+        gram = (centred * counted[:, None]).T @ centred / total
+        weights = np.linalg.solve(gram + np.diag(penalties), centred.T @ (counted * (values - constant)) / total)
+        residual = values - constant - centred @ weights
+        solution = np.concatenate([[constant - centre @ weights], weights])
+        spread = 1.4826 * float(np.median(np.abs(residual))) + 1e-9
+        counted = weight / np.maximum(1.0, np.abs(residual) / (_FAR * spread))
+    return solution
+
+
+def _groups(tasks: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
+    return {**{str(task): rows & (tasks == task) for task in np.unique(tasks[rows].astype(str))}, _POOLED: rows}

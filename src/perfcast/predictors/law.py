@@ -1,0 +1,40 @@
+"""`law`: announced gains per clock with a fixed coefficient, and physical terms around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.predictors._law import LawBase, _Part
+from perfcast.predictors._law_terms import LawTerms
+
+
+class LawPredictor(LawBase):
+    """The logarithm of a score is the announced performance per clock, times exactly one, plus the law's terms.
+
+    The coefficient of the announcement is fixed: a handful of generations cannot teach it, and a learned one explodes.
+    The steps of cores and compilers correct it for generations that were measured; one that was not is its forerunner
+    plus what its maker announced.
+    """
+
+    def __init__(
+        self,
+        *,
+        strengths: Sequence[float] = (1e-4, 3e-4, 1e-3),
+        default_strength: float = 3e-4,
+        memories: Sequence[float] = (0.0, 3.0),
+        default_memory: float = 3.0,
+    ) -> None:
+        self.strengths = strengths
+        self.default_strength = default_strength
+        self.memories = memories
+        self.default_memory = default_memory
+
+    def _fit_structure(self, part: _Part, terms: LawTerms) -> Any:
+        return {}
+
+    def _structure(self, X: pd.DataFrame, tasks: np.ndarray, terms: LawTerms, state: Any) -> np.ndarray:
+        return np.repeat(terms.announced(X)[:, None], len(self.targets_), axis=1)

@@ -1,0 +1,167 @@
+"""The laws: what they know of a core that nobody has measured, and what limits a machine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from perfcast.predictors._law import robust_ridge
+from perfcast.predictors._law_quantities import Quantities
+from perfcast.predictors._law_terms import LawTerms
+from perfcast.predictors.base import load_predictor
+from perfcast.predictors.law import LawPredictor
+from perfcast.predictors.time_law import TimeLawPredictor
+from perfcast.schema import Column, Kind, Role, Tag
+
+NUMBERS = (
+    "base_mhz", "max_turbo_mhz", "tdp_w", "cores_per_chip_part", "cores_enabled_total", "chips", "mem_gbps_total",
+    "l3_mb_per_chip", "l3_mb_total", "compiler_version",
+)  # fmt: skip
+COLUMNS = (
+    Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
+    Column("family", Kind.CATEGORICAL, Role.FEATURE, "processor"),
+    Column("cpu_vendor", Kind.CATEGORICAL, Role.FEATURE, "processor"),
+    Column("compiler_vendor", Kind.CATEGORICAL, Role.FEATURE, "workload"),
+    *(Column(name, Kind.NUMERICAL, Role.FEATURE, "processor") for name in NUMBERS),
+    Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
+)
+GAIN = {"Naples": 1.0, "Rome": 1.15, "Milan": 1.15 * 1.19, "Genoa": 1.15 * 1.19 * 1.14}
+
+
+def machines(rows: int = 600, families: tuple[str, ...] = ("Naples", "Rome", "Milan"), seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    cores = rng.choice([16, 24, 32, 48, 64], rows)
+    chips = rng.choice([1, 2], rows)
+    return pd.DataFrame(
+        {
+            "suite": rng.choice(["rate", "speed"], rows),
+            "family": rng.choice(families, rows),
+            "cpu_vendor": "AMD",
+            "compiler_vendor": "AOCC",
+            "base_mhz": rng.choice([2000.0, 2400.0, 2800.0], rows),
+            "max_turbo_mhz": 3400.0,
+            "tdp_w": cores * 4.0,
+            "cores_per_chip_part": cores.astype(float),
+            "cores_enabled_total": (cores * chips).astype(float),
+            "chips": chips.astype(float),
+            "mem_gbps_total": rng.choice([100.0, 200.0, 400.0], rows),
+            "l3_mb_per_chip": 256.0,
+            "l3_mb_total": 256.0 * chips,
+            "compiler_version": rng.choice([2.0, 3.0], rows),
+        }
+    )
+
+
+def scores(frame: pd.DataFrame) -> pd.DataFrame:
+    """Compute time over announced gain plus memory time; the later compiler is a tenth faster."""
+    ipc = frame["family"].map(GAIN)
+    compute = 5.0 / (ipc * 1500 * 4 ** (1 / 3) / 1000)
+    n = frame["cores_enabled_total"]
+    rate = n / (compute + 1.0 * n / frame["mem_gbps_total"])
+    speed = 1 / (compute / n + 3.0 / frame["mem_gbps_total"])
+    score = np.where(frame["suite"] == "rate", rate, speed) * np.where(frame["compiler_version"] >= 3, 1.1, 1.0)
+    return pd.DataFrame({"score": score})
+
+
+def dates(rows: int, last: str) -> pd.Series:
+    return pd.Series(pd.date_range(end=last, periods=rows, freq="D"))
+
+
+@pytest.mark.parametrize("kind", [LawPredictor, TimeLawPredictor])
+def test_a_core_never_measured_is_its_forerunner_times_the_announced_gain(kind):
+    train = machines()
+    law = kind().fit(train, scores(train), columns=COLUMNS, when=dates(len(train), "2022-12-31"))
+    asked = machines(200, ("Milan",), seed=1)
+    before, after = law.predict(asked), law.predict(asked.assign(family="Genoa"))
+    ratio = (after / before)["score"]
+    assert ratio.max() < 1.16
+    if kind is LawPredictor:
+        # what the family's own name had explained stays behind
+        assert ratio.to_numpy() == pytest.approx(1.14, abs=0.02)
+
+
+def test_the_time_law_knows_that_a_faster_core_does_not_help_where_memory_is_the_limit():
+    train = machines(2000)
+    law = TimeLawPredictor().fit(train, scores(train), columns=COLUMNS, when=dates(len(train), "2022-12-31"))
+    asked = machines(300, ("Milan",), seed=2).assign(suite="rate", cores_enabled_total=128.0)
+    starved, fed = asked.assign(mem_gbps_total=100.0), asked.assign(mem_gbps_total=400.0)
+    gains = [(law.predict(one.assign(family="Genoa")) / law.predict(one)).mean().item() for one in (starved, fed)]
+    assert gains[0] < gains[1] < 1.14
+
+
+def test_an_announcement_made_after_the_last_training_row_is_not_known():
+    train = machines()
+    early = LawPredictor().fit(train, scores(train), columns=COLUMNS, when=dates(len(train), "2022-11-09"))
+    asked = machines(50, ("Milan",), seed=1)
+    ratio = early.predict(asked.assign(family="Genoa")) / early.predict(asked)
+    assert ratio["score"].to_numpy() == pytest.approx(1 + (0.15 + 0.19) / 2, abs=0.02)
+
+
+def test_a_compiler_never_seen_counts_as_the_last_one_seen():
+    train = machines()
+    law = LawPredictor().fit(train, scores(train), columns=COLUMNS)
+    asked = machines(50, seed=3)
+    last, next_one = (law.predict(asked.assign(compiler_version=version)) for version in (3.0, 9.0))
+    pd.testing.assert_frame_equal(last, next_one)
+    first = law.predict(asked.assign(compiler_version=2.0))
+    assert (last / first)["score"].mean() == pytest.approx(1.1, abs=0.02)
+
+
+def test_turbo_and_power_of_a_part_that_no_catalogue_knows_are_filled_from_the_others():
+    train = machines()
+    train["max_turbo_mhz"] = train["base_mhz"] * 1.5
+    quantities = Quantities().fit(train)
+    unknown = train.head(20).assign(max_turbo_mhz=np.nan, tdp_w=np.nan)
+    filled, known = quantities.of(unknown), quantities.of(train.head(20))
+    assert filled["turbo"] == pytest.approx(known["turbo"], abs=0.02)
+    assert filled["power_clock"] == pytest.approx(known["power_clock"], abs=0.05)
+
+
+def test_terms_without_their_columns_are_left_out():
+    train = machines()[["suite", "chips", "base_mhz"]]
+    columns = tuple(column for column in COLUMNS if column.name in train)
+    terms = LawTerms().fit(train, columns, None)
+    assert "sockets" in terms.names_ and "bandwidth" not in terms.names_
+    assert np.isfinite(terms.transform(train)).all()
+
+
+def test_an_absurd_value_is_held_near_the_training_range():
+    train = machines()
+    law = LawPredictor().fit(train, scores(train), columns=COLUMNS)
+    asked = machines(10, seed=4)
+    huge, absurd = (law.predict(asked.assign(cores_enabled_total=n)) for n in (1e9, 1e12))
+    pd.testing.assert_frame_equal(huge, absurd)
+
+
+def test_one_wild_residual_hardly_moves_the_robust_ridge():
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(200, 1))
+    values = 2 + 3 * matrix[:, 0] + rng.normal(0, 0.01, 200)
+    values[0] += 50
+    found = robust_ridge(matrix, values, np.ones(200), np.array([1e-9]))
+    assert found == pytest.approx([2, 3], abs=0.02)
+
+
+def test_old_rows_count_less():
+    matrix = np.zeros((4, 1))
+    found = robust_ridge(matrix, np.array([0.0, 0.0, 1.0, 1.0]), np.array([1e-6, 1e-6, 1, 1]), np.ones(1))
+    assert found[0] == pytest.approx(1, abs=1e-3)
+
+
+def test_a_saved_law_does_not_change_with_the_table_of_announcements(tmp_path, monkeypatch):
+    train = machines()
+    law = LawPredictor().fit(train, scores(train), columns=COLUMNS, when=dates(len(train), "2022-12-31"))
+    law.save(tmp_path)
+    monkeypatch.setattr("perfcast.predictors._law_terms.announced_index", lambda as_of: {})
+    asked = machines(20, ("Genoa",), seed=5)
+    pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(asked), law.predict(asked))
+
+
+def test_strength_and_memory_are_chosen_on_valid_rows():
+    train = machines()
+    valid = np.arange(len(train)) >= 500
+    law = LawPredictor(strengths=(1e-4, 1e3)).fit(
+        train, scores(train), columns=COLUMNS, valid=valid, when=dates(len(train), "2022-12-31")
+    )
+    assert law.chosen_["strength"] == 1e-4
