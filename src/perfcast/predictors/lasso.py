@@ -22,11 +22,11 @@ class LassoPredictor(SparsePredictor):
     def __init__(
         self,
         *,
-        alphas: Sequence[float] = (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2),
+        alphas: Sequence[float] = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2),
         default_alpha: float = 3e-4,
         min_count: int = 20,
         clip: float = 1.0,
-        sweeps: int = 1000,
+        sweeps: int = 10000,
     ) -> None:
         self.alphas = alphas
         self.default_alpha = default_alpha
