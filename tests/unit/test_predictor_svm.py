@@ -84,3 +84,9 @@ def test_every_task_has_a_machine_of_its_own() -> None:
     ]
     predictor = SvmPredictor(default_cost=100.0).fit(X, y, columns=columns)
     assert np.abs(np.log(predictor.predict(X) / y)).to_numpy().max() < 0.1
+
+
+def test_a_table_without_a_column_that_counts_is_answered_by_a_constant() -> None:
+    X, y = pd.DataFrame({"note": pd.Series(["a", "b", "a", "b"], dtype="str")}), pd.DataFrame({"score": [1, 2, 2, 4]})
+    columns = [Column("note", Kind.TEXT, Role.FEATURE, "all")]
+    assert np.allclose(SvmPredictor().fit(X, y, columns=columns).predict(X), 2.0, rtol=0.05)

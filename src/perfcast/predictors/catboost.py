@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from perfcast.errors import UserError
-from perfcast.io import read_json, write_json
+from perfcast.io import write_json, write_text
 from perfcast.predictors._boosting import BoostingPredictor
 from perfcast.predictors._rows import SMALL_TABLE
 
 _CONSTANT = "perfcast_constant"
 """The key of a file that holds a number in place of trees."""
+
+
+@dataclass(frozen=True)
+class Trees:
+    """A model of the package with the text of the file it came from, which is what is saved."""
+
+    model: Any
+    text: str
 
 
 class CatboostPredictor(BoostingPredictor):
@@ -68,7 +77,7 @@ class CatboostPredictor(BoostingPredictor):
         )
         return int(booster.get_best_iteration()) + 1
 
-    def _train(self, encoded: np.ndarray, log_y: np.ndarray, rounds: int) -> Any:
+    def _train(self, encoded: np.ndarray, log_y: np.ndarray, rounds: int) -> Trees | float:
         library = _library()
         if not _varies(encoded):
             return float(log_y.mean())
@@ -76,7 +85,12 @@ class CatboostPredictor(BoostingPredictor):
         booster.fit(encoded, log_y, verbose=False)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "booster.json"
-            self._write(booster, path)
+            booster.save_model(str(path), format="json")
+            model = json.loads(path.read_text(encoding="utf-8"))
+            # Both differ between two equal trainings, and equal trainings give equal bytes.
+            for name in ("train_finish_time", "model_guid"):
+                model.get("model_info", {}).pop(name, None)
+            path.write_text(json.dumps(model), encoding="utf-8")
             return self._read(path)
 
     def _settings(self, rows: int, rounds: int) -> dict[str, Any]:
@@ -98,29 +112,27 @@ class CatboostPredictor(BoostingPredictor):
             "allow_writing_files": False,
         }
 
-    def _forecast(self, booster: Any, encoded: np.ndarray) -> np.ndarray:
+    def _forecast(self, booster: Trees | float, encoded: np.ndarray) -> np.ndarray:
         if isinstance(booster, float):
             return np.full(len(encoded), booster)
-        logs: np.ndarray = booster.predict(encoded, thread_count=self.num_threads)
+        logs: np.ndarray = booster.model.predict(encoded, thread_count=self.num_threads)
         return logs
 
-    def _write(self, booster: Any, path: Path) -> None:
+    def _write(self, booster: Trees | float, path: Path) -> None:
         if isinstance(booster, float):
             write_json(path, {_CONSTANT: booster})
-            return
-        booster.save_model(str(path), format="json")
-        model = json.loads(path.read_text(encoding="utf-8"))
-        # Both differ between two equal trainings, and equal trainings give equal bytes.
-        for name in ("train_finish_time", "model_guid"):
-            model.get("model_info", {}).pop(name, None)
-        path.write_text(json.dumps(model), encoding="utf-8")
+        else:
+            write_text(path, booster.text)
 
-    def _read(self, path: Path) -> Any:
+    def _read(self, path: Path) -> Trees | float:
         library = _library()
-        content = read_json(path)
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text)
         if _CONSTANT in content:
             return float(content[_CONSTANT])
-        return library.CatBoostRegressor().load_model(str(path), format="json")
+        model = library.CatBoostRegressor()
+        model.load_model(str(path), format="json")
+        return Trees(model, text)
 
 
 def _library() -> Any:

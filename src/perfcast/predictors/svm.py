@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.svm import SVR
 
 from perfcast.encoding.dense import LinearEncoder, feature_columns
@@ -127,7 +126,9 @@ class SvmPredictor(Predictor):
         """Return one machine per pair, width by width; they share the distances. Shapes: (n, columns), (n,)."""
         spread, centre = float(log_y.std()) or 1.0, float(log_y.mean())
         unit = float(encoded.var(axis=0).sum()) or 1.0
-        squared = euclidean_distances(encoded, squared=True)
+        lengths = (encoded**2).sum(axis=1)
+        # Rounding makes the distance of two equal rows slightly negative.
+        squared = np.maximum(lengths[:, None] + lengths - 2 * encoded @ encoded.T, 0.0)
         machines = []
         for width in widths:
             kernel = np.exp(-width / unit * squared)
