@@ -56,8 +56,26 @@ def build(name: str, *, tiny: bool = True, **more: Any) -> Predictor:
     return kind(**{**params, **more})
 
 
-def fitted(name: str, part: Part, **options: Any) -> Predictor:
-    return build(name).fit(part.X, part.y, columns=part.columns, **options)
+def need_packages(name: str) -> None:
+    """Skip the test, and say why, where an optional package of the predictor is not installed."""
+    for package in predictor_class(name).requires:
+        pytest.importorskip(package, reason=f"{name} needs the optional package {package}")
+
+
+class Models(dict[str, Predictor]):
+    """One fitted predictor per name, with the last rows of training set aside for choices; fitted when asked for."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+
+    def __missing__(self, name: str) -> Predictor:
+        self[name] = fitted(name, self.part, valid=np.arange(len(self.part.X)) >= 60)
+        return self[name]
+
+
+def fitted(name: str, part: Part, *, tiny: bool = True, **options: Any) -> Predictor:
+    need_packages(name)
+    return build(name, tiny=tiny).fit(part.X, part.y, columns=part.columns, **options)
 
 
 def is_neural(name: str) -> bool:
@@ -81,9 +99,8 @@ def data() -> tuple[Part, Part]:
 
 @pytest.fixture(scope="module")
 def models(data: tuple[Part, Part]) -> dict[str, Predictor]:
-    """One fitted predictor per name, with the last rows of training set aside for choices; tests only read it."""
-    valid = np.arange(len(data[0].X)) >= 60
-    return {name: fitted(name, data[0], valid=valid) for name in NAMES}
+    """The fitted predictors; tests only read them."""
+    return Models(data[0])
 
 
 def test_every_predictor_has_a_configuration_and_every_configuration_a_predictor() -> None:
@@ -236,13 +253,14 @@ class TestLearning:
         assert np.isfinite(fitted(name, part).predict(data[1].X)).all(axis=None)
 
     def test_fits_a_plain_frame_without_declarations(self, name: str, data: tuple[Part, Part]) -> None:
+        need_packages(name)
         names = ["cores", "base_mhz", "vendor", "available"]
         predictor = build(name).fit(data[0].X[names], data[0].y["score"])
         assert np.isfinite(predictor.predict(data[1].X[names])).all(axis=None)
 
     def test_overfits_eight_rows(self, name: str) -> None:
         part, _ = parts(tiny_table(8, seed=3), 8)
-        predictor = build(name, tiny=False).fit(part.X, part.y, columns=part.columns)
+        predictor = fitted(name, part, tiny=False)
         error = np.abs(np.log(predictor.predict(part.X) / part.y)).to_numpy().mean()
         assert error < OVERFIT_BOUND.get(name, OVERFIT_DEFAULT)
 
@@ -258,4 +276,4 @@ class TestLearning:
     def test_a_target_never_measured_is_refused(self, name: str, data: tuple[Part, Part]) -> None:
         y = data[0].y.assign(second_score=np.nan)
         with pytest.raises(UserError, match="second_score"):
-            build(name).fit(data[0].X, y, columns=data[0].columns)
+            fitted(name, Part(data[0].X, y, data[0].columns))

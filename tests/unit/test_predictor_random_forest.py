@@ -9,7 +9,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 from sklearn.ensemble import RandomForestRegressor
 
-from perfcast.predictors.random_forest import RandomForestPredictor, _nodes, _walk
+from perfcast.predictors._forest import forest_nodes, walk_forest
+from perfcast.predictors.random_forest import RandomForestPredictor
 
 
 def data(rows: int = 300) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -23,7 +24,7 @@ def test_walking_the_nodes_equals_scikit_learn() -> None:
     inputs = X.to_numpy(dtype=np.float32)
     forest = RandomForestRegressor(n_estimators=7, random_state=3).fit(inputs, y["score"])
     new = np.random.default_rng(1).normal(size=(100, 2)).astype(np.float32)
-    np.testing.assert_allclose(_walk(_nodes(forest), new), forest.predict(new), rtol=1e-12)
+    np.testing.assert_allclose(walk_forest(forest_nodes(forest), new), forest.predict(new), rtol=1e-12)
 
 
 def test_a_single_leaf_answers() -> None:

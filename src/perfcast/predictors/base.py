@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -29,6 +29,10 @@ class Predictor(BaseEstimator):
     A subclass implements `_fit`, `_predict`, `_save` and `_load`. Learned attributes end in an underscore.
     Shapes: X (n rows, columns), y (n, targets); NaN in y is a score that was not measured.
     """
+
+    requires: ClassVar[tuple[str, ...]] = ()
+    """Optional packages, by import name, that `fit` and `load_predictor` need: imported there and not with the module.
+    Without them the contract test is skipped for this predictor, and says so; its configuration is checked anyway."""
 
     columns_: tuple[Column, ...]
     targets_: tuple[str, ...]

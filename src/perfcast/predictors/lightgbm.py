@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import lightgbm
 import numpy as np
-import pandas as pd
 
-from perfcast.encoding.dense import TreeEncoder, feature_columns
-from perfcast.io import read_json, write_json
-from perfcast.predictors._rows import (
-    SMALL_TABLE,
-    by_task_group,
-    choice_split,
-    measured_rows,
-    task_groups,
-    task_labels,
-)
-from perfcast.predictors.base import Predictor
+from perfcast.predictors._boosting import BoostingPredictor
+from perfcast.predictors._rows import SMALL_TABLE
 
 
-class LightgbmPredictor(Predictor):
-    """Boosted trees on log targets.
+class LightgbmPredictor(BoostingPredictor):
+    """Boosted trees on log targets, grown leaf by leaf on histograms.
 
-    One booster per target and task of at least `task_rows` rows; smaller tasks share a booster of all rows in which the
-    task is a feature. The number of rounds is the best on the `valid` rows, at most `rounds` and stopped `patience`
-    rounds after the best one; the booster is then fitted to all training rows with that number. Without `valid` rows it
-    is `rounds`. `leaf_rows` is lowered to a fiftieth of the rows where that is less, and fewer than 50 rows are learned
-    without sampling of rows and without `l2`. Deterministic for a given `num_threads`.
+    `leaf_rows` is lowered to a fiftieth of the rows where that is less, and fewer than 50 rows are learned without
+    sampling of rows and without `l2`. How `rounds` is used: see `BoostingPredictor`. Deterministic for a given
+    `num_threads`.
     Source: Ke et al., 2017, LightGBM, NeurIPS 30.
     """
 
-    encoder_: TreeEncoder
-    models_: list[list[str]]
-    boosters_: list[list[lightgbm.Booster]]
+    _suffix = ".txt"
 
     def __init__(
         self,
@@ -65,41 +50,28 @@ class LightgbmPredictor(Predictor):
         self.num_threads = num_threads
         self.random_state = random_state
 
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
-        self.encoder_ = TreeEncoder().fit(X, feature_columns(self.columns_, task=True))
-        encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
-        self.models_, self.boosters_ = [], []
-        for index, rows in enumerate(measured_rows(log_y, self.targets_)):
-            groups = task_groups(tasks, rows, self.task_rows)
-            self.models_.append(list(groups))
-            self.boosters_.append([self._boost(encoded, log_y[:, index], group, valid) for group in groups.values()])
-
-    def _boost(self, encoded: np.ndarray, log_y: np.ndarray, rows: np.ndarray, valid: np.ndarray) -> lightgbm.Booster:
-        rounds = self._choose_rounds(encoded, log_y, rows, valid)
-        booster = lightgbm.train(self._settings(int(rows.sum())), self._data(encoded, log_y, rows), rounds)
-        # What is kept is what a file gives back, so that a loaded model cannot differ.
-        return lightgbm.Booster(model_str=booster.model_to_string())
-
-    def _choose_rounds(self, encoded: np.ndarray, log_y: np.ndarray, rows: np.ndarray, valid: np.ndarray) -> int:
-        parts = choice_split(rows, valid)
-        if parts is None:
-            return self.rounds
-        fitting, choosing = parts
-        data = self._data(encoded, log_y, fitting)
+    def _best_rounds(
+        self, encoded: np.ndarray, log_y: np.ndarray, held_out: np.ndarray, held_out_log_y: np.ndarray
+    ) -> int:
+        data = self._data(encoded, log_y)
         booster = lightgbm.train(
-            {**self._settings(int(fitting.sum())), "metric": "l1"},
+            {**self._settings(len(encoded)), "metric": "l1"},
             data,
             self.rounds,
-            valid_sets=[lightgbm.Dataset(encoded[choosing], log_y[choosing], reference=data)],
+            valid_sets=[lightgbm.Dataset(held_out, held_out_log_y, reference=data)],
             callbacks=[lightgbm.early_stopping(self.patience, verbose=False)],
         )
-        return max(1, int(booster.best_iteration))
+        return int(booster.best_iteration)
 
-    def _data(self, encoded: np.ndarray, log_y: np.ndarray, rows: np.ndarray) -> lightgbm.Dataset:
-        settings = self._settings(int(rows.sum()))
+    def _train(self, encoded: np.ndarray, log_y: np.ndarray, rounds: int) -> lightgbm.Booster:
+        booster = lightgbm.train(self._settings(len(encoded)), self._data(encoded, log_y), rounds)
+        return lightgbm.Booster(model_str=booster.model_to_string())
+
+    def _data(self, encoded: np.ndarray, log_y: np.ndarray) -> lightgbm.Dataset:
+        settings = self._settings(len(encoded))
         return lightgbm.Dataset(
-            encoded[rows],
-            log_y[rows],
+            encoded,
+            log_y,
             feature_name=[f"f{index}" for index in range(encoded.shape[1])],
             params={name: settings[name] for name in ("min_data_in_bin", "feature_pre_filter", "verbosity")},
         )
@@ -124,31 +96,12 @@ class LightgbmPredictor(Predictor):
             "verbosity": -1,
         }
 
-    def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
+    def _forecast(self, booster: lightgbm.Booster, encoded: np.ndarray) -> np.ndarray:
+        logs: np.ndarray = booster.predict(encoded, num_threads=self.num_threads)
+        return logs
 
-        def forecast(boosters: list[lightgbm.Booster], model: int, rows: np.ndarray) -> np.ndarray:
-            logs: np.ndarray = boosters[model].predict(encoded[rows], num_threads=self.num_threads)
-            return logs
+    def _write(self, booster: lightgbm.Booster, path: Path) -> None:
+        booster.save_model(path)
 
-        return np.column_stack(
-            [
-                by_task_group(tasks, models, partial(forecast, boosters))
-                for models, boosters in zip(self.models_, self.boosters_, strict=True)
-            ]
-        )
-
-    def _save(self, folder: Path) -> None:
-        write_json(folder / "boosters.json", {"encoder": self.encoder_.to_state(), "models": self.models_})
-        for target, boosters in enumerate(self.boosters_):
-            for model, booster in enumerate(boosters):
-                booster.save_model(folder / f"booster_{target}_{model}.txt")
-
-    def _load(self, folder: Path) -> None:
-        state = read_json(folder / "boosters.json")
-        self.encoder_ = TreeEncoder.from_state(state["encoder"], feature_columns(self.columns_, task=True))
-        self.models_ = state["models"]
-        self.boosters_ = [
-            [lightgbm.Booster(model_file=folder / f"booster_{target}_{model}.txt") for model in range(len(models))]
-            for target, models in enumerate(self.models_)
-        ]
+    def _read(self, path: Path) -> lightgbm.Booster:
+        return lightgbm.Booster(model_file=path)
