@@ -31,6 +31,8 @@ KEEPERS = {
     "mlflow": {"tracking", "pyfunc_model"},
     "requests": {"sources"},
     "pytorch_lightning": {"training"},
+    "tabm": {"predictors"},
+    "rtdl_num_embeddings": {"predictors"},
     "snakemake": set(),
     "pickle": set(),
     "joblib": set(),

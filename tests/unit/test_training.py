@@ -82,6 +82,22 @@ class TestLoss:
         assert predicted.grad is not None
         assert predicted.grad.tolist() == [[0.0], [0.0]]
 
+    def test_members_of_an_ensemble_have_a_loss_each(self) -> None:
+        target = torch.tensor([[0.0, float("nan")], [1.0, 2.0]])
+        members = torch.randn(2, 3, 2, generator=torch.Generator().manual_seed(0)) * 3
+        alone = torch.stack([masked_huber(members[:, member], target, 0.5) for member in range(3)])
+        together = masked_huber(members, target, 0.5)
+        torch.testing.assert_close(together, alone.mean())
+        assert together > masked_huber(members.mean(dim=1), target, 0.5) + 0.1
+
+    def test_a_member_does_not_hear_of_the_others(self) -> None:
+        target = torch.zeros(1, 1)
+        members = torch.tensor([[[0.2], [-0.2]]], requires_grad=True)
+        masked_huber(members, target, 0.5).backward()
+        # Their mean is right already; a loss of the mean would leave both as they are.
+        assert members.grad is not None
+        torch.testing.assert_close(members.grad.flatten(), torch.tensor([0.1, -0.1]))
+
 
 class TestTargetScale:
     tasks = np.array(["a", "a", "b", "b"], dtype=object)

@@ -68,7 +68,11 @@ class NeuralPredictor(Predictor):
 
     @abstractmethod
     def network(self, encoder: TokenEncoder, outputs: int) -> nn.Module:
-        """Return an untrained network for the tokens of `encoder`."""
+        """Return an untrained network for the tokens of `encoder`.
+
+        Shapes: it turns rows to (rows, outputs). While it trains it may answer (rows, members, outputs) in their
+        place: then every member learns by its own loss (`masked_huber`).
+        """
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from perfcast.encoding.tokens import TokenEncoder
-from perfcast.predictors._embedding import CategoryEmbedding, NumberEmbedding, hide
+from perfcast.predictors._flat_columns import FlatNetwork
 from perfcast.training.data import Rows
 
 
-class ResidualMLP(nn.Module):
+class ResidualMLP(FlatNetwork):
     """Embedded columns side by side, then pre-norm residual layers (Gorishniy et al. 2021, arXiv 2106.11959).
 
-    The head starts at zero. Shapes: rows to (rows, outputs).
+    `number` embeds the numerical columns. The head starts at zero. Shapes: rows to (rows, outputs).
     """
 
     def __init__(
@@ -21,20 +20,15 @@ class ResidualMLP(nn.Module):
         encoder: TokenEncoder,
         outputs: int,
         *,
+        number: nn.Module,
         embedding: int,
         width: int,
         blocks: int,
-        frequencies: int,
-        frequency_scale: float,
         dropout: float,
         hide_rate: float,
     ) -> None:
-        super().__init__()
-        self.hide_rate = hide_rate
-        numbers, categories = len(encoder.numbers), len(encoder.categories)
-        self.number = NumberEmbedding(numbers, embedding, frequencies, frequency_scale)
-        self.category = CategoryEmbedding(encoder, embedding)
-        self.enter = nn.Linear(1 + 2 * numbers + (numbers + categories) * embedding, width)
+        super().__init__(encoder, number, embedding, hide_rate)
+        self.enter = nn.Linear(sum(self.widths), width)
         self.blocks = nn.ModuleList(
             nn.Sequential(
                 nn.LayerNorm(width),
@@ -51,11 +45,7 @@ class ResidualMLP(nn.Module):
 
     def forward(self, rows: Rows) -> Tensor:
         """Forecast standardised targets."""
-        if self.training:
-            rows = hide(rows, self.hide_rate)
-        embedded = [torch.relu(self.number(rows)).flatten(1), self.category(rows).flatten(1)]
-        # The constant input leaves something to learn from when no column of a table varies.
-        x = self.enter(torch.cat([rows.numbers.new_ones(len(rows), 1), rows.numbers, rows.missing, *embedded], dim=1))
+        x = self.enter(self.flat(rows))
         for block in self.blocks:
             x = x + block(x)
         forecast: Tensor = self.head(x)

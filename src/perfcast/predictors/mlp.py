@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from perfcast.encoding.tokens import TokenEncoder
+from perfcast.predictors._embedding import NumberEmbedding
 from perfcast.predictors._neural import NeuralPredictor
 from perfcast.predictors._residual_mlp import ResidualMLP
 
@@ -48,11 +49,10 @@ class MLP(NeuralPredictor):
         return ResidualMLP(
             encoder,
             outputs,
+            number=NumberEmbedding(len(encoder.numbers), self.embedding, self.frequencies, self.frequency_scale),
             embedding=self.embedding,
             width=self.width,
             blocks=self.blocks,
-            frequencies=self.frequencies,
-            frequency_scale=self.frequency_scale,
             dropout=self.dropout,
             hide_rate=self.hide_rate,
         )

@@ -44,7 +44,13 @@ class Schedule:
 
 
 def masked_huber(predicted: Tensor, target: Tensor, delta: float) -> Tensor:
-    """Return the mean Huber loss over the measured targets, 0 when none was measured; NaN marks the others."""
+    """Return the mean Huber loss over the measured targets, 0 when none was measured; NaN marks the others.
+
+    Shapes: target (rows, outputs); predicted the same, or (rows, members, outputs) of an implicit ensemble: every
+    member is held against the target on its own, so this is the mean of their losses, not the loss of their mean.
+    """
+    if predicted.ndim == target.ndim + 1:
+        target = target.unsqueeze(1).expand_as(predicted)
     seen = ~torch.isnan(target)
     error = predicted - torch.where(seen, target, predicted.detach())
     loss = nn.functional.huber_loss(error, torch.zeros_like(error), reduction="none", delta=delta)
