@@ -1,0 +1,117 @@
+"""The selective scan of Mamba (Gu & Dao 2023, arXiv 2312.00752) in plain torch: as written, and fast.
+
+Every channel carries a state of N numbers along the sequence:
+
+    h[t] = exp(dt[t] a) h[t-1] + dt[t] x[t] b[t],    y[t] = sum over N of c[t] h[t]
+
+`dt`, `b` and `c` depend on the input, `a` does not.
+Shapes: x and dt (rows, steps, channels); a (channels, N), negative; b and c (rows, steps, N); y as x.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_PORTION_ROWS = 32
+"""Rows scanned at once: few enough that their states of all steps stay in the processor's cache."""
+
+
+def reference_scan(x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """Return y by the recurrence as it is written, differentiated by torch: what `selective_scan` is held against."""
+    state = x.new_zeros(x.shape[0], x.shape[2], a.shape[1])
+    outputs = []
+    for t in range(x.shape[1]):
+        decay = torch.exp(dt[:, t, :, None] * a)
+        state = decay * state + (dt[:, t] * x[:, t])[:, :, None] * b[:, t, None, :]
+        outputs.append((state * c[:, t, None, :]).sum(dim=-1))
+    return torch.stack(outputs, dim=1)
+
+
+def selective_scan(x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """Return y of the same recurrence with a derivative of its own; all that need not go step by step does not.
+
+    As in the publication, states are not kept for the derivative but computed again: moving them costs more.
+    """
+    # Rows last: every operation then runs along contiguous rows, whatever it broadcasts over.
+    u, dt, b, c = (tensor.permute(1, 2, 0) for tensor in (x * dt, dt, b, c))
+    y: Tensor = _Scan.apply(a.t().unsqueeze(2), u.unsqueeze(1), dt.unsqueeze(1), b.unsqueeze(2), c.unsqueeze(2))
+    return y.squeeze(1).permute(2, 0, 1)
+
+
+class _Scan(torch.autograd.Function):
+    """The scan over states of shape (steps, N, channels, rows).
+
+    Shapes: a (N, channels, 1); u = x dt and dt (steps, 1, channels, rows); b and c (steps, N, 1, rows); result as u.
+    """
+
+    @staticmethod
+    def forward(context: Any, a: Tensor, *inputs: Tensor) -> Tensor:
+        context.save_for_backward(a, *inputs)
+        y, memory = torch.empty_like(inputs[0]), _memory(2, a, inputs[0])
+        for part_y, *part in _portions(y, *inputs):
+            u, dt, b, c = (tensor.contiguous() for tensor in part)
+            decay, states = _shaped(memory, a, u)
+            torch.mul(b, u, out=states)
+            _carry(states, decay, a, dt)
+            part_y.copy_(states.mul_(c).sum(dim=1, keepdim=True))
+        return y
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, ...]:
+        a, *inputs = context.saved_tensors
+        to_a, (to_u, to_dt, to_b, to_c) = torch.zeros_like(a), map(torch.empty_like, inputs)
+        memory = _memory(4, a, inputs[0])
+        for *part, part_to_u, part_to_dt, part_to_b, part_to_c in _portions(
+            gradients[0], *inputs, to_u, to_dt, to_b, to_c
+        ):
+            to_y, u, dt, b, c = (tensor.contiguous() for tensor in part)
+            decay, states, to_state, product = _shaped(memory, a, u)
+            torch.mul(b, u, out=states)
+            _carry(states, decay, a, dt)
+            # The derivative to a state: by its own output, and by the next state.
+            torch.mul(c, to_y, out=to_state)
+            for later, earlier, left in zip(
+                reversed(to_state[1:].unbind()),
+                reversed(to_state[:-1].unbind()),
+                reversed(decay[1:].unbind()),
+                strict=True,
+            ):
+                earlier.addcmul_(left, later)
+            part_to_c.copy_(torch.mul(states, to_y, out=product).sum(dim=2, keepdim=True))
+            part_to_b.copy_(torch.mul(to_state, u, out=product).sum(dim=2, keepdim=True))
+            part_to_u.copy_(torch.mul(to_state, b, out=product).sum(dim=1, keepdim=True))
+            # From here on the derivative to the exponent dt a; the first step has no state to decay.
+            to_exponent = to_state[1:].mul_(states[:-1]).mul_(decay[1:])
+            part_to_dt[:1].zero_()
+            part_to_dt[1:].copy_(torch.mul(to_exponent, a, out=product[1:]).sum(dim=1, keepdim=True))
+            to_a += torch.mul(to_exponent, dt[1:], out=product[1:]).sum(dim=(0, 3)).unsqueeze(2)
+        return to_a, to_u, to_dt, to_b, to_c
+
+
+def _carry(states: Tensor, decay: Tensor, a: Tensor, dt: Tensor) -> None:
+    """Add to what each step puts into `states` what it keeps of the earlier ones; `decay` is filled in."""
+    torch.mul(dt, a, out=decay).exp_()
+    for earlier, later, left in zip(states[:-1].unbind(), states[1:].unbind(), decay[1:].unbind(), strict=True):
+        later.addcmul_(left, earlier)
+
+
+def _portions(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    return zip(*(tensor.split(_PORTION_ROWS, dim=-1) for tensor in tensors), strict=True)
+
+
+def _memory(count: int, a: Tensor, u: Tensor) -> Tensor:
+    """Return memory for `count` tensors of states of one portion.
+
+    Taken anew for every portion it cost a third of the time.
+    """
+    return u.new_empty(count, len(u) * a.numel() * min(_PORTION_ROWS, u.shape[-1]))
+
+
+def _shaped(memory: Tensor, a: Tensor, u: Tensor) -> list[Tensor]:
+    shape = (len(u), *a.shape[:2], u.shape[-1])
+    return [part[: math.prod(shape)].view(shape) for part in memory]
