@@ -34,6 +34,7 @@ KEEPERS = {
     "snakemake": set(),
     "pickle": set(),
     "joblib": set(),
+    "optuna": {"tuning"},
 }
 
 
