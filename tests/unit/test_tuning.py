@@ -116,6 +116,7 @@ def test_a_resumed_study_repeats_nothing_and_ends_as_an_uninterrupted_one(study,
     assert len(study.said) == 11
     assert study.go_on(13) == whole[0]
     assert study.trials == whole[1]
+    assert len({tuple(values.values()) for _, values, _ in study.trials}) == 13
     assert [line.split(":")[0].split()[-3] for line in study.said] == [str(number) for number in range(1, 14)]
     study.go_on(13)
     assert len(study.said) == 13
