@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from perfcast import plugins
 from perfcast.errors import UserError, unknown_name
+from perfcast.space import Choices, Dimension, Range
 
 # which key of params.yaml lists which kind of named thing
 GROUPS = {"sources": "source", "datasets": "dataset", "predictors": "predictor"}
@@ -67,16 +68,48 @@ class DatasetConf(_Strict):
     options: dict[str, Any] = {}
 
 
+Settings = dict[str, dict[str, Any]]
+"""The constructor's arguments by the setting's name."""
+
+
+class Tuned(_Strict):
+    """What `perfcast tune` found for one question: the chosen values of every fold, and the command that finds them."""
+
+    command: str
+    folds: list[dict[str, Any]] = Field(min_length=1)
+
+
 class PredictorConf(_Strict):
-    """conf/predictor/<name>.yaml: one predictor module with its parameters."""
+    """conf/predictor/<name>.yaml: one predictor module with its parameters.
+
+    `space` is what `perfcast tune` searches; `tuned` is what it found, by data set and split.
+    """
 
     module: str
     stochastic: bool
     params: dict[str, Any] = {}
     candidates: dict[str, dict[str, Any]] = {}
     quick: dict[str, Any] = {}
+    space: dict[str, Dimension] = {}
+    tuned: dict[str, dict[str, Tuned]] = {}
 
-    def settings(self, schedule: str) -> dict[str, dict[str, Any]]:
+    @field_validator("space", mode="before")
+    @classmethod
+    def _dimensions(cls, space: Any, info: ValidationInfo) -> Any:
+        """Check each parameter's entry as what it means to be, so that a mistake is told in that kind's keys."""
+        where = (info.context or {}).get("where", "a predictor's conf")
+        if not isinstance(space, Mapping):
+            return space
+        return {
+            name: validated(
+                Choices if isinstance(entry, Mapping) and "choices" in entry else Range,
+                f"space.{name} in {where}",
+                entry,
+            )
+            for name, entry in space.items()
+        }
+
+    def settings(self, schedule: str) -> Settings:
         """Return the constructor's arguments by candidate: what each training part chooses from under a schedule.
 
         `quick` overrides single values of `params` and leaves nothing to choose; otherwise every entry of `candidates`
@@ -85,6 +118,14 @@ class PredictorConf(_Strict):
         if schedule == "quick":
             return {"quick": {**self.params, **self.quick}}
         return {name: {**self.params, **values} for name, values in (self.candidates or {"params": {}}).items()}
+
+    def tuned_settings(self, schedule: str, dataset: str, split: str) -> list[Settings]:
+        """Return the sole setting of every fold of a tuned question, in the order of folds; empty where none is tuned.
+
+        The quick schedule uses no tuned values.
+        """
+        found = None if schedule == "quick" else self.tuned.get(dataset, {}).get(split)
+        return [{"tuned": {**self.params, **values}} for values in (found.folds if found else [])]
 
 
 def _explain(where: str, error: ValidationError, allowed: Sequence[str]) -> UserError:
@@ -95,7 +136,9 @@ def _explain(where: str, error: ValidationError, allowed: Sequence[str]) -> User
         return unknown_name(f"a key of {where}", key, allowed)
     if first["type"] == "missing":
         return UserError(f"{where} must have the key {key!r}", "it is missing", f"its keys are {', '.join(allowed)}")
-    return UserError(f"{key!r} in {where}: {first['msg'].lower()}", f"found {first['input']!r}", f"edit {where}")
+    place = f"{key!r} in {where}" if key else where
+    told = first["msg"].lower().removeprefix("value error, ")
+    return UserError(f"{place}: {told}", f"found {first['input']!r}", f"edit {where}")
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -106,7 +149,7 @@ def validated(model: type[Model], where: str, content: Any) -> Model:
     if not isinstance(content, Mapping):
         raise UserError(f"{where} must be a mapping of keys to values", f"found {type(content).__name__}")
     try:
-        return model.model_validate(dict(content))
+        return model.model_validate(dict(content), context={"where": where})
     except ValidationError as error:
         raise _explain(where, error, list(model.model_fields)) from None
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from perfcast import plugins
 from perfcast.config import PredictorConf
+from perfcast.errors import UserError
 from perfcast.predictors.base import Predictor
 from perfcast.schema import Role, Table, Tag
 
@@ -55,13 +56,39 @@ Make = Callable[[int], Predictor]
 """Constructs a predictor from a seed."""
 
 
+def maker(conf: PredictorConf, arguments: Mapping[str, Any], machine: Mapping[str, Any]) -> Make:
+    """Return what constructs the predictor under one setting."""
+    return lambda seed: make_predictor(conf.module, arguments, seed if conf.stochastic else None, machine)
+
+
 def makers(conf: PredictorConf, schedule: str, machine: Mapping[str, Any]) -> dict[str, Make]:
     """Return what constructs the predictor under each of its settings."""
+    return {name: maker(conf, arguments, machine) for name, arguments in conf.settings(schedule).items()}
 
-    def maker(arguments: Mapping[str, Any]) -> Make:
-        return lambda seed: make_predictor(conf.module, arguments, seed if conf.stochastic else None, machine)
 
-    return {name: maker(arguments) for name, arguments in conf.settings(schedule).items()}
+Candidates = Callable[[int], Mapping[str, Make]]
+"""Gives a fold, by its number, what it chooses among."""
+
+
+def fold_makers(
+    conf: PredictorConf, schedule: str, machine: Mapping[str, Any], question: tuple[str, str], folds: int
+) -> Candidates:
+    """Return what each fold chooses among: its own tuned setting where the question is tuned, else every candidate.
+
+    `question` is (data set, split). Raises: UserError when it was tuned for another number of folds.
+    """
+    tuned = conf.tuned_settings(schedule, *question)
+    if not tuned:
+        shared = makers(conf, schedule, machine)
+        return lambda fold: shared
+    if len(tuned) != folds:
+        raise UserError(
+            f"the tuned values of {'/'.join(question)} must be one entry for each of its {folds} folds",
+            f"conf/predictor has {len(tuned)}",
+            "run perfcast tune with --write again, or remove them",
+        )
+    own = [{name: maker(conf, arguments, machine) for name, arguments in setting.items()} for setting in tuned]
+    return own.__getitem__
 
 
 @dataclass(frozen=True)
@@ -114,25 +141,28 @@ def training_rows(table: Table, part: np.ndarray, label_outlier: float | None) -
 def run_folds(
     table: Table,
     folds: pd.DataFrame,
-    candidates: Mapping[str, Make],
+    candidates: Candidates,
     seeds: Sequence[int],
     label_outlier: float | None,
 ) -> Iterator[Fitted]:
     """Fit on the training rows of every fold and seed and forecast its test rows, one at a time.
 
-    Every fold chooses among the candidates by itself, inside its training part: in a cross-validation the inner
+    Every fold chooses among its candidates by itself, inside its training part: in a cross-validation the inner
     validation rows of one fold are test rows of another.
     Shapes: `folds` has one string column per fold, values train | valid | test | unused, in the table's row order.
     """
+    before: Mapping[str, Make] | None = None
     for fold, name in enumerate(folds.columns):
         part = folds[name].to_numpy()
         training = training_rows(table, part, label_outlier)
         testing = part == "test"
-        # a sole setting needs no choice; its inner error is measured once, to compare predictors by
-        if len(candidates) > 1 or fold == 0:
-            choice = choose(table, part, candidates, seeds[0], label_outlier)
+        own = candidates(fold)
+        # a sole setting that folds share needs no choice; its inner error is measured once, to compare predictors by
+        if len(own) > 1 or own is not before:
+            choice = choose(table, part, own, seeds[0], label_outlier)
+        before = own
         for seed in seeds:
-            predictor = _fit(candidates[choice.candidate](seed), table, training, part[training] == "valid")
+            predictor = _fit(own[choice.candidate](seed), table, training, part[training] == "valid")
             forecast = predictor.predict(_inputs(table, testing))
             yield Fitted(fold, seed, choice, predictor, as_predictions(table, testing, forecast, fold, seed))
 

@@ -13,6 +13,7 @@ from factory import Part, parts, tiny_table
 from sklearn.base import clone
 
 from perfcast import plugins
+from perfcast.config import read_predictor
 from perfcast.errors import UserError
 from perfcast.predictors.base import Predictor, load_predictor
 from perfcast.schema import Kind, Role
@@ -110,7 +111,8 @@ def test_every_predictor_has_a_configuration_and_every_configuration_a_predictor
 @pytest.mark.parametrize("name", NAMES)
 class TestConfiguration:
     def test_has_exactly_the_known_keys(self, name: str) -> None:
-        assert set(conf(name)) - {"candidates"} == {"module", "stochastic", "params", "quick"}
+        optional = {"candidates", "space", "tuned"}
+        assert set(conf(name)) - optional == {"module", "stochastic", "params", "quick"}
 
     def test_params_are_parameters_of_the_constructor(self, name: str) -> None:
         known = predictor_class(name)().get_params(deep=False)
@@ -118,6 +120,14 @@ class TestConfiguration:
         assert set(conf(name)["quick"]) <= set(known)
         assert set().union(*conf(name).get("candidates", {}).values()) <= set(known)
         assert conf(name)["stochastic"] == ("random_state" in known)
+
+    def test_space_and_tuned_values_are_of_the_constructor_and_the_space_holds_the_own_values(self, name: str) -> None:
+        checked = read_predictor(CONF.parent, name)
+        own = {**predictor_class(name)().get_params(deep=False), **checked.params}
+        assert set(checked.space) <= set(own) - {"random_state"}
+        assert [key for key, dimension in checked.space.items() if not dimension.holds(own[key])] == []
+        found = [values for splits in checked.tuned.values() for entry in splits.values() for values in entry.folds]
+        assert set().union(*found) <= set(own) - {"random_state"}
 
     def test_constructor_stores_only(self, name: str) -> None:
         predictor = build(name)

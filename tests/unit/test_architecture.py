@@ -36,6 +36,7 @@ KEEPERS = {
     "snakemake": set(),
     "pickle": set(),
     "joblib": set(),
+    "optuna": {"tuning"},
 }
 
 

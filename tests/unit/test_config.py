@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from perfcast.config import PredictorConf, compose, read_conf, read_yaml, validate
+from perfcast.config import PredictorConf, compose, read_conf, read_yaml, validate, validated
 from perfcast.errors import UserError
 
 PROJECT = Path(__file__).parents[2]
@@ -116,3 +116,67 @@ def test_candidates_override_single_values_and_the_quick_schedule_leaves_no_choi
     assert conf.settings("full") == {"x": {"a": 1, "b": 2}, "y": {"a": 1, "b": 3}}
     assert conf.settings("quick") == {"quick": {"a": 0, "b": 2}}
     assert PredictorConf(module="ridge", stochastic=False, params={"a": 1}).settings("full") == {"params": {"a": 1}}
+
+
+def predictor_with(space):
+    return validated(PredictorConf, "conf/predictor/x.yaml", {"module": "x", "stochastic": False, "space": space})
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"low": 1}, ["space.a in conf/predictor/x.yaml", "'high'", "missing"]),
+        ({"low": 1, "hihg": 2, "high": 3}, ["space.a", "'hihg'", "did you mean 'high'"]),
+        ({"choice": [1, 2]}, ["space.a", "low"]),
+        ({"low": 2, "high": 2}, ["space.a", "low must be below high"]),
+        ({"low": "1e-4", "high": 1}, ["'low'", "space.a", "number such as 10 or 0.001", "'1e-4'"]),
+        ({"low": True, "high": 3}, ["'low'", "number"]),
+        ({"low": 0.0, "high": float("inf")}, ["'high'", "number"]),
+        ({"low": 0, "high": 3, "log": True}, ["above 0"]),
+        ({"low": 1, "high": 8, "log": "yes"}, ["'log'", "'yes'"]),
+        ({"low": 1, "high": 8, "log": True, "step": 1}, ["exclude each other"]),
+        ({"low": 1, "high": 8, "step": 3}, ["whole number of steps"]),
+        ({"low": 1, "high": 8, "step": 0.5}, ["whole number of steps"]),
+        ({"low": 1, "high": 8, "step": -1}, ["whole number of steps"]),
+        ({"choices": [1]}, ["'choices'", "at least 2"]),
+        ({"choices": [1, 1]}, ["distinct"]),
+        ({"choices": [[1], [2]]}, ["single value"]),
+        ({"choices": [1, 2], "low": 1}, ["'low'", "choices"]),
+        ([1, 2], ["space.a", "mapping"]),
+        (3, ["space.a", "mapping"]),
+    ],
+)
+def test_a_wrong_entry_of_a_space_is_one_line_that_helps(entry, words):
+    with pytest.raises(UserError) as raised:
+        predictor_with({"a": entry})
+    text = str(raised.value)
+    assert "\n" not in text
+    for word in words:
+        assert word in text
+
+
+def test_a_space_that_is_no_mapping_is_one_line():
+    with pytest.raises(UserError, match=r"space.*conf/predictor/x\.yaml"):
+        predictor_with([1])
+
+
+def test_a_range_is_whole_where_both_ends_are_and_holds_what_may_be_tried():
+    space = predictor_with(
+        {
+            "whole": {"low": 1, "high": 9, "step": 4},
+            "real": {"low": 0, "high": 0.3, "step": 0.1},
+            "any": {"choices": [None, True, 1.5, "x"]},
+        }
+    ).space
+    assert (space["whole"].whole, space["real"].whole) == (True, False)
+    assert [value for value in (0, 1, 3, 5, 9, 13, 5.0, True) if space["whole"].holds(value)] == [1, 5, 9]
+    assert [value for value in (0, 0.1, 0.15, 0.2, 0.3, 0.4) if space["real"].holds(value)] == [0, 0.1, 0.2, 0.3]
+    assert [space["any"].holds(value) for value in (None, True, 1.5, "x", 1, False)] == [True] * 4 + [False] * 2
+
+
+@pytest.mark.parametrize("entry", [{"folds": [{}]}, {"command": "c", "folds": []}, {"command": "c", "folds": [3]}])
+def test_wrong_tuned_values_are_one_line(entry):
+    content = {"module": "x", "stochastic": False, "tuned": {"d": {"s": entry}}}
+    with pytest.raises(UserError, match=r"tuned\.d\.s") as raised:
+        validated(PredictorConf, "conf/predictor/x.yaml", content)
+    assert "\n" not in str(raised.value)

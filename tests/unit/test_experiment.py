@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 
 from perfcast import experiment
+from perfcast.config import PredictorConf
+from perfcast.errors import UserError
 from perfcast.predictors.base import Predictor
 from perfcast.schema import Column, Kind, Role, Tag, build_table
 
@@ -58,6 +60,11 @@ def folds_of(demo, test, valid=()):
     return pd.DataFrame({"fold_0": part})
 
 
+def shared(candidates):
+    """Every fold chooses among the same ones."""
+    return lambda fold: candidates
+
+
 def test_test_rows_are_never_learned_from():
     demo = table()
     demo.frame.loc[[3, 5], "score"] = 7.0
@@ -67,7 +74,7 @@ def test_test_rows_are_never_learned_from():
         made.append(Spy(seed))
         return made[-1]
 
-    (fitted,) = experiment.run_folds(demo, folds_of(demo, [3, 5], [7, 9]), {"only": make}, [0], None)
+    (fitted,) = experiment.run_folds(demo, folds_of(demo, [3, 5], [7, 9]), shared({"only": make}), [0], None)
     inner, final = made
     assert set(inner.seen.index) == set(range(40)) - {3, 5, 7, 9}
     assert set(final.seen.index) == set(range(40)) - {3, 5}
@@ -81,7 +88,7 @@ def test_test_rows_are_never_learned_from():
 def test_every_fold_and_seed_is_run():
     demo = table()
     folds = pd.concat([folds_of(demo, [0]), folds_of(demo, [1]).rename(columns={"fold_0": "fold_1"})], axis=1)
-    done = [(f.fold, f.seed) for f in experiment.run_folds(demo, folds, {"only": Spy}, [0, 1], None)]
+    done = [(f.fold, f.seed) for f in experiment.run_folds(demo, folds, shared({"only": Spy}), [0, 1], None)]
     assert done == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
@@ -129,16 +136,56 @@ def test_every_fold_chooses_on_its_own_inner_rows_and_never_by_its_test_rows():
     demo.frame.loc[[11, 13], "score"] = 50.0  # valid of fold 1, test of fold 0
     other = folds_of(demo, [7, 9], [11, 13])["fold_0"]
     folds = folds_of(demo, [11, 13], [7, 9]).assign(fold_1=other)
-    first, second = experiment.run_folds(demo, folds, candidates(1.0, 2.0, 0.5), [0], None)
+    first, second = experiment.run_folds(demo, folds, shared(candidates(1.0, 2.0, 0.5)), [0], None)
     assert (first.choice.candidate, second.choice.candidate) == ("times 2.0", "times 0.5")
     assert first.choice.valid_mape["times 2.0"] == pytest.approx(0.0, abs=1e-9)
     assert first.choice.valid_mape["times 1.0"] == pytest.approx(50.0)
     assert isinstance(first.predictor, Biased) and first.predictor.factor == 2.0
 
 
+def test_a_sole_setting_is_measured_once_where_folds_share_it_and_per_fold_where_it_is_their_own():
+    demo = table()
+    demo.frame.loc[[7, 9], "score"] = 200.0
+    folds = folds_of(demo, [3], [7, 9]).assign(fold_1=folds_of(demo, [4], [11, 13])["fold_0"])
+    own = [candidates(2.0), candidates(1.0)]
+    first, second = experiment.run_folds(demo, folds, own.__getitem__, [0], None)
+    assert (first.predictor.factor, second.predictor.factor) == (2.0, 1.0)
+    assert first.choice.valid_mape["times 2.0"] == pytest.approx(0.0, abs=1e-9)
+    assert 0 < second.choice.valid_mape["times 1.0"] < 10
+    one, other = experiment.run_folds(demo, folds, shared(candidates(1.0)), [0], None)
+    assert one.choice is other.choice
+
+
+def test_tuned_values_hold_for_their_question_fold_by_fold_in_the_full_schedule():
+    conf = PredictorConf.model_validate(
+        {
+            "module": "random_forest",
+            "stochastic": True,
+            "params": {"trees": 3},
+            "candidates": {"few": {"trees": 1}, "many": {}},
+            "tuned": {"demo": {"random": {"command": "c", "folds": [{"leaf_rows": 2}, {"leaf_rows": 4}]}}},
+        }
+    )
+
+    def given(schedule, question, folds=2):
+        return experiment.fold_makers(conf, schedule, {}, question, folds)
+
+    made = [given("full", ("demo", "random"))(fold) for fold in (0, 1)]
+    assert [list(setting) for setting in made] == [["tuned"], ["tuned"]]
+    assert [setting["tuned"](5).get_params()["leaf_rows"] for setting in made] == [2, 4]
+    assert {(m.trees, m.random_state) for m in (setting["tuned"](5) for setting in made)} == {(3, 5)}
+    assert list(given("full", ("demo", "other"))(1)) == ["few", "many"]
+    assert list(given("full", ("another", "random"))(0)) == ["few", "many"]
+    assert list(given("quick", ("demo", "random"))(0)) == ["quick"]
+    assert list(experiment.makers(conf, "full", {})) == ["few", "many"]  # the final model on all rows
+    with pytest.raises(UserError, match=r"demo/random .* 5 folds, however: .* has 2") as raised:
+        given("full", ("demo", "random"), folds=5)
+    assert "\n" not in str(raised.value)
+
+
 def test_without_inner_rows_the_first_candidate_serves():
     demo = table()
-    (fitted,) = experiment.run_folds(demo, folds_of(demo, [3]), candidates(2.0, 1.0), [0], None)
+    (fitted,) = experiment.run_folds(demo, folds_of(demo, [3]), shared(candidates(2.0, 1.0)), [0], None)
     assert fitted.choice == experiment.Choice("times 2.0", {"times 2.0": None, "times 1.0": None})
 
 
@@ -160,7 +207,7 @@ def test_the_final_model_sees_every_row_and_keeps_the_last_year_for_choices():
 def test_unmeasured_targets_are_neither_learned_nor_scored():
     demo = table()
     demo.frame.loc[[0, 3], "score"] = np.nan
-    (fitted,) = experiment.run_folds(demo, folds_of(demo, [3, 5]), {"only": Spy}, [0], None)
+    (fitted,) = experiment.run_folds(demo, folds_of(demo, [3, 5]), shared({"only": Spy}), [0], None)
     assert fitted.test["row"].tolist() == ["r5"]
     assert 0 not in fitted.predictor.seen.index
 

@@ -1,4 +1,11 @@
 # One job per data set x split x predictor, its folds and seeds inside; then the best one on all rows.
+def settings_of(wildcards):
+    """What a job's folds use: their tuned values where the question is tuned, else what each chooses among."""
+    conf = PREDICTORS[wildcards.predictor]
+    tuned = conf.tuned_settings(PARAMS.schedule, wildcards.dataset, wildcards.split)
+    return tuned or conf.settings(PARAMS.schedule)
+
+
 rule train:
     input:
         table=f"{RESULTS}/features/{{dataset}}.parquet",
@@ -15,7 +22,7 @@ rule train:
         f"{RESULTS}/benchmarks/train/{{dataset}}/{{split}}/{{predictor}}.tsv"
     threads: 1
     params:
-        settings=lambda w: PREDICTORS[w.predictor].settings(PARAMS.schedule),
+        settings=settings_of,
         code=lambda w: code("train", f"predictors.{PREDICTORS[w.predictor].module}"),
         outlier=lambda w: DATASETS[w.dataset].label_outlier,
         schedule=PARAMS.schedule,

@@ -78,7 +78,9 @@ def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, re
     from perfcast.io import atomic_folder, sha256, write_json, write_text
 
     conf = validated(PredictorConf, f"conf/predictor/{options.predictor}.yaml", config["predictor"])
-    settings = conf.settings(config["schedule"])
+    settings = conf.tuned_settings(config["schedule"], options.dataset, options.split) or conf.settings(
+        config["schedule"]
+    )
     seeds = config["seeds"] if conf.stochastic else config["seeds"][:1]
     outlier = config["dataset"]["label_outlier"]
     folds = pd.read_parquet(options.folds).filter(like="fold_")
@@ -94,7 +96,8 @@ def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, re
         record.log_params(used)
         record.log_dataset(options.dataset, sha256(options.table), options.split)
         record.set_tags({"code_digest": code_digest("perfcast.cli.train", f"perfcast.predictors.{conf.module}")})
-    candidates = experiment.makers(conf, config["schedule"], config["trainer"])
+    question = (options.dataset, options.split)
+    candidates = experiment.fold_makers(conf, config["schedule"], config["trainer"], question, len(folds.columns))
     predictions, history, choices, started = [], [], {}, time.perf_counter()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(options.out) as folder:

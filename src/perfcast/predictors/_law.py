@@ -125,7 +125,8 @@ class LawBase(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         tasks = task_labels(X, self.columns_)
         base = self._structure(X, tasks, self.terms_, self.structure_)
-        return base + self._linear(self.terms_.transform(X), tasks, self._weights)
+        forecast: np.ndarray = base + self._linear(self.terms_.transform(X), tasks, self._weights)
+        return forecast
 
     @property
     def weights_(self) -> dict[str, dict[str, dict[str, float]]]:

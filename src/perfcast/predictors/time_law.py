@@ -110,10 +110,9 @@ def _log_times(form: str, p: np.ndarray, q: dict[str, np.ndarray]) -> tuple[np.n
 
 def _log_score(form: str, p: np.ndarray, q: dict[str, np.ndarray]) -> np.ndarray:
     """Return the logarithm of the score under one form's parameters, (n,)."""
-    time = np.logaddexp(*_log_times(form, p, q))
+    time: np.ndarray = np.logaddexp(*_log_times(form, p, q))
     if form == "throughput":
-        score: np.ndarray = q["cores"] - time - p[3] * q["chips"] - p[4] * (q["cores"] - 4)
-        return score
+        return q["cores"] - time - p[3] * q["chips"] - p[4] * (q["cores"] - 4)
     return -time - p[4] * q["chips"]
 
 

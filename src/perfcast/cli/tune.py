@@ -1,0 +1,121 @@
+"""Search a predictor's parameters for one split, fold by fold, on rows set aside inside the training part."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from perfcast.cli._common import add_project
+from perfcast.config import read_dataset, read_predictor, read_yaml
+from perfcast.errors import UserError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("dataset")
+    parser.add_argument("split")
+    parser.add_argument("predictor")
+    parser.add_argument("--table", type=Path, required=True, help="the table with features")
+    parser.add_argument("--folds", type=Path, required=True, help="the split")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the studies: <dataset>/<split>/<predictor>")
+    parser.add_argument("--trials", type=int, default=20, help="finished trials per fold, earlier runs' included")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="begin no trial of a fold after this time")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the search and of every training")
+    parser.add_argument("--schedule", choices=["quick", "full"], default="full")
+    parser.add_argument("--fold", type=int, nargs="+", metavar="K", help="only these folds (default: all)")
+    parser.add_argument("--write", action="store_true", help="write the chosen values into conf/predictor")
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Go on with every fold's study, write what it found."""
+    _check(options)
+    conf = read_predictor(options.project / "conf", options.predictor)
+    dataset = read_dataset(options.project / "conf", options.dataset)
+    import pandas as pd
+    import yaml
+
+    from perfcast import tuning
+    from perfcast.conf_edit import write_tuned
+    from perfcast.io import sha256, write_text
+    from perfcast.schema import read_table
+
+    table = read_table(options.table)
+    folds = pd.read_parquet(options.folds).filter(like="fold_")
+    count = len(folds.columns)
+    chosen = range(count) if options.fold is None else sorted(set(options.fold))
+    if wrong := [fold for fold in chosen if not 0 <= fold < count]:
+        raise UserError(f"--fold must be from 0 to {count - 1} in {options.split}", f"found {wrong[0]}")
+    search = tuning.make_search(
+        f"{options.dataset}/{options.split}/{options.predictor}",
+        conf,
+        options.schedule,
+        machine=read_yaml(options.project / "conf" / "trainer" / "default.yaml"),
+        seed=options.seed,
+        label_outlier=dataset.label_outlier,
+        origin={"table": sha256(options.table), "folds": sha256(options.folds)},
+    )
+    place = options.out / options.dataset / options.split
+    storage = tuning.open_storage(place / f"{options.predictor}.db")
+
+    def report(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    for fold in chosen:
+        part = folds[folds.columns[fold]].to_numpy()
+        tuning.tune_fold(
+            search, storage, table, part, fold=fold, trials=options.trials, timeout=options.timeout, report=report
+        )
+    found = {
+        fold: outcome
+        for fold in range(count)
+        if (outcome := tuning.outcome(search, storage, fold, options.trials)) is not None
+    }
+    command = _command(options)
+    told = {"command": command, "folds": {f"fold_{fold}": asdict(outcome) for fold, outcome in found.items()}}
+    write_text(place / f"{options.predictor}.yaml", yaml.safe_dump(told, sort_keys=False, width=120))
+    if options.write:
+        least = options.trials if options.timeout is None else 1
+        behind = [fold for fold in range(count) if fold not in found or found[fold].trials < least]
+        if behind:
+            raise UserError(
+                f"--write must find {least} finished trials in each of the {count} folds",
+                f"fold {behind[0]} has {found[behind[0]].trials if behind[0] in found else 0}",
+                "run again without --fold",
+            )
+        write_tuned(
+            options.project / "conf",
+            options.predictor,
+            (options.dataset, options.split),
+            command,
+            [found[fold].values for fold in range(count)],
+        )
+        report(f"conf/predictor/{options.predictor}.yaml: tuned for {options.dataset}/{options.split}")
+    return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse numbers that cannot be meant and files that are not there, before anything is imported."""
+    if options.trials < 1 or options.seed < 0 or (options.timeout is not None and options.timeout <= 0):
+        raise UserError("--trials and --timeout must be positive and --seed not negative", "one of them is not")
+    if not options.folds.is_file():
+        raise UserError("--folds must be a split", f"no file {options.folds}", "run snakemake, or perfcast split")
+
+
+def _command(options: argparse.Namespace) -> str:
+    """Return the command, typed in the project's folder, that finds the same values for all folds from nothing.
+
+    A fold's study does not depend on which other ones ran beside it, so --fold is left out.
+    """
+    words = ["perfcast", "tune", options.dataset, options.split, options.predictor]
+    for name in ("table", "folds", "out"):
+        path: Path = getattr(options, name)
+        inside = path.is_absolute() and path.is_relative_to(options.project.resolve())
+        words += [f"--{name}", str(path.relative_to(options.project.resolve()) if inside else path)]
+    words += ["--trials", str(options.trials), "--seed", str(options.seed), "--schedule", options.schedule]
+    if options.timeout is not None:
+        words += ["--timeout", f"{options.timeout:g}"]
+    return shlex.join([*words, *(["--write"] if options.write else [])])

@@ -1,0 +1,80 @@
+"""`perfcast tune` on a miniature project: search, write, train with what was found."""
+
+import json
+import sys
+
+import pytest
+import yaml
+from small_project import call, rules_run, small_project
+
+QUESTION = ("host_gemm", "random", "random_forest")
+RUN = "results/runs/host_gemm/random/random_forest"
+FILES = ("--table", "results/features/host_gemm.parquet", "--folds", "results/splits/host_gemm/random.parquet")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A project whose random forest was trained in the full schedule, untuned."""
+    folder = small_project(
+        tmp_path_factory.mktemp("tune") / "project", predictors=["lookup", "random_forest"], schedule="full"
+    )
+    path = folder / "conf" / "predictor" / "random_forest.yaml"
+    path.write_text("# kept\n" + path.read_text().replace("trees: 100", "trees: 5"))
+    call(folder, "snakemake", f"{RUN}/inner.json")
+    return folder
+
+
+def tune(project, *options, check=True):
+    return call(
+        project, sys.executable, "-m", "perfcast", "tune", *QUESTION, *FILES, "--out", "results/tuning", *options,
+        check=check,
+    )  # fmt: skip
+
+
+def test_what_was_found_is_written_and_each_fold_trains_with_it(project):
+    untuned = json.loads((project / RUN / "inner.json").read_text())
+    assert [set(choice["valid_mape"]) for choice in untuned["choices"]] == [{"per_task", "joint"}]
+
+    told = tune(project, "--trials", "1")
+    assert told.count("inner MAPE") == 1
+    told = tune(project, "--trials", "3", "--write")
+    assert [line.split(":")[0] for line in told.splitlines() if "inner MAPE" in line] == [
+        f"host_gemm/random/random_forest/fold_0 trial {number} of 3" for number in (2, 3)
+    ]
+
+    found = yaml.safe_load((project / "results/tuning/host_gemm/random/random_forest.yaml").read_text())
+    assert found["command"] == (
+        "perfcast tune host_gemm random random_forest --table results/features/host_gemm.parquet "
+        "--folds results/splits/host_gemm/random.parquet --out results/tuning "
+        "--trials 3 --seed 0 --schedule full --write"
+    )
+    fold = found["folds"]["fold_0"]
+    assert (fold["trials"], fold["failed"]) == (3, 0)
+    assert fold["own_inner_mape"] == untuned["choices"][0]["valid_mape"]["per_task"]
+    assert fold["inner_mape"] <= fold["own_inner_mape"]
+    text = (project / "conf/predictor/random_forest.yaml").read_text()
+    assert text.startswith("# kept\n")
+    assert yaml.safe_load(text)["tuned"]["host_gemm"]["random"] == {
+        "command": found["command"],
+        "folds": [fold["values"]],
+    }
+
+    assert rules_run(call(project, "snakemake", "-n", f"{RUN}/inner.json")) == {"train"}
+    call(project, "snakemake", f"{RUN}/inner.json")
+    assert json.loads((project / RUN / "inner.json").read_text())["choices"] == [
+        {"candidate": "tuned", "valid_mape": {"tuned": fold["inner_mape"]}}
+    ]
+    used = yaml.safe_load((project / RUN / "config.yaml").read_text())["predictor"]["settings"]
+    assert used == [{"tuned": {**yaml.safe_load(text)["params"], **fold["values"]}}]
+
+
+def test_a_mistake_is_one_line(project):
+    tune(project, "--trials", "1")
+    for options, words in {
+        ("--trials", "0"): "--trials and --timeout must be positive",
+        ("--fold", "1"): "--fold must be from 0 to 0",
+        ("--seed", "1"): "changed since: seed",
+    }.items():
+        told = tune(project, *options, check=False).strip()
+        assert words in told
+        assert "\n" not in told

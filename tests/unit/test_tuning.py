@@ -1,0 +1,299 @@
+"""Tuning: each fold chooses for itself, on rows that its question does not test on, and goes on where it stopped."""
+
+import dataclasses
+import shutil
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+import yaml
+
+from perfcast import experiment, tuning
+from perfcast.conf_edit import write_tuned
+from perfcast.config import PredictorConf, read_predictor, validated
+from perfcast.errors import UserError
+from perfcast.schema import Column, Kind, Role, Tag, build_table
+
+NAME = "demo/random/random_forest"
+COLUMNS = (
+    Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
+    Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY, Tag.IDENTITY)),
+    Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
+    Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
+    Column("mhz", Kind.NUMERICAL, Role.FEATURE, "processor"),
+    Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
+)
+CONF = {
+    "module": "random_forest",
+    "stochastic": True,
+    "params": {"trees": 2, "leaf_rows": 7},
+    "quick": {"trees": 1, "feature_fraction": 0.9},
+    "space": {"leaf_rows": {"low": 1, "high": 20, "log": True}, "feature_fraction": {"low": 0.2, "high": 1.0}},
+}
+OWN = {"leaf_rows": 7, "feature_fraction": 0.5}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    cores, mhz = rng.integers(1, 65, 60).astype(float), rng.integers(20, 40, 60) * 100.0
+    frame = pd.DataFrame(
+        {
+            "id": [f"r{i}" for i in range(60)],
+            "part": [f"p{i % 6}" for i in range(60)],
+            "suite": "int",
+            "cores": cores,
+            "mhz": mhz,
+            "score": cores**0.9 * mhz * np.exp(rng.normal(0, 0.05, 60)),
+        }
+    )
+    return build_table("demo", frame, COLUMNS)
+
+
+PART = np.array((["train"] * 4 + ["valid"] + ["test"]) * 10, dtype=object)
+
+
+def search(schedule="full", seed=0, origin=("table", "t"), **changes):
+    conf = validated(PredictorConf, "conf/predictor/random_forest.yaml", {**CONF, **changes})
+    return tuning.make_search(
+        NAME, conf, schedule, machine={}, seed=seed, label_outlier=None, origin=dict([origin, ("folds", "f")])
+    )
+
+
+class Study:
+    """A study in a file of its own, and what it said."""
+
+    def __init__(self, folder, table, part=PART):
+        self.path, self.table, self.part, self.said = folder / "study.db", table, part, []
+
+    def go_on(self, trials, *, timeout=None, fold=0, **how):
+        asked = search(**how)
+        storage = tuning.open_storage(self.path)
+        tuning.tune_fold(
+            asked, storage, self.table, self.part, fold=fold, trials=trials, timeout=timeout, report=self.said.append
+        )
+        return tuning.outcome(asked, storage, fold, trials)
+
+    @property
+    def trials(self):
+        name = f"{NAME}/fold_0"
+        return [
+            (trial.state.name, trial.params, trial.value)
+            for trial in optuna.load_study(study_name=name, storage=f"sqlite:///{self.path}").trials
+        ]
+
+
+@pytest.fixture
+def study(tmp_path, table):
+    return Study(tmp_path, table)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, table):
+    """One uninterrupted study of thirteen trials, beyond the ten random ones; tests only read it."""
+    study = Study(tmp_path_factory.mktemp("whole"), table)
+    return study.go_on(13), study.trials
+
+
+def test_the_first_trial_is_the_confs_own_and_the_best_is_reported_beside_it(whole, table):
+    outcome, trials = whole
+    assert [state for state, _, _ in trials] == ["COMPLETE"] * 13
+    assert trials[0][1] == OWN
+
+    def make(seed):
+        return experiment.make_predictor("random_forest", CONF["params"], seed)
+
+    assert trials[0][2] == experiment.inner_error(table, PART, make, 0, None) == outcome.own_inner_mape
+    assert outcome.inner_mape == min(value for _, _, value in trials) < outcome.own_inner_mape
+    assert outcome.values == next(values for _, values, value in trials if value == outcome.inner_mape)
+    assert (outcome.trials, outcome.failed) == (13, 0)
+
+
+def test_a_resumed_study_repeats_nothing_and_ends_as_an_uninterrupted_one(study, whole):
+    study.go_on(1)
+    study.go_on(11)
+    assert len(study.said) == 11
+    assert study.go_on(13) == whole[0]
+    assert study.trials == whole[1]
+    assert len({tuple(values.values()) for _, values, _ in study.trials}) == 13
+    assert [line.split(":")[0].split()[-3] for line in study.said] == [str(number) for number in range(1, 14)]
+    study.go_on(13)
+    assert len(study.said) == 13
+
+
+def test_the_outcome_of_fewer_trials_is_that_of_a_study_which_made_no_more(study, tmp_path, table):
+    study.go_on(6)
+    (tmp_path / "short").mkdir()
+    assert study.go_on(3) == Study(tmp_path / "short", table).go_on(3)
+
+
+@pytest.mark.parametrize("left", [0, 3, 11])
+def test_a_killed_trial_is_done_again_and_not_counted(study, whole, monkeypatch, left):
+    if left:
+        study.go_on(left)
+    with monkeypatch.context() as patched:
+        patched.setattr(experiment, "inner_error", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            study.go_on(13)
+    assert study.trials[-1][0] == "RUNNING"
+    assert study.go_on(13) == whole[0]
+    assert [trial for trial in study.trials if trial[0] == "COMPLETE"] == whole[1]
+
+
+@pytest.mark.parametrize("poison", [np.nan, 1e12, -1.0])
+def test_scores_of_test_rows_take_no_part(study, whole, table, poison):
+    frame = table.frame.copy()
+    frame.loc[PART == "test", "score"] = poison
+    study.table = dataclasses.replace(table, frame=frame)
+    assert study.go_on(13) == whole[0]
+    assert study.trials == whole[1]
+
+
+def test_folds_and_seeds_search_elsewhere_and_equal_ones_alike(study, whole):
+    assert study.go_on(2, fold=1).trials == 2
+    study.go_on(2)
+    storage = f"sqlite:///{study.path}"
+    first, second = (optuna.load_study(study_name=f"{NAME}/fold_{fold}", storage=storage).trials for fold in (0, 1))
+    assert first[0].params == second[0].params
+    assert first[1].params == whole[1][1][1] != second[1].params
+    assert tuning.outcome(search(), tuning.open_storage(study.path), 2, 2) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"space": {**CONF["space"], "leaf_rows": {"low": 1, "high": 21, "log": True}}}, "space"),
+        ({"params": {**CONF["params"], "trees": 3}}, "params"),
+        ({"seed": 1}, "seed"),
+        ({"origin": ("table", "other")}, "table"),
+    ],
+)
+def test_a_study_that_was_asked_something_else_is_refused_in_one_line(study, changes, what):
+    study.go_on(1)
+    before = study.trials
+    with pytest.raises(UserError, match=f"changed since: {what};") as raised:
+        study.go_on(2, **changes)
+    assert "\n" not in str(raised.value)
+    assert study.trials == before
+
+
+def test_a_failing_trial_is_recorded_with_its_reason_and_the_study_goes_on(study, monkeypatch):
+    real, answers = experiment.inner_error, iter(["mistake", "nan", "fine", "fine"])
+
+    def sometimes(*given):
+        answer = next(answers)
+        if answer == "mistake":
+            raise UserError("width must be even", "found 3")
+        return float("nan") if answer == "nan" else real(*given)
+
+    monkeypatch.setattr(experiment, "inner_error", sometimes)
+    outcome = study.go_on(4)
+    assert [state for state, _, _ in study.trials] == ["FAIL", "FAIL", "COMPLETE", "COMPLETE"]
+    assert (outcome.own_inner_mape, outcome.trials, outcome.failed) == (None, 4, 2)
+    assert "width must be even, however: found 3" in study.said[0]
+    stored = optuna.load_study(study_name=f"{NAME}/fold_0", storage=f"sqlite:///{study.path}").trials[0]
+    assert stored.user_attrs["reason"] == "width must be even, however: found 3"
+    assert len(study.said) == 4
+
+
+def test_a_study_in_which_all_failed_has_no_outcome_but_the_first_reason(study, monkeypatch):
+    monkeypatch.setattr(experiment, "inner_error", lambda *_: float("inf"))
+    with pytest.raises(UserError, match="all 2 failed, the first because the inner MAPE is inf"):
+        study.go_on(2)
+
+
+def test_any_other_exception_is_raised(study, monkeypatch):
+    monkeypatch.setattr(experiment, "inner_error", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        study.go_on(2)
+
+
+def test_without_inner_rows_there_is_nothing_to_tune_by(tmp_path, table):
+    with pytest.raises(UserError, match="inner validation rows"):
+        Study(tmp_path, table, np.where(PART == "valid", "train", PART)).go_on(1)
+
+
+def test_after_the_timeout_no_trial_begins(study, monkeypatch):
+    clock = iter(range(0, 1000, 10))
+    monkeypatch.setattr(tuning.time, "monotonic", lambda: float(next(clock)))
+    assert 0 < study.go_on(13, timeout=45).trials < 13
+
+
+def test_the_quick_schedule_searches_only_what_it_does_not_fix():
+    quick = search("quick")
+    assert set(quick.space) == {"leaf_rows"}
+    assert quick.arguments == {"trees": 1, "leaf_rows": 7, "feature_fraction": 0.9}
+    assert quick.own == {"leaf_rows": 7}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"space": {}}, "random_forest has none"),
+        ({"space": {"leafs": {"low": 1, "high": 2}}}, "leafs"),
+        ({"params": {"leaf_rows": 21}}, "21 is outside"),
+        ({"quick": OWN, "schedule": "quick"}, "quick schedule"),
+    ],
+)
+def test_a_space_that_cannot_be_searched_is_one_line(changes, words):
+    with pytest.raises(UserError, match=words) as raised:
+        search(**changes)
+    assert "\n" not in str(raised.value)
+
+
+TEXT = """# above: kept
+module: random_forest  # beside: kept
+stochastic: true
+params: {trees: 2}
+{tuned}# below: kept
+quick:
+  trees: 1   # three spaces
+"""
+TUNED = """tuned:
+  demo:
+    random:
+      command: perfcast tune before
+
+      folds:
+      - {leaf_rows: 9}
+    other:
+      command: kept
+      folds: [{leaf_rows: 3}]
+"""
+
+
+@pytest.mark.parametrize("tuned", ["", TUNED, "tuned: {}\n"])
+def test_write_keeps_every_other_byte_and_is_read_back_by_settings(tmp_path, tuned):
+    path = tmp_path / "predictor" / "random_forest.yaml"
+    path.parent.mkdir()
+    path.write_text(TEXT.replace("{tuned}", tuned))
+    command = "perfcast tune demo random random_forest --table 'a: b #.parquet'"
+    folds = [{"leaf_rows": 2, "bootstrap": True, "tiny": 1e-5}, {"leaf_rows": 1, "bootstrap": None, "tiny": 0.1}]
+    write_tuned(tmp_path, "random_forest", ("demo", "random"), command, folds)
+    conf = read_predictor(tmp_path, "random_forest")
+    settings = conf.tuned_settings("full", "demo", "random")
+    assert settings == [{"tuned": {"trees": 2, **values}} for values in folds]
+    assert [type(value) for setting in settings for value in setting["tuned"].values()] == [
+        type(value) for values in folds for value in (2, *values.values())
+    ]
+    assert conf.tuned["demo"]["random"].command == command
+    assert ("other" in conf.tuned["demo"]) == (tuned == TUNED)
+    kept = path.read_text().splitlines()
+    block = kept.index("tuned:")
+    others = [line for line in kept[:block] + kept[block + 1 :] if not line.startswith(" ") or "spaces" in line]
+    assert others == TEXT.replace("{tuned}", "").splitlines()
+    before = path.read_text()
+    write_tuned(tmp_path, "random_forest", ("demo", "random"), command, folds)
+    assert path.read_text() == before
+
+
+def test_a_tuned_block_that_cannot_be_edited_is_refused_and_left(tmp_path):
+    path = tmp_path / "predictor" / "random_forest.yaml"
+    path.parent.mkdir()
+    path.write_text(TEXT.replace("{tuned}", "tuned: {demo:\n  {x: {command: c, folds: [{}]}}\n}\n"))
+    before = shutil.copy(path, tmp_path / "before")
+    with pytest.raises(UserError, match="plain indented block"):
+        write_tuned(tmp_path, "random_forest", ("demo", "random"), "c", [{}])
+    assert path.read_text() == before.read_text()
+    assert yaml.safe_load(path.read_text())["tuned"]["demo"]
