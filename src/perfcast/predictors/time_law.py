@@ -111,9 +111,10 @@ def _log_times(form: str, p: np.ndarray, q: dict[str, np.ndarray]) -> tuple[np.n
 def _log_score(form: str, p: np.ndarray, q: dict[str, np.ndarray]) -> np.ndarray:
     """Return the logarithm of the score under one form's parameters, (n,)."""
     time: np.ndarray = np.logaddexp(*_log_times(form, p, q))
-    if form == "throughput":
-        return q["cores"] - time - p[3] * q["chips"] - p[4] * (q["cores"] - 4)
-    return -time - p[4] * q["chips"]
+    overhead = p[3] * q["chips"] + p[4] * (q["cores"] - 4) if form == "throughput" else p[4] * q["chips"]
+    copies = q["cores"] if form == "throughput" else 0.0
+    score: np.ndarray = copies - time - overhead
+    return score
 
 
 def _fit_time(inputs: dict[str, np.ndarray], log_y: np.ndarray) -> dict[str, Any]:

@@ -1,0 +1,115 @@
+"""The laws as structure, and learners of what they leave: weights are chosen by rehearsal inside training."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from perfcast.io import read_json, write_json
+from perfcast.predictors._rows import measured_rows
+from perfcast.predictors.base import Predictor, load_predictor
+from perfcast.predictors.law import LawPredictor
+from perfcast.predictors.time_law import TimeLawPredictor
+
+FAR = 0.3
+"""A residual (logarithm) beyond this is a mistake of the entry or a crippled machine: it is learned as this much."""
+
+_STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+class LawResidualPredictor(Predictor):
+    """log y = w log law + (1 - w) log time law + sum of weight x learner of the residual.
+
+    The laws carry the forecast to machines unlike any in training; the learners fill in what repeats. With `valid` rows
+    everything is first fitted without them, `w` and the weights (steps of a quarter, the learners' at most 1 together)
+    are those with the smallest mean absolute percentage error there, and everything is fitted again to all rows: where
+    a learner only repeats the past, the rehearsal says so and its weight is 0. Without `valid` rows the laws count the
+    same, and so do the learners.
+    Source: stacking (Breiman, 1996, Machine Learning 24) of regressions on the residuals of a fixed structure.
+    """
+
+    laws_: dict[str, Predictor]
+    learners_: dict[str, Predictor]
+    weights_: dict[str, float]
+
+    @abstractmethod
+    def _learners(self) -> dict[str, Predictor]:
+        """Return the unfitted learners of the residual by name."""
+
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+        measured_rows(log_y, self.targets_)
+        names = list(self._learners())
+        self.weights_ = {"law": 0.5, **dict.fromkeys(names, 1.0 / len(names))}
+        fitting = ~valid & ~np.isnan(log_y).all(axis=1)
+        if valid.any() and (~np.isnan(log_y[fitting])).any(axis=0).all():
+            inner = self._inner_valid(fitting)
+            self._fit_parts(X, log_y, fitting, inner)
+            self.weights_ = self._choose(X[valid], log_y[valid])
+        self._fit_parts(X, log_y, np.ones(len(X), dtype=bool), valid)
+
+    def _inner_valid(self, fitting: np.ndarray) -> np.ndarray:
+        """Return which of all rows the parts of the rehearsal choose by: the last tenth, where dates are known."""
+        inner = np.zeros(len(fitting), dtype=bool)
+        if self._when is not None:
+            known = self._when[fitting]
+            inner[fitting] = np.asarray(known > known.max() - pd.DateOffset(months=12), dtype=bool)
+        return inner if (fitting & ~inner).any() else np.zeros(len(fitting), dtype=bool)
+
+    def _fit_parts(self, X: pd.DataFrame, log_y: np.ndarray, rows: np.ndarray, valid: np.ndarray) -> None:
+        when = None if self._when is None else pd.Series(self._when[rows])
+        given, wanted, chosen = X[rows], log_y[rows], valid[rows]
+
+        def fitted(predictor: Predictor, logs: np.ndarray) -> Predictor:
+            y = pd.DataFrame(np.exp(logs), columns=list(self.targets_))
+            return predictor.fit(given, y, columns=self.columns_, valid=chosen, when=when)
+
+        self.laws_ = {"law": fitted(LawPredictor(), wanted), "time_law": fitted(TimeLawPredictor(), wanted)}
+        rest = np.clip(wanted - self._structure(given, 0.5), -FAR, FAR)
+        self.learners_ = {name: fitted(learner, rest) for name, learner in self._learners().items()}
+
+    def _structure(self, X: pd.DataFrame, law: float) -> np.ndarray:
+        first, second = (_logs(self.laws_[name], X) for name in ("law", "time_law"))
+        return law * first + (1 - law) * second
+
+    def _choose(self, X: pd.DataFrame, log_y: np.ndarray) -> dict[str, float]:
+        residuals = {name: _logs(learner, X) for name, learner in self.learners_.items()}
+        structures = {law: self._structure(X, law) for law in _STEPS}
+
+        def error(weights: Mapping[str, float]) -> float:
+            forecast = structures[weights["law"]] + sum(weights[name] * value for name, value in residuals.items())
+            return float(np.nanmean(np.abs(np.expm1(forecast - log_y))))
+
+        return min(self._candidates(), key=error)
+
+    def _candidates(self) -> Iterator[dict[str, float]]:
+        names = list(self.learners_)
+        for law, *rest in product(_STEPS, repeat=1 + len(names)):
+            if sum(rest) <= 1:
+                yield {"law": law, **dict(zip(names, rest, strict=True))}
+
+    def _predict(self, X: pd.DataFrame) -> np.ndarray:
+        forecast = self._structure(X, self.weights_["law"])
+        for name, learner in self.learners_.items():
+            if self.weights_[name]:
+                forecast = forecast + self.weights_[name] * _logs(learner, X)
+        return forecast
+
+    def _save(self, folder: Path) -> None:
+        write_json(folder / "weights.json", self.weights_)
+        for name, part in {**self.laws_, **self.learners_}.items():
+            part.save(folder / name)
+
+    def _load(self, folder: Path) -> None:
+        self.weights_ = read_json(folder / "weights.json")
+        self.laws_ = {name: load_predictor(folder / name) for name in ("law", "time_law")}
+        self.learners_ = {name: load_predictor(folder / name) for name in self.weights_ if name != "law"}
+
+
+def _logs(predictor: Predictor, X: pd.DataFrame) -> np.ndarray:
+    logs: np.ndarray = np.log(predictor.predict(X).to_numpy())
+    return logs
