@@ -100,7 +100,8 @@ def join_published(frame: pd.DataFrame, published: Published) -> tuple[pd.DataFr
     )
     parsed = parse_texts(known.assign(suite=frame["suite"]))
     kept = frame.drop(columns=list(TEXTS))
-    joined = pd.concat([kept, parsed[[column for column in parsed if column not in kept]]], axis=1)
+    # The copy joins the many blocks of a frame that grew by columns; without it every later step is slow.
+    joined = pd.concat([kept, parsed[[column for column in parsed if column not in kept]]], axis=1).copy()
     joined = joined.assign(cores=frame["chips"] * frame["cores_per_socket"])
     filled = {name: joined[name].isna() & values.notna() for name, values in stated.items()}
     joined = joined.assign(
