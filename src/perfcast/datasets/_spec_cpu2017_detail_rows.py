@@ -87,7 +87,7 @@ def read_detail(folder: Path) -> Detail:
 
 
 def _header(path: Path) -> list[str]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         return [name.strip() for name in next(csv.reader(file))]
 
 

@@ -119,7 +119,7 @@ def _system(row: spec_cpu2017.Row, random: np.random.Generator) -> dict[str, obj
         "mem_kb": int(dimms * dimm_gb * 1024**2 * random.uniform(0.98, 0.985)),
         "mem_channels": dimms,
         "channel_kb": dimm_gb * 1024.0**2,
-        "mem_data_rate": {2667: 2666}.get(rated, rated),
+        "mem_data_rate": rated,
         "storage_gb": float(random.choice([480.0, 960.0])),
         "os_name": "SLES" if operating_system.startswith("SUSE") else "RHEL",
         "os_vid": "12.4",
