@@ -115,7 +115,12 @@ def join_published(frame: pd.DataFrame, published: Published) -> tuple[pd.DataFr
             name: frame[name].fillna(parsed[name]) for name in ("l1d_kb", "l1i_kb", "l2_kb_per_core", "storage_gb")
         },
     )  # fmt: skip
-    return joined, _account(published, base, frame, filled)
+    account = _account(published, base, frame)
+    return joined, {
+        **account,
+        "date_of_arrival_for_publication": int(month.isna().sum()),
+        "filled_where_detail_is_empty": {name: int(rows.sum()) for name, rows in filled.items()},
+    }
 
 
 def _memory(frame: pd.DataFrame, parsed: pd.DataFrame) -> dict[str, pd.Series]:
@@ -135,9 +140,8 @@ def _memory(frame: pd.DataFrame, parsed: pd.DataFrame) -> dict[str, pd.Series]:
     }
 
 
-def _account(
-    published: Published, base: pd.Series, frame: pd.DataFrame, filled: dict[str, pd.Series]
-) -> dict[str, Any]:
+def _account(published: Published, base: pd.Series, frame: pd.DataFrame) -> dict[str, Any]:
+    """Tell how many results were found, and whether the benchmarks' scores give the published one."""
     mean = pd.Series(np.exp(np.log(frame[list(TARGETS)]).mean(axis=1)), index=frame.index)
     scored = base > 0
     agrees = scored & ((mean / base - 1).abs() < _AGREES)
@@ -150,8 +154,6 @@ def _account(
         "published_score_is_geometric_mean": int(agrees.sum()),
         "published_score_differs": int((scored & ~agrees).sum()),
         "published_score_withdrawn": int((base == 0).sum()),
-        "date_of_arrival_for_publication": int((~published.found).sum()),
-        "filled_where_detail_is_empty": {name: int(rows.sum()) for name, rows in filled.items()},
         "taken_for_every_result_found": [
             *("dates", "memory text", "operating system", "compiler", "file system", "system name", "storage class"),
             *("pointer size", "processors orderable", "last-level cache slices"),

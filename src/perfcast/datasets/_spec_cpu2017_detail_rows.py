@@ -130,7 +130,8 @@ def _reject_cells(
     wrong = bad.any(axis=1)
     detail = pd.Series("", index=frame.index, dtype="str")
     first = bad[wrong].idxmax(axis=1)
-    for row, column in first.items():
+    for row in first.index:
+        column = str(first[row])
         detail[row] = f"{column}={texts.at[row, column]!r}"
     return quarantine.reject(frame, wrong, reason, detail)
 

@@ -101,8 +101,10 @@ def _within_bounds(frame: pd.DataFrame, quarantines: Mapping[str, Quarantine]) -
     bad = out_of_bounds(build_table(SOURCE, frame, COLUMNS)).set_axis(frame.index, axis=0)
     wrong = bad.any(axis=1)
     detail = pd.Series("", index=frame.index, dtype="str")
-    for row, name in bad[wrong].idxmax(axis=1).items():
-        detail[row] = f"{name}={frame.at[row, name]!s}"
+    first = bad[wrong].idxmax(axis=1)
+    for row in first.index:
+        column = str(first[row])
+        detail[row] = f"{column}={frame.at[row, column]!s}"
     for name, quarantine in quarantines.items():
         quarantine.reject(frame, wrong & (frame["source_file"] == name), "out_of_bounds", detail)
     return frame[~wrong]
