@@ -98,6 +98,27 @@ def test_forward_keeps_known_configurations_in_test():
     assert splits.make("forward_2023", small, 0)["fold_0"].tolist() == ["train", "valid", "test"]
 
 
+def test_forward_last_tests_on_the_last_fifth_by_whole_months():
+    # Ten dated rows: the last two by date are of 2020-05, and so is a third one.
+    months = ["2018-01", "2018-06", "2019-01", "2019-04", "2019-06", "2019-12", "2020-04", *["2020-05"] * 3, None]
+    expected = ["train", "train", "train", "train", "valid", "valid", "valid", *["test"] * 3, "unused"]
+    assert splits.make("forward_last", table(months), 0)["fold_0"].tolist() == expected
+
+
+def test_forward_last_needs_dates():
+    with pytest.raises(UserError, match="needs dates"):
+        splits.forward_last(table([None, None]), 0)
+
+
+def test_shuffled_draws_rows_one_by_one():
+    # One block and one set of features: every other split would have to keep these rows together.
+    small = table(["2020-01"] * 50, blocks=["same"] * 50, cores=[8.0] * 50)
+    folds = [splits.make("shuffled", small, seed)["fold_0"] for seed in range(3)]
+    assert [(fold == "test").sum() for fold in folds] == [10, 10, 10]
+    assert [(fold == "valid").sum() for fold in folds] == [4, 4, 4]
+    assert not folds[0].equals(folds[1])
+
+
 def test_random_keeps_chains_of_equal_rows_together():
     # a-b share a block, b-c every feature, c-d a block: one group of four beside single rows.
     small = table(["2020-01"] * 12, blocks=["x", "x", "y", "y", *"efghijkl"], cores=[1.0, 2.0, 2.0, *range(4, 13)])

@@ -56,7 +56,7 @@ class _Machine:
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write cpu2017-results.csv.gz: `rows` sound results of 2017-06 to 2024-12, and every known defect a few times."""
     random = np.random.default_rng(seed)
-    sound = _results(rows, random)
+    sound = results(rows, random)
     texts = [_line(row) for row in [*sound, *_defective(sound, random)]]
     order = random.permutation(len(texts))
     lines = [_line(dict(zip(HEADER, HEADER, strict=True)), header=True), *(texts[i] for i in order), *_broken(texts)]
@@ -78,16 +78,17 @@ def _line(row: Row, header: bool = False) -> bytes:
     return buffer.getvalue().encode()
 
 
-def _results(rows: int, random: np.random.Generator) -> list[Row]:
-    results: list[Row] = []
+def results(rows: int, random: np.random.Generator) -> list[Row]:
+    """Return sound results as rows of text; what a seed gives first, whatever is drawn afterwards."""
+    made: list[Row] = []
     # Every part is measured before any is measured again, so that few rows already span the years and families.
     turn: list[Part] = []
-    while len(results) < rows:
+    while len(made) < rows:
         turn = turn or [PARTS[i] for i in random.permutation(len(PARTS))]
         machine = _machine(turn.pop(), random)
         suites = _SUITES if random.random() < 0.7 else _SUITES[2:]
-        results += [_result(machine, suite, len(results) + i, random) for i, suite in enumerate(suites)]
-    return results[:rows]
+        made += [_result(machine, suite, len(made) + i, random) for i, suite in enumerate(suites)]
+    return made[:rows]
 
 
 def _machine(part: Part, random: np.random.Generator) -> _Machine:

@@ -1,16 +1,22 @@
 """Generated results by benchmark, shaped like the detail files of SPEC CPU2017, defects included.
 
+The results of the generated dump that fit (same rows and seed) come first, under the dump's identifiers; as many others
+follow as make `rows` in every file.
+
 Defects: the `t_` columns are the score again, in seconds; some rows repeat another row's configuration; sizes carry a
 decimal point on some rows only; a few rows leave topology or turbo clock empty.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from perfcast.fake import spec_cpu2017
+from perfcast.fake._servers import PARTS
 from perfcast.io import write_text
 
 _BENCHMARKS = {
@@ -31,17 +37,29 @@ _BENCHMARKS = {
         *("631.deepsjeng_s", "641.leela_s", "648.exchange2_s", "657.xz_s"),
     ),
 }
-_MODELS = ("Xeon Gold 5120", "Xeon Gold 6230", "Xeon Silver 4210", "Xeon Platinum 8280", "EPYC 7452", "EPYC 7742")
+_SUITES = {"FP_rate": "CFP2017rate", "FP_speed": "CFP2017", "Int_rate": "CINT2017rate", "Int_speed": "CINT2017"}
+_PARTS = {part.name: part for part in PARTS if part.name.startswith(("Intel ", "AMD "))}
+_LAST_YEAR_AND_MONTH = "202006"
+_MEMORY = re.compile(r"\((\d+) x (\d+) GB .*?PC\d-(\d+)")
 _OPTIONAL = ("arch", "cpus", "threads_per_core", "cores_per_socket", "sockets", "numas")
 _MISSING_SHARE, _REPEATED_SHARE = 0.02, 0.05
+_BATCH = 2000
 
 
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write input_FP_rate.csv, input_FP_speed.csv, input_Int_rate.csv and input_Int_speed.csv of `rows` rows each."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng([seed, 1])
+    published = [row for row in spec_cpu2017.results(rows, np.random.default_rng(seed)) if _fits(row)]
+    others: list[spec_cpu2017.Row] = []
     for suite, benchmarks in _BENCHMARKS.items():
-        systems = _systems(suite, rows, random)
-        frame = pd.concat([systems, _scores(systems, benchmarks, suite, random)], axis=1)
+        linked = [row for row in published if row["Benchmark"] == _SUITES[suite]][:rows]
+        further: list[spec_cpu2017.Row] = []
+        while len(linked) + len(further) < rows:
+            further = [row for row in others if row["Benchmark"] == _SUITES[suite]][: rows - len(linked)]
+            if len(linked) + len(further) < rows:
+                others += [row for row in spec_cpu2017.results(_BATCH, random) if _fits(row)]
+        frame = _systems(linked, further, random)
+        frame = pd.concat([frame.drop(columns="base"), _scores(frame, benchmarks, suite, random)], axis=1)
         missing = random.uniform(size=rows) < _MISSING_SHARE
         for name in _OPTIONAL:
             frame[name] = frame[name].astype("str").mask(missing, "")
@@ -49,67 +67,87 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         write_text(Path(folder) / f"input_{suite}.csv", frame.to_csv(index=False, lineterminator="\n"))
 
 
-def _systems(suite: str, rows: int, random: np.random.Generator) -> pd.DataFrame:
-    model = random.choice(_MODELS, size=rows)
-    amd = np.char.startswith(model.astype("str"), "EPYC")
-    cores, sockets = random.choice([8, 14, 20, 28], size=rows), random.choice([1, 2, 4], size=rows)
-    mhz = random.choice([2100, 2200, 2600, 2700], size=rows)
-    threads = 2 if "rate" in suite else 1
-    modules, module_kb = 6 * sockets, random.choice([16, 32], size=rows) * 1024**2
-    vendor = random.choice(["Generated Systems", "Example Computers Inc."], size=rows)
-    days = random.integers(0, 900, size=rows)
-    dates = (pd.Timestamp("2017-10-02") + pd.to_timedelta(days, unit="D")).strftime("%Y%m%d")
-    frame = pd.DataFrame(
-        {
-            "vendor": np.where(amd, "AMD", "Intel"),
-            "hardware_vendor": vendor,
-            "model_name": model,
-            "test_sponsor": vendor,
-            "nominal_mhz": mhz,
-            "max_mhz": mhz + 1200,
-            "arch": "x86_64",
-            "cpus": cores * sockets * threads,
-            "threads_per_core": threads,
-            "cores_per_socket": cores,
-            "sockets": sockets,
-            "numas": sockets,
-            "l1d_cache_kb": 32,
-            "l1i_cache_kb": np.where(amd, 64, 32),
-            "l2_cache_kb": np.where(amd, "512", "1024.0"),
-            "l3_cache_kb": cores * 1408.0,
-            "mem_kb": (modules * module_kb * 0.982).astype("int64"),
-            "mem_channels": modules,
-            "channel_kb": module_kb.astype("float64"),
-            "mem_data_rate": random.choice([2666, 2933, 3200], size=rows),
-            "storage_gb": random.choice([480.0, 960.0], size=rows),
-            "os_name": "SLES",
-            "os_vid": random.choice(["12.4", "15", "15.1"], size=rows),
-            "os": "SUSE Linux Enterprise Server 15 (x86_64)",
-            "compiler": np.where(
-                amd, "C/C++/Fortran: Version 2.0.0 of AOCC", "C/C++: Version 19.0.4.227 of Intel C/C++"
-            ),
-            "parallel": "No" if "rate" in suite else "Yes",
-            "file_system": random.choice(["xfs", "btrfs"], size=rows),
-            "threads_or_copies": cores * sockets * threads,
-        }
-    )
-    repeated = random.uniform(size=rows) < _REPEATED_SHARE
-    source = np.where(repeated, random.integers(0, max(rows, 1), size=rows), np.arange(rows))
-    frame = frame.iloc[source].reset_index(drop=True)
-    return frame.assign(file=[f"cpu2017-{date}-{number:05d}.csv" for number, date in enumerate(dates, start=1)])
+def _fits(row: spec_cpu2017.Row) -> bool:
+    """Say whether a result is of the processors and the years of the detail files."""
+    return row["Processor "] in _PARTS and _identifier(row)[8:14] < _LAST_YEAR_AND_MONTH
+
+
+def _identifier(row: spec_cpu2017.Row) -> str:
+    found = re.search(r"cpu2017-\d{8}-\d{5}", row["Disclosure"])
+    return found[0] if found else ""
+
+
+def _systems(
+    linked: list[spec_cpu2017.Row], further: list[spec_cpu2017.Row], random: np.random.Generator
+) -> pd.DataFrame:
+    """Return what is known of the machines; some of the further results repeat another one's configuration."""
+    rows = [_system(row, random) for row in [*linked, *further]]
+    first = len(linked)
+    for index in range(first + 1, len(rows)):
+        if random.uniform() < _REPEATED_SHARE:
+            rows[index] = dict(rows[int(random.integers(first, index))])
+    for number, (index, row) in enumerate(zip(range(first, len(rows)), further, strict=True)):
+        rows[index]["file"] = f"{_identifier(row)[:17]}{90000 + number:05d}.csv"
+    return pd.DataFrame(rows)
+
+
+def _system(row: spec_cpu2017.Row, random: np.random.Generator) -> dict[str, object]:
+    part = _PARTS[row["Processor "]]
+    amd, chips, rate = part.name.startswith("AMD"), int(row["# Chips "]), row["Parallel"] == "No"
+    threads = int(row["# Enabled Threads Per Core"])
+    memory = _MEMORY.search(row["Memory"])
+    dimms, dimm_gb, rated = (int(number) for number in memory.groups()) if memory else (8, 16, 2666)
+    operating_system = row["Operating System"].partition(",")[0]
+    logical = part.cores * chips * threads
+    return {
+        "vendor": "AMD" if amd else "Intel",
+        "hardware_vendor": row["Hardware Vendor\t"],
+        "model_name": part.name.removeprefix("AMD ").removeprefix("Intel "),
+        "test_sponsor": row["Test Sponsor"],
+        "nominal_mhz": part.mhz,
+        "max_mhz": part.turbo_mhz,
+        "arch": "x86_64",
+        "cpus": logical,
+        "threads_per_core": threads,
+        "cores_per_socket": part.cores,
+        "sockets": chips,
+        "numas": chips,
+        "l1d_cache_kb": 32,
+        "l1i_cache_kb": 32,
+        "l2_cache_kb": "512" if amd else "1024.0",
+        "l3_cache_kb": part.l3_mb * 1024.0,
+        "mem_kb": int(dimms * dimm_gb * 1024**2 * random.uniform(0.98, 0.985)),
+        "mem_channels": dimms,
+        "channel_kb": dimm_gb * 1024.0**2,
+        "mem_data_rate": rated,
+        "storage_gb": float(random.choice([480.0, 960.0])),
+        "os_name": "SLES" if operating_system.startswith("SUSE") else "RHEL",
+        "os_vid": "12.4",
+        "os": operating_system,
+        "compiler": row["Compiler"].partition(",")[0],
+        "parallel": row["Parallel"],
+        "file_system": str(random.choice(["xfs", "btrfs"])),
+        "threads_or_copies": logical if rate else part.cores * chips,
+        "file": f"{_identifier(row)}.csv",
+        "base": float(row["Base Result"]),
+    }
 
 
 def _scores(
     systems: pd.DataFrame, benchmarks: tuple[str, ...], suite: str, random: np.random.Generator
 ) -> pd.DataFrame:
-    """Return a score and its time for every benchmark: score = reference seconds x copies / time."""
-    copies = systems["threads_or_copies"] if "rate" in suite else pd.Series(1, index=systems.index)
-    clock = systems["nominal_mhz"].astype("float64") / 2500
-    gain = clock if "rate" in suite else clock * systems["threads_or_copies"].astype("float64") ** 0.5
+    """Return a score and its time for every benchmark: score = reference seconds x copies / time.
+
+    The scores scatter about the result of the suite, which is their geometric mean.
+    """
+    copies = systems["threads_or_copies"].astype("float64") if "rate" in suite else pd.Series(1.0, index=systems.index)
+    scatter = random.normal(0, 0.02, size=(len(systems), len(benchmarks))) + np.linspace(-0.5, 0.5, len(benchmarks))
+    scatter -= scatter.mean(axis=1, keepdims=True)
     columns: dict[str, pd.Series] = {}
-    for name in benchmarks:
+    for index, name in enumerate(benchmarks):
         reference = 1000.0 + 10 * int(name[:3])
-        seconds: pd.Series = (reference / 5 / gain * np.exp(random.normal(0, 0.02, size=len(systems)))).round(6)
-        columns[name] = (reference * copies.astype("float64") / seconds).round(6)
+        score = systems["base"] * np.exp(scatter[:, index])
+        seconds: pd.Series = (reference * copies / score).round(6)
+        columns[name] = (reference * copies / seconds).round(6)
         columns[f"t_{name}"] = seconds
     return pd.DataFrame(columns)

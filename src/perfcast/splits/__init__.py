@@ -15,7 +15,7 @@ import pandas as pd
 
 from perfcast.errors import UserError, unknown_name
 from perfcast.schema import Table, Tag
-from perfcast.splits._audit import Audit, audited_by, duplicates_together, entities_apart, in_window
+from perfcast.splits._audit import Audit, audited_by, duplicates_together, entities_apart, in_window, parts_held
 from perfcast.splits._groups import balanced_folds, by_features, by_tag, connected, draw
 
 VERSION = 1
@@ -24,8 +24,40 @@ TEST_SHARE = 0.20
 VALID_SHARE = 0.12
 UNSEEN_FOLDS = 5
 VALID_MONTHS = 12
+LAST_SHARE = 0.20
 PUBLISHED_PART = "published_part"
 """Provenance column that says, for a data set published with a split of its own, which part a row is of."""
+
+
+def _leaking_on_purpose(make: Callable[[Table, int], pd.DataFrame]) -> Callable[[Table, int], pd.DataFrame]:
+    """Declare a function to be a split that no audit of leakage looks at: blocks may have rows on both sides."""
+    vars(make)["audits"] = (parts_held,)
+    return make
+
+
+def _last_share(table: Table, fold: pd.Series) -> list[str]:
+    """Check the fold against the latest month from which on there are `LAST_SHARE` of the rows, counted anew."""
+    time = table.frame[table.one(Tag.TIME)]
+    months = time.dropna().dt.to_period("M")
+    since = months.value_counts().sort_index(ascending=False).cumsum()
+    start = str(since[since >= LAST_SHARE * len(months)].index.max())
+    return in_window(start, "2200-01")(table, fold)
+
+
+@_leaking_on_purpose
+def shuffled(table: Table, seed: int) -> pd.DataFrame:
+    """Ask about rows drawn one by one, 80 % training and 20 % test: for comparison with published figures only.
+
+    It leaks on purpose: most test rows have a sibling in training, of the same submission or with the same features,
+    so its errors measure memory and say nothing about a machine that nobody has measured. Papers that shuffle their
+    rows are reproduced with it, and with nothing else. 12 % of the training rows are valid.
+    Source: Tousi and Luján, IEEE Access, 2022.
+    """
+    ordered = _ordered(table)
+    rows = np.arange(len(ordered.frame))
+    rng = np.random.default_rng(seed)
+    test = draw(rows, TEST_SHARE, rng)
+    return _frame(table, ordered, [_parts(test, _draw_valid(rows, test, rng))])
 
 
 @audited_by(duplicates_together)
@@ -65,6 +97,21 @@ def forward_2024(table: Table, seed: int) -> pd.DataFrame:
     """Ask about the next year: train before 2024-01, test on 2024."""
     del seed
     return _forward(table, "2024-01", "2025-01")
+
+
+@audited_by(_last_share)
+def forward_last(table: Table, seed: int) -> pd.DataFrame:
+    """Ask about the last fifth: test from the latest month on that has 20 % of the rows at or after it, train before.
+
+    Raises: UserError when no row has a date.
+    """
+    del seed
+    ordered = _ordered(table)
+    time = ordered.frame[ordered.one(Tag.TIME)].dropna().sort_values(ignore_index=True)
+    if time.empty:
+        raise UserError("the split 'forward_last' needs dates", f"{table.dataset!r} has none", "choose another split")
+    start = time.iloc[len(time) - int(np.ceil(LAST_SHARE * len(time)))].to_period("M")
+    return _forward(table, str(start), str(time.iloc[-1].to_period("M") + 1))
 
 
 @audited_by()

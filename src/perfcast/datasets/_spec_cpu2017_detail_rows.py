@@ -1,0 +1,145 @@
+"""From the four files to typed rows: what a row must have to be a result by benchmark, else why it is quarantined."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from perfcast.datasets._spec_cpu2017_detail_columns import LEFT_OUT, SUITES, TARGETS
+from perfcast.datasets._spec_cpu2017_rows import MOST_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine
+from perfcast.datasets._strict_csv import read_rows
+from perfcast.parsing.coverage import parse_column
+from perfcast.parsing.disclosure import parse_disclosure
+from perfcast.parsing.scalars import parse_number
+from perfcast.parsing.text import states_something
+from perfcast.sources.spec_cpu2017_detail import BENCHMARKS
+
+SOURCE = "spec_cpu2017_detail"
+TEXTS = (
+    *("vendor", "hardware_vendor", "model_name", "test_sponsor", "os", "compiler"),
+    *("parallel", "file_system", "file"),
+)
+NUMBERS = {
+    "nominal_mhz": "base_mhz",
+    "max_mhz": "max_mhz",
+    "cpus": "logical_cpus",
+    "threads_per_core": "threads_per_core",
+    "cores_per_socket": "cores_per_socket",
+    "sockets": "chips",
+    "numas": "numa_nodes",
+    "l1d_cache_kb": "l1d_kb",
+    "l1i_cache_kb": "l1i_kb",
+    "l2_cache_kb": "l2_kb_per_core",
+    "l3_cache_kb": "l3_kb",
+    "mem_kb": "mem_os_kb",
+    "mem_channels": "dimm_count",
+    "channel_kb": "dimm_kb",
+    "mem_data_rate": "mem_data_rate",
+    "storage_gb": "storage_gb",
+    "threads_or_copies": "copies_or_threads",
+}
+"""Column of the files -> name here; `mem_channels` counts DIMMs and `channel_kb` is the size of one."""
+
+_COUNTS = ("threads_per_core", "cores_per_socket", "sockets", "mem_channels", "threads_or_copies")
+_NOT_FINITE = ("inf", "infinity", "nan")
+_number = partial(parse_number, low=0)
+
+
+@dataclass(frozen=True)
+class Detail:
+    """The results of the four files.
+
+    Shapes: `frame` has TEXTS as text, the typed columns that NUMBERS names, TARGETS (NaN outside the row's suite),
+    suite, result_id, arrival_day, source_file, line and line_in_file, ordered by result_id. `quarantines` maps every
+    file to its rejected rows, `unknown` to the columns that nothing is known of; `identical` counts rows folded into
+    another one that is equal in everything but its identifier.
+    """
+
+    frame: pd.DataFrame
+    quarantines: dict[str, Quarantine]
+    unknown: dict[str, list[str]]
+    rows_in: int
+    identical: int
+
+
+def read_detail(folder: Path) -> Detail:
+    """Read the four files. Raises: UserError when one is absent, is not a whole table or lacks a column."""
+    frames, quarantines, unknown, rows_in = [], {}, {}, 0
+    for name in SUITES:
+        wanted = [*TEXTS, *NUMBERS, *BENCHMARKS[name]]
+        rows = read_rows(SOURCE, folder / name, wanted)
+        rows_in += rows.rows_in
+        quarantines[name] = Quarantine(SOURCE, name, rows.rejections)
+        unknown[name] = [column for column in _header(folder / name) if column not in {*wanted, *LEFT_OUT}]
+        frames.append(_screen(rows.frame, name, quarantines[name]))
+    frame = pd.concat(frames, ignore_index=True).sort_values("result_id", kind="stable", ignore_index=True)
+    twice = frame["result_id"].duplicated()
+    for name, quarantine in quarantines.items():
+        quarantine.reject(frame, twice & (frame["source_file"] == name), "duplicate_result_id", frame["result_id"])
+    frame = frame[~twice]
+    measured = ["suite", *TEXTS, *NUMBERS.values(), *TARGETS]
+    identical = frame.duplicated([column for column in measured if column != "file"])
+    return Detail(frame[~identical].reset_index(drop=True), quarantines, unknown, rows_in, int(identical.sum()))
+
+
+def _header(path: Path) -> list[str]:
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        return [name.strip() for name in next(csv.reader(file))]
+
+
+def _screen(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.DataFrame:
+    """Type one file's rows and quarantine those that are no result."""
+    benchmarks = list(BENCHMARKS[name])
+    disclosure = parse_column(raw["file"].str.strip().str.removesuffix(".csv"), parse_disclosure)
+    frame = raw[list(TEXTS)].assign(
+        **{to: parse_column(raw[column], _number)["value"] for column, to in NUMBERS.items()},
+        **{score: parse_column(raw[score], _number)["value"] for score in benchmarks},
+        **{other: float("nan") for other in TARGETS if other not in benchmarks},
+        suite=SUITES[name],
+        result_id=disclosure["result_id"],
+        arrival_day=pd.to_datetime(disclosure["arrival_day"]),
+        source_file=name,
+        line=raw["line"],
+        line_in_file=raw["line"],
+    )
+    frame = quarantine.reject(frame, frame["result_id"].isna(), "no_result_id", frame["file"])
+    frame = quarantine.reject(frame, frame["arrival_day"].isna(), "date_impossible", frame["file"])
+    frame = quarantine.reject(frame, ~frame["model_name"].map(states_something), "no_processor", frame["file"])
+
+    texts = raw[benchmarks]
+    infinite = texts.apply(lambda column: column.str.strip().str.lstrip("+-").str.casefold().isin(_NOT_FINITE))
+    frame = _reject_cells(frame, infinite, "score_not_finite", texts, quarantine)
+    frame = _reject_cells(frame, frame[benchmarks].isna(), "score_not_numeric", texts, quarantine)
+    frame = _reject_cells(frame, frame[benchmarks] == 0, "no_score", texts, quarantine)
+
+    stated = raw[list(NUMBERS)].apply(lambda column: column.map(states_something))
+    missing = frame[list(NUMBERS.values())].isna().set_axis(list(NUMBERS), axis=1)
+    frame = _reject_cells(frame, missing & stated.loc[frame.index], "count_not_numeric", raw[list(NUMBERS)], quarantine)
+    return _reject_cells(frame, _impossible(frame), "impossible_counts", raw[list(_COUNTS)], quarantine)
+
+
+def _reject_cells(
+    frame: pd.DataFrame, bad: pd.DataFrame, reason: str, texts: pd.DataFrame, quarantine: Quarantine
+) -> pd.DataFrame:
+    """Quarantine the rows with a bad cell, naming the first one."""
+    bad = bad.loc[frame.index]
+    wrong = bad.any(axis=1)
+    detail = pd.Series("", index=frame.index, dtype="str")
+    first = bad[wrong].idxmax(axis=1)
+    for row in first.index:
+        column = str(first[row])
+        detail[row] = f"{column}={texts.at[row, column]!r}"
+    return quarantine.reject(frame, wrong, reason, detail)
+
+
+def _impossible(frame: pd.DataFrame) -> pd.DataFrame:
+    """Say which counts cannot be; one that is not stated can be anything."""
+    counts = frame[[NUMBERS[column] for column in _COUNTS]].set_axis(list(_COUNTS), axis=1)
+    bad = counts.notna() & ~((counts % 1 == 0) & (counts > 0))
+    bad["cores_per_socket"] |= counts["cores_per_socket"] > MOST_CORES_PER_CHIP
+    bad["threads_per_core"] |= counts["threads_per_core"].notna() & ~counts["threads_per_core"].isin(THREADS_PER_CORE)
+    return bad

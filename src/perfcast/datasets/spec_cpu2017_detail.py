@@ -1,0 +1,120 @@
+"""SPEC CPU2017 results by benchmark: one row per result, the base scores of its suite's benchmarks the targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from perfcast.datasets import _spec_cpu2017_repair as repair
+from perfcast.datasets._spec_cpu2017_detail_columns import COLUMNS, LEFT_OUT, refuse_leaks
+from perfcast.datasets._spec_cpu2017_detail_published import SOURCE as PUBLISHED
+from perfcast.datasets._spec_cpu2017_detail_published import join_published, read_published
+from perfcast.datasets._spec_cpu2017_detail_rows import SOURCE, read_detail
+from perfcast.datasets._spec_cpu2017_quality import quality_of
+from perfcast.datasets._spec_cpu2017_rows import Quarantine
+from perfcast.datasets._strict_csv import rejected_frame
+from perfcast.datasets.base import Standardized
+from perfcast.datasets.spec_cpu2017 import CATALOGUE, join_processors
+from perfcast.errors import UserError
+from perfcast.processors.catalogue import empty_catalogue, read_catalogue
+from perfcast.processors.names import part_id
+from perfcast.schema import Table, build_table, out_of_bounds
+
+
+def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
+    """Standardise the four files, joined with the dump of published results and the catalogue where they are there.
+
+    There are no options.
+
+    Raises: UserError when a file is absent, is not a whole table or lacks a column, or no row is a result.
+    """
+    del options
+    detail = read_detail(raw[SOURCE])
+    if detail.frame.empty:
+        raise UserError(
+            f"{raw[SOURCE]} must hold a usable result",
+            f"none of {detail.rows_in} rows is one",
+            "ingest the source again",
+        )
+    frame, joined = join_published(detail.frame, read_published(raw.get(PUBLISHED), detail.frame))
+    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else empty_catalogue()
+    # The copy joins the many blocks of a frame that grew by columns; without it every later step is slow.
+    frame = join_processors(frame, catalogue).copy()
+    repairs = _repair(frame)
+    frame = frame.assign(
+        source=SOURCE,
+        file=frame["source_file"],
+        part_id=frame["part_key"].map(part_id),
+        submission_id=_submission(frame),
+    )
+    frame = _within_bounds(frame, detail.quarantines)
+    refuse_leaks(COLUMNS)
+    table = build_table(SOURCE, frame, COLUMNS)
+    rejections = [rejection for quarantine in detail.quarantines.values() for rejection in quarantine.rejections]
+    return Standardized(
+        table,
+        rejected_frame(rejections),
+        detail.rows_in,
+        {"identical_but_for_result_id": detail.identical},
+        {
+            **_quality(frame, table, repairs),
+            "joined": joined,
+            "columns_left_out": LEFT_OUT,
+            "columns_unknown": {name: columns for name, columns in detail.unknown.items() if columns},
+        },
+    )
+
+
+def _repair(frame: pd.DataFrame) -> repair.Repairs:
+    """Repair as spec_cpu2017 does; the rules on peak and energy results have nothing to look at here."""
+    repairs = repair.Repairs()
+    stated = frame["max_turbo_mhz"].isna() & frame["max_mhz"].notna()
+    repairs.put(frame, "max_turbo_mhz", stated, frame["max_mhz"], "turbo_as_stated")
+    repairs.put(
+        frame, "max_turbo_mhz", frame["max_turbo_mhz"] < frame["base_mhz"], frame["base_mhz"], "turbo_below_base"
+    )
+    frame["cores_per_chip_part"] = repair.modal_cores(frame)
+    repair.repair_cores(frame, repairs)
+    frame["q_cores_mismatch"] = frame["q_cores_mismatch"].where(frame["cores_per_chip_stated"].notna(), 0.0)
+    repair.repair_caches(frame, repairs)
+    repair.repair_memory(frame, repairs)
+    repair.repair_dates(frame, repairs)
+    unstated = frame["arch"].isna() & (frame["isa"] == "x86")
+    repairs.put(frame, "arch", unstated, pd.Series("x86_64", index=frame.index), "arch_from_isa")
+    return repairs
+
+
+def _submission(frame: pd.DataFrame) -> pd.Series:
+    """Return vendor, system, part, chips and month; without the dump there is no system name: coarser, never finer."""
+    month = frame["published_month"].dt.strftime("%Y-%m")
+    chips = frame["chips"].map("{:.0f}".format, na_action="ignore").fillna("?")
+    parts = [frame["hw_vendor"].fillna("?"), frame["system_stem"].fillna("?"), frame["part_key"], chips, month]
+    joined: pd.Series = parts[0].str.cat(parts[1:], sep=" | ")
+    return joined
+
+
+def _within_bounds(frame: pd.DataFrame, quarantines: Mapping[str, Quarantine]) -> pd.DataFrame:
+    """Quarantine rows with a value outside its column's bounds, naming the first such column."""
+    bad = out_of_bounds(build_table(SOURCE, frame, COLUMNS)).set_axis(frame.index, axis=0)
+    wrong = bad.any(axis=1)
+    detail = pd.Series("", index=frame.index, dtype="str")
+    first = bad[wrong].idxmax(axis=1)
+    for row in first.index:
+        column = str(first[row])
+        detail[row] = f"{column}={frame.at[row, column]!s}"
+    for name, quarantine in quarantines.items():
+        quarantine.reject(frame, wrong & (frame["source_file"] == name), "out_of_bounds", detail)
+    return frame[~wrong]
+
+
+def _quality(frame: pd.DataFrame, table: Table, repairs: repair.Repairs) -> dict[str, Any]:
+    """Return the quality as spec_cpu2017 tells it, of those texts alone that a source states."""
+    quality = quality_of(frame.assign(disclosure_parsed=True), table, repairs.counts, 0)
+    del quality["after_published_until"]
+    quality["parse_coverage"] = {
+        column: found for column, found in quality["parse_coverage"].items() if found["stated"]
+    }
+    return quality
