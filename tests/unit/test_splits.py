@@ -188,4 +188,4 @@ def test_unknown_name_lists_the_known():
 
 
 def test_names():
-    assert splits.names() == ["forward_2023", "forward_2024", "published", "random", "unseen_cpu", "unseen_shape"]
+    assert {"random", "unseen_cpu", "unseen_shape", "forward_2023", "forward_2024", "published"} <= set(splits.names())
