@@ -34,7 +34,8 @@ class CausalConvolution(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Convolve; the last row of the weights meets the present step."""
         steps, past = x.shape[1], len(self.weight) - 1
-        padded, result = nn.functional.pad(x, (0, 0, past, 0)), self.bias
+        padded = nn.functional.pad(x, (0, 0, past, 0))
+        result: Tensor = self.bias
         # A few shifted sums: for so few channels torch's grouped convolution has more to prepare than to compute.
         for shift, weight in enumerate(self.weight):
             result = torch.addcmul(result, padded[:, shift : shift + steps], weight)
