@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_PORTION_ROWS = 32
-"""Rows scanned at once: few enough that their states of all steps stay in the processor's cache."""
+_PORTION_VALUES = 2**20
+"""Rows are scanned in portions of about this many numbers of state: few enough for the processor cache."""
 
 
 def reference_scan(x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
@@ -53,7 +53,7 @@ class _Scan(torch.autograd.Function):
     def forward(context: Any, a: Tensor, *inputs: Tensor) -> Tensor:
         context.save_for_backward(a, *inputs)
         y, memory = torch.empty_like(inputs[0]), _memory(2, a, inputs[0])
-        for part_y, *part in _portions(y, *inputs):
+        for part_y, *part in _portions(_rows(a, y), y, *inputs):
             u, dt, b, c = (tensor.contiguous() for tensor in part)
             decay, states = _shaped(memory, a, u)
             torch.mul(b, u, out=states)
@@ -66,10 +66,10 @@ class _Scan(torch.autograd.Function):
         a, *inputs = context.saved_tensors
         to_a, (to_u, to_dt, to_b, to_c) = torch.zeros_like(a), map(torch.empty_like, inputs)
         memory = _memory(4, a, inputs[0])
-        for *part, part_to_u, part_to_dt, part_to_b, part_to_c in _portions(
-            gradients[0], *inputs, to_u, to_dt, to_b, to_c
-        ):
-            to_y, u, dt, b, c = (tensor.contiguous() for tensor in part)
+        results = to_u, to_dt, to_b, to_c
+        for part in _portions(_rows(a, to_u), gradients[0], *inputs, *results):
+            to_y, u, dt, b, c = (tensor.contiguous() for tensor in part[:5])
+            part_to_u, part_to_dt, part_to_b, part_to_c = part[5:]
             decay, states, to_state, product = _shaped(memory, a, u)
             torch.mul(b, u, out=states)
             _carry(states, decay, a, dt)
@@ -100,8 +100,13 @@ def _carry(states: Tensor, decay: Tensor, a: Tensor, dt: Tensor) -> None:
         later.addcmul_(left, earlier)
 
 
-def _portions(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    return zip(*(tensor.split(_PORTION_ROWS, dim=-1) for tensor in tensors), strict=True)
+def _rows(a: Tensor, u: Tensor) -> int:
+    """Return the rows of a portion."""
+    return min(u.shape[-1], max(1, _PORTION_VALUES // (len(u) * a.numel())))
+
+
+def _portions(rows: int, *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    return zip(*(tensor.split(rows, dim=-1) for tensor in tensors), strict=True)
 
 
 def _memory(count: int, a: Tensor, u: Tensor) -> Tensor:
@@ -109,7 +114,7 @@ def _memory(count: int, a: Tensor, u: Tensor) -> Tensor:
 
     Taken anew for every portion it cost a third of the time.
     """
-    return u.new_empty(count, len(u) * a.numel() * min(_PORTION_ROWS, u.shape[-1]))
+    return u.new_empty(count, len(u) * a.numel() * _rows(a, u))
 
 
 def _shaped(memory: Tensor, a: Tensor, u: Tensor) -> list[Tensor]:
