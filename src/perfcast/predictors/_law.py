@@ -14,10 +14,11 @@ import pandas as pd
 
 from perfcast.io import read_json, write_json
 from perfcast.predictors._law_terms import LawTerms
+from perfcast.predictors._rehearsals import rehearsals
 from perfcast.predictors._rows import measured_rows, task_labels
 from perfcast.predictors.base import Predictor
 
-_POOLED = "\x1e"
+POOLED = "\x1e"
 """The model of all rows, for a task that training never saw; a control character is no task's name."""
 
 _ROUNDS = 3
@@ -26,25 +27,26 @@ _FAR = 2.0
 
 
 @dataclass(frozen=True)
-class _Part:
-    """Some of the training rows. Shapes: tasks (n,), log_y (n, targets), age (n,) in years before the last row."""
+class Part:
+    """Some of the training rows. Shapes: tasks (n,), log_y (n, targets), when (n,), NaT where unknown."""
 
     X: pd.DataFrame
     tasks: np.ndarray
     log_y: np.ndarray
-    age: np.ndarray
+    when: pd.DatetimeIndex
 
-    def where(self, rows: np.ndarray) -> _Part:
-        return _Part(self.X[rows], self.tasks[rows], self.log_y[rows], self.age[rows])
+    def where(self, rows: np.ndarray) -> Part:
+        return Part(self.X[rows], self.tasks[rows], self.log_y[rows], self.when[rows])
 
 
 class LawBase(Predictor):
     """log y = structure + constant + sum of weight x term, the weights by robust ridge regression for every task.
 
     A law fits in seconds and is read off its weights (`weights_`: target, task, term). `strengths` of the penalty and
-    `memories` (years after which a row counts 1/e; 0 forgets nothing) are chosen together on the `valid` rows by the
-    mean absolute percentage error, and are `default_strength` and `default_memory` without them. Announcements count
-    up to the last training row (see `processors/cores.py`). A task never seen gets the law of all rows.
+    `memories` (years after which a row counts 1/e; 0 forgets nothing) are chosen together by the mean absolute
+    percentage error over the rehearsals of the question (`_rehearsals.py`), and are `default_strength` and
+    `default_memory` without `valid` rows. Announcements count up to the last training row (`processors/cores.py`). A
+    task never seen gets the law of all rows.
     """
 
     strengths: Sequence[float]
@@ -58,7 +60,7 @@ class LawBase(Predictor):
     _weights: dict[str, dict[str, np.ndarray]]
 
     @abstractmethod
-    def _fit_structure(self, part: _Part, terms: LawTerms) -> Any:
+    def _fit_structure(self, part: Part, terms: LawTerms) -> Any:
         """Learn the structure: values that JSON can hold."""
 
     @abstractmethod
@@ -68,56 +70,64 @@ class LawBase(Predictor):
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
         when = self._when if self._when is not None else pd.DatetimeIndex([pd.NaT] * len(X))
-        last = when.max()
-        age = np.nan_to_num(((last - when).days / 365.25).to_numpy(dtype=float))
-        everything = _Part(X, task_labels(X, self.columns_), log_y, age)
-        strength, memory = self.default_strength, self.default_memory
-        if valid.any() and not valid.all():
-            known = when[~valid].max()
-            strength, memory = self._choose(everything.where(~valid), everything.where(valid), known)
+        everything = Part(X, task_labels(X, self.columns_), log_y, when)
+        strength, memory = self._choose(everything, rehearsals(valid, self._when))
         self.chosen_ = {"strength": strength, "memory": memory}
-        self.terms_, self.structure_, fitted = self._prepare(everything, last)
+        self.terms_, self.structure_, fitted = self._prepare(everything)
         self._weights = fitted(strength, memory)
 
-    def _prepare(self, part: _Part, last: Any) -> tuple[LawTerms, Any, Any]:
+    def _prepare(self, part: Part) -> tuple[LawTerms, Any, Any]:
         """Fit terms and structure; return them and a function of strength and memory that fits the weights."""
+        last = part.when.max()
+        age = np.nan_to_num(((last - part.when).days / 365.25).to_numpy(dtype=float))
         terms = LawTerms().fit(part.X, self.columns_, None if pd.isna(last) else last)
         structure = self._fit_structure(part, terms)
         matrix = terms.transform(part.X)
         rest = part.log_y - self._structure(part.X, part.tasks, terms, structure)
 
-        def fitted(strength: float, memory: float) -> dict[str, dict[str, np.ndarray]]:
-            weight = np.exp(-part.age / memory) if memory else np.ones(len(part.age))
+        def fitted(strength: float, memory: float, pooled: bool = True) -> dict[str, dict[str, np.ndarray]]:
+            weight = np.exp(-age / memory) if memory else np.ones(len(age))
             penalties = strength * terms.penalties_
             return {
                 target: {
                     task: robust_ridge(matrix[rows], rest[rows, index], weight[rows], penalties)
-                    for task, rows in _groups(part.tasks, ~np.isnan(rest[:, index])).items()
+                    for task, rows in groups_of(part.tasks, ~np.isnan(rest[:, index]), pooled).items()
                 }
                 for index, target in enumerate(self.targets_)
             }
 
         return terms, structure, fitted
 
-    def _choose(self, fitting: _Part, choosing: _Part, last: Any) -> tuple[float, float]:
-        if not (~np.isnan(fitting.log_y)).any(axis=0).all():
+    def _choose(self, part: Part, pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[float, float]:
+        settings = list(product(self.strengths, self.memories))
+        errors = [self._errors(part.where(fitting), part.where(choosing), settings) for fitting, choosing in pairs]
+        measured = [one for one in errors if one is not None]
+        if not measured:
             return self.default_strength, self.default_memory
-        terms, structure, fitted = self._prepare(fitting, last)
+        return settings[int(np.argmin(np.mean(measured, axis=0)))]
+
+    def _errors(self, fitting: Part, choosing: Part, settings: list[tuple[float, float]]) -> list[float] | None:
+        """Return the error of every setting in one rehearsal; None where it cannot be held."""
+        if not (~np.isnan(fitting.log_y)).any(axis=0).all() or np.isnan(choosing.log_y).all():
+            return None
+        terms, structure, fitted = self._prepare(fitting)
         matrix = terms.transform(choosing.X)
         base = self._structure(choosing.X, choosing.tasks, terms, structure)
+        # the law of all rows costs as much as those of the tasks together, and only a new task asks for it
+        pooled = len(self.targets_) > 1 or not set(choosing.tasks) <= set(fitting.tasks)
 
-        def error(setting: tuple[float, float]) -> float:
-            forecast = base + self._linear(matrix, choosing.tasks, fitted(*setting))
+        def error(strength: float, memory: float) -> float:
+            forecast = base + self._linear(matrix, choosing.tasks, fitted(strength, memory, pooled))
             return float(np.nanmean(np.abs(np.expm1(forecast - choosing.log_y))))
 
-        return min(product(self.strengths, self.memories), key=error)
+        return [error(*setting) for setting in settings]
 
     def _linear(self, matrix: np.ndarray, tasks: np.ndarray, weights: dict[str, dict[str, np.ndarray]]) -> np.ndarray:
         forecast = np.empty((len(matrix), len(self.targets_)))
         for index, target in enumerate(self.targets_):
             for task in np.unique(tasks.astype(str)):
                 rows = tasks == task
-                used = weights[target].get(str(task), weights[target][_POOLED])
+                used = weights[target][str(task) if str(task) in weights[target] else POOLED]
                 # a row's sum in a fixed order: a matrix product may round differently for one row than for many
                 forecast[rows, index] = used[0] + (matrix[rows] * used[1:]).sum(axis=1)
         return forecast
@@ -165,7 +175,8 @@ def robust_ridge(matrix: np.ndarray, values: np.ndarray, weight: np.ndarray, pen
         total = counted.sum()
         centre, constant = counted @ matrix / total, float(counted @ values / total)
         centred = matrix - centre
-        gram = (centred * counted[:, None]).T @ centred / total
+        scaled = centred * np.sqrt(counted / total)[:, None]
+        gram = scaled.T @ scaled
         weights = np.linalg.solve(gram + np.diag(penalties), centred.T @ (counted * (values - constant)) / total)
         residual = values - constant - centred @ weights
         solution = np.concatenate([[constant - centre @ weights], weights])
@@ -174,5 +185,7 @@ def robust_ridge(matrix: np.ndarray, values: np.ndarray, weight: np.ndarray, pen
     return solution
 
 
-def _groups(tasks: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
-    return {**{str(task): rows & (tasks == task) for task in np.unique(tasks[rows].astype(str))}, _POOLED: rows}
+def groups_of(tasks: np.ndarray, rows: np.ndarray, pooled: bool = True) -> dict[str, np.ndarray]:
+    """Return which of `rows` each task has, and under POOLED all of them. Shapes: (n,) -> (n,) bool each."""
+    groups = {str(task): rows & (tasks == task) for task in np.unique(tasks[rows].astype(str))}
+    return {**groups, POOLED: rows} if pooled else groups

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.io import read_json, write_json
+from perfcast.predictors._rehearsals import rehearsals
 from perfcast.predictors._rows import measured_rows
 from perfcast.predictors.base import Predictor, load_predictor
 from perfcast.predictors.law import LawPredictor
@@ -25,11 +25,10 @@ _STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
 class LawResidualPredictor(Predictor):
     """log y = w log law + (1 - w) log time law + sum of weight x learner of the residual.
 
-    The laws carry the forecast to machines unlike any in training; the learners fill in what repeats. With `valid` rows
-    everything is first fitted without them, `w` and the weights (steps of a quarter, the learners' at most 1 together)
-    are those with the smallest mean absolute percentage error there, and everything is fitted again to all rows: where
-    a learner only repeats the past, the rehearsal says so and its weight is 0. Without `valid` rows the laws count the
-    same, and so do the learners.
+    The laws carry the forecast to machines unlike any in training; the learners fill in what repeats. The weights (`w`
+    and the learners', in steps of a quarter, the learners' at most 1 together) are those with the smallest mean
+    absolute percentage error over the rehearsals of the question (`_rehearsals.py`): where a learner only repeats the
+    past, they say so and its weight is 0. Without `valid` rows the laws count the same, and so do the learners.
     Source: stacking (Breiman, 1996, Machine Learning 24) of regressions on the residuals of a fixed structure.
     """
 
@@ -43,22 +42,15 @@ class LawResidualPredictor(Predictor):
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
-        names = list(self._learners())
-        self.weights_ = {"law": 0.5, **dict.fromkeys(names, 1.0 / len(names))}
-        fitting = ~valid & ~np.isnan(log_y).all(axis=1)
-        if valid.any() and (~np.isnan(log_y[fitting])).any(axis=0).all():
-            inner = self._inner_valid(fitting)
-            self._fit_parts(X, log_y, fitting, inner)
-            self.weights_ = self._choose(X[valid], log_y[valid])
+        candidates = self._candidates(list(self._learners()))
+        errors = []
+        for fitting, choosing in rehearsals(valid, self._when):
+            if (~np.isnan(log_y[fitting])).any(axis=0).all() and not np.isnan(log_y[choosing]).all():
+                # the laws of a rehearsal take their default settings: choosing those, too, would rehearse the rehearsal
+                self._fit_parts(X, log_y, fitting, np.zeros(len(X), dtype=bool))
+                errors.append(self._errors(X[choosing], log_y[choosing], candidates))
+        self.weights_ = candidates[int(np.argmin(np.mean(errors, axis=0)))] if errors else candidates[0]
         self._fit_parts(X, log_y, np.ones(len(X), dtype=bool), valid)
-
-    def _inner_valid(self, fitting: np.ndarray) -> np.ndarray:
-        """Return which of all rows the parts of the rehearsal choose by: the last tenth, where dates are known."""
-        inner = np.zeros(len(fitting), dtype=bool)
-        if self._when is not None:
-            known = self._when[fitting]
-            inner[fitting] = np.asarray(known > known.max() - pd.DateOffset(months=12), dtype=bool)
-        return inner if (fitting & ~inner).any() else np.zeros(len(fitting), dtype=bool)
 
     def _fit_parts(self, X: pd.DataFrame, log_y: np.ndarray, rows: np.ndarray, valid: np.ndarray) -> None:
         when = None if self._when is None else pd.Series(self._when[rows])
@@ -76,21 +68,23 @@ class LawResidualPredictor(Predictor):
         first, second = (_logs(self.laws_[name], X) for name in ("law", "time_law"))
         return law * first + (1 - law) * second
 
-    def _choose(self, X: pd.DataFrame, log_y: np.ndarray) -> dict[str, float]:
+    def _errors(self, X: pd.DataFrame, log_y: np.ndarray, candidates: list[dict[str, float]]) -> list[float]:
+        """Return the error of every candidate on rows that the parts have not seen."""
         residuals = {name: _logs(learner, X) for name, learner in self.learners_.items()}
         structures = {law: self._structure(X, law) for law in _STEPS}
 
-        def error(weights: Mapping[str, float]) -> float:
+        def error(weights: dict[str, float]) -> float:
             forecast = structures[weights["law"]] + sum(weights[name] * value for name, value in residuals.items())
             return float(np.nanmean(np.abs(np.expm1(forecast - log_y))))
 
-        return min(self._candidates(), key=error)
+        return [error(weights) for weights in candidates]
 
-    def _candidates(self) -> Iterator[dict[str, float]]:
-        names = list(self.learners_)
-        for law, *rest in product(_STEPS, repeat=1 + len(names)):
-            if sum(rest) <= 1:
-                yield {"law": law, **dict(zip(names, rest, strict=True))}
+    @staticmethod
+    def _candidates(names: list[str]) -> list[dict[str, float]]:
+        """Return the weights to choose from, the ones used without a rehearsal first."""
+        equal = {"law": 0.5, **dict.fromkeys(names, 1.0 / len(names))}
+        steps = [values for values in product(_STEPS, repeat=1 + len(names)) if sum(values[1:]) <= 1]
+        return [equal, *({"law": law, **dict(zip(names, rest, strict=True))} for law, *rest in steps)]
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         forecast = self._structure(X, self.weights_["law"])

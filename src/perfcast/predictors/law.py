@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.predictors._law import LawBase, _Part
+from perfcast.predictors._law import LawBase, Part
 from perfcast.predictors._law_terms import LawTerms
 
 
@@ -33,7 +33,7 @@ class LawPredictor(LawBase):
         self.memories = memories
         self.default_memory = default_memory
 
-    def _fit_structure(self, part: _Part, terms: LawTerms) -> Any:
+    def _fit_structure(self, part: Part, terms: LawTerms) -> Any:
         return {}
 
     def _structure(self, X: pd.DataFrame, tasks: np.ndarray, terms: LawTerms, state: Any) -> np.ndarray:

@@ -10,13 +10,12 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import least_squares
 
-from perfcast.predictors._law import LawBase, _groups, _Part
+from perfcast.predictors._law import POOLED, LawBase, Part, groups_of
 from perfcast.predictors._law_terms import LawTerms
 
 _ROWS = 3000
 """Rows that a task's six parameters are fitted to: more would only cost time."""
 
-_ALL = "\x1e"
 _SPREAD = 0.05
 """Residual (logarithms) above which a row counts less."""
 
@@ -64,14 +63,14 @@ class TimeLawPredictor(LawBase):
         self.memories = memories
         self.default_memory = default_memory
 
-    def _fit_structure(self, part: _Part, terms: LawTerms) -> Any:
+    def _fit_structure(self, part: Part, terms: LawTerms) -> Any:
         quantities = terms.quantities.of(part.X)
         state: dict[str, Any] = {"fills": {name: _median(values) for name, values in quantities.items()}}
         inputs = _inputs(quantities, terms.announced(part.X), state["fills"])
         state["laws"] = {
             target: {
                 task: _fit_time({name: values[rows] for name, values in inputs.items()}, part.log_y[rows, index])
-                for task, rows in _groups(part.tasks, ~np.isnan(part.log_y[:, index])).items()
+                for task, rows in groups_of(part.tasks, ~np.isnan(part.log_y[:, index])).items()
             }
             for index, target in enumerate(self.targets_)
         }
@@ -83,7 +82,7 @@ class TimeLawPredictor(LawBase):
         for index, target in enumerate(self.targets_):
             for task in np.unique(tasks.astype(str)):
                 rows = tasks == task
-                law = state["laws"][target].get(str(task), state["laws"][target][_ALL])
+                law = state["laws"][target].get(str(task), state["laws"][target][POOLED])
                 part = {name: values[rows] for name, values in inputs.items()}
                 forecast[rows, index] = _log_score(law["form"], np.array(law["parameters"]), part)
         return forecast

@@ -51,6 +51,7 @@ def core_of(family: str | None) -> str | None:
     return family_table().get(family or "", {}).get("core") or None
 
 
+@cache
 def ancestry(core: str) -> tuple[str, ...]:
     """Return a core and those it follows, the oldest first. Raises: KeyError for a core not in the table."""
     found = core_table()[core]
