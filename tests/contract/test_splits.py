@@ -15,6 +15,7 @@ LEAKING = ["shuffled"]
 
 SOUND = [name for name in NAMES if name not in LEAKING]
 FORWARD = [name for name in NAMES if name.startswith("forward")]
+FEW_SHOT = [name for name in NAMES if name.startswith("few_shot")]
 UNSEEN = [name for name in NAMES if name.startswith("unseen")]
 COLUMNS = (
     Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
@@ -30,11 +31,15 @@ COLUMNS = (
 
 
 def generate(seed, rows=300):
-    """Parts with several submissions of one to four rows; some straddle months, some rows repeat another's features."""
+    """Parts with several submissions of one to four rows; some straddle months, some rows repeat another's features.
+
+    A quarter of the parts is new in 2023.
+    """
     rng = np.random.default_rng(seed)
     block = np.sort(rng.integers(0, rows // 2, rows))
     part = rng.integers(0, 40, rows)[block]
     month = rng.integers(0, 99, rows)[block] + (rng.random(rows) < 0.05)
+    month = np.where(part >= 30, 72 + month % 24, month)
     published = pd.to_datetime("2017-01-01") + pd.to_timedelta(month * 30.4, unit="D")
     frame = pd.DataFrame(
         {
@@ -174,6 +179,33 @@ def test_audit_catches_a_wrong_date(name, source, target, message):
     time = table.frame["published"][folds["fold_0"] == source]
     row = time.idxmax() if source != "train" else time.idxmin()
     assert any(message in problem for problem in splits.leaks(table, moved(folds, row, target), name))
+
+
+@pytest.mark.parametrize("name", FEW_SHOT)
+def test_every_new_entity_is_revealed_by_its_shots_and_no_other(name):
+    table = generate(8)
+    frame, shots = table.frame, int(name.rpartition("_")[2])
+    before, after = (splits.make(split, table, 0)["fold_0"] for split in ("forward_2023", name))
+    shown = (before == "test") & (after == "train")
+    known = set(frame["part"][before.isin(["train", "valid"])])
+    counts = frame["part"][before == "test"].value_counts()
+    for part, rows in counts[~counts.index.isin(known)].items():
+        assert (frame["part"][shown] == part).sum() == min(shots, rows)
+    assert not set(frame["part"][shown]) & known
+    assert (after[before != "test"] == before[before != "test"]).all()
+
+
+@pytest.mark.parametrize("name", FEW_SHOT)
+def test_audit_catches_one_shot_too_many_and_a_known_entity(name):
+    table = generate(8)
+    folds = splits.make(name, table, 0)
+    late = table.frame[(table.frame["published"] >= "2023-01")]
+    part = folds["fold_0"]
+    known = set(table.frame["part"][part.isin(["train", "valid"]) & (table.frame["published"] < "2023-01")])
+    new = late.index[~late["part"].isin(known)]
+    assert any("more than" in problem for problem in splits.leaks(table, moved(folds, new, "train"), name))
+    old = late.index[late["part"].isin(known)]
+    assert any("known before" in problem for problem in splits.leaks(table, moved(folds, old, "train"), name))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -15,7 +15,15 @@ import pandas as pd
 
 from perfcast.errors import UserError, unknown_name
 from perfcast.schema import Table, Tag
-from perfcast.splits._audit import Audit, audited_by, duplicates_together, entities_apart, in_window, parts_held
+from perfcast.splits._audit import (
+    Audit,
+    audited_by,
+    duplicates_together,
+    entities_apart,
+    in_window,
+    parts_held,
+    revealed,
+)
 from perfcast.splits._groups import balanced_folds, by_features, by_tag, connected, draw
 
 VERSION = 1
@@ -97,6 +105,24 @@ def forward_2024(table: Table, seed: int) -> pd.DataFrame:
     """Ask about the next year: train before 2024-01, test on 2024."""
     del seed
     return _forward(table, "2024-01", "2025-01")
+
+
+@audited_by(revealed("2023-01", 1))
+def few_shot_1(table: Table, seed: int) -> pd.DataFrame:
+    """Ask as forward_2023 does, with one measured result of every new entity revealed."""
+    return _few_shot(forward_2023(table, seed), table, 1, seed)
+
+
+@audited_by(revealed("2023-01", 3))
+def few_shot_3(table: Table, seed: int) -> pd.DataFrame:
+    """Ask as forward_2023 does, with three measured results of every new entity revealed, in any task."""
+    return _few_shot(forward_2023(table, seed), table, 3, seed)
+
+
+@audited_by(revealed("2023-01", 5))
+def few_shot_5(table: Table, seed: int) -> pd.DataFrame:
+    """Ask as forward_2023 does, with five measured results of every new entity revealed, in any task."""
+    return _few_shot(forward_2023(table, seed), table, 5, seed)
 
 
 @audited_by(_last_share)
@@ -208,6 +234,24 @@ def _forward(table: Table, start: str, end: str) -> pd.DataFrame:
     train = train & ~np.isin(blocks, blocks[test])
     valid = train & (time > time[train].max() - pd.DateOffset(months=VALID_MONTHS)).to_numpy()
     return _frame(table, ordered, [_parts(test, valid, ~(train | test))])
+
+
+def _few_shot(folds: pd.DataFrame, table: Table, shots: int, seed: int) -> pd.DataFrame:
+    """Move at most `shots` test rows of every entity without training rows to train, drawn at random.
+
+    Other test rows of a revealed row's block are unused: they would be known from it. An entity whose rows are all of
+    one block keeps none in test when it is revealed.
+    """
+    ordered = _ordered(table)
+    parts = folds["fold_0"].loc[ordered.frame.index].to_numpy(dtype=object)
+    entities, blocks = by_tag(ordered, Tag.ENTITY), by_tag(ordered, Tag.BLOCK)
+    new = (parts == "test") & ~np.isin(entities, entities[np.isin(parts, ["train", "valid"])])
+    drawn = np.random.default_rng(seed).permutation(np.flatnonzero(new))
+    rank = pd.Series(entities[drawn]).groupby(entities[drawn]).cumcount().to_numpy()
+    shown = drawn[rank < shots]
+    parts[(parts == "test") & np.isin(blocks, blocks[shown])] = "unused"
+    parts[shown] = "train"
+    return _frame(table, ordered, [parts])
 
 
 def _ordered(table: Table) -> Table:

@@ -73,6 +73,28 @@ def in_window(start: str, end: str) -> Audit:
     return audit
 
 
+def revealed(start: str, shots: int) -> Audit:
+    """Make the audit that training rows from month `start` on are of new entities, at most `shots` of each."""
+
+    def audit(table: Table, fold: pd.Series) -> list[str]:
+        late = table.frame[table.one(Tag.TIME)] >= pd.Timestamp(start)
+        entity = table.frame[table.select(tag=Tag.ENTITY)].astype("str").agg(" ".join, axis=1)
+        learned = fold.isin(["train", "valid"])
+        shown = entity[learned & late]
+        known = sorted(set(shown) & set(entity[learned & ~late]))
+        many = shown.value_counts()
+        found = [f"{len(known)} entities revealed that were known before {start}"] if known else []
+        found += (
+            [f"{int((many > shots).sum())} entities with more than {shots} revealed rows"]
+            if (many > shots).any()
+            else []
+        )
+        early = int(((fold == "test") & ~late).sum())
+        return found + ([f"{early} test rows before {start}"] if early else [])
+
+    return audit
+
+
 def _crossing(
     table: Table, fold: pd.Series, names: Sequence[str], what: str, *, known: Sequence[str], asked: str
 ) -> list[str]:
