@@ -52,14 +52,28 @@ def test_interrupted_configurations_are_left_out_of_the_table():
     assert frame["gflops"].iloc[0] == pytest.approx(2 * frame.m[0] * frame.n[0] * frame.k[0] / 1e-3 / 1e9, rel=1e-4)
 
 
-def test_command_writes_the_table_and_no_host_name(tmp_path, capsys):
+def busy(monkeypatch, interrupted):
+    """Say of every product whether other work interrupted it, however busy the machine is that runs this test."""
+    real = gemm.time_product
+    monkeypatch.setattr(gemm, "time_product", lambda product: (*real(product)[:2], interrupted))
+
+
+def test_command_writes_the_table_and_no_host_name(tmp_path, capsys, monkeypatch):
     import platform
 
+    busy(monkeypatch, interrupted=False)
     assert main(["measure", "gemm", "--out", str(tmp_path), "--configurations", "12", "--budget-minutes", "0.05"]) == 0
     text = (tmp_path / "host_gemm.json").read_text()
     assert platform.node() not in text
     assert "measured" in capsys.readouterr().out
     assert (tmp_path / "host_gemm.csv.gz").stat().st_size > 100
+
+
+def test_a_machine_too_busy_to_measure_anything_is_one_line_and_no_file(tmp_path, capsys, monkeypatch):
+    busy(monkeypatch, interrupted=True)
+    assert main(["measure", "gemm", "--out", str(tmp_path), "--configurations", "3", "--budget-minutes", "0.01"]) == 2
+    assert "idle" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_describe_machine_names_processor_and_versions():

@@ -42,6 +42,12 @@ def run(options: argparse.Namespace) -> int:
             configurations, budget_seconds=60 * options.budget_minutes, seed=options.seed, progress=show
         )
     frame = gemm.as_frame(timings)
+    if frame.empty:
+        raise UserError(
+            "measuring needs a core to itself",
+            f"other work interrupted every one of {len(configurations)} configurations",
+            "try again on an idle machine, or with a larger --budget-minutes",
+        )
     with atomic_path(options.out / "host_gemm.csv.gz") as path:
         # no file name and no time in the header: equal tables give equal bytes
         path.write_bytes(gzip.compress(frame.to_csv(index=False, lineterminator="\n").encode(), mtime=0))
