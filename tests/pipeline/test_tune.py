@@ -14,12 +14,13 @@ FILES = ("--table", "results/features/host_gemm.parquet", "--folds", "results/sp
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A project whose random forest was trained in the full schedule, untuned."""
+    """A project whose random forest was trained in the full schedule, with two candidates and untuned."""
     folder = small_project(
         tmp_path_factory.mktemp("tune") / "project", predictors=["lookup", "random_forest"], schedule="full"
     )
     path = folder / "conf" / "predictor" / "random_forest.yaml"
-    path.write_text("# kept\n" + path.read_text().replace("trees: 100", "trees: 5"))
+    candidates = "candidates:\n  per_task: {}\n  joint: {task_rows: 1000000000}\n"
+    path.write_text("# kept\n" + path.read_text().replace("trees: 100", "trees: 5") + candidates)
     call(folder, "snakemake", f"{RUN}/inner.json")
     return folder
 
