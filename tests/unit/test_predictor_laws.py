@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from law_machines import COLUMNS, dates, machines, scores
 
+from perfcast.features._physics import power_clock_mhz
 from perfcast.predictors._law import robust_ridge
 from perfcast.predictors._law_quantities import Quantities
 from perfcast.predictors._law_terms import LawTerms
@@ -63,6 +64,11 @@ def test_turbo_and_power_of_a_part_that_no_catalogue_knows_are_filled_from_the_o
     filled, known = quantities.of(unknown), quantities.of(train.head(20))
     assert filled["turbo"] == pytest.approx(known["turbo"], abs=0.02)
     assert filled["power_clock"] == pytest.approx(known["power_clock"], abs=0.05)
+
+
+def test_the_power_clock_of_the_laws_is_the_feature():
+    frame = machines(200).assign(max_turbo_mhz=np.linspace(1500.0, 5000.0, 200))
+    assert np.exp(Quantities().fit(frame).of(frame)["power_clock"]) == pytest.approx(power_clock_mhz(frame).to_numpy())
 
 
 def test_terms_without_their_columns_are_left_out():
