@@ -48,21 +48,19 @@ def numbers(frame: pd.DataFrame, column: Column) -> np.ndarray:
 
 def labels(frame: pd.DataFrame, column: Column) -> np.ndarray:
     """Return a categorical column as strings; missing and empty values are None. Shapes: (n,) object."""
-    series = frame[column.name]
-    values = series.astype(object).to_numpy(copy=True)
-    present = series.notna().to_numpy()
-    values[present] = [str(value) for value in values[present]]
-    values[~present] = None
-    values[values == ""] = None
-    return values
+    # few distinct values stand in many rows: each is turned into text once
+    positions, distinct = pd.factorize(frame[column.name].astype(object))
+    texts = np.array([*(str(value) or None for value in distinct), None], dtype=object)
+    found: np.ndarray = texts[positions]
+    return found
 
 
 def codes(values: np.ndarray, levels: Iterable[str]) -> np.ndarray:
     """Return the position of each label among `levels`; -1 is missing, -2 is not among them. Shapes: (n,) int64."""
-    position = {level: index for index, level in enumerate(levels)}
-    found = pd.Series(values, dtype=object).map(position).to_numpy(dtype=float, na_value=np.nan)
-    absent = np.where(pd.isna(values), -1, -2)
-    return np.where(np.isnan(found), absent, np.nan_to_num(found)).astype(np.int64)
+    order = {level: index for index, level in enumerate(levels)}
+    positions, distinct = pd.factorize(values)
+    found: np.ndarray = np.array([*(order.get(value, -2) for value in distinct), -1], dtype=np.int64)[positions]
+    return found
 
 
 def frequent_levels(values: np.ndarray, min_count: int) -> tuple[list[str], bool]:

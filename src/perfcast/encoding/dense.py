@@ -4,8 +4,17 @@ Both learn from training rows only, do not depend on the order of columns, ignor
 JSON (`to_state`, `from_state`).
 """
 
-from perfcast.encoding._columns import feature_columns, labels, numbers
+from perfcast.encoding._columns import codes, feature_columns, labels, numbers
 from perfcast.encoding._linear import LinearEncoder
 from perfcast.encoding._trees import MISSING_CODE, UNKNOWN_CODE, TreeEncoder
 
-__all__ = ["MISSING_CODE", "UNKNOWN_CODE", "LinearEncoder", "TreeEncoder", "feature_columns", "labels", "numbers"]
+__all__ = [
+    "MISSING_CODE",
+    "UNKNOWN_CODE",
+    "LinearEncoder",
+    "TreeEncoder",
+    "codes",
+    "feature_columns",
+    "labels",
+    "numbers",
+]

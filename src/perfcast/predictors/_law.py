@@ -80,9 +80,9 @@ class LawBase(Predictor):
         """Fit terms and structure; return them and a function of strength and memory that fits the weights."""
         last = part.when.max()
         age = np.nan_to_num(((last - part.when).days / 365.25).to_numpy(dtype=float))
-        terms = LawTerms().fit(part.X, self.columns_, None if pd.isna(last) else last)
+        terms = LawTerms()
+        matrix = terms.fit_transform(part.X, self.columns_, None if pd.isna(last) else last)
         structure = self._fit_structure(part, terms)
-        matrix = terms.transform(part.X)
         rest = part.log_y - self._structure(part.X, part.tasks, terms, structure)
 
         def fitted(strength: float, memory: float, pooled: bool = True) -> dict[str, dict[str, np.ndarray]]:

@@ -61,20 +61,20 @@ class LawResidualPredictor(Predictor):
             return predictor.fit(given, y, columns=self.columns_, valid=chosen, when=when)
 
         self.laws_ = {"law": fitted(LawPredictor(), wanted), "time_law": fitted(TimeLawPredictor(), wanted)}
-        rest = np.clip(wanted - self._structure(given, 0.5), -FAR, FAR)
+        rest = np.clip(wanted - _blend(self._law_logs(given), 0.5), -FAR, FAR)
         self.learners_ = {name: fitted(learner, rest) for name, learner in self._learners().items()}
 
-    def _structure(self, X: pd.DataFrame, law: float) -> np.ndarray:
-        first, second = (_logs(self.laws_[name], X) for name in ("law", "time_law"))
-        return law * first + (1 - law) * second
+    def _law_logs(self, X: pd.DataFrame) -> dict[str, np.ndarray]:
+        return {name: _logs(law, X) for name, law in self.laws_.items()}
 
     def _errors(self, X: pd.DataFrame, log_y: np.ndarray, candidates: list[dict[str, float]]) -> list[float]:
         """Return the error of every candidate on rows that the parts have not seen."""
         residuals = {name: _logs(learner, X) for name, learner in self.learners_.items()}
-        structures = {law: self._structure(X, law) for law in _STEPS}
+        laws = self._law_logs(X)
 
         def error(weights: dict[str, float]) -> float:
-            forecast = structures[weights["law"]] + sum(weights[name] * value for name, value in residuals.items())
+            corrections = sum(weights[name] * value for name, value in residuals.items())
+            forecast = _blend(laws, weights["law"]) + corrections
             return float(np.nanmean(np.abs(np.expm1(forecast - log_y))))
 
         return [error(weights) for weights in candidates]
@@ -87,7 +87,7 @@ class LawResidualPredictor(Predictor):
         return [equal, *({"law": law, **dict(zip(names, rest, strict=True))} for law, *rest in steps)]
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        forecast = self._structure(X, self.weights_["law"])
+        forecast = _blend(self._law_logs(X), self.weights_["law"])
         for name, learner in self.learners_.items():
             if self.weights_[name]:
                 forecast = forecast + self.weights_[name] * _logs(learner, X)
@@ -102,6 +102,11 @@ class LawResidualPredictor(Predictor):
         self.weights_ = read_json(folder / "weights.json")
         self.laws_ = {name: load_predictor(folder / name) for name in ("law", "time_law")}
         self.learners_ = {name: load_predictor(folder / name) for name in self.weights_ if name != "law"}
+
+
+def _blend(laws: dict[str, np.ndarray], law: float) -> np.ndarray:
+    blended: np.ndarray = law * laws["law"] + (1 - law) * laws["time_law"]
+    return blended
 
 
 def _logs(predictor: Predictor, X: pd.DataFrame) -> np.ndarray:

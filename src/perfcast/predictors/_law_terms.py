@@ -6,13 +6,13 @@ tagged SCALING are its quantities.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
-from perfcast.encoding.dense import labels
+from perfcast.encoding.dense import codes, labels
 from perfcast.predictors._law_quantities import COLUMNS_READ, Quantities, column_values
 from perfcast.processors.cores import ancestry, announced_index, core_of, core_table
 from perfcast.schema import Column, Kind, Role, Tag
@@ -59,8 +59,8 @@ class LawTerms:
         """The relative penalty of every term's weight, (terms,)."""
         return np.array([state["penalty"] for state in self.kept.values()])
 
-    def fit(self, X: pd.DataFrame, columns: Iterable[Column], as_of: pd.Timestamp | None) -> Self:
-        """Learn from training rows; announcements count up to `as_of`, all of them without it."""
+    def fit_transform(self, X: pd.DataFrame, columns: Iterable[Column], as_of: pd.Timestamp | None) -> np.ndarray:
+        """Learn from training rows and return their terms; announcements count up to `as_of`, all without it."""
         self.columns = tuple(column for column in columns if column.role is Role.FEATURE)
         self.index = announced_index(as_of if as_of is not None else pd.Timestamp.max)
         self.quantities = Quantities().fit(X)
@@ -68,19 +68,22 @@ class LawTerms:
         self.levels = {column.name: self._levels(X, column) for column in self._named()}
         self.steps = _versions(X)
         self.kept = {}
-        for name, (values, penalty) in self._terms(X).items():
+        terms = self._terms(X)
+        for name, (values, penalty) in terms.items():
             known = values[np.isfinite(values)]
             if len(known) and known.min() < known.max():
                 low, high = float(known.min()), float(known.max())
                 self.kept[name] = {"penalty": penalty, "mean": float(known.mean()), "low": low, "high": high}
-        return self
+        return self._matrix(terms, len(X))
 
     def transform(self, X: pd.DataFrame) -> np.ndarray:
         """Return the terms of rows; an unknown one is its training mean."""
-        terms = self._terms(X)
-        matrix = np.empty((len(X), len(self.kept)))
+        return self._matrix(self._terms(X), len(X))
+
+    def _matrix(self, terms: Terms, rows: int) -> np.ndarray:
+        matrix = np.empty((rows, len(self.kept)))
         for position, (name, state) in enumerate(self.kept.items()):
-            values = terms[name][0] if name in terms else np.full(len(X), np.nan)
+            values = terms[name][0] if name in terms else np.full(rows, np.nan)
             margin = MARGIN * (state["high"] - state["low"])
             held = np.clip(values, state["low"] - margin, state["high"] + margin)
             matrix[:, position] = np.where(np.isfinite(held), held, state["mean"])
@@ -88,7 +91,8 @@ class LawTerms:
 
     def announced(self, X: pd.DataFrame) -> np.ndarray:
         """Return the announced performance per clock of every row's core in logarithms, 0 where unknown, (n,)."""
-        return np.array([self.index.get(core, 0.0) for core in _cores(X)])
+        positions, own = pd.factorize(_cores(X))
+        return np.array([self.index.get(core, 0.0) for core in own], dtype=float)[positions]
 
     def to_state(self) -> dict[str, Any]:
         """Return what was learned as values that JSON can hold."""
@@ -122,9 +126,11 @@ class LawTerms:
 
     def _generations(self, X: pd.DataFrame) -> Terms:
         """Return one cumulative step per core that a row's core descends from, and per compiler version it has."""
-        lines = [set(ancestry(core)) if core in core_table() else set() for core in _cores(X)]
+        positions, own = pd.factorize(_cores(X))
+        lines = [set(ancestry(core)) if core in core_table() else set() for core in own]
         terms: Terms = {
-            f"core {core}": (np.array([core in line for line in lines], float), _WALK) for core in self.cores
+            f"core {core}": (np.array([core in line for line in lines], dtype=float)[positions], _WALK)
+            for core in self.cores
         }
         vendor, version = _compiler(X)
         for name, versions in self.steps.items():
@@ -147,10 +153,11 @@ class LawTerms:
     def _names(self, X: pd.DataFrame) -> Terms:
         terms: Terms = {}
         for column in self._named():
-            values = labels(X, column)
-            for level in self.levels.get(column.name, []):
-                penalty = _NAME_PENALTIES.get(column.name, _OTHER_NAMES)
-                terms[f"{column.name} {level}"] = ((values == level).astype(float), penalty)
+            levels = self.levels.get(column.name, [])
+            found = codes(labels(X, column), levels)
+            penalty = _NAME_PENALTIES.get(column.name, _OTHER_NAMES)
+            for position, level in enumerate(levels):
+                terms[f"{column.name} {level}"] = ((found == position).astype(float), penalty)
         return terms
 
 
@@ -199,21 +206,22 @@ def _log(X: pd.DataFrame, name: str) -> np.ndarray:
     return logs
 
 
-def _texts(X: pd.DataFrame, name: str) -> pd.Series:
-    values = X[name] if name in X else pd.Series(None, index=X.index)
-    return values.astype(object).where(values.notna(), "").astype(str)
+def _mapped(X: pd.DataFrame, name: str, function: Callable[[str], str]) -> np.ndarray:
+    """Return a function of every row's text, "" where it is missing, (n,) object; each distinct text is asked once."""
+    positions, distinct = pd.factorize(X[name].astype(object) if name in X else np.full(len(X), None, dtype=object))
+    found: np.ndarray = np.array([*(function(str(value)) for value in distinct), function("")], dtype=object)[positions]
+    return found
 
 
-def _cores(X: pd.DataFrame) -> list[str]:
-    families = _texts(X, "family")
-    known = {family: core_of(family) or "" for family in families.unique()}
-    return [known[family] for family in families]
+def _cores(X: pd.DataFrame) -> np.ndarray:
+    return _mapped(X, "family", lambda family: core_of(family) or "")
 
 
 def _compiler(X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return the compiler's brand, the first word of its vendor, and its version, (n,) each."""
-    brand = _texts(X, "compiler_vendor").str.split().str[0].fillna("")
-    return brand.to_numpy(dtype=object), column_values(X, "compiler_version")
+    return _mapped(X, "compiler_vendor", lambda vendor: (vendor.split() or [""])[0]), column_values(
+        X, "compiler_version"
+    )
 
 
 def _versions(X: pd.DataFrame) -> dict[str, list[float]]:
