@@ -9,7 +9,7 @@ import pytest
 
 from perfcast.errors import UserError
 from perfcast.fake import cpu_catalog
-from perfcast.processors.catalogue import FACTS, Catalogue, empty_catalogue, fallback_key, read_catalogue
+from perfcast.processors.catalogue import FACTS, Catalogue, fallback_key, own_catalogue, read_catalogue
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_tables_are_asked_in_order(catalogue: Catalogue) -> None:
         "xeon gold 6148": "ark",
         "epyc 7742": "amd",
         "xeon e-2388g": "xeon",
-        "xeon 6980p": None,
+        "xeon 6980p": "project",
         "epyc 7543p": "twin",
         "xeon gold 6142m": "xeon",
     }
@@ -73,7 +73,7 @@ def test_only_two_kinds_of_parts_have_twins(key: str, twin: str | None) -> None:
 
 
 def test_missing_stays_missing() -> None:
-    found = empty_catalogue().lookup(["xeon gold 6148"])
+    found = own_catalogue().lookup(["no such part"])
     assert found[list(FACTS)].isna().all(axis=None)
     assert found["table"].isna().all()
 
@@ -88,3 +88,23 @@ def test_a_renamed_column_is_named(folder: Path, tmp_path: Path) -> None:
 def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"intel-cpus\.csv"):
         read_catalogue(tmp_path)
+
+
+def test_the_projects_table_comes_last_and_has_twins_too(catalogue: Catalogue) -> None:
+    assert own_catalogue().lookup(["epyc 9355p"])[["max_turbo_mhz", "table"]].to_numpy().tolist() == [[4400, "twin"]]
+    facts = pd.DataFrame(catalogue.facts.loc[["xeon gold 6148"]])
+    assert facts["max_turbo_mhz"].item() == 3600
+
+
+def test_a_part_named_without_its_clock_takes_the_twins() -> None:
+    facts = pd.DataFrame(index=pd.Index(["xeon gold 6142m", "xeon gold 6142"]), columns=list(FACTS), dtype=object)
+    facts.loc["xeon gold 6142m", "tdp_w"] = 150.0
+    facts.loc["xeon gold 6142", ["tdp_w", "max_turbo_mhz"]] = (999.0, 3700.0)
+    found = Catalogue(facts, {"xeon": frozenset(facts.index)}).lookup(["xeon gold 6142m"]).iloc[0]
+    assert (found["tdp_w"], found["max_turbo_mhz"], found["table"]) == (150.0, 3700.0, "xeon")
+
+
+def test_the_projects_table_is_plausible() -> None:
+    facts = own_catalogue().facts
+    assert facts["tdp_w"].between(30, 600).all() and facts["max_turbo_mhz"].between(2000, 6000).all()
+    assert facts.index.is_unique

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.datasets.spec_cpu2017 import CATALOGUE, join_processors
-from perfcast.processors.catalogue import empty_catalogue, read_catalogue
+from perfcast.processors.catalogue import own_catalogue, read_catalogue
 from perfcast.processors.names import part_id, part_key
 
 ALIASES = {"processor": "part_key"}
@@ -53,7 +53,7 @@ def _part_facts(parts: pd.Series, raw: Mapping[str, Path]) -> dict[str, pd.Serie
     named = parts.dropna()
     if named.empty:
         return {}
-    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else empty_catalogue()
+    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else own_catalogue()
     known = join_processors(pd.DataFrame({"part_key": named, "cores": np.nan, "chips": np.nan}), catalogue)
     clock = named.map(catalogue.lookup(named)["base_mhz"])
     known = known.drop(columns="part_key").assign(

@@ -17,7 +17,7 @@ from perfcast.datasets._spec_cpu2017_text import parse_texts
 from perfcast.datasets._strict_csv import rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.errors import UserError
-from perfcast.processors.catalogue import Catalogue, empty_catalogue, read_catalogue
+from perfcast.processors.catalogue import Catalogue, own_catalogue, read_catalogue
 from perfcast.processors.families import facts_of
 from perfcast.processors.names import part_id
 from perfcast.schema import build_table, out_of_bounds
@@ -65,7 +65,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     identical = frame.duplicated([column for column in RAW_COLUMNS if column != "Disclosure"])
     frame = frame[~identical].copy()
 
-    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else empty_catalogue()
+    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else own_catalogue()
     frame = join_processors(frame, catalogue)
     repairs = _repair(frame)
     frame = frame.assign(

@@ -19,7 +19,7 @@ from perfcast.datasets._strict_csv import rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.datasets.spec_cpu2017 import CATALOGUE, join_processors
 from perfcast.errors import UserError
-from perfcast.processors.catalogue import empty_catalogue, read_catalogue
+from perfcast.processors.catalogue import own_catalogue, read_catalogue
 from perfcast.processors.names import part_id
 from perfcast.schema import Table, build_table, out_of_bounds
 
@@ -40,7 +40,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
             "ingest the source again",
         )
     frame, joined = join_published(detail.frame, read_published(raw.get(PUBLISHED), detail.frame))
-    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else empty_catalogue()
+    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else own_catalogue()
     # The copy joins the many blocks of a frame that grew by columns; without it every later step is slow.
     frame = join_processors(frame, catalogue).copy()
     repairs = _repair(frame)

@@ -1,7 +1,8 @@
-"""The processor catalogue: four public tables of specifications joined on the part key.
+"""The processor catalogue: four public tables of specifications joined on the part key, and the project's own.
 
-Tables are asked in the order ARK, AMD, xeon, boavizta; each fills only what the ones before it left open. What no
-table states stays missing.
+Tables are asked in the order ARK, AMD, xeon, boavizta, project; each fills only what the ones before it left open. The
+project's table (`parts.csv`) holds data-sheet values of parts that the public tables do not list, the newest ones
+above all. What no table states stays missing.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from perfcast.errors import UserError
+from perfcast.processors.families import read_table
 from perfcast.processors.names import part_key
 
 FACTS = (
@@ -151,7 +153,8 @@ _LAYOUTS = (
         },
     ),
 )
-TABLES = tuple(layout.table for layout in _LAYOUTS)
+_OWN = "project"
+TABLES = (*(layout.table for layout in _LAYOUTS), _OWN)
 
 _MEMORY_TIER = re.compile(r"(xeon (?:gold|platinum) \d[12]\d\d)m")
 _ONE_SOCKET = re.compile(r"(epyc \d{4})p")
@@ -185,7 +188,10 @@ class Catalogue:
         wanted = pd.Index(list(keys), name="part_key").unique()
         tables = {key: self._table(key) for key in wanted}
         twins = {key: twin for key in wanted if not tables[key] and (twin := fallback_key(key)) and self._table(twin)}
-        found = self.facts.reindex([twins.get(key, key) for key in wanted]).set_axis(wanted, axis=0)
+        found = self.facts.reindex(wanted)
+        # a part that a table names without all facts takes the rest from its twin, as one that no table names does
+        others = self.facts.reindex([fallback_key(key) or key for key in wanted]).set_axis(wanted, axis=0)
+        found = found.combine_first(others).reindex(wanted)[list(FACTS)]
         found.loc[[key for key in twins if _ONE_SOCKET.fullmatch(key)], "max_sockets"] = 1.0
         source = ["twin" if key in twins else tables[key] for key in wanted]
         return found.assign(table=pd.Series(source, index=wanted, dtype="str"))
@@ -194,10 +200,9 @@ class Catalogue:
         return next((table for table in TABLES if key in self.members.get(table, ())), None)
 
 
-def empty_catalogue() -> Catalogue:
-    """Return a catalogue that knows no part, for when the source is absent."""
-    frame = pd.DataFrame({fact: pd.Series(dtype=_dtype(fact)) for fact in FACTS})
-    return Catalogue(frame.set_axis(pd.Index([], name="part_key", dtype="str"), axis=0), {})
+def own_catalogue() -> Catalogue:
+    """Return the project's table alone, for when the source is absent."""
+    return _merged({})
 
 
 def read_catalogue(folder: Path) -> Catalogue:
@@ -205,25 +210,38 @@ def read_catalogue(folder: Path) -> Catalogue:
 
     Raises: UserError when no file of the catalogue is there, or one lacks a column.
     """
-    merged: dict[str, dict[str, _Value]] = {}
-    members: dict[str, frozenset[str]] = {}
-    for layout in _LAYOUTS:
-        path = Path(folder) / layout.file
-        if not path.is_file():
-            continue
-        rows = _read_rows(path, layout)
-        members[layout.table] = frozenset(rows)
-        for key, facts in rows.items():
-            known = merged.setdefault(key, dict.fromkeys(FACTS))
-            known.update({fact: value for fact, value in facts.items() if known[fact] is None})
-    if not members:
+    found = [layout for layout in _LAYOUTS if (Path(folder) / layout.file).is_file()]
+    tables = {layout.table: _read_rows(Path(folder) / layout.file, layout) for layout in found}
+    if not tables:
         raise UserError(
             f"the processor catalogue must have one of {', '.join(layout.file for layout in _LAYOUTS)}",
             f"{folder} has none",
             "ingest the source cpu_catalog again",
         )
+    return _merged(tables)
+
+
+def _merged(tables: Mapping[str, Mapping[str, dict[str, _Value]]]) -> Catalogue:
+    merged: dict[str, dict[str, _Value]] = {}
+    everything = {**tables, _OWN: _own_rows()}
+    for rows in everything.values():
+        for key, facts in rows.items():
+            known = merged.setdefault(key, dict.fromkeys(FACTS))
+            known.update({fact: value for fact, value in facts.items() if known[fact] is None})
     frame = pd.DataFrame.from_dict(merged, orient="index", columns=list(FACTS)).rename_axis("part_key")
+    members = {table: frozenset(rows) for table, rows in everything.items()}
     return Catalogue(frame.astype({fact: _dtype(fact) for fact in FACTS}), members)
+
+
+def _own_rows() -> dict[str, dict[str, _Value]]:
+    return {
+        row["part_key"]: {
+            "tdp_w": float(row["tdp_w"]),
+            "max_turbo_mhz": float(row["max_turbo_mhz"]),
+            "launch_quarter": pd.Timestamp(row["launch_quarter"]) if row["launch_quarter"] else None,
+        }
+        for row in read_table("parts.csv")
+    }
 
 
 def _dtype(fact: str) -> str:
