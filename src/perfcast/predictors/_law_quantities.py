@@ -27,6 +27,7 @@ COLUMNS_READ = (
     "power_clock_mhz",
     "flops_per_cycle",
 )
+"""Columns that the quantities, or the features they stand for, are made of."""
 
 
 class Quantities:
@@ -63,7 +64,7 @@ class Quantities:
         # the soft minimum of features/_physics.py, in logarithms
         power_clock = slower - np.log1p(np.exp(-_SHARPNESS * np.abs(turbo - allowed))) / _SHARPNESS
         return {
-            "cores": _log(X, "cores_enabled_total"),
+            "cores": np.where(_on_one_core(X), 0.0, _log(X, "cores_enabled_total")),
             "chips": _log(X, "chips"),
             "turbo": turbo,
             "watts_per_core": per_core,
@@ -89,6 +90,14 @@ class Quantities:
             return values
         guessed = (_part_inputs(X) * np.array(self.fills[name])).sum(axis=1)
         return np.where(np.isfinite(values), values, guessed)
+
+
+def _on_one_core(X: pd.DataFrame) -> np.ndarray:
+    """Mark runs of one copy that were not made parallel: however many cores there are, they use one, (n,)."""
+    if "metric" not in X or "parallel" not in X:
+        return np.zeros(len(X), dtype=bool)
+    one: np.ndarray = (X["metric"].astype(object) == "speed").to_numpy() & (column_values(X, "parallel") == 0)
+    return one
 
 
 def column_values(X: pd.DataFrame, name: str) -> np.ndarray:

@@ -26,6 +26,8 @@ _NAME_PENALTIES = {"cpu_vendor": 1.0, "series": 3.0, "tier": 3.0, "family": 10.0
 _OTHER_NAMES = 100.0
 _COMPILER = ("compiler_vendor", "compiler_major_minor")
 _WALK, _STEP = 3.0, 0.05
+_NOTICE = pd.Timestamp(2024, 2, 1)
+"""SPEC's notice on results of some compiler releases: nobody could tell them apart before."""
 
 Terms = dict[str, tuple[np.ndarray, float]]
 """Values, (n,) with NaN where unknown, and the penalty of the term's weight relative to the others'."""
@@ -44,6 +46,7 @@ class LawTerms:
         self.columns: tuple[Column, ...] = ()
         self.quantities = Quantities()
         self.index: dict[str, float] = {}
+        self.noticed = False
         self.levels: dict[str, list[str]] = {}
         self.steps: dict[str, list[float]] = {}
         self.cores: list[str] = []
@@ -62,7 +65,9 @@ class LawTerms:
     def fit_transform(self, X: pd.DataFrame, columns: Iterable[Column], as_of: pd.Timestamp | None) -> np.ndarray:
         """Learn from training rows and return their terms; announcements count up to `as_of`, all without it."""
         self.columns = tuple(column for column in columns if column.role is Role.FEATURE)
-        self.index = announced_index(as_of if as_of is not None else pd.Timestamp.max)
+        as_of = as_of if as_of is not None else pd.Timestamp.max
+        self.index = announced_index(as_of)
+        self.noticed = bool(as_of >= _NOTICE)
         self.quantities = Quantities().fit(X)
         self.cores = sorted({elder for core in set(_cores(X)) if core in core_table() for elder in ancestry(core)})
         self.levels = {column.name: self._levels(X, column) for column in self._named()}
@@ -100,6 +105,7 @@ class LawTerms:
             "min_rows": self.min_rows,
             "quantities": self.quantities.to_state(),
             "index": self.index,
+            "noticed": self.noticed,
             "levels": self.levels,
             "steps": self.steps,
             "cores": self.cores,
@@ -112,7 +118,8 @@ class LawTerms:
         terms = cls(min_rows=state["min_rows"])
         terms.columns = tuple(column for column in columns if column.role is Role.FEATURE)
         terms.quantities = Quantities.from_state(state["quantities"])
-        terms.index, terms.levels, terms.steps = state["index"], state["levels"], state["steps"]
+        terms.index, terms.noticed = state["index"], state["noticed"]
+        terms.levels, terms.steps = state["levels"], state["steps"]
         terms.cores, terms.kept = state["cores"], state["kept"]
         return terms
 
@@ -138,9 +145,11 @@ class LawTerms:
             terms[f"compiler {name}"] = (is_vendor.astype(float), 0.3)
             for step in versions[1:]:
                 terms[f"compiler {name} >= {step:g}"] = ((is_vendor & (version >= step)).astype(float), _STEP)
-        # SPEC's notice of 2024: these releases optimised one integer benchmark specially.
-        noticed = (vendor == "Intel") & (version >= 22) & (version <= 23)
-        return {**terms, "compiler with notice": (noticed.astype(float), 0.3)}
+        if self.noticed:
+            # these releases optimised one integer benchmark specially
+            noticed = (vendor == "Intel") & (version >= 22) & (version <= 23)
+            terms["compiler with notice"] = (noticed.astype(float), 0.3)
+        return terms
 
     def _named(self) -> list[Column]:
         named = [c for c in self.columns if c.kind is Kind.CATEGORICAL and Tag.TASK not in c.tags]
