@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.io import read_json, write_json
+from perfcast.predictors._novelty import ANY, NOVELTIES, Novelty
 from perfcast.predictors._rehearsals import rehearsals
 from perfcast.predictors._rows import measured_rows
 from perfcast.predictors.base import Predictor, load_predictor
@@ -20,21 +21,28 @@ FAR = 0.3
 """A residual (logarithm) beyond this is a mistake of the entry or a crippled machine: it is learned as this much."""
 
 _STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_LEAST_ROWS = 50
+"""Rows of one kind of novelty that a rehearsal must hold to say something about it."""
 
 
 class LawResidualPredictor(Predictor):
     """log y = w log law + (1 - w) log time law + sum of weight x learner of the residual.
 
-    The laws carry the forecast to machines unlike any in training; the learners fill in what repeats. The weights (`w`
-    and the learners', in steps of a quarter, the learners' at most 1 together) are those with the smallest mean
-    absolute percentage error over the rehearsals of the question (`_rehearsals.py`): where a learner only repeats the
-    past, they say so and its weight is 0. Without `valid` rows the laws count the same, and so do the learners.
+    The laws carry the forecast to machines unlike any in training; the learners fill in what repeats. How far that
+    holds depends on how new a machine is, so there are weights for parts that training knows, for new parts of a known
+    core, and for new cores. The weights (`w` and the learners', in steps of a quarter, the learners' at most 1
+    together) are those with the smallest mean absolute percentage error over the rehearsals of the question
+    (`_rehearsals.py`): where a learner only repeats the past, they say so and its weight is 0. A kind of novelty that
+    the rehearsals hardly hold takes the weights of all their rows. Without `valid` rows the laws count the same, and so
+    do the learners.
     Source: stacking (Breiman, 1996, Machine Learning 24) of regressions on the residuals of a fixed structure.
     """
 
     laws_: dict[str, Predictor]
     learners_: dict[str, Predictor]
-    weights_: dict[str, float]
+    weights_: dict[str, dict[str, float]]
+    """By novelty."""
+    novelty_: Novelty
 
     @abstractmethod
     def _learners(self) -> dict[str, Predictor]:
@@ -43,41 +51,47 @@ class LawResidualPredictor(Predictor):
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
         candidates = self._candidates(list(self._learners()))
-        errors = []
+        rehearsed = []
         for fitting, choosing in rehearsals(valid, self._when):
             if (~np.isnan(log_y[fitting])).any(axis=0).all() and not np.isnan(log_y[choosing]).all():
                 # the laws of a rehearsal take their default settings: choosing those, too, would rehearse the rehearsal
                 self._fit_parts(X, log_y, fitting, np.zeros(len(X), dtype=bool))
-                errors.append(self._errors(X[choosing], log_y[choosing], candidates))
-        self.weights_ = candidates[int(np.argmin(np.mean(errors, axis=0)))] if errors else candidates[0]
+                rehearsed.append(self._errors(X[choosing], log_y[choosing], candidates))
+        self.weights_ = {novelty: candidates[_best(rehearsed, novelty)] for novelty in NOVELTIES}
         self._fit_parts(X, log_y, np.ones(len(X), dtype=bool), valid)
 
     def _fit_parts(self, X: pd.DataFrame, log_y: np.ndarray, rows: np.ndarray, valid: np.ndarray) -> None:
         when = None if self._when is None else pd.Series(self._when[rows])
-        given, wanted, chosen = X[rows], log_y[rows], valid[rows]
+        given, wanted = X[rows], log_y[rows]
 
-        def fitted(predictor: Predictor, logs: np.ndarray) -> Predictor:
+        def fitted(predictor: Predictor, logs: np.ndarray, chosen: np.ndarray | None) -> Predictor:
             y = pd.DataFrame(np.exp(logs), columns=list(self.targets_))
             return predictor.fit(given, y, columns=self.columns_, valid=chosen, when=when)
 
-        self.laws_ = {"law": fitted(LawPredictor(), wanted), "time_law": fitted(TimeLawPredictor(), wanted)}
+        laws = {"law": LawPredictor(), "time_law": TimeLawPredictor()}
+        self.laws_ = {name: fitted(law, wanted, valid[rows]) for name, law in laws.items()}
         rest = np.clip(wanted - _blend(self._law_logs(given), 0.5), -FAR, FAR)
-        self.learners_ = {name: fitted(learner, rest) for name, learner in self._learners().items()}
+        # the learners are the same in every rehearsal and in the end: their weights are what is chosen
+        self.learners_ = {name: fitted(learner, rest, None) for name, learner in self._learners().items()}
+        self.novelty_ = Novelty.fit(given, self.columns_)
 
     def _law_logs(self, X: pd.DataFrame) -> dict[str, np.ndarray]:
         return {name: _logs(law, X) for name, law in self.laws_.items()}
 
-    def _errors(self, X: pd.DataFrame, log_y: np.ndarray, candidates: list[dict[str, float]]) -> list[float]:
-        """Return the error of every candidate on rows that the parts have not seen."""
+    def _errors(self, X: pd.DataFrame, log_y: np.ndarray, candidates: list[dict[str, float]]) -> pd.DataFrame:
+        """Return the error of every candidate (columns) by novelty (index) on rows that the parts have not seen."""
         residuals = {name: _logs(learner, X) for name, learner in self.learners_.items()}
         laws = self._law_logs(X)
-
-        def error(weights: dict[str, float]) -> float:
-            corrections = sum(weights[name] * value for name, value in residuals.items())
-            forecast = _blend(laws, weights["law"]) + corrections
-            return float(np.nanmean(np.abs(np.expm1(forecast - log_y))))
-
-        return [error(weights) for weights in candidates]
+        novelty, measured = self.novelty_.of(X), ~np.isnan(log_y).all(axis=1)
+        groups = {**{name: measured & (novelty == name) for name in NOVELTIES}, ANY: measured}
+        errors: dict[str, list[float]] = {name: [] for name, rows in groups.items() if rows.sum() >= _LEAST_ROWS}
+        errors.setdefault(ANY, [])
+        for weights in candidates:
+            forecast = _blend(laws, weights["law"]) + sum(weights[name] * value for name, value in residuals.items())
+            error = np.abs(np.expm1(forecast - log_y))
+            for name, values in errors.items():
+                values.append(float(np.nanmean(error[groups[name]])))
+        return pd.DataFrame(errors).T
 
     @staticmethod
     def _candidates(names: list[str]) -> list[dict[str, float]]:
@@ -87,24 +101,36 @@ class LawResidualPredictor(Predictor):
         return [equal, *({"law": law, **dict(zip(names, rest, strict=True))} for law, *rest in steps)]
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        forecast = _blend(self._law_logs(X), self.weights_["law"])
+        novelty = self.novelty_.of(X)
+        weights = {
+            part: np.array([self.weights_[name][part] for name in novelty])[:, None] for part in self.weights_[ANY]
+        }
+        forecast = _blend(self._law_logs(X), weights["law"])
         for name, learner in self.learners_.items():
-            if self.weights_[name]:
-                forecast = forecast + self.weights_[name] * _logs(learner, X)
+            if weights[name].any():
+                forecast = forecast + weights[name] * _logs(learner, X)
         return forecast
 
     def _save(self, folder: Path) -> None:
-        write_json(folder / "weights.json", self.weights_)
+        write_json(folder / "weights.json", {"weights": self.weights_, "novelty": self.novelty_.to_state()})
         for name, part in {**self.laws_, **self.learners_}.items():
             part.save(folder / name)
 
     def _load(self, folder: Path) -> None:
-        self.weights_ = read_json(folder / "weights.json")
+        state = read_json(folder / "weights.json")
+        self.weights_, self.novelty_ = state["weights"], Novelty.from_state(state["novelty"])
         self.laws_ = {name: load_predictor(folder / name) for name in ("law", "time_law")}
-        self.learners_ = {name: load_predictor(folder / name) for name in self.weights_ if name != "law"}
+        self.learners_ = {name: load_predictor(folder / name) for name in self.weights_[ANY] if name != "law"}
 
 
-def _blend(laws: dict[str, np.ndarray], law: float) -> np.ndarray:
+def _best(rehearsed: list[pd.DataFrame], novelty: str) -> int:
+    """Return the candidate with the smallest mean error over the rehearsals that hold such rows, else over all rows."""
+    found = [errors.loc[novelty] for errors in rehearsed if novelty in errors.index]
+    found = found or [errors.loc[ANY] for errors in rehearsed]
+    return int(np.argmin(np.mean(found, axis=0))) if found else 0
+
+
+def _blend(laws: dict[str, np.ndarray], law: float | np.ndarray) -> np.ndarray:
     blended: np.ndarray = law * laws["law"] + (1 - law) * laws["time_law"]
     return blended
 

@@ -69,7 +69,9 @@ class LawTerms:
         self.index = announced_index(as_of)
         self.noticed = bool(as_of >= _NOTICE)
         self.quantities = Quantities().fit(X)
-        self.cores = sorted({elder for core in set(_cores(X)) if core in core_table() for elder in ancestry(core)})
+        self.cores = sorted(
+            {elder for core in set(cores_of_rows(X)) if core in core_table() for elder in ancestry(core)}
+        )
         self.levels = {column.name: self._levels(X, column) for column in self._named()}
         self.steps = _versions(X)
         self.kept = {}
@@ -96,7 +98,7 @@ class LawTerms:
 
     def announced(self, X: pd.DataFrame) -> np.ndarray:
         """Return the announced performance per clock of every row's core in logarithms, 0 where unknown, (n,)."""
-        positions, own = pd.factorize(_cores(X))
+        positions, own = pd.factorize(cores_of_rows(X))
         return np.array([self.index.get(core, 0.0) for core in own], dtype=float)[positions]
 
     def to_state(self) -> dict[str, Any]:
@@ -133,7 +135,7 @@ class LawTerms:
 
     def _generations(self, X: pd.DataFrame) -> Terms:
         """Return one cumulative step per core that a row's core descends from, and per compiler version it has."""
-        positions, own = pd.factorize(_cores(X))
+        positions, own = pd.factorize(cores_of_rows(X))
         lines = [set(ancestry(core)) if core in core_table() else set() for core in own]
         terms: Terms = {
             f"core {core}": (np.array([core in line for line in lines], dtype=float)[positions], _WALK)
@@ -222,7 +224,8 @@ def _mapped(X: pd.DataFrame, name: str, function: Callable[[str], str]) -> np.nd
     return found
 
 
-def _cores(X: pd.DataFrame) -> np.ndarray:
+def cores_of_rows(X: pd.DataFrame) -> np.ndarray:
+    """Return the core design of every row's processor family, "" where it is unknown, (n,) object."""
     return _mapped(X, "family", lambda family: core_of(family) or "")
 
 

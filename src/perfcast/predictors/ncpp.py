@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from perfcast.encoding.tokens import TokenEncoder
+from perfcast.predictors._attention_maps import Attention, mean_weights
 from perfcast.predictors._group_attention import GroupAttentionNetwork
 from perfcast.predictors._neural import NeuralPredictor
-from perfcast.training.data import Batches, Rows
-from perfcast.training.loop import reproducible
-
-_ATTENTION_BATCH_ROWS = 256
-
-
-@dataclass(frozen=True)
-class Attention:
-    """Mean attention weights over rows and heads, of the last block of each kind; every row of a matrix sums to 1.
-
-    `intra` maps a group to a square frame over its columns ("(group)" is the group's own token); `inter` is a square
-    frame over groups. Rows ask, columns are looked at.
-    """
-
-    intra: dict[str, pd.DataFrame]
-    inter: pd.DataFrame
+from perfcast.training.data import Rows
 
 
 class NCPP(NeuralPredictor):
@@ -77,22 +60,15 @@ class NCPP(NeuralPredictor):
 
     def attention(self, X: pd.DataFrame) -> Attention:
         """Return where the fitted network looks, averaged over the rows of X."""
-        inputs = self._inputs(X)
-        rows = Rows.of(self.encoder_.transform(inputs), np.full((len(X), len(self.targets_)), np.nan))
-        totals: list[np.ndarray] = []
-        with reproducible(0), torch.inference_mode():
-            for batch in Batches(rows, _ATTENTION_BATCH_ROWS):
-                weights: list[Tensor] = []
-                self.network_(batch, weights)
-                sums = [share.double().mean(dim=1).sum(dim=0).numpy() for share in weights]
-                totals = [a + b for a, b in zip(totals, sums, strict=True)] if totals else sums
+        tokens = self.encoder_.transform(self._inputs(X))
+        means = mean_weights(self.network_, Rows.of(tokens, np.full((len(X), len(self.targets_)), np.nan)))
         groups = self.encoder_.groups
-        last_intra = totals[(self.intra_blocks - 1) * len(groups) : self.intra_blocks * len(groups)]
+        last_intra = means[(self.intra_blocks - 1) * len(groups) : self.intra_blocks * len(groups)]
         intra = {}
-        for group, total in zip(groups, last_intra, strict=True):
+        for group, shares in zip(groups, last_intra, strict=True):
             names = [*self.encoder_.token_names(group), "(group)"]
-            intra[group] = pd.DataFrame(total / len(X), index=names, columns=names)
-        return Attention(intra, pd.DataFrame(totals[-1] / len(X), index=list(groups), columns=list(groups)))
+            intra[group] = pd.DataFrame(shares, index=names, columns=names)
+        return Attention(intra, pd.DataFrame(means[-1], index=list(groups), columns=list(groups)))
 
     def network(self, encoder: TokenEncoder, outputs: int) -> nn.Module:
         """Return an untrained network for the tokens of `encoder`."""

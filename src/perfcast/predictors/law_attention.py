@@ -1,0 +1,68 @@
+"""`law_attention`: the laws, and group attention on what they leave."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from perfcast.predictors._attention_maps import Attention
+from perfcast.predictors._law_residual import LawResidualPredictor
+from perfcast.predictors.base import Predictor
+from perfcast.predictors.group_pooling import GroupPoolingPredictor
+from perfcast.training.loop import Machine
+
+
+class LawAttentionPredictor(LawResidualPredictor):
+    """The mean of the laws with weights from rehearsals, corrected by a group-attention network.
+
+    Structure and extrapolation come from the laws, group attention from NCPP (arXiv 2407.03385). `history_` is the
+    learning curve of the final network.
+    """
+
+    machine: Machine = Machine()
+    """What trains the network: no hyper-parameter, so it is neither cloned nor saved."""
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 20,
+        width: int = 16,
+        group_width: int = 96,
+        inter_blocks: int = 1,
+        learning_rate: float = 2e-3,
+        dropout: float = 0.0,
+        random_state: int = 0,
+    ) -> None:
+        self.epochs = epochs
+        self.width, self.group_width, self.inter_blocks = width, group_width, inter_blocks
+        self.learning_rate, self.dropout = learning_rate, dropout
+        self.random_state = random_state
+
+    def _learners(self) -> dict[str, Predictor]:
+        network = GroupPoolingPredictor(
+            linear_skip=False,
+            epochs=self.epochs,
+            width=self.width,
+            group_width=self.group_width,
+            inter_blocks=self.inter_blocks,
+            learning_rate=self.learning_rate,
+            dropout=self.dropout,
+            random_state=self.random_state,
+        )
+        network.machine = self.machine
+        return {"attention": network}
+
+    @property
+    def history_(self) -> list[dict[str, float]]:
+        """The learning curve of the final network, one entry per epoch."""
+        history: list[dict[str, float]] = self._network.history_
+        return history
+
+    def attention(self, X: pd.DataFrame) -> Attention:
+        """Return where the fitted network looks, averaged over the rows of X."""
+        return self._network.attention(X)
+
+    @property
+    def _network(self) -> GroupPoolingPredictor:
+        network = self.learners_["attention"]
+        assert isinstance(network, GroupPoolingPredictor)
+        return network

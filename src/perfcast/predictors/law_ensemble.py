@@ -1,0 +1,55 @@
+"""`law_ensemble`: the laws, and three different learners on what they leave."""
+
+from __future__ import annotations
+
+from perfcast.predictors.base import Predictor
+from perfcast.predictors.extra_trees import ExtraTreesPredictor
+from perfcast.predictors.law_attention import LawAttentionPredictor
+from perfcast.predictors.lightgbm import LightgbmPredictor
+
+
+class LawEnsemblePredictor(LawAttentionPredictor):
+    """The laws, corrected by group attention, boosted trees and extremely randomised trees together.
+
+    The three err in different ways, and rehearsals say how much each counts for which kind of novelty.
+    """
+
+    def __init__(
+        self,
+        *,
+        epochs: int = 20,
+        width: int = 16,
+        group_width: int = 96,
+        inter_blocks: int = 1,
+        learning_rate: float = 2e-3,
+        dropout: float = 0.0,
+        rounds: int = 1000,
+        boosting_rate: float = 0.05,
+        trees: int = 30,
+        feature_fraction: float = 0.3,
+        leaf_rows: int = 2,
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(
+            epochs=epochs,
+            width=width,
+            group_width=group_width,
+            inter_blocks=inter_blocks,
+            learning_rate=learning_rate,
+            dropout=dropout,
+            random_state=random_state,
+        )
+        self.rounds, self.boosting_rate = rounds, boosting_rate
+        self.trees, self.feature_fraction, self.leaf_rows = trees, feature_fraction, leaf_rows
+
+    def _learners(self) -> dict[str, Predictor]:
+        boosted = LightgbmPredictor(
+            rounds=self.rounds, learning_rate=self.boosting_rate, random_state=self.random_state
+        )
+        trees = ExtraTreesPredictor(
+            trees=self.trees,
+            feature_fraction=self.feature_fraction,
+            leaf_rows=self.leaf_rows,
+            random_state=self.random_state,
+        )
+        return {**super()._learners(), "boosted": boosted, "trees": trees}

@@ -1,0 +1,100 @@
+"""The laws with group attention, and with three learners, on their residual."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from law_machines import COLUMNS, dates, machines, scores
+from torch import nn
+
+from perfcast.encoding.tokens import TokenEncoder
+from perfcast.predictors.base import load_predictor
+from perfcast.predictors.group_pooling import GroupPoolingPredictor
+from perfcast.predictors.law_attention import LawAttentionPredictor
+from perfcast.predictors.law_ensemble import LawEnsemblePredictor
+from perfcast.training.data import Rows
+from perfcast.training.loop import Machine
+
+SMALL = {"width": 8, "group_width": 16, "epochs": 4}
+
+
+def surprising(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return scores with something that no law says: an interaction of clock and sockets."""
+    odd = (frame["base_mhz"] == 2400.0) ^ (frame["chips"] == 2)
+    return scores(frame).mul(np.where(odd, 0.9, 1.1), axis=0)
+
+
+@pytest.mark.parametrize(
+    "predictor", [LawAttentionPredictor(**SMALL), LawEnsemblePredictor(**SMALL, rounds=50, trees=5)]
+)
+def test_learners_take_up_what_the_laws_leave(predictor: LawAttentionPredictor, tmp_path: Path) -> None:
+    train = machines(1500)
+    y = surprising(train)
+    valid = np.arange(len(train)) >= 1300
+    predictor.fit(train, y, columns=COLUMNS, valid=valid, when=dates(len(train), "2022-12-31"))
+    asked = machines(300, seed=5)
+    laws = np.sqrt(predictor.laws_["law"].predict(asked) * predictor.laws_["time_law"].predict(asked))
+    wanted = surprising(asked)
+    errors = [np.abs(forecast / wanted - 1).to_numpy().mean() for forecast in (laws, predictor.predict(asked))]
+    assert errors[1] < errors[0] / 2
+    predictor.save(tmp_path)
+    pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(asked), predictor.predict(asked))
+    assert len(predictor.history_) >= SMALL["epochs"]
+    assert predictor.attention(asked).inter.sum(axis=1).to_numpy() == pytest.approx(1.0, abs=1e-5)
+
+
+def test_the_machine_reaches_the_network() -> None:
+    predictor = LawEnsemblePredictor()
+    predictor.machine = Machine("gpu", 1)
+    learner = predictor._learners()["attention"]
+    assert isinstance(learner, GroupPoolingPredictor) and learner.machine == predictor.machine
+
+
+def network() -> tuple[nn.Module, Rows]:
+    frame = machines(64)
+    frame.loc[::5, "mem_gbps_total"] = np.nan
+    encoder = TokenEncoder().fit(frame, COLUMNS)
+    torch.manual_seed(0)
+    made = GroupPoolingPredictor(width=8, group_width=16).network(encoder, 2)
+    nn.init.normal_(made.head[-1].weight)
+    return made.eval(), Rows.of(encoder.transform(frame), np.zeros((64, 2)))
+
+
+def test_every_parameter_of_the_network_is_on_the_path_to_the_forecast() -> None:
+    made, rows = network()
+    made(rows).pow(2).sum().backward()
+    assert [name for name, p in made.named_parameters() if p.grad is None or p.grad.abs().max() == 0] == []
+
+
+def test_a_group_reads_its_own_columns_and_hears_of_the_others() -> None:
+    made, rows = network()
+    pooled: list[torch.Tensor] = []
+    related: list[torch.Tensor] = []
+
+    def keep(_: nn.Module, inputs: tuple[torch.Tensor], output: torch.Tensor) -> None:
+        pooled.append(inputs[0])
+        related.append(output)
+
+    made.inter[0].register_forward_hook(keep)
+    first = torch.zeros(rows.numbers.shape[1])
+    first[0] = 1.0
+    with torch.inference_mode():
+        made(rows)
+        made(Rows(**{**vars(rows), "numbers": rows.numbers + first}))
+    moved = [(a - b).abs().amax(dim=(0, 2)) > 1e-6 for a, b in (pooled, related)]
+    assert moved[0].sum() == 1
+    assert moved[1].all()
+
+
+def test_attention_says_how_a_group_was_read() -> None:
+    train = machines(200)
+    predictor = GroupPoolingPredictor(width=8, group_width=16, epochs=2).fit(train, scores(train), columns=COLUMNS)
+    seen = predictor.attention(train)
+    assert set(seen.intra) == {"processor", "workload"}
+    for frame in (*seen.intra.values(), seen.inter):
+        np.testing.assert_allclose(frame.sum(axis=1), 1.0, atol=1e-5)
+    assert "base_mhz" in seen.intra["processor"].columns
