@@ -74,7 +74,7 @@ def test_learners_see_residuals_and_no_wild_ones():
 def test_without_valid_rows_the_laws_count_the_same():
     train = machines()
     fitted = Corrected().fit(train, scores(train), columns=COLUMNS)
-    assert fitted.weights_["any"] == {"law": 0.5, "oracle": 1.0}
+    assert fitted.weights_["any"] == {"oracle": 1.0}
 
 
 def test_trees_repeat_what_a_law_cannot_say():
@@ -84,8 +84,7 @@ def test_trees_repeat_what_a_law_cannot_say():
     valid = rows >= 1300
     when = dates(len(train), "2022-12-31")
     fitted = LawTreesPredictor(trees=20).fit(train, y, columns=COLUMNS, valid=valid, when=when)
-    share = fitted.weights_["any"]["law"]
-    laws = fitted.laws_["law"].predict(train) ** share * fitted.laws_["time_law"].predict(train) ** (1 - share)
+    laws = np.sqrt(fitted.laws_["law"].predict(train) * fitted.laws_["time_law"].predict(train))
     errors = [
         np.abs(forecast / y.to_numpy() - 1).mean() for forecast in (laws.to_numpy(), fitted.predict(train).to_numpy())
     ]
