@@ -21,6 +21,9 @@ FAR = 0.3
 """A residual (logarithm) beyond this is a mistake of the entry or a crippled machine: it is learned as this much."""
 
 _STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_ALIKE = 1.02
+"""Weights whose errors in rehearsals are within this factor of the smallest are not told apart."""
+
 _LEAST_ROWS = 50
 """Rows of one kind of novelty that a rehearsal must hold to say something about it."""
 
@@ -30,11 +33,12 @@ class LawResidualPredictor(Predictor):
 
     The laws carry the forecast to machines unlike any in training; the learners fill in what repeats. How far that
     holds depends on how new a machine is, so there are weights for parts that training knows, for new parts of a known
-    core, and for new cores. The weights (in steps of a quarter, at most 1 together) are those with the smallest mean
-    absolute percentage error over the rehearsals of the question (`_rehearsals.py`): where a learner only repeats the
-    past, they say so and its weight is 0. A kind of novelty that the rehearsals hardly hold takes the weights of all
-    their rows. Without `valid` rows the learners count the same. The laws always do: in rehearsals before 2023 a share
-    chosen for them was worse than one half for machines with a new core (4.8 against 4.5 %), and no better for others.
+    core, and for new cores. The weights (in steps of a quarter, at most 1 together) are the mean of those with nearly
+    the smallest mean absolute percentage error over the rehearsals of the question (`_rehearsals.py`): where a learner
+    only repeats the past, they say so and its weight is small. A kind of novelty that the rehearsals hardly hold takes
+    the weights of all their rows. Without `valid` rows the learners count the same. The laws always do: in rehearsals
+    before 2023 a share chosen for them was worse than one half for machines with a new core (4.8 against 4.5 %), and no
+    better for others.
     Source: stacking (Breiman, 1996, Machine Learning 24) of regressions on the residuals of a fixed structure.
     """
 
@@ -57,7 +61,7 @@ class LawResidualPredictor(Predictor):
                 # the laws of a rehearsal take their default settings: choosing those, too, would rehearse the rehearsal
                 self._fit_parts(X, log_y, fitting, np.zeros(len(X), dtype=bool))
                 rehearsed.append(self._errors(X[choosing], log_y[choosing], candidates))
-        self.weights_ = {novelty: candidates[_best(rehearsed, novelty)] for novelty in NOVELTIES}
+        self.weights_ = {novelty: _weights(candidates, rehearsed, novelty) for novelty in NOVELTIES}
         self._fit_parts(X, log_y, np.ones(len(X), dtype=bool), valid)
 
     def _fit_parts(self, X: pd.DataFrame, log_y: np.ndarray, rows: np.ndarray, valid: np.ndarray) -> None:
@@ -122,11 +126,19 @@ class LawResidualPredictor(Predictor):
         self.learners_ = {name: load_predictor(folder / name) for name in self.weights_[ANY]}
 
 
-def _best(rehearsed: list[pd.DataFrame], novelty: str) -> int:
-    """Return the candidate with the smallest mean error over the rehearsals that hold such rows, else over all rows."""
+def _weights(candidates: list[dict[str, float]], rehearsed: list[pd.DataFrame], novelty: str) -> dict[str, float]:
+    """Return the mean of the candidates that are nearly as good as the best one for rows of this novelty.
+
+    The errors are means over the rehearsals that hold such rows, else over all their rows. A few launches cannot tell
+    neighbouring weights apart, and a mean of those that they find alike is not led by chance to an extreme one.
+    """
     found = [errors.loc[novelty] for errors in rehearsed if novelty in errors.index]
     found = found or [errors.loc[ANY] for errors in rehearsed]
-    return int(np.argmin(np.mean(found, axis=0))) if found else 0
+    if not found:
+        return candidates[0]
+    errors = np.mean(found, axis=0)
+    near = [weights for weights, error in zip(candidates, errors, strict=True) if error <= _ALIKE * errors.min()]
+    return {name: float(np.mean([weights[name] for weights in near])) for name in candidates[0]}
 
 
 def _logs(predictor: Predictor, X: pd.DataFrame) -> np.ndarray:
