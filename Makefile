@@ -48,7 +48,7 @@ retry: setup
 	perfcast summary
 
 test: setup lint
-	python -m pytest
+	python -m pytest --numprocesses auto --dist loadfile
 
 lint: setup
 	ruff check .
