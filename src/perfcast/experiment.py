@@ -58,7 +58,13 @@ Make = Callable[[int], Predictor]
 
 def maker(conf: PredictorConf, arguments: Mapping[str, Any], machine: Mapping[str, Any]) -> Make:
     """Return what constructs the predictor under one setting."""
-    return lambda seed: make_predictor(conf.module, arguments, seed if conf.stochastic else None, machine)
+
+    def make(seed: int) -> Predictor:
+        predictor = make_predictor(conf.module, arguments, seed if conf.stochastic else None, machine)
+        predictor.without_columns = tuple(conf.without_columns)
+        return predictor
+
+    return make
 
 
 def makers(conf: PredictorConf, schedule: str, machine: Mapping[str, Any]) -> dict[str, Make]:

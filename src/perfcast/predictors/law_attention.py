@@ -30,8 +30,11 @@ class LawAttentionPredictor(LawResidualPredictor):
         inter_blocks: int = 1,
         learning_rate: float = 2e-3,
         dropout: float = 0.0,
+        announced: bool = True,
+        rehearsed: bool = True,
         random_state: int = 0,
     ) -> None:
+        self.announced, self.rehearsed = announced, rehearsed
         self.epochs = epochs
         self.width, self.group_width, self.inter_blocks = width, group_width, inter_blocks
         self.learning_rate, self.dropout = learning_rate, dropout

@@ -28,6 +28,8 @@ class LawEnsemblePredictor(LawAttentionPredictor):
         trees: int = 30,
         feature_fraction: float = 0.3,
         leaf_rows: int = 2,
+        announced: bool = True,
+        rehearsed: bool = True,
         random_state: int = 0,
     ) -> None:
         super().__init__(
@@ -37,6 +39,8 @@ class LawEnsemblePredictor(LawAttentionPredictor):
             inter_blocks=inter_blocks,
             learning_rate=learning_rate,
             dropout=dropout,
+            announced=announced,
+            rehearsed=rehearsed,
             random_state=random_state,
         )
         self.rounds, self.boosting_rate = rounds, boosting_rate
