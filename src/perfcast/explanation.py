@@ -11,7 +11,7 @@ from perfcast.io import atomic_path
 from perfcast.predictors.base import Predictor
 from perfcast.schema import Role, Table, Tag
 
-ROWS = 2000
+ROWS = 1000
 """Rows that an explanation looks at, at most: more would only cost time."""
 
 
