@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,7 @@ def test_what_decides_the_score_matters_most(table: Table) -> None:
 
 def test_only_the_given_rows_are_looked_at(table: Table) -> None:
     predictor, rows = fitted(RidgePredictor(), table), np.arange(160) < 80
-    spoiled = Table(table.frame.assign(score=np.where(rows, table.frame["score"], 1e9)), table.columns)
+    spoiled = replace(table, frame=table.frame.assign(score=np.where(rows, table.frame["score"], 1e9)))
     pd.testing.assert_frame_equal(
         group_importance(predictor, table, rows, 0), group_importance(predictor, spoiled, rows, 0)
     )
