@@ -82,7 +82,8 @@ class Tuned(_Strict):
 class PredictorConf(_Strict):
     """conf/predictor/<name>.yaml: one predictor module with its parameters.
 
-    `space` is what `perfcast tune` searches; `tuned` is what it found, by data set and split.
+    `without_columns` names feature columns, by shell patterns, that the predictor does not get to see: what an ablation
+    takes away. `space` is what `perfcast tune` searches; `tuned` is what it found, by data set and split.
     """
 
     module: str
@@ -90,6 +91,7 @@ class PredictorConf(_Strict):
     params: dict[str, Any] = {}
     candidates: dict[str, dict[str, Any]] = {}
     quick: dict[str, Any] = {}
+    without_columns: list[str] = []
     space: dict[str, Dimension] = {}
     tuned: dict[str, dict[str, Tuned]] = {}
 

@@ -58,7 +58,13 @@ Make = Callable[[int], Predictor]
 
 def maker(conf: PredictorConf, arguments: Mapping[str, Any], machine: Mapping[str, Any]) -> Make:
     """Return what constructs the predictor under one setting."""
-    return lambda seed: make_predictor(conf.module, arguments, seed if conf.stochastic else None, machine)
+
+    def make(seed: int) -> Predictor:
+        predictor = make_predictor(conf.module, arguments, seed if conf.stochastic else None, machine)
+        predictor.without_columns = tuple(conf.without_columns)
+        return predictor
+
+    return make
 
 
 def makers(conf: PredictorConf, schedule: str, machine: Mapping[str, Any]) -> dict[str, Make]:
@@ -131,10 +137,14 @@ def label_outliers(table: Table, rows: np.ndarray, threshold: float | None) -> n
     return marked
 
 
+def measured_rows(table: Table) -> np.ndarray:
+    """Mark the rows that have at least one score, (n,) bool."""
+    return np.asarray(table.frame[table.select(role=Role.TARGET)].notna().any(axis=1), dtype=bool)
+
+
 def training_rows(table: Table, part: np.ndarray, label_outlier: float | None) -> np.ndarray:
     """Mark the rows of one fold that a predictor may learn from: measured, in training, label not an outlier."""
-    measured = table.frame[table.select(role=Role.TARGET)].notna().any(axis=1).to_numpy()
-    rows = np.asarray(np.isin(part, ["train", "valid"]) & measured, dtype=bool)
+    rows = np.isin(part, ["train", "valid"]) & measured_rows(table)
     return np.asarray(rows & ~label_outliers(table, rows, label_outlier), dtype=bool)
 
 

@@ -36,6 +36,8 @@ def bare(evaluation):
         paired=evaluation.paired.iloc[:0],
         noise=evaluation.noise.iloc[:0],
         history=evaluation.history.iloc[:0],
+        importance=evaluation.importance.iloc[:0],
+        attention=evaluation.attention.iloc[:0],
         points=keep(evaluation.points),
     )
 

@@ -42,6 +42,8 @@ class ByPart(Predictor):
 
 
 class Corrected(LawResidualPredictor):
+    announced, rehearsed = True, True
+
     def _learners(self):
         return {"by part": ByPart()}
 

@@ -98,3 +98,25 @@ def test_attention_says_how_a_group_was_read() -> None:
     for frame in (*seen.intra.values(), seen.inter):
         np.testing.assert_allclose(frame.sum(axis=1), 1.0, atol=1e-5)
     assert "base_mhz" in seen.intra["processor"].columns
+
+
+def test_ablations_take_away_what_they_name() -> None:
+    train = machines(300)
+    y, valid = scores(train), np.arange(300) >= 250
+    plain = LawAttentionPredictor(**SMALL, announced=False, rehearsed=False, grouped=False).fit(
+        train, y, columns=COLUMNS, valid=valid
+    )
+    assert plain.laws_["law"].terms_.index == {}
+    assert set(plain.weights_["any"].values()) == {1.0}
+    assert list(plain.attention(train).intra) == ["all"]
+    alone = GroupPoolingPredictor(width=8, group_width=16, epochs=1, inter_blocks=0).fit(train, y, columns=COLUMNS)
+    assert (alone.attention(train).inter.to_numpy() == np.eye(2)).all()
+
+
+def test_columns_left_out_are_not_asked_for() -> None:
+    train = machines(300)
+    predictor = LawAttentionPredictor(**SMALL)
+    predictor.without_columns = ("mem_*", "compiler_*")
+    predictor.fit(train, scores(train), columns=COLUMNS)
+    asked = train.drop(columns=["mem_gbps_total", "compiler_version", "compiler_vendor"])
+    assert np.isfinite(predictor.predict(asked)).all(axis=None)

@@ -30,6 +30,8 @@ class Oracle(Predictor):
 
 
 class Corrected(LawResidualPredictor):
+    announced, rehearsed = True, True
+
     def __init__(self, gain=0.2):
         self.gain = gain
 

@@ -3,7 +3,7 @@ def settings_of(wildcards):
     """What a job's folds use: their tuned values where the question is tuned, else what each chooses among."""
     conf = PREDICTORS[wildcards.predictor]
     tuned = conf.tuned_settings(PARAMS.schedule, wildcards.dataset, wildcards.split)
-    return tuned or conf.settings(PARAMS.schedule)
+    return tuned or conf.settings(PARAMS.schedule), conf.without_columns
 
 
 rule train:
@@ -16,6 +16,7 @@ rule train:
         config=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/config.yaml",
         history=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/history.csv",
         model=directory(f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/model"),
+        explanation=directory(f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/explanation"),
     log:
         f"{RESULTS}/logs/train/{{dataset}}/{{split}}/{{predictor}}.log",
     benchmark:

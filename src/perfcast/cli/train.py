@@ -14,6 +14,9 @@ from perfcast.cli._common import add_project
 from perfcast.config import compose
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from perfcast.predictors.base import Predictor
     from perfcast.schema import Table
 
 
@@ -88,7 +91,12 @@ def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, re
     used = {
         "dataset": config["dataset"],
         "split": config["split"],
-        "predictor": {"name": options.predictor, "module": conf.module, "settings": settings},
+        "predictor": {
+            "name": options.predictor,
+            "module": conf.module,
+            "settings": settings,
+            "without_columns": conf.without_columns,
+        },
         "schedule": config["schedule"],
         "seeds": seeds,
     }
@@ -104,8 +112,8 @@ def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, re
         model = folder / "model"
         for number, fitted in enumerate(experiment.run_folds(table, folds, candidates, seeds, outlier)):
             if number == 0:
-                fitted.predictor.save(model)
                 first = fitted.predictor
+                _keep(first, table, folds.iloc[:, 0] == "test", folder)
             predictions.append(fitted.test)
             choices[fitted.fold] = fitted.choice
             epochs = getattr(fitted.predictor, "history_", [])
@@ -138,3 +146,12 @@ def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, re
             record.log_artifacts(folder / "config.yaml", folder / "predictions.parquet")
             example = table.frame[first.input_names()].head(3)
             record.log_model(model, example, first.predict(example))
+
+
+def _keep(predictor: Predictor, table: Table, tested: pd.Series, folder: Path) -> None:
+    """Store the model of the first fold, and what it rests on when asked about rows that it has not seen."""
+    from perfcast.experiment import measured_rows
+    from perfcast.explanation import write_explanation
+
+    predictor.save(folder / "model")
+    write_explanation(predictor, table, tested.to_numpy() & measured_rows(table), 0, folder / "explanation")

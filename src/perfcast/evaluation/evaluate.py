@@ -12,6 +12,7 @@ import pandas as pd
 
 from perfcast.errors import UserError
 from perfcast.evaluation.comparison import PAIRED_COLUMNS, compare
+from perfcast.evaluation.explanations import attentions, importances
 from perfcast.evaluation.metrics import METRICS, Scored, draw_weights, interval, mean_of_finite, score
 from perfcast.evaluation.noise import noise_floor
 from perfcast.evaluation.predictions import HISTORY_COLUMNS, Predictions, attach_slices, read_predictions, slices_of
@@ -79,6 +80,8 @@ def evaluate(runs: Mapping[tuple[str, str], Path], table: Table, *, resamples: i
         noise=noise_floor(table, _tasks_of(table, everything)),
         history=_history(everything),
         points=pd.concat([_points(member) for member in everything], ignore_index=True),
+        importance=importances(runs),
+        attention=attentions(runs),
         resamples=resamples,
         seed=seed,
     )

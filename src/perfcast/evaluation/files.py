@@ -12,8 +12,8 @@ from perfcast.errors import UserError
 from perfcast.evaluation.results import Evaluation
 from perfcast.io import atomic_folder, read_json, write_json
 
-_TABLES = ("metrics", "slices", "paired", "noise", "history")
-_TEXT = ("split", "predictor", "task", "metric", "slice", "against", "reference", "claim")
+_TABLES = ("metrics", "slices", "paired", "noise", "history", "importance", "attention")
+_TEXT = ("split", "predictor", "task", "metric", "slice", "against", "reference", "claim", "group", "asks", "looks_at")
 
 
 def metrics_tree(evaluation: Evaluation) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def metrics_tree(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def write_evaluation(evaluation: Evaluation, folder: Path) -> None:
-    """Write metrics, slices, paired, noise and history as CSV, points as Parquet, and summary.json, atomically."""
+    """Write every table as CSV, the points as Parquet, and summary.json, atomically."""
     with atomic_folder(folder) as temporary:
         for name in _TABLES:
             frame: pd.DataFrame = getattr(evaluation, name)

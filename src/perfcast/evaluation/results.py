@@ -35,7 +35,7 @@ class Evaluation:
     Shapes: `metrics` one row per (split, predictor, task or "average", metric); `slices` one per (split, predictor,
     slice, value); `paired` as `comparison.compare`; `noise` as `noise.noise_floor`; `history` one row per (split,
     predictor, seed, fold, epoch); `points` one per (split, predictor, test row, target), predictions being the
-    geometric mean over seeds. Units: errors in %.
+    geometric mean over seeds; `importance` and `attention` as in `explanations`. Units: errors in %.
     """
 
     dataset: str
@@ -45,6 +45,8 @@ class Evaluation:
     noise: pd.DataFrame
     history: pd.DataFrame
     points: pd.DataFrame
+    importance: pd.DataFrame
+    attention: pd.DataFrame
     resamples: int
     seed: int
 

@@ -85,10 +85,30 @@ def write_runs(
             run = folder / split / predictor
             run.mkdir(parents=True, exist_ok=True)
             pd.concat(parts, ignore_index=True).to_parquet(run / "predictions.parquet", index=False)
+            (run / "explanation").mkdir(exist_ok=True)
+            _importance(error).to_csv(run / "explanation" / "importance.csv", index=False)
             if predictor == "network":
                 _history(count).to_csv(run / "history.csv", index=False)
+                for name, shares in _attention().items():
+                    shares.to_csv(run / "explanation" / f"attention_{name}.csv")
             runs[split, predictor] = run
     return runs
+
+
+def _importance(error: float) -> pd.DataFrame:
+    increase = np.array([3.0, 40.0, 8.0]) * (1 - error)
+    return pd.DataFrame(
+        {"group": ["memory", "processor", "system"], "mape": 100 * error + increase, "increase": increase}
+    )
+
+
+def _attention() -> dict[str, pd.DataFrame]:
+    groups = ["memory", "processor"]
+    within = {
+        group: pd.DataFrame([[0.5, 0.3, 0.2]], index=["(group)"], columns=[f"{group} a", f"{group} b", "(group)"])
+        for group in groups
+    }
+    return {**within, "between_groups": pd.DataFrame([[0.7, 0.3], [0.1, 0.9]], index=groups, columns=groups)}
 
 
 def _history(seeds: int) -> pd.DataFrame:

@@ -45,7 +45,8 @@ class LawBase(Predictor):
     A law fits in seconds and is read off its weights (`weights_`: target, task, term). `strengths` of the penalty and
     `memories` (years after which a row counts 1/e; 0 forgets nothing) are chosen together by the mean absolute
     percentage error over the rehearsals of the question (`_rehearsals.py`), and are `default_strength` and
-    `default_memory` without `valid` rows. Announcements count up to the last training row (`processors/cores.py`). A
+    `default_memory` without `valid` rows. Announcements count up to the last training row (`processors/cores.py`),
+    none without `announced`. A
     task never seen gets the law of all rows.
     """
 
@@ -53,6 +54,7 @@ class LawBase(Predictor):
     default_strength: float
     memories: Sequence[float]
     default_memory: float
+    announced: bool
 
     terms_: LawTerms
     chosen_: dict[str, float]
@@ -81,7 +83,8 @@ class LawBase(Predictor):
         last = part.when.max()
         age = np.nan_to_num(((last - part.when).days / 365.25).to_numpy(dtype=float))
         terms = LawTerms()
-        matrix = terms.fit_transform(part.X, self.columns_, None if pd.isna(last) else last)
+        as_of = None if pd.isna(last) else last
+        matrix = terms.fit_transform(part.X, self.columns_, as_of, announced=self.announced)
         structure = self._fit_structure(part, terms)
         rest = part.log_y - self._structure(part.X, part.tasks, terms, structure)
 

@@ -42,6 +42,11 @@ class LawResidualPredictor(Predictor):
     Source: stacking (Breiman, 1996, Machine Learning 24) of regressions on the residuals of a fixed structure.
     """
 
+    announced: bool
+    """Whether the laws know what makers announced."""
+    rehearsed: bool
+    """Whether rehearsals choose the weights; the learners count the same otherwise."""
+
     laws_: dict[str, Predictor]
     learners_: dict[str, Predictor]
     weights_: dict[str, dict[str, float]]
@@ -55,13 +60,13 @@ class LawResidualPredictor(Predictor):
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
         candidates = self._candidates(list(self._learners()))
-        rehearsed = []
-        for fitting, choosing in rehearsals(valid, self._when):
+        errors = []
+        for fitting, choosing in rehearsals(valid, self._when) if self.rehearsed else []:
             if (~np.isnan(log_y[fitting])).any(axis=0).all() and not np.isnan(log_y[choosing]).all():
                 # the laws of a rehearsal take their default settings: choosing those, too, would rehearse the rehearsal
                 self._fit_parts(X, log_y, fitting, np.zeros(len(X), dtype=bool))
-                rehearsed.append(self._errors(X[choosing], log_y[choosing], candidates))
-        self.weights_ = {novelty: _weights(candidates, rehearsed, novelty) for novelty in NOVELTIES}
+                errors.append(self._errors(X[choosing], log_y[choosing], candidates))
+        self.weights_ = {novelty: _weights(candidates, errors, novelty) for novelty in NOVELTIES}
         self._fit_parts(X, log_y, np.ones(len(X), dtype=bool), valid)
 
     def _fit_parts(self, X: pd.DataFrame, log_y: np.ndarray, rows: np.ndarray, valid: np.ndarray) -> None:
@@ -72,7 +77,10 @@ class LawResidualPredictor(Predictor):
             y = pd.DataFrame(np.exp(logs), columns=list(self.targets_))
             return predictor.fit(given, y, columns=self.columns_, valid=chosen, when=when)
 
-        laws = {"law": LawPredictor(), "time_law": TimeLawPredictor()}
+        laws = {
+            "law": LawPredictor(announced=self.announced),
+            "time_law": TimeLawPredictor(announced=self.announced),
+        }
         self.laws_ = {name: fitted(law, wanted, valid[rows]) for name, law in laws.items()}
         rest = np.clip(wanted - self._structure(given), -FAR, FAR)
         # the learners are the same in every rehearsal and in the end: their weights are what is chosen

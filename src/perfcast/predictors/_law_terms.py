@@ -62,11 +62,13 @@ class LawTerms:
         """The relative penalty of every term's weight, (terms,)."""
         return np.array([state["penalty"] for state in self.kept.values()])
 
-    def fit_transform(self, X: pd.DataFrame, columns: Iterable[Column], as_of: pd.Timestamp | None) -> np.ndarray:
+    def fit_transform(
+        self, X: pd.DataFrame, columns: Iterable[Column], as_of: pd.Timestamp | None, *, announced: bool = True
+    ) -> np.ndarray:
         """Learn from training rows and return their terms; announcements count up to `as_of`, all without it."""
         self.columns = tuple(column for column in columns if column.role is Role.FEATURE)
         as_of = as_of if as_of is not None else pd.Timestamp.max
-        self.index = announced_index(as_of)
+        self.index = announced_index(as_of) if announced else {}
         self.noticed = bool(as_of >= _NOTICE)
         self.quantities = Quantities().fit(X)
         self.cores = sorted(

@@ -6,6 +6,7 @@ import importlib
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -34,6 +35,9 @@ class Predictor(BaseEstimator):
     """Optional packages, by import name, that `fit` and `load_predictor` need: imported there and not with the module.
     Without them the contract test is skipped for this predictor, and says so; its configuration is checked anyway."""
 
+    without_columns: tuple[str, ...] = ()
+    """Shell patterns of feature columns that `fit` leaves out: no hyper-parameter, neither cloned nor saved."""
+
     columns_: tuple[Column, ...]
     targets_: tuple[str, ...]
     _when: pd.DatetimeIndex | None
@@ -61,7 +65,8 @@ class Predictor(BaseEstimator):
         if not (np.isnan(measured) | ((measured > 0) & np.isfinite(measured))).all():
             raise UserError("targets must be positive numbers", "zero, negative or infinite ones were found")
         declared = tuple(columns) if columns is not None else infer_columns(X)
-        self.columns_ = tuple(sorted(declared, key=lambda column: column.name))
+        seen = [column for column in declared if not self._is_left_out(column)]
+        self.columns_ = tuple(sorted(seen, key=lambda column: column.name))
         self.targets_ = tuple(map(str, frame.columns))
         mask = np.zeros(len(X), dtype=bool) if valid is None else np.asarray(valid, dtype=bool)
         self._when = None if when is None else pd.DatetimeIndex(when)
@@ -75,6 +80,9 @@ class Predictor(BaseEstimator):
             return pd.DataFrame(index=X.index, columns=list(self.targets_), dtype=float)
         logs = self._predict(self._inputs(X))
         return pd.DataFrame(np.exp(logs), index=X.index, columns=list(self.targets_))
+
+    def _is_left_out(self, column: Column) -> bool:
+        return column.role is Role.FEATURE and any(fnmatchcase(column.name, one) for one in self.without_columns)
 
     def input_names(self) -> list[str]:
         """Return the names of the columns that `predict` wants, in the order it uses."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from torch import nn
@@ -16,7 +18,8 @@ from perfcast.training.data import Rows
 class GroupPoolingPredictor(NeuralPredictor):
     """Attention pooling within each group of columns, attention between groups; every task in one model.
 
-    The network of `law_attention`, here without the laws: on its own it says what they are worth.
+    The network of `law_attention`, here without the laws: on its own it says what they are worth. Without `grouped` all
+    columns are one group.
     """
 
     def __init__(
@@ -31,6 +34,7 @@ class GroupPoolingPredictor(NeuralPredictor):
         frequency_scale: float = 1.0,
         dropout: float = 0.0,
         hide_rate: float = 0.02,
+        grouped: bool = True,
         linear_skip: bool = True,
         early_stopping: bool = False,
         refit: bool = True,
@@ -48,22 +52,31 @@ class GroupPoolingPredictor(NeuralPredictor):
         self.group_heads, self.inter_blocks = group_heads, inter_blocks
         self.frequencies, self.frequency_scale = frequencies, frequency_scale
         self.dropout, self.hide_rate = dropout, hide_rate
+        self.grouped = grouped
         self.linear_skip, self.early_stopping, self.refit = linear_skip, early_stopping, refit
         self.epochs, self.least_steps, self.batch_rows = epochs, least_steps, batch_rows
         self.learning_rate, self.weight_decay, self.huber = learning_rate, weight_decay, huber
         self.gradient_norm, self.patience, self.random_state = gradient_norm, patience, random_state
 
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+        if not self.grouped:
+            self.columns_ = tuple(replace(column, group="all") for column in self.columns_)
+        super()._fit(X, log_y, valid)
+
     def attention(self, X: pd.DataFrame) -> Attention:
         """Return where the fitted network looks, averaged over the rows of X."""
         tokens = self.encoder_.transform(self._inputs(X))
-        *intra, inter = mean_weights(self.network_, Rows.of(tokens, np.full((len(X), len(self.targets_)), np.nan)))
+        maps = mean_weights(self.network_, Rows.of(tokens, np.full((len(X), len(self.targets_)), np.nan)))
         groups = self.encoder_.groups
+        intra, blocks = maps[: len(groups)], maps[len(groups) :]
+        # without a block between groups each one hears itself alone
+        inter = blocks[-1] if blocks else np.eye(len(groups))
         names = {group: [*self.encoder_.token_names(group), "(group)"] for group in groups}
-        maps = {
+        read = {
             group: pd.DataFrame(shares, index=["(group)"], columns=names[group])
-            for group, shares in zip(groups, intra, strict=False)
+            for group, shares in zip(groups, intra, strict=True)
         }
-        return Attention(maps, pd.DataFrame(inter, index=list(groups), columns=list(groups)))
+        return Attention(read, pd.DataFrame(inter, index=list(groups), columns=list(groups)))
 
     def network(self, encoder: TokenEncoder, outputs: int) -> nn.Module:
         """Return an untrained network for the tokens of `encoder`."""

@@ -27,11 +27,13 @@ class LawPredictor(LawBase):
         default_strength: float = 3e-4,
         memories: Sequence[float] = (0.0, 3.0),
         default_memory: float = 3.0,
+        announced: bool = True,
     ) -> None:
         self.strengths = strengths
         self.default_strength = default_strength
         self.memories = memories
         self.default_memory = default_memory
+        self.announced = announced
 
     def _fit_structure(self, part: Part, terms: LawTerms) -> Any:
         return {}

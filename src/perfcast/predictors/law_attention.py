@@ -30,11 +30,16 @@ class LawAttentionPredictor(LawResidualPredictor):
         inter_blocks: int = 1,
         learning_rate: float = 2e-3,
         dropout: float = 0.0,
+        grouped: bool = True,
+        announced: bool = True,
+        rehearsed: bool = True,
         random_state: int = 0,
     ) -> None:
+        self.announced, self.rehearsed = announced, rehearsed
         self.epochs = epochs
         self.width, self.group_width, self.inter_blocks = width, group_width, inter_blocks
         self.learning_rate, self.dropout = learning_rate, dropout
+        self.grouped = grouped
         self.random_state = random_state
 
     def _learners(self) -> dict[str, Predictor]:
@@ -46,6 +51,7 @@ class LawAttentionPredictor(LawResidualPredictor):
             inter_blocks=self.inter_blocks,
             learning_rate=self.learning_rate,
             dropout=self.dropout,
+            grouped=self.grouped,
             random_state=self.random_state,
         )
         network.machine = self.machine

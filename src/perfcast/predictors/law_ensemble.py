@@ -28,6 +28,9 @@ class LawEnsemblePredictor(LawAttentionPredictor):
         trees: int = 30,
         feature_fraction: float = 0.3,
         leaf_rows: int = 2,
+        grouped: bool = True,
+        announced: bool = True,
+        rehearsed: bool = True,
         random_state: int = 0,
     ) -> None:
         super().__init__(
@@ -37,6 +40,9 @@ class LawEnsemblePredictor(LawAttentionPredictor):
             inter_blocks=inter_blocks,
             learning_rate=learning_rate,
             dropout=dropout,
+            grouped=grouped,
+            announced=announced,
+            rehearsed=rehearsed,
             random_state=random_state,
         )
         self.rounds, self.boosting_rate = rounds, boosting_rate

@@ -11,8 +11,16 @@ class LawTreesPredictor(LawResidualPredictor):
     """The mean of the laws with weights from a rehearsal, corrected by extremely randomised trees."""
 
     def __init__(
-        self, *, trees: int = 100, feature_fraction: float = 0.3, leaf_rows: int = 2, random_state: int = 0
+        self,
+        *,
+        trees: int = 100,
+        feature_fraction: float = 0.3,
+        leaf_rows: int = 2,
+        announced: bool = True,
+        rehearsed: bool = True,
+        random_state: int = 0,
     ) -> None:
+        self.announced, self.rehearsed = announced, rehearsed
         self.trees = trees
         self.feature_fraction = feature_fraction
         self.leaf_rows = leaf_rows
