@@ -242,5 +242,5 @@ def compose(root: Path, overrides: Sequence[str]) -> dict[str, Any]:
     except (HydraException, OmegaConfBaseException) as error:
         told = str(error).partition("Config search path")[0]
         lines = [line.strip() for line in told.splitlines() if line.strip()]
-        raise UserError("an override must name values of conf/ or params.yaml", " ".join(lines)[:400]) from None
+        raise UserError("an override must name values of conf/ or params.yaml", " ".join(lines)[:2000]) from None
     return dict(resolved)

@@ -132,7 +132,7 @@ def test_same_input_gives_the_same_bytes(table, runs, evaluation, tmp_path):
     write_evaluation(evaluation, tmp_path / "one")
     write_evaluation(evaluate(runs, table, resamples=200, seed=0), tmp_path / "two")
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert len(names) == 7
+    assert len(names) == 9
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
