@@ -46,20 +46,41 @@ def numbers(frame: pd.DataFrame, column: Column) -> np.ndarray:
     return values
 
 
+def coded(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with its texts as pandas categories: each is looked up once, however many readers follow."""
+    return frame.astype(dict.fromkeys(frame.select_dtypes(["object", "string"]), "category"))
+
+
+def distinct_labels(frame: pd.DataFrame, column: Column) -> tuple[np.ndarray, list[str]]:
+    """Return the distinct values of a categorical column as sorted strings, and which of them every row has.
+
+    Shapes: (n,) int, -1 where the value is missing or empty; (distinct,).
+    """
+    series = frame[column.name]
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        positions, values = series.cat.codes.to_numpy(), series.cat.categories
+    else:
+        positions, values = pd.factorize(series.astype(object))
+    # few distinct values stand in many rows: each is turned into text once
+    texts = [str(value) for value in values]
+    kept = sorted(set(texts) - {""})
+    order = {text: index for index, text in enumerate(kept)}
+    places = np.array([*(order.get(text, -1) for text in texts), -1], dtype=np.int64)
+    return places[positions], kept
+
+
 def labels(frame: pd.DataFrame, column: Column) -> np.ndarray:
     """Return a categorical column as strings; missing and empty values are None. Shapes: (n,) object."""
-    # few distinct values stand in many rows: each is turned into text once
-    positions, distinct = pd.factorize(frame[column.name].astype(object))
-    texts = np.array([*(str(value) or None for value in distinct), None], dtype=object)
-    found: np.ndarray = texts[positions]
+    positions, texts = distinct_labels(frame, column)
+    found: np.ndarray = np.array([*texts, None], dtype=object)[positions]
     return found
 
 
-def codes(values: np.ndarray, levels: Iterable[str]) -> np.ndarray:
-    """Return the position of each label among `levels`; -1 is missing, -2 is not among them. Shapes: (n,) int64."""
+def codes(frame: pd.DataFrame, column: Column, levels: Iterable[str]) -> np.ndarray:
+    """Return the position of each row's label among `levels`; -1: missing, -2: not among them. Shapes: (n,) int64."""
     order = {level: index for index, level in enumerate(levels)}
-    positions, distinct = pd.factorize(values)
-    found: np.ndarray = np.array([*(order.get(value, -2) for value in distinct), -1], dtype=np.int64)[positions]
+    positions, texts = distinct_labels(frame, column)
+    found: np.ndarray = np.array([*(order.get(text, -2) for text in texts), -1], dtype=np.int64)[positions]
     return found
 
 

@@ -87,7 +87,7 @@ class LinearEncoder:
             if isinstance(state, _Number):
                 blocks.append(self._encode_number(numbers(frame, column), state))
             else:
-                blocks.append(_encode_category(labels(frame, column), state))
+                blocks.append(_encode_category(codes(frame, column, state.levels), state))
         return np.hstack(blocks)
 
     def to_state(self) -> dict[str, Any]:
@@ -144,8 +144,7 @@ class LinearEncoder:
         return np.column_stack(outputs)
 
 
-def _encode_category(values: np.ndarray, state: _Category) -> np.ndarray:
-    found = codes(values, state.levels)
+def _encode_category(found: np.ndarray, state: _Category) -> np.ndarray:
     outputs = [found[:, None] == np.arange(len(state.levels))]
     if state.rare:
         outputs.append((found == -2)[:, None])

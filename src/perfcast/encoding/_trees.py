@@ -59,7 +59,7 @@ class TreeEncoder:
         encoded = np.empty((len(frame), len(self.columns_)))
         for index, column in enumerate(self.columns_):
             if column.kind is Kind.CATEGORICAL:
-                found = codes(labels(frame, column), self.levels_[column.name])
+                found = codes(frame, column, self.levels_[column.name])
                 encoded[:, index] = np.select([found == -1, found == -2], [MISSING_CODE, UNKNOWN_CODE], found + 2)
             else:
                 values = numbers(frame, column)

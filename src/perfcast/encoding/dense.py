@@ -4,7 +4,7 @@ Both learn from training rows only, do not depend on the order of columns, ignor
 JSON (`to_state`, `from_state`).
 """
 
-from perfcast.encoding._columns import codes, feature_columns, labels, numbers
+from perfcast.encoding._columns import coded, codes, distinct_labels, feature_columns, labels, numbers
 from perfcast.encoding._linear import LinearEncoder
 from perfcast.encoding._trees import MISSING_CODE, UNKNOWN_CODE, TreeEncoder
 
@@ -13,7 +13,9 @@ __all__ = [
     "UNKNOWN_CODE",
     "LinearEncoder",
     "TreeEncoder",
+    "coded",
     "codes",
+    "distinct_labels",
     "feature_columns",
     "labels",
     "numbers",

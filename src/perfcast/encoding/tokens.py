@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.encoding._columns import labels
+from perfcast.encoding._columns import distinct_labels, labels
 from perfcast.encoding._columns import numbers as raw_numbers
 from perfcast.encoding._tokens_grams import gram_rows, vocabulary
 from perfcast.schema import Column, Kind, Role, Tag
@@ -153,14 +153,14 @@ class TokenEncoder:
         blocks = [np.zeros((1, 1), dtype=np.int64)]
         height, first_gram = 1, 1
         for position, category in enumerate(self.categories):
-            places, texts = pd.factorize(labels(frame, category.column), sort=True)
+            places, texts = distinct_labels(frame, category.column)
             known = {value: FIRST_KNOWN + i for i, value in enumerate(category.values)}
             code_of = np.array([*(known.get(text, UNKNOWN) for text in texts), MISSING], dtype=np.int64)
             # factorize marks a missing value by -1, which picks the last code.
             codes[:, position] = code_of[places]
             strings[:, position] = np.where(places < 0, 0, places + height)
             gram_ids = {gram: first_gram + i for i, gram in enumerate(category.grams)}
-            blocks.append(gram_rows(list(texts), gram_ids))
+            blocks.append(gram_rows(texts, gram_ids))
             height += len(texts)
             first_gram += len(category.grams)
         return codes, strings, _stack(blocks)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from perfcast.encoding.dense import coded
 from perfcast.io import read_json, write_json
 from perfcast.predictors._novelty import ANY, NOVELTIES, Novelty
 from perfcast.predictors._rehearsals import rehearsals
@@ -59,6 +60,7 @@ class LawResidualPredictor(Predictor):
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
+        X = coded(X)
         candidates = self._candidates(list(self._learners()))
         errors = []
         for fitting, choosing in rehearsals(valid, self._when) if self.rehearsed else []:
@@ -114,10 +116,12 @@ class LawResidualPredictor(Predictor):
         return [equal, *(dict(zip(names, values, strict=True)) for values in steps)]
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
+        X = coded(X)
         novelty = self.novelty_.of(X)
         forecast = self._structure(X)
         for name, learner in self.learners_.items():
-            weight = np.array([self.weights_[kind][name] for kind in novelty])[:, None]
+            by_kind = {kind: own[name] for kind, own in self.weights_.items()}
+            weight = pd.Series(novelty).map(by_kind).to_numpy(dtype=float)[:, None]
             if weight.any():
                 forecast = forecast + weight * _logs(learner, X)
         return forecast

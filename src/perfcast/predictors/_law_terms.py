@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.encoding.dense import codes, labels
+from perfcast.encoding.dense import codes, distinct_labels, labels
 from perfcast.predictors._law_quantities import COLUMNS_READ, Quantities, column_values
 from perfcast.processors.cores import ancestry, announced_index, core_of, core_table
 from perfcast.schema import Column, Kind, Role, Tag
@@ -167,7 +167,7 @@ class LawTerms:
         terms: Terms = {}
         for column in self._named():
             levels = self.levels.get(column.name, [])
-            found = codes(labels(X, column), levels)
+            found = codes(X, column, levels)
             penalty = _NAME_PENALTIES.get(column.name, _OTHER_NAMES)
             for position, level in enumerate(levels):
                 terms[f"{column.name} {level}"] = ((found == position).astype(float), penalty)
@@ -221,8 +221,10 @@ def _log(X: pd.DataFrame, name: str) -> np.ndarray:
 
 def _mapped(X: pd.DataFrame, name: str, function: Callable[[str], str]) -> np.ndarray:
     """Return a function of every row's text, "" where it is missing, (n,) object; each distinct text is asked once."""
-    positions, distinct = pd.factorize(X[name].astype(object) if name in X else np.full(len(X), None, dtype=object))
-    found: np.ndarray = np.array([*(function(str(value)) for value in distinct), function("")], dtype=object)[positions]
+    if name not in X:
+        return np.full(len(X), function(""), dtype=object)
+    positions, distinct = distinct_labels(X, Column(name, Kind.CATEGORICAL, Role.FEATURE, ""))
+    found: np.ndarray = np.array([*map(function, distinct), function("")], dtype=object)[positions]
     return found
 
 

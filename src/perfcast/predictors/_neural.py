@@ -122,11 +122,10 @@ class NeuralPredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         tokens, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
         nothing = np.full((len(X), len(self.targets_)), np.nan)
-        # Double precision: a row's forecast must not depend on the batch it came in.
-        network = self._rebuilt(self.network_.state_dict()).double()
         with reproducible(0), torch.inference_mode():
-            parts = [network(batch) for batch in Batches(Rows.of(tokens, nothing).double(), _PREDICT_BATCH_ROWS)]
-        logs: np.ndarray = self.scale_.restore(tasks, torch.cat(parts).numpy()) + self.skip_.predict(tokens, tasks)
+            parts = [self.network_(batch) for batch in Batches(Rows.of(tokens, nothing), _PREDICT_BATCH_ROWS)]
+        scaled = torch.cat(parts).numpy().astype(float)
+        logs: np.ndarray = self.scale_.restore(tasks, scaled) + self.skip_.predict(tokens, tasks)
         return logs
 
     def _rebuilt(self, weights: dict[str, torch.Tensor]) -> nn.Module:

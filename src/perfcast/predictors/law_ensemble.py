@@ -17,15 +17,16 @@ class LawEnsemblePredictor(LawAttentionPredictor):
     def __init__(
         self,
         *,
-        epochs: int = 20,
+        epochs: int = 12,
         width: int = 16,
-        group_width: int = 96,
+        group_width: int = 64,
         inter_blocks: int = 1,
         learning_rate: float = 2e-3,
         dropout: float = 0.0,
-        rounds: int = 1000,
-        boosting_rate: float = 0.05,
-        trees: int = 30,
+        rounds: int = 300,
+        boosting_rate: float = 0.1,
+        leaves: int = 63,
+        trees: int = 12,
         feature_fraction: float = 0.3,
         leaf_rows: int = 2,
         grouped: bool = True,
@@ -45,12 +46,15 @@ class LawEnsemblePredictor(LawAttentionPredictor):
             rehearsed=rehearsed,
             random_state=random_state,
         )
-        self.rounds, self.boosting_rate = rounds, boosting_rate
+        self.rounds, self.boosting_rate, self.leaves = rounds, boosting_rate, leaves
         self.trees, self.feature_fraction, self.leaf_rows = trees, feature_fraction, leaf_rows
 
     def _learners(self) -> dict[str, Predictor]:
         boosted = LightgbmPredictor(
-            rounds=self.rounds, learning_rate=self.boosting_rate, random_state=self.random_state
+            rounds=self.rounds,
+            learning_rate=self.boosting_rate,
+            leaves=self.leaves,
+            random_state=self.random_state,
         )
         trees = ExtraTreesPredictor(
             trees=self.trees,

@@ -58,12 +58,6 @@ class Rows:
         """Return the rows on a device: the method by which Lightning moves a batch; nothing is copied when there."""
         return Rows(**{name: tensor.to(device, **options) for name, tensor in vars(self).items()})
 
-    def double(self) -> Rows:
-        """Return the rows with numbers in double precision."""
-        return Rows(
-            self.numbers.double(), self.missing.double(), self.codes, self.strings, self.grams, self.targets.double()
-        )
-
 
 class Batches:
     """Iterate over rows in batches: shuffled anew each epoch by an own generator, or in order."""
