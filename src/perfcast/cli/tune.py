@@ -7,10 +7,14 @@ import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from perfcast.cli._common import add_project
 from perfcast.config import read_dataset, read_predictor, read_yaml
 from perfcast.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schedule", choices=["quick", "full"], default="full")
     parser.add_argument("--fold", type=int, nargs="+", metavar="K", help="only these folds (default: all)")
     parser.add_argument("--write", action="store_true", help="write the chosen values into conf/predictor")
+    parser.add_argument(
+        "--also",
+        nargs="+",
+        default=[],
+        metavar="SPLIT",
+        help="write the values for these splits too, whose files lie beside --folds: none of their test rows may take "
+        "part in the search",
+    )
     add_project(parser)
 
 
@@ -49,6 +61,8 @@ def run(options: argparse.Namespace) -> int:
     chosen = range(count) if options.fold is None else sorted(set(options.fold))
     if wrong := [fold for fold in chosen if not 0 <= fold < count]:
         raise UserError(f"--fold must be from 0 to {count - 1} in {options.split}", f"found {wrong[0]}")
+    for split in options.also:
+        _check_unseen(options, split, folds)
     search = tuning.make_search(
         f"{options.dataset}/{options.split}/{options.predictor}",
         conf,
@@ -86,14 +100,10 @@ def run(options: argparse.Namespace) -> int:
                 f"fold {behind[0]} has {found[behind[0]].trials if behind[0] in found else 0}",
                 "run again without --fold",
             )
-        write_tuned(
-            options.project / "conf",
-            options.predictor,
-            (options.dataset, options.split),
-            command,
-            [found[fold].values for fold in range(count)],
-        )
-        report(f"conf/predictor/{options.predictor}.yaml: tuned for {options.dataset}/{options.split}")
+        for split in (options.split, *options.also):
+            values = [found[fold].values for fold in range(count)]
+            write_tuned(options.project / "conf", options.predictor, (options.dataset, split), command, values)
+            report(f"conf/predictor/{options.predictor}.yaml: tuned for {options.dataset}/{split}")
     return 0
 
 
@@ -103,6 +113,29 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError("--trials and --timeout must be positive and --seed not negative", "one of them is not")
     if not options.folds.is_file():
         raise UserError("--folds must be a split", f"no file {options.folds}", "run snakemake, or perfcast split")
+
+
+def _check_unseen(options: argparse.Namespace, split: str, folds: pd.DataFrame) -> None:
+    """Refuse a split that tests on rows which the search trains on or chooses by."""
+    import pandas as pd
+
+    path = options.folds.with_name(f"{split}.parquet")
+    if not path.is_file():
+        raise UserError("--also must name splits whose files lie beside --folds", f"no file {path}", "run snakemake")
+    other = pd.read_parquet(path).filter(like="fold_")
+    if len(other.columns) != len(folds.columns) or len(other) != len(folds):
+        raise UserError(
+            f"--also must name splits of the same rows and folds as {options.split}",
+            f"{split} has {len(other.columns)} folds of {len(other)} rows",
+        )
+    for mine, its in zip(folds.columns, other.columns, strict=True):
+        seen = folds[mine].isin(["train", "valid"]).to_numpy() & (other[its] == "test").to_numpy()
+        if seen.any():
+            raise UserError(
+                "--also must name splits whose test rows take no part in the search",
+                f"{split} tests on {int(seen.sum())} of them",
+                "tune it by itself",
+            )
 
 
 def _command(options: argparse.Namespace) -> str:
@@ -118,4 +151,6 @@ def _command(options: argparse.Namespace) -> str:
     words += ["--trials", str(options.trials), "--seed", str(options.seed), "--schedule", options.schedule]
     if options.timeout is not None:
         words += ["--timeout", f"{options.timeout:g}"]
+    if options.also:
+        words += ["--also", *options.also]
     return shlex.join([*words, *(["--write"] if options.write else [])])
