@@ -48,7 +48,7 @@ retry: setup
 	perfcast summary
 
 test: setup lint
-	python -m pytest --numprocesses auto --dist loadfile
+	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	ruff check .
