@@ -25,6 +25,7 @@ from perfcast.parsing.spelling import parse_any_operating_system, tidy_cache
 from perfcast.parsing.storage import parse_storage
 from perfcast.processors.catalogue import own_catalogue, read_catalogue
 from perfcast.processors.names import part_id
+from perfcast.schema import Kind
 
 CATALOGUE = "cpu_catalog"
 _THREADS_PER_CORE = (1, 2, 4, 8)
@@ -125,6 +126,10 @@ def join_and_repair(frame: pd.DataFrame, catalogue: Path | None) -> tuple[pd.Dat
     known = read_catalogue(catalogue) if catalogue is not None else own_catalogue()
     # The copy joins the many blocks of a frame that grew by columns; without it every later step is slow.
     frame = join_processors(frame, known).copy()
+    # Where no part is known a column of facts holds no numbers at all, and would not compare with them.
+    numbers = [column.name for column in PROCESSOR if column.kind is Kind.NUMERICAL and column.name in frame]
+    for name in (*numbers, "family_ddr_gen", "catalogue_cores"):
+        frame[name] = pd.to_numeric(frame[name]).astype("float64")
     repairs = repair.Repairs()
     below = frame["max_turbo_mhz"] < frame["base_mhz"]
     repairs.put(frame, "max_turbo_mhz", below, frame["base_mhz"], "turbo_below_base")

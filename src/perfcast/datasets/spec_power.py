@@ -65,6 +65,7 @@ _TYPED: dict[str, Typed] = {
     "chips": ("# Chips", parse_measured, "count_not_numeric"),
     "base_mhz": ("Processor MHz", parse_measured, "count_not_numeric"),
 }
+_CORES_IN_NAME = r"(?i)\b(\d{1,3}) Cores\b"
 _AGREES = 0.01
 """Published levels are rounded to three digits or more, their sums to better than one per cent."""
 
@@ -131,6 +132,9 @@ def _screen(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
     # One row states no chips; cores and cores per chip tell them.
     per_chip = parse_column(frame["# Cores Per Chip"], parse_measured)["value"]
     frame = frame.assign(chips=frame["chips"].mask(frame["chips"] == 0, frame["cores"] / per_chip))
+    # Two rows count every core of a 24-core chip as a chip; the processor's name tells.
+    named = frame["cores"] / frame["Processor"].str.extract(_CORES_IN_NAME, expand=False).astype("float64")
+    frame = frame.assign(chips=frame["chips"].mask(named < frame["chips"], named))
     nodes = frame["nodes"].where(frame["nodes"] > 0)
     return reject_impossible_counts(
         frame.assign(chips=frame["chips"] / nodes, cores=frame["cores"] / nodes), quarantine
