@@ -32,6 +32,7 @@ _THREADS_PER_CORE = (1, 2, 4, 8)
 _LARGEST_L3_MB, _LARGEST_L3_OF_A_CORE_MB = 2048, 32
 _LEAST_L2_OF_A_CORE_KB = 128
 _OLDEST_TEST = pd.DateOffset(months=24)
+_MAKERS = {"xeon": "Intel", "core": "Intel", "pentium": "Intel", "opteron": "AMD", "epyc": "AMD"}
 _HEIGHT = re.compile(r"\b(\d{1,2}) ?R?U\b")
 _SHAPES = (("tower", "tower"), ("blade", "blade"), ("module", "blade"), ("node", "blade"))
 _CACHES = ("l1i_kb", "l1d_kb", "l2_kb_per_core", "l3_mb_per_chip", "l3_slice_mb")
@@ -131,6 +132,11 @@ def join_and_repair(frame: pd.DataFrame, catalogue: Path | None) -> tuple[pd.Dat
     for name in (*numbers, "family_ddr_gen", "catalogue_cores"):
         frame[name] = pd.to_numeric(frame[name]).astype("float64")
     repairs = repair.Repairs()
+    # Half of SPECpower's parts are older than the families that the tables know; the maker is in the name's first word.
+    maker = frame["part_key"].str.partition(" ")[0].map(_MAKERS)
+    unnamed = frame["cpu_vendor"].isna() & maker.notna()
+    repairs.put(frame, "cpu_vendor", unnamed, maker, "maker_from_name")
+    frame["isa"] = frame["isa"].mask(unnamed, "x86")
     below = frame["max_turbo_mhz"] < frame["base_mhz"]
     repairs.put(frame, "max_turbo_mhz", below, frame["base_mhz"], "turbo_below_base")
     frame["cores_per_chip_part"] = repair.modal_cores(frame)
