@@ -93,6 +93,13 @@ def unseen_shape(table: Table, seed: int) -> pd.DataFrame:
     return _unseen(table, seed)
 
 
+@audited_by(in_window("2021-01", "2024-01"))
+def forward_2021(table: Table, seed: int) -> pd.DataFrame:
+    """Ask about the next generation where data end in 2023: train before 2021-01, test from then to 2023-12."""
+    del seed
+    return _forward(table, "2021-01", "2024-01")
+
+
 @audited_by(in_window("2023-01", "2025-01"))
 def forward_2023(table: Table, seed: int) -> pd.DataFrame:
     """Ask about the next generation: train before 2023-01, test from then to 2024-12."""
