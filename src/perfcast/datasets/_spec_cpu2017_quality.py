@@ -7,19 +7,25 @@ from typing import Any
 
 import pandas as pd
 
-from perfcast.datasets._spec_cpu2017_text import parse_coverage
 from perfcast.processors.catalogue import TABLES
 from perfcast.schema import Kind, Table
 
 
-def quality_of(frame: pd.DataFrame, table: Table, repairs: Mapping[str, int], after: int) -> dict[str, Any]:
+def quality_of(
+    frame: pd.DataFrame,
+    table: Table,
+    repairs: Mapping[str, int],
+    after: int,
+    coverage: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
     """Return the quality of a standardised dump.
 
     Shapes: `frame` holds the kept rows with raw and intermediate columns, `table` the same rows as standard columns.
+    `coverage` says per raw column how much of it was understood.
     """
     return {
         "after_published_until": after,
-        "parse_coverage": parse_coverage(frame),
+        "parse_coverage": coverage,
         "join_coverage": _join_coverage(frame),
         "families": _counts(table.frame["family"]),
         "unknown_processors": _counts(frame.loc[table.frame["family"].isna().to_numpy(), "part_key"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -149,7 +149,7 @@ def screen(rows: CsvRows, quarantine: Quarantine, until: pd.Timestamp) -> Screen
     frame = _typed(rows.frame.rename(columns={"line": "line_in_file"}))
     after = frame["published_month"] > until
     frame = frame.assign(line=frame["line_in_file"] - after.cumsum())[~after]
-    frame = _reject_untyped(frame, quarantine)
+    frame = reject_untyped(frame, quarantine, _DEFECTS)
 
     frame = quarantine.reject(
         frame, frame["published_month"] < FIRST_MONTH, "date_impossible", "Published " + frame["Published"]
@@ -161,18 +161,23 @@ def screen(rows: CsvRows, quarantine: Quarantine, until: pd.Timestamp) -> Screen
     return Screened(frame, int(after.sum()))
 
 
-def _reject_untyped(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
-    missing = pd.DataFrame({name: frame[name].isna() for name in _DEFECTS}, index=frame.index)
-    missing["peak_score"] &= frame["Peak Result"].map(states_something)
+def reject_untyped(frame: pd.DataFrame, quarantine: Quarantine, reasons: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
+    """Quarantine rows that lack an indispensable value; several at once mean that the columns are shifted.
+
+    `reasons` maps each typed column to the raw one it comes from and the reason when that alone is wrong. A peak
+    score that is not stated at all is no defect.
+    """
+    missing = pd.DataFrame({name: frame[name].isna() for name in reasons}, index=frame.index)
+    missing["peak_score"] &= frame[reasons["peak_score"][0]].map(states_something)
     defects = missing.sum(axis=1)
-    named = [column for column, _ in _DEFECTS.values()]
+    named = [column for column, _ in reasons.values()]
     detail = pd.Series("", index=frame.index, dtype="str")
     for row in frame.index[defects > 0]:
         wrong = [column for column, bad in zip(named, missing.loc[row], strict=True) if bad]
         detail[row] = ", ".join(f"{column}={normalize(str(frame.at[row, column]))!r}" for column in wrong)
     shifted = defects >= _MANY_DEFECTS
-    single = {reason: pd.Series(False, index=frame.index) for _, reason in _DEFECTS.values()}
-    for name, (_, reason) in _DEFECTS.items():
+    single = {reason: pd.Series(False, index=frame.index) for _, reason in reasons.values()}
+    for name, (_, reason) in reasons.items():
         single[reason] |= missing[name] & ~shifted
     kept = quarantine.reject(frame, shifted, "shifted_columns", detail)
     for reason, bad in single.items():

@@ -9,6 +9,7 @@ _ALIASES: tuple[tuple[str, str], ...] = (
     ("dell", "Dell"),
     ("hpe", "HPE"),
     ("hewlett packard", "HPE"),
+    ("hewlett-packard", "HPE"),
     ("cisco", "Cisco"),
     ("huawei", "Huawei"),
     ("intel supermicro", "Supermicro"),
