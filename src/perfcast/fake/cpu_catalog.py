@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perfcast.fake._older_servers import OLDER_PARTS
+from perfcast.fake._older_servers import FRONT_SIDE_BUS, OLDER_PARTS
 from perfcast.fake._servers import PARTS, Part
 from perfcast.io import atomic_path
 
@@ -76,6 +76,7 @@ def _ark_row(part: Part) -> dict[str, object]:
     marked = part.name.replace("Intel Xeon", "Intel® Xeon®")
     no_turbo = part.facts["tier"] == "bronze"
     node = part.facts["process_node"]
+    behind_bus = part.facts["family"] in FRONT_SIDE_BUS
     return {
         "CpuName": f"{marked} Processor",
         "AVX512FusedMultiplyAddUnits": int(part.number("fma_units", 2)) if part.number("simd_bits", 0) == 512 else "",
@@ -85,7 +86,7 @@ def _ark_row(part: Part) -> dict[str, object]:
         "CoreCount": part.cores,
         "Lithography": node or "14 nm",
         "MaxTDP": f"{part.tdp_w} W",
-        "NumMemoryChannels": int(part.number("channels_per_chip", 6)),
+        "NumMemoryChannels": "" if behind_bus else int(part.number("channels_per_chip", 6)),
         "PCIExpressRevision": {4: "4.0", 5: "5"}.get(int(part.number("pcie_gen", 3)), "3.0"),
         "ScalableSockets": "1S Only" if " E" in part.name else "2S",
         "UltraPathInterconnectLinks": "" if " E" in part.name else 3,

@@ -45,6 +45,7 @@ _KIND_LETTERS = {"R": "R", "P": "R", "F": "F", "E": "E", "U": "U", "L": "L", "S"
 
 _ECC_BY_TYPE = {**ECC_BY_TYPE, "F": True}
 _LEAST_BANDWIDTH = 2000
+_FASTEST_DDR = 400
 _LEAST_OF_GENERATION = {1: 1600, 2: 4200, 3: 8000}
 _BYTES_PER_TRANSFER = 8
 _TOLERANCE = 0.03
@@ -112,7 +113,9 @@ def _module(text: str) -> tuple[int | None, int | None, str | None]:
 
 
 def _generation_of(number: int) -> int | None:
-    """Return the generation that a module's bandwidth in MB/s tells; None for a rate, which several have."""
+    """Return the generation that a module's bandwidth in MB/s tells, or a rate that only DDR has without a number."""
+    if number <= _FASTEST_DDR:
+        return 1
     fitting = [generation for generation, least in _LEAST_OF_GENERATION.items() if number >= least]
     return fitting[-1] if fitting else None
 
