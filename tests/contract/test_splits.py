@@ -33,14 +33,15 @@ COLUMNS = (
 def generate(seed, rows=300):
     """Parts with several submissions of one to four rows; some straddle months, some rows repeat another's features.
 
-    A quarter of the parts is new in 2023.
+    Rows are of 2006 to early 2025, so that every split by date has some on both sides; a quarter of the parts is new
+    in 2023.
     """
     rng = np.random.default_rng(seed)
     block = np.sort(rng.integers(0, rows // 2, rows))
     part = rng.integers(0, 40, rows)[block]
-    month = rng.integers(0, 99, rows)[block] + (rng.random(rows) < 0.05)
-    month = np.where(part >= 30, 72 + month % 24, month)
-    published = pd.to_datetime("2017-01-01") + pd.to_timedelta(month * 30.4, unit="D")
+    month = rng.integers(0, 231, rows)[block] + (rng.random(rows) < 0.05)
+    month = np.where(part >= 30, 204 + month % 24, month)
+    published = pd.to_datetime("2006-01-01") + pd.to_timedelta(month * 30.4, unit="D")
     frame = pd.DataFrame(
         {
             "id": rng.permutation([f"r{index:04d}" for index in range(rows)]),

@@ -2,6 +2,7 @@ import gzip
 import importlib
 import io
 import json
+import lzma
 import zipfile
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfcast.errors import UserError
-from perfcast.sources import cpu_catalog, host_gemm, perfcastdb, spec_cpu2017, spec_cpu2017_detail
+from perfcast.sources import cpu_catalog, host_gemm, perfcastdb, spec_cpu2006, spec_cpu2017, spec_cpu2017_detail
 from perfcast.sources._headers import LONGEST_HEADER, check_csv, check_text, read_header
 
 LIMITED = settings(max_examples=100, deadline=None)
@@ -18,11 +19,12 @@ LIMITED = settings(max_examples=100, deadline=None)
 
 def written(folder: Path, body: bytes, name: str = "t.csv") -> Path:
     path = folder / name
-    path.write_bytes(gzip.compress(body, mtime=0) if name.endswith(".gz") else body)
+    packed = {".gz": lambda: gzip.compress(body, mtime=0), ".xz": lambda: lzma.compress(body)}
+    path.write_bytes(packed.get(path.suffix, lambda: body)())
     return path
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.csv.xz"])
 def test_a_header_is_stripped_of_blanks_mark_and_line_ending(tmp_path, name):
     path = written(tmp_path, b'\xef\xbb\xbf"Hardware Vendor\t",Processor ,"a, b"\r\n1,2,3\r\n', name)
     assert read_header(path) == ["Hardware Vendor", "Processor", "a, b"]
@@ -45,7 +47,7 @@ def test_a_header_is_stripped_of_blanks_mark_and_line_ending(tmp_path, name):
         (b",".join(b"c%d" % i for i in range(1_000_000)) + b"\n", "at most 65536 bytes"),
     ],
 )
-@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.csv.xz"])
 def test_what_is_wrong_is_one_clear_line(tmp_path, name, body, told):
     with pytest.raises(UserError, match=told) as caught:
         check_csv(written(tmp_path, body, name), ["a", "b"])
@@ -100,6 +102,18 @@ def test_a_gzip_truncated_anywhere_is_refused(tmp_path_factory, length):
         check_csv(path, ["a", "b"])
 
 
+PACKED_XZ = lzma.compress(BODY)
+
+
+@LIMITED
+@given(st.integers(0, len(PACKED_XZ) - 1))
+def test_an_xz_truncated_anywhere_is_refused(tmp_path_factory, length):
+    path = tmp_path_factory.getbasetemp() / "cut.csv.xz"
+    path.write_bytes(PACKED_XZ[:length])
+    with pytest.raises(UserError, match=r"truncated|damaged|empty"):
+        check_csv(path, ["a", "b"])
+
+
 @LIMITED
 @given(st.integers(10, len(PACKED) - 1), st.integers(1, 255))
 def test_a_flipped_byte_of_a_gzip_is_refused(tmp_path_factory, at, change):
@@ -133,6 +147,8 @@ def workbook(*members: str) -> bytes:
 
 def whole(source: str) -> dict[str, bytes]:
     """Generate the smallest files that pass the check of a source."""
+    if source == "spec_cpu2006":
+        return {spec_cpu2006.FILE: lzma.compress(csv_of(spec_cpu2006.COLUMNS))}
     if source == "spec_cpu2017":
         return {spec_cpu2017.FILE: gzip.compress(csv_of(spec_cpu2017.COLUMNS))}
     if source == "spec_cpu2017_detail":
@@ -147,7 +163,8 @@ def whole(source: str) -> dict[str, bytes]:
     return {host_gemm.MEASUREMENTS: measured, host_gemm.MACHINE: json.dumps({"threads": 2}).encode()}
 
 
-SOURCES = ["spec_cpu2017", "spec_cpu2017_detail", "cpu_catalog", "perfcastdb", "host_gemm"]
+PACKERS = {".gz": (gzip.decompress, gzip.compress), ".xz": (lzma.decompress, lzma.compress)}
+SOURCES = ["spec_cpu2006", "spec_cpu2017", "spec_cpu2017_detail", "cpu_catalog", "perfcastdb", "host_gemm"]
 
 
 def check_of(source: str, files: dict[str, bytes], folder: Path) -> None:
@@ -186,11 +203,12 @@ def test_a_renamed_column_is_named_by_the_check_of_its_source(tmp_path, source):
     for number, (victim, body) in enumerate(whole(source).items()):
         if ".csv" not in victim:
             continue
-        plain = gzip.decompress(body) if victim.endswith(".gz") else body
+        unpack, pack = PACKERS.get(Path(victim).suffix, (bytes, bytes))
+        plain = unpack(body)
         renamed = plain.replace(plain[1 : plain.index(b"\t")], b"renamed", 1)
         folder = tmp_path / str(number)
         folder.mkdir()
-        harmed = gzip.compress(renamed) if victim.endswith(".gz") else renamed
+        harmed = pack(renamed)
         with pytest.raises(UserError, match="must have a column"):
             check_of(source, {**whole(source), victim: harmed}, folder)
 

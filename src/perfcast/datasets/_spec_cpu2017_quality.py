@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from perfcast.datasets._spec_cpu2017_text import parse_coverage
 from perfcast.processors.catalogue import TABLES
 from perfcast.schema import Kind, Table
 
@@ -17,16 +16,16 @@ def quality_of(
     table: Table,
     repairs: Mapping[str, int],
     after: int,
-    coverage: Mapping[str, dict[str, Any]] | None = None,
+    coverage: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Return the quality of a standardised dump.
 
-    `coverage` is the parse coverage of a dump with other columns than SPEC CPU2017's.
     Shapes: `frame` holds the kept rows with raw and intermediate columns, `table` the same rows as standard columns.
+    `coverage` says per raw column how much of it was understood.
     """
     return {
         "after_published_until": after,
-        "parse_coverage": parse_coverage(frame) if coverage is None else dict(coverage),
+        "parse_coverage": coverage,
         "join_coverage": _join_coverage(frame),
         "families": _counts(table.frame["family"]),
         "unknown_processors": _counts(frame.loc[table.frame["family"].isna().to_numpy(), "part_key"]),

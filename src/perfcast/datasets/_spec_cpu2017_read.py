@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import lzma
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ MAX_LINE = 1_000_000
 
 MAX_COLUMNS = 1_000
 
-_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_MAGIC, _XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\x00"
 _UNUSED_LAST = ("Disclosure URL", "Disclosures")
 """Names at the header's end that have no field in the rows of SPEC's dumps."""
 
@@ -41,8 +42,9 @@ def read_dump(source: str, path: Path, columns: Sequence[str]) -> CsvRows:
         try:
             header = _header(path, file, columns)
             kept, rejections = _rows(source, path.name, file, header, columns)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise UserError(f"{path} must be a whole gzip file", str(error), _REMEDY) from None
+        except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
+            kind = "xz" if isinstance(file, lzma.LZMAFile) else "gzip"
+            raise UserError(f"{path} must be a whole {kind} file", str(error), _REMEDY) from None
     frame = pd.DataFrame([row for _, row in kept], columns=list(columns), dtype="str")
     frame["line"] = pd.Series([line for line, _ in kept], dtype="int64")
     return CsvRows(frame, tuple(rejections), len(kept) + len(rejections))
@@ -51,8 +53,14 @@ def read_dump(source: str, path: Path, columns: Sequence[str]) -> CsvRows:
 @contextmanager
 def _open(path: Path) -> Iterator[BinaryIO]:
     with path.open("rb") as raw:
-        compressed = raw.peek(2)[:2] == _GZIP_MAGIC
-        yield cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if compressed else raw
+        start = raw.peek(len(_XZ_MAGIC))
+        if start.startswith(_GZIP_MAGIC):
+            yield cast(BinaryIO, gzip.GzipFile(fileobj=raw))
+        elif start.startswith(_XZ_MAGIC):
+            with lzma.LZMAFile(raw) as file:
+                yield cast(BinaryIO, file)
+        else:
+            yield raw
 
 
 def _header(path: Path, file: BinaryIO, columns: Sequence[str]) -> list[str]:

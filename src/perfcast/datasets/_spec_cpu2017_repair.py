@@ -101,20 +101,22 @@ def repair_memory(frame: pd.DataFrame, repairs: Repairs) -> None:
 
 
 def repair_dates(frame: pd.DataFrame, repairs: Repairs) -> None:
-    """Leave out test months after publication and days of arrival after its month."""
+    """Leave out test months after publication and days of arrival, where there are any, after its month."""
     end = frame["published_month"] + pd.offsets.MonthBegin(1)
-    late_test, late_arrival = frame["test_month"] >= end, frame["arrival_day"] >= end
-    frame["q_date"] = (late_test | late_arrival).astype("float64")
-    for column, late in (("test_month", late_test), ("arrival_day", late_arrival)):
-        frame[column] = frame[column].mask(late)
-        repairs.counts[f"{column}_after_publication"] = int(late.sum())
+    dates = [column for column in ("test_month", "arrival_day") if column in frame]
+    late = {column: frame[column] >= end for column in dates}
+    frame["q_date"] = pd.DataFrame(late).any(axis=1).astype("float64")
+    for column in dates:
+        frame[column] = frame[column].mask(late[column])
+        repairs.counts[f"{column}_after_publication"] = int(late[column].sum())
 
 
 def repair_rest(frame: pd.DataFrame, repairs: Repairs) -> None:
     """Turn zeros that mean 'not given' into missing values, and complete what the processor implies."""
     frame["peak_score"] = frame["peak_score"].where(frame["peak_score"] > 0)
-    # 1 stands in place of a measured energy ratio on a few rows; real ones are larger.
-    frame["energy_base"] = frame["energy_base"].where(frame["energy_base"] > 1)
+    if "energy_base" in frame:
+        # 1 stands in place of a measured energy ratio on a few rows; real ones are larger.
+        frame["energy_base"] = frame["energy_base"].where(frame["energy_base"] > 1)
     unstated = frame["arch"].isna() & frame["isa"].isin(_ARCHITECTURE)
     repairs.put(frame, "arch", unstated, frame["isa"].map(_ARCHITECTURE), "arch_from_isa")
     below = frame["max_turbo_mhz"] < frame["base_mhz"]

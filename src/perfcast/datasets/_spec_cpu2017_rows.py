@@ -149,7 +149,7 @@ def screen(rows: CsvRows, quarantine: Quarantine, until: pd.Timestamp) -> Screen
     frame = _typed(rows.frame.rename(columns={"line": "line_in_file"}))
     after = frame["published_month"] > until
     frame = frame.assign(line=frame["line_in_file"] - after.cumsum())[~after]
-    frame = _reject_untyped(frame, quarantine)
+    frame = reject_untyped(frame, quarantine, _DEFECTS)
 
     frame = quarantine.reject(
         frame, frame["published_month"] < FIRST_MONTH, "date_impossible", "Published " + frame["Published"]
@@ -161,10 +161,15 @@ def screen(rows: CsvRows, quarantine: Quarantine, until: pd.Timestamp) -> Screen
     return Screened(frame, int(after.sum()))
 
 
-def _reject_untyped(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
-    missing = pd.DataFrame({name: frame[name].isna() for name in _DEFECTS}, index=frame.index)
-    missing["peak_score"] &= frame["Peak Result"].map(states_something)
-    return reject_defects(frame, quarantine, missing, _DEFECTS)
+def reject_untyped(frame: pd.DataFrame, quarantine: Quarantine, reasons: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
+    """Quarantine rows that lack an indispensable value; several at once mean that the columns are shifted.
+
+    `reasons` maps each typed column to the raw one it comes from and the reason when that alone is wrong. A peak
+    score that is not stated at all is no defect.
+    """
+    missing = pd.DataFrame({name: frame[name].isna() for name in reasons}, index=frame.index)
+    missing["peak_score"] &= frame[reasons["peak_score"][0]].map(states_something)
+    return reject_defects(frame, quarantine, missing, reasons)
 
 
 def reject_defects(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -114,20 +114,21 @@ def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
         metric=frame["suite"].str.extract("(rate|speed)$", expand=False),
         domain=integer.map({True: "int", False: "fp"}),
         xalanc_notice=(integer & frame["Compiler"].map(noticed)).astype("float64"),
-        part_key=_mapped(frame["Processor"], part_key),
-        hw_vendor=_mapped(frame["Hardware Vendor"], canonical_company),
-        tester=_mapped(frame["Tested By"], canonical_company),
-        sponsor=_mapped(frame["Test Sponsor"], canonical_company),
-        file_system=_mapped(frame["File System"], lambda text: text.strip().casefold() or None),
-        system_stem=_system_stems(frame),
+        part_key=mapped(frame["Processor"], part_key),
+        hw_vendor=mapped(frame["Hardware Vendor"], canonical_company),
+        tester=mapped(frame["Tested By"], canonical_company),
+        sponsor=mapped(frame["Test Sponsor"], canonical_company),
+        file_system=mapped(frame["File System"], lambda text: text.strip().casefold() or None),
+        system_stem=system_stems(frame),
     )
 
 
-def _mapped(texts: pd.Series, function: Callable[[str], str | None]) -> pd.Series:
+def mapped(texts: pd.Series, function: Callable[[str], str | None]) -> pd.Series:
+    """Return a function of each text; every distinct text is asked once."""
     return texts.map({text: function(text) for text in texts.unique()})
 
 
-def _system_stems(frame: pd.DataFrame) -> pd.Series:
+def system_stems(frame: pd.DataFrame) -> pd.Series:
     """Return each machine's name without its processor and clock, once per distinct pair of texts."""
     pairs = list(zip(frame["System"], frame["Processor"], strict=True))
     stems = {pair: system_stem(*pair) for pair in set(pairs)}
@@ -153,6 +154,11 @@ def parse_coverage(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
     # Links differ on every row: parsing them a second time would take longer than all other columns together.
     parsed = int(frame["disclosure_parsed"].sum())
     measured["Disclosure"] = Coverage(rows=len(frame), stated=len(frame), complete=parsed, examples=())
+    return described(measured)
+
+
+def described(measured: Mapping[str, Coverage]) -> dict[str, dict[str, Any]]:
+    """Return coverages as plain values for quality.json."""
     return {
         column: {**asdict(coverage), "examples": list(coverage.examples), "share": round(coverage.share, 6)}
         for column, coverage in measured.items()

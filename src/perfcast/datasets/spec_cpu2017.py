@@ -9,18 +9,19 @@ from typing import Any
 import pandas as pd
 
 from perfcast.datasets import _spec_cpu2017_repair as repair
+from perfcast.datasets._spec_common import only_file, submissions, within_bounds
 from perfcast.datasets._spec_cpu2017_columns import COLUMNS
 from perfcast.datasets._spec_cpu2017_quality import quality_of
 from perfcast.datasets._spec_cpu2017_read import read_dump
 from perfcast.datasets._spec_cpu2017_rows import RAW_COLUMNS, Quarantine, screen
-from perfcast.datasets._spec_cpu2017_text import parse_texts
+from perfcast.datasets._spec_cpu2017_text import parse_coverage, parse_texts
 from perfcast.datasets._strict_csv import rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.errors import UserError
 from perfcast.processors.catalogue import Catalogue, own_catalogue, read_catalogue
 from perfcast.processors.families import facts_of
 from perfcast.processors.names import part_id
-from perfcast.schema import build_table, out_of_bounds
+from perfcast.schema import build_table
 
 SOURCE, CATALOGUE = "spec_cpu2017", "cpu_catalog"
 _FROM_CATALOGUE = ("tdp_w", "max_turbo_mhz", "launch_quarter", "upi_links", "max_sockets")
@@ -48,7 +49,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     Raises: UserError when the file is not a whole table with the dump's columns, or the option is not a month.
     """
     until = _month(options.get("published_until"))
-    path = _only_file(raw[SOURCE])
+    path = only_file(SOURCE, raw[SOURCE])
     rows = read_dump(SOURCE, path, RAW_COLUMNS)
     if rows.rows_in == 0:
         raise UserError(f"{path} must hold results", "it has a header and no row", "ingest the source again")
@@ -69,10 +70,10 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     frame = join_processors(frame, catalogue)
     repairs = _repair(frame)
     frame = frame.assign(
-        source=SOURCE, file=path.name, part_id=frame["part_key"].map(part_id), submission_id=_submission(frame)
+        source=SOURCE, file=path.name, part_id=frame["part_key"].map(part_id), submission_id=submissions(frame)
     )
 
-    frame = _within_bounds(frame, quarantine)
+    frame = within_bounds(SOURCE, frame, COLUMNS, quarantine)
     table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")})
     merged = {"identical_but_for_disclosure": int(identical.sum())}
     return Standardized(
@@ -80,7 +81,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         rejected_frame(quarantine.rejections),
         rows.rows_in - screened.after,
         merged,
-        quality_of(frame, table, repairs.counts, screened.after),
+        quality_of(frame, table, repairs.counts, screened.after, parse_coverage(frame)),
     )
 
 
@@ -92,17 +93,6 @@ def _month(text: Any) -> pd.Timestamp:
         raise UserError(
             "published_until must be a month such as 2024-12", f"found {text!r}", "correct it in params.yaml"
         ) from None
-
-
-def _only_file(folder: Path) -> Path:
-    found = sorted(path for path in Path(folder).iterdir() if path.name.endswith((".csv", ".csv.gz")))
-    if len(found) != 1:
-        raise UserError(
-            f"source {SOURCE!r} must be one file *.csv or *.csv.gz",
-            f"{folder} has {', '.join(path.name for path in found) or 'none'}",
-            "ingest the source again",
-        )
-    return found[0]
 
 
 def join_processors(frame: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
@@ -134,23 +124,3 @@ def _repair(frame: pd.DataFrame) -> repair.Repairs:
     repair.repair_rest(frame, repairs)
     repair.add_flags(frame)
     return repairs
-
-
-def _submission(frame: pd.DataFrame) -> pd.Series:
-    month = frame["published_month"].dt.strftime("%Y-%m")
-    chips = frame["chips"].astype("int64").astype("str")
-    parts = [frame["hw_vendor"].fillna("?"), frame["system_stem"], frame["part_key"], chips, month]
-    joined: pd.Series = parts[0].str.cat(parts[1:], sep=" | ")
-    return joined
-
-
-def _within_bounds(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
-    """Quarantine rows with a value outside its column's bounds, naming the first such column."""
-    bad = out_of_bounds(build_table(SOURCE, frame, COLUMNS)).set_axis(frame.index, axis=0)
-    first = bad.idxmax(axis=1)
-    wrong = bad.any(axis=1)
-    detail = pd.Series("", index=frame.index, dtype="str")
-    for row in frame.index[wrong]:
-        name = str(first[row])
-        detail[row] = f"{name}={frame.at[row, name]!s}"
-    return quarantine.reject(frame, wrong, "out_of_bounds", detail)

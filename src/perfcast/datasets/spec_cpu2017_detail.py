@@ -15,6 +15,7 @@ from perfcast.datasets._spec_cpu2017_detail_published import join_published, rea
 from perfcast.datasets._spec_cpu2017_detail_rows import SOURCE, read_detail
 from perfcast.datasets._spec_cpu2017_quality import quality_of
 from perfcast.datasets._spec_cpu2017_rows import Quarantine
+from perfcast.datasets._spec_cpu2017_text import parse_coverage
 from perfcast.datasets._strict_csv import rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.datasets.spec_cpu2017 import CATALOGUE, join_processors
@@ -112,9 +113,8 @@ def _within_bounds(frame: pd.DataFrame, quarantines: Mapping[str, Quarantine]) -
 
 def _quality(frame: pd.DataFrame, table: Table, repairs: repair.Repairs) -> dict[str, Any]:
     """Return the quality as spec_cpu2017 tells it, of those texts alone that a source states."""
-    quality = quality_of(frame.assign(disclosure_parsed=True), table, repairs.counts, 0)
+    coverage = parse_coverage(frame.assign(disclosure_parsed=True))
+    stated = {column: found for column, found in coverage.items() if found["stated"]}
+    quality = quality_of(frame, table, repairs.counts, 0, stated)
     del quality["after_published_until"]
-    quality["parse_coverage"] = {
-        column: found for column, found in quality["parse_coverage"].items() if found["stated"]
-    }
     return quality

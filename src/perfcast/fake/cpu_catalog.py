@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from perfcast.fake._older_servers import FRONT_SIDE_BUS, OLDER_PARTS
 from perfcast.fake._servers import PARTS, Part
 from perfcast.io import atomic_path
 
@@ -47,11 +48,12 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     intel = [part for part in [*listed, *extra] if part.name.startswith("Intel Xeon")]
     # A part that ARK lacks and the Xeon list has, as in the real tables.
     in_ark = [part for part in intel if part.name != "Intel Xeon E-2388G" and not part.name.endswith("M")]
+    older = [part for part in OLDER_PARTS if part.name.startswith("Intel Xeon") and not part.name.endswith("M")]
     amd = [part for part in listed if part.name.startswith("AMD") and not part.name.endswith("P")]
     base_of_p = Part("AMD EPYC 7543", 32, 2800, (2021, 3))
     base_of_m = Part("Intel Xeon Gold 6142", 16, 2600, (2017, 9))
     folder = Path(folder)
-    _write(folder / "intel-cpus.csv", _ARK, map(_ark_row, [*in_ark, base_of_m, in_ark[0]]), "")
+    _write(folder / "intel-cpus.csv", _ARK, map(_ark_row, [*in_ark, base_of_m, in_ark[0], *older]), "")
     _write(folder / "amd-cpus.csv", _AMD, map(_amd_row, [*amd, base_of_p]), "\ufeff")
     _write(folder / "intel_xeon_processors_v1_8.csv", _XEON, map(_xeon_row, [p for p in intel if p not in extra]), "")
     _write(folder / "boavizta_cpu_specs.csv", _BOAVIZTA, map(_boavizta_row, [*intel, *amd]), "")
@@ -74,6 +76,7 @@ def _ark_row(part: Part) -> dict[str, object]:
     marked = part.name.replace("Intel Xeon", "Intel® Xeon®")
     no_turbo = part.facts["tier"] == "bronze"
     node = part.facts["process_node"]
+    behind_bus = part.facts["family"] in FRONT_SIDE_BUS
     return {
         "CpuName": f"{marked} Processor",
         "AVX512FusedMultiplyAddUnits": int(part.number("fma_units", 2)) if part.number("simd_bits", 0) == 512 else "",
@@ -83,7 +86,7 @@ def _ark_row(part: Part) -> dict[str, object]:
         "CoreCount": part.cores,
         "Lithography": node or "14 nm",
         "MaxTDP": f"{part.tdp_w} W",
-        "NumMemoryChannels": int(part.number("channels_per_chip", 6)),
+        "NumMemoryChannels": "" if behind_bus else int(part.number("channels_per_chip", 6)),
         "PCIExpressRevision": {4: "4.0", 5: "5"}.get(int(part.number("pcie_gen", 3)), "3.0"),
         "ScalableSockets": "1S Only" if " E" in part.name else "2S",
         "UltraPathInterconnectLinks": "" if " E" in part.name else 3,

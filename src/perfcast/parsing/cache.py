@@ -8,7 +8,13 @@ from perfcast.parsing.text import compile_pattern, normalize, take, take_all, us
 
 _MB_PER = {"KB": 1 / 1024, "MB": 1.0, "GB": 1024.0}
 _SIZE = r"(\d{1,6}(?:\.\d{1,4})?) ?([KMG]B)"
-_L1 = compile_pattern(rf"^{_SIZE} I ?\+ ?{_SIZE} D on chip per core$")
+_L1 = compile_pattern(
+    rf"^(?:{_SIZE}|(?P<traces>\d{{1,3}} K micro-ops)) I ?\+ ?{_SIZE} D on chip per (?P<scope>core|chip)$"
+)
+_L1_SHARED = compile_pattern(
+    rf"^{_SIZE} I on chip per chip, ?{_SIZE} (?:I )?shared ?/ ?([1-9]\d?) cores?; ?{_SIZE} D on chip per core$"
+)
+_L2_HALVES = compile_pattern(rf"^{_SIZE} I ?\+ ?{_SIZE} D on chip per core$")
 _UNIFIED = compile_pattern(
     rf"^{_SIZE} I ?\+ ?D (on|off) chip per (?:([1-9]\d{{0,2}}) )?(core|chip|die|system board|dimm)s?\b"
 )
@@ -23,10 +29,11 @@ _NONE = "none"
 
 @dataclass(frozen=True)
 class L1Cache:
-    """First level. Units: KiB per core."""
+    """First level. Units: KiB per `l1_scope`, core or chip; a trace cache, counted in micro-operations, has no size."""
 
     l1i_kb: float | None = None
     l1d_kb: float | None = None
+    l1_scope: str | None = None
     complete: bool = False
 
 
@@ -70,11 +77,16 @@ class OtherCache:
 
 
 def parse_l1(text: str) -> L1Cache:
-    """Parse values such as `48 KB I + 24 KB D on chip per core`."""
-    match = _L1.match(normalize(text))
+    """Parse values such as `48 KB I + 24 KB D on chip per core`, or an instruction cache that cores share."""
+    value = normalize(text)
+    shared = _L1_SHARED.match(value)
+    if shared:
+        return L1Cache(_kb(shared[3], shared[4]) / int(shared[5]), _kb(shared[6], shared[7]), "core", complete=True)
+    match = _L1.match(value)
     if match is None:
         return L1Cache()
-    return L1Cache(_kb(match[1], match[2]), _kb(match[3], match[4]), complete=True)
+    instructions = None if match["traces"] else _kb(match[1], match[2])
+    return L1Cache(instructions, _kb(match[4], match[5]), match["scope"].lower(), complete=True)
 
 
 def parse_l2(text: str) -> L2Cache:
@@ -86,13 +98,20 @@ def parse_l2(text: str) -> L2Cache:
         share = sum(_kb(part[3], part[4]) / int(part[5]) for part in parts)
         whole = len(parts) == 2 and used_up(rest)
         return L2Cache(total, "chip", share, complete=True) if whole else L2Cache()
+    halves = _L2_HALVES.match(value)
+    if halves:
+        size = _kb(halves[1], halves[2]) + _kb(halves[3], halves[4])
+        return L2Cache(size, "core", size, complete=True)
     unified, rest = take(_UNIFIED, value)
     if unified is None:
         return L2Cache()
     size, number, scope = _kb(unified[1], unified[2]), unified[4], unified[5].lower()
     if scope == "core":
         return L2Cache(size, scope, size / int(number or 1), complete=used_up(rest))
-    return L2Cache(size, scope, None, complete=number is None and scope in _WHOLES and used_up(rest))
+    slices, rest = _take_slices(rest, 0.0)
+    shares = [mb * 1024 / cores for mb, cores in slices if cores]
+    mean = sum(shares) / len(shares) if shares else None
+    return L2Cache(size, scope, mean, complete=number is None and scope in _WHOLES and used_up(rest))
 
 
 def parse_l3(text: str) -> L3Cache:

@@ -24,9 +24,12 @@ _NAMES = tuple(
         ("Debian", r"\bDebian\b"),
         ("Rocky", r"\bRocky\b"),
         ("AlmaLinux", r"\bAlma ?Linux\b"),
-        ("Oracle Linux", r"\bOracle Linux\b"),
+        ("Oracle Linux", r"\bOracle (?:Enterprise )?Linux\b"),
+        ("Scientific Linux", r"\bScientific Linux\b"),
+        ("HP-UX", r"\bHP-UX\b"),
         ("Amazon Linux", r"\bAmazon Linux\b"),
         ("Windows Server", r"\bWindows Server\b"),
+        ("Windows", r"\bWindows\b"),
         ("macOS", r"\bmac ?OS(?: X)?\b"),
     )
 )

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from perfcast.processors._older_rules import OLDER_RULES
+
 NUMERIC_FACTS = (
     "generation",
     "ddr_gen",
@@ -47,7 +49,9 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"xeon e3-\d{4}[a-z]* v6", "Kaby Lake E3"),
     (r"xeon e5-\d{4}[a-z]* v4", "Broadwell-EP"),
     (r"xeon e5-\d{4}[a-z]* v3", "Haswell-EP"),
+    (r"xeon e5-[12]4\d\d[a-z]* v2", "Ivy Bridge-EN"),
     (r"xeon e5-\d{4}[a-z]* v2", "Ivy Bridge-EP"),
+    (r"(xeon e5-[12]4\d\d[a-z]*|pentium 140[37])", "Sandy Bridge-EN"),
     (r"xeon e5-\d{4}[a-z]*", "Sandy Bridge-EP"),
     (r"xeon e7-\d{4}[a-z]* v4", "Broadwell-EX"),
     (r"xeon d-15\d\d[a-z]*", "Broadwell-DE"),
@@ -61,6 +65,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"(core i\d-9\d{3}[a-z]*|celeron g49[35]0t?|pentium gold g5(420|620)t?)", "Coffee Lake Refresh"),
     (r"(core i\d-10\d{3}[a-z]*|pentium gold g6\d{3}[a-z]*)", "Comet Lake"),
     (r"(core i\d-12\d{3}[a-z]*|pentium gold g7\d{3}[a-z]*)", "Alder Lake"),
+    *OLDER_RULES,
     # EPYC: the last digit of the number is the generation, the first the series; letters are variants.
     (r"epyc 7[0-9f][0-9]1p?", "Naples"),
     (r"epyc 7([0-9f][0-9]|h1)2p?", "Rome"),
@@ -86,7 +91,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"power10", "POWER10"),
     (r"sparc64 xii", "SPARC64 XII"),
     (r"sparc m7", "SPARC M7"),
-    (r"ultrasparc-iv\+", "UltraSPARC IV+"),
+    (r"ultrasparc[- ]iv\+", "UltraSPARC IV+"),
 )
 _TIER = re.compile(
     r"xeon (?:cpu )?(bronze|silver|gold [56]|platinum|max)|xeon(?: 6)? (6[0-9])\d\d[a-z]"

@@ -1,10 +1,11 @@
-"""Structural checks of delimited text files, plain or gzip: quick, bounded, one clear line for what is wrong."""
+"""Structural checks of delimited text files, plain, gzip or xz: quick, bounded, one clear line for what is wrong."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import gzip
+import lzma
 import zlib
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
@@ -107,15 +108,22 @@ def _first_lines(path: Path) -> tuple[bytes, bytes]:
     return first, rest.partition(b"\n")[0]
 
 
+def _open(path: Path) -> IO[bytes]:
+    if path.suffix == ".gz":
+        return cast(IO[bytes], gzip.open(path))
+    return cast(IO[bytes], lzma.open(path)) if path.suffix == ".xz" else path.open("rb")
+
+
 def _chunks(path: Path, size: int) -> Iterator[bytes]:
-    """Give the content of a plain or gzip file piece by piece. Raises: UserError."""
+    """Give the content of a plain, gzip or xz file piece by piece. Raises: UserError."""
+    kind = {".gz": "gzip", ".xz": "xz"}.get(path.suffix, "plain")
     try:
-        with cast(IO[bytes], gzip.open(path) if path.suffix == ".gz" else path.open("rb")) as file:
+        with _open(path) as file:
             while chunk := file.read(size):
                 yield chunk
     except FileNotFoundError:
         raise UserError(f"{path.name} must be there", "there is no such file", "ingest the source again")
     except EOFError:
-        raise UserError(f"{path.name} must be a whole gzip file", "it is truncated", _REMEDY)
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(f"{path.name} must be a whole gzip file", f"it is damaged ({error})", _REMEDY)
+        raise UserError(f"{path.name} must be a whole {kind} file", "it is truncated", _REMEDY)
+    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+        raise UserError(f"{path.name} must be a whole {kind} file", f"it is damaged ({error})", _REMEDY)

@@ -93,6 +93,20 @@ def unseen_shape(table: Table, seed: int) -> pd.DataFrame:
     return _unseen(table, seed)
 
 
+@audited_by(in_window("2010-01", "2012-01"))
+def forward_2010(table: Table, seed: int) -> pd.DataFrame:
+    """Ask about the next generations: train before 2010-01, test from then to 2011-12."""
+    del seed
+    return _forward(table, "2010-01", "2012-01")
+
+
+@audited_by(in_window("2012-01", "2015-01"))
+def forward_2012(table: Table, seed: int) -> pd.DataFrame:
+    """Ask about the next generations: train before 2012-01, test from then to 2014-12."""
+    del seed
+    return _forward(table, "2012-01", "2015-01")
+
+
 @audited_by(in_window("2021-01", "2024-01"))
 def forward_2021(table: Table, seed: int) -> pd.DataFrame:
     """Ask about the next generation where data end in 2023: train before 2021-01, test from then to 2023-12."""

@@ -1,0 +1,124 @@
+"""From text rows of the CPU2006 dump to typed rows: what a row must have to be a result, else why it is quarantined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from perfcast.datasets._spec_cpu2017_rows import MOST_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine, reject_untyped
+from perfcast.parsing.coverage import Parsed, parse_column
+from perfcast.parsing.scalars import Scalar, parse_month, parse_number
+from perfcast.parsing.text import normalize
+
+RAW_COLUMNS = (
+    "Benchmark",
+    "Hardware Vendor",
+    "System",
+    "Result",
+    "Baseline",
+    "Cores",
+    "Chips",
+    "Cores Per Chip",
+    "Threads Per Core",
+    "Processor",
+    "Processor MHz",
+    "Processor Characteristics",
+    "CPU(s) Orderable",
+    "Auto Parallelization",
+    "Base Pointer Size",
+    "Peak Pointer Size",
+    "1st Level Cache",
+    "2nd Level Cache",
+    "3rd Level Cache",
+    "Other Cache",
+    "Memory",
+    "Operating System",
+    "File System",
+    "Compiler",
+    "HW Avail",
+    "SW Avail",
+    "Tested By",
+    "Test Sponsor",
+    "Test Date",
+    "Published",
+    "Updated",
+)
+"""Columns the dump must have; its licence number is not used."""
+
+SUITES = {
+    "CINT2006rate": "CINT2006rate",
+    "CFP2006rate": "CFP2006rate",
+    "CINT2006": "CINT2006speed",
+    "CFP2006": "CFP2006speed",
+}
+"""The dump's `Benchmark` -> suite; the dump leaves the word speed out."""
+
+FIRST_MONTH = pd.Timestamp(2006, 8, 1)
+"""SPEC released CPU2006 in August 2006: no result can be older."""
+
+FIRST_TEST = pd.Timestamp(2006, 1, 1)
+"""Tests before the release ran on its release candidates; older months are typing errors."""
+
+_DEFECTS = {
+    "suite": ("Benchmark", "unknown_suite"),
+    "base_score": ("Baseline", "score_not_numeric"),
+    "peak_score": ("Result", "score_not_numeric"),
+    "cores": ("Cores", "count_not_numeric"),
+    "chips": ("Chips", "count_not_numeric"),
+    "cores_per_chip_stated": ("Cores Per Chip", "count_not_numeric"),
+    "threads_per_core": ("Threads Per Core", "count_not_numeric"),
+    "base_mhz": ("Processor MHz", "count_not_numeric"),
+    "published_month": ("Published", "date_impossible"),
+}
+"""Typed column -> the raw column it comes from, and the reason when that alone is wrong."""
+
+
+def _suite(text: str) -> Scalar[str]:
+    return Scalar(SUITES.get(normalize(text)))
+
+
+_OTHER_THAN_NUMBERS: dict[str, Callable[[str], Parsed]] = {"Benchmark": _suite, "Published": parse_month}
+TYPED: dict[str, tuple[str, Callable[[str], Parsed]]] = {
+    name: (column, _OTHER_THAN_NUMBERS.get(column, partial(parse_number, low=0)))
+    for name, (column, _) in _DEFECTS.items()
+}
+"""Typed column -> the raw column it comes from and its parser."""
+
+
+def screen(raw: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
+    """Return the rows that are results, with typed columns added; quarantine what is not a result.
+
+    Shapes: `raw` has RAW_COLUMNS as text and `line`; the answer has besides them the columns of TYPED, `result_id`,
+    `line_in_file` and `identical`, which marks repetitions of a row before it.
+    """
+    typed = {name: parse_column(raw[column], parse)["value"] for name, (column, parse) in TYPED.items()}
+    frame = raw.assign(**typed, line_in_file=raw["line"])
+    frame["published_month"] = pd.to_datetime(frame["published_month"])
+    # The dump has no identifier; its lines are as good, because the file is checked by its digest.
+    frame["result_id"] = "cpu2006-" + frame["line"].map("{:05d}".format)
+    frame["identical"] = frame.duplicated(list(RAW_COLUMNS))
+    frame = reject_untyped(frame, quarantine, _DEFECTS)
+    early = frame["published_month"] < FIRST_MONTH
+    frame = quarantine.reject(frame, early, "date_impossible", "Published " + frame["Published"])
+    frame = quarantine.reject(frame, frame["base_score"] == 0, "no_score", frame["Processor"])
+    return quarantine.reject(frame, ~_possible_counts(frame), "impossible_counts", _counts_text(frame))
+
+
+def _possible_counts(frame: pd.DataFrame) -> pd.Series:
+    """Tell whether counts are possible: enabled cores may be fewer than all, as in the runs of 2006 on one core."""
+    cores, chips, per_chip = frame["cores"], frame["chips"], frame["cores_per_chip_stated"]
+    whole = (cores % 1 == 0) & (chips % 1 == 0) & (per_chip % 1 == 0)
+    enough = (cores >= 1) & (chips >= 1) & (per_chip <= MOST_CORES_PER_CHIP) & (per_chip >= 1)
+    fits = cores <= chips * per_chip.replace(0, np.nan)
+    return whole & enough & fits & frame["threads_per_core"].isin(THREADS_PER_CORE)
+
+
+def _counts_text(frame: pd.DataFrame) -> pd.Series:
+    text: pd.Series = (
+        frame["Cores"] + " cores, " + frame["Chips"] + " chips, " + frame["Cores Per Chip"] + " cores per chip, "
+        + frame["Threads Per Core"] + " threads per core"
+    )  # fmt: skip
+    return text

@@ -1,0 +1,179 @@
+"""Generated dump of SPEC CPU2006 results, shaped like the published one, its known defects included.
+
+The scores are made up: they follow a simple physical law with noise and say nothing about any real machine.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import lzma
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from perfcast.fake._older_servers import (
+    OLDER_PARTS,
+    bus_mts,
+    characteristics_text,
+    older_cache_texts,
+    older_compiler_text,
+    older_memory_text,
+    older_operating_system_text,
+)
+from perfcast.fake._servers import Part
+from perfcast.fake.spec_cpu2017 import month_text, score
+from perfcast.io import atomic_path
+
+FILE = "cpu2006-results.csv.xz"
+HEADER = (
+    "Benchmark", "Hardware Vendor", "System", "Result", "Baseline", "Cores", "Chips", "Cores Per Chip",
+    "Threads Per Core", "Processor", "Processor MHz", "Processor Characteristics", "CPU(s) Orderable",
+    "Auto Parallelization", "Base Pointer Size", "Peak Pointer Size", "1st Level Cache", "2nd Level Cache",
+    "3rd Level Cache", "Other Cache", "Memory", "Operating System", "File System", "Compiler", "HW Avail", "SW Avail",
+    "License", "Tested By", "Test Sponsor", "Test Date", "Published", "Updated",
+)  # fmt: skip
+_VENDORS = (
+    ("Dell Inc.", "PowerEdge R"), ("IBM Corporation", "IBM System x"), ("Fujitsu Siemens Computers", "PRIMERGY RX"),
+    ("Hewlett-Packard Company", "ProLiant DL"), ("Sun Microsystems", "Sun Fire X"), ("Bull SAS", "NovaScale R"),
+)  # fmt: skip
+_SUITES = ("CINT2006", "CFP2006", "CINT2006rate", "CFP2006rate")
+_FIRST, _LAST = 2006 * 12 + 8, 2014 * 12 + 1
+"""First and last month of publication as year x 12 + month - 1."""
+
+_LONGEST_SALE = 30
+Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """One submission: a machine measured in up to four suites in one month; `wording` chooses how texts are typed."""
+
+    part: Part
+    vendor: str
+    system: str
+    chips: int
+    month: int
+    dimm_gb: int
+    wording: int
+
+
+def write(folder: Path, *, rows: int, seed: int) -> None:
+    """Write cpu2006-results.csv.xz: `rows` sound results of 2006-09 to 2014-02, and every known defect a few times."""
+    random = np.random.default_rng([seed, 2006])
+    sound = _results(rows, random)
+    texts = [_line(row) for row in [*sound, *_defective(sound, random)]]
+    order = random.permutation(len(texts))
+    lines = [_line(dict(zip(HEADER, HEADER, strict=True))), *(texts[i] for i in order), *_broken(texts)]
+    with atomic_path(Path(folder) / FILE) as path:
+        path.write_bytes(lzma.compress(b"".join(lines), preset=1))
+
+
+def _line(row: Row) -> bytes:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow([row[name] for name in HEADER])
+    return buffer.getvalue().encode()
+
+
+def _results(rows: int, random: np.random.Generator) -> list[Row]:
+    made: list[Row] = []
+    # Every part is measured before any is measured again, so that few rows already span the years and families.
+    turn: list[Part] = []
+    while len(made) < rows:
+        turn = turn or [OLDER_PARTS[i] for i in random.permutation(len(OLDER_PARTS))]
+        machine = _machine(turn.pop(), random)
+        made += [_result(machine, suite, random) for suite in (_SUITES if random.random() < 0.7 else _SUITES[2:])]
+    return made[:rows]
+
+
+def _machine(part: Part, random: np.random.Generator) -> _Machine:
+    vendor, stem = _VENDORS[int(random.integers(len(_VENDORS)))]
+    month = int(np.clip(part.launch[0] * 12 + part.launch[1] - 1 + random.integers(_LONGEST_SALE), _FIRST, _LAST))
+    one_socket = " E3-" in part.name or " i3-" in part.name or "X3470" in part.name
+    chips = 1 if one_socket else int(random.choice([1, 2, 4], p=[0.2, 0.65, 0.15]))
+    system, wording = f"{stem}{int(random.integers(1, 10)) * 100 + 20}", int(random.integers(100))
+    return _Machine(part, vendor, system, chips, month, int(random.choice([2, 4, 8])), wording)
+
+
+def _result(machine: _Machine, suite: str, random: np.random.Generator) -> Row:
+    part, rate, year = machine.part, suite.endswith("rate"), machine.month // 12
+    smt = rate and part.number("smt", 1) > 1
+    base = 3 * score(part, machine.chips, suite, 2 if smt else 1) * float(np.exp(random.normal(0, 0.02)))
+    peak = f"{base * random.uniform(1.0, 1.08):.3g}" if random.random() < 0.95 else "0"
+    channels = int(part.number("channels_per_chip", 4 if bus_mts(part) else 2))
+    l1, l2, l3 = older_cache_texts(part)
+    memory = older_memory_text(part, machine.chips * channels, machine.dimm_gb, machine.wording)
+    chips = {1: "1 chip", 2: "1,2 chips", 4: "2,4 chip"}[machine.chips]
+    return {
+        **dict.fromkeys(HEADER, ""),
+        "Benchmark": suite,
+        "Hardware Vendor": machine.vendor,
+        "System": f"{machine.system} ({part.name}, {part.mhz / 1000:.2f} GHz)",
+        "Result": f"{float(peak):g}",
+        "Baseline": f"{float(f'{base:.3g}'):g}",
+        "Cores": str(part.cores * machine.chips),
+        "Chips": str(machine.chips),
+        "Cores Per Chip": str(part.cores),
+        "Threads Per Core": "2" if smt else "1",
+        "Processor": part.name,
+        "Processor MHz": str(part.mhz),
+        "Processor Characteristics": characteristics_text(part),
+        "CPU(s) Orderable": "4,8 cores" if part.facts["isa"] == "power" else chips,
+        "Auto Parallelization": "No" if rate or machine.wording % 2 else "Yes",
+        "Base Pointer Size": "32-bit" if suite.startswith("CINT") else "64-bit",
+        "Peak Pointer Size": "32/64-bit" if peak != "0" else "Not Applicable",
+        "1st Level Cache": l1,
+        "2nd Level Cache": l2,
+        "3rd Level Cache": l3,
+        "Other Cache": "None",
+        "Memory": memory,
+        "Operating System": older_operating_system_text(year, machine.wording),
+        "File System": "ext3" if year < 2011 else "ext4",
+        "Compiler": older_compiler_text(part, year, suite.startswith("CFP")),
+        "HW Avail": month_text(machine.month - 1),
+        "SW Avail": month_text(machine.month - 4),
+        "License": "55",
+        "Tested By": machine.vendor,
+        "Test Sponsor": machine.vendor,
+        "Test Date": month_text(machine.month - 1),
+        "Published": month_text(machine.month),
+        "Updated": "Mar-2012",
+    }
+
+
+def _defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
+    """Return copies of sound rows with one known defect each, `len(sound) // 500` times each and at least once."""
+    changes: list[Row] = [
+        {"Baseline": "0", "Result": "0"},
+        {"Baseline": "NC"},
+        {"Cores": "9", "Chips": "1", "Cores Per Chip": "4"},
+        {"Cores": "1", "Chips": "1", "System": "one core of several"},
+        {"Test Date": "Jan-2098"},
+        {"Test Date": "Jan-2001"},
+        {"Memory": "16 GB (16 x 1048MB ECC FB-DIMM DDR2-667 CL5-5-5)"},
+        {"Memory": "  12 GB (3x4 GB Somebody, DDR3 1066,  non-ECC) "},
+        {"Processor Characteristics": "Intel Turbo Boost Technology disabled"},
+        {"CPU(s) Orderable": "1 to 4 CMUs; each CMU contains 2 or 4 chips"},
+        {"Operating System": "  Solaris 10 5/09 with patches 119963-13,, 120753-06"},
+        {"Other Cache": "60 GB I+D off chip per system"},
+        {"Result": "0.01"},
+        {},
+    ]  # fmt: skip
+    times = max(1, len(sound) // 500)
+    chosen = [dict(sound[i]) for i in random.integers(len(sound), size=times * len(changes))] if sound else []
+    # The last change is none: a row that is there twice.
+    return [{**row, **changes[i % len(changes)]} for i, row in enumerate(chosen)]
+
+
+def _broken(lines: list[bytes]) -> list[bytes]:
+    """Return lines that are no rows: the header again, shifted, cut short, and not UTF-8."""
+    if not lines:
+        return []
+    fields = next(csv.reader([lines[0].decode()]))
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(HEADER)
+    writer.writerow([fields[-1], *fields[:-1]])
+    writer.writerow(fields[:20])
+    return [buffer.getvalue().encode(), lines[0].replace(b" GHz", b" GHz \xff\xfe")]
