@@ -119,7 +119,7 @@ def test_memory_stated_per_node_stays(raw, tmp_path):
         ({"3rd Level Cache": "256 MB I+D on chip per core"}, {"l3_mb_per_chip": 256.0}),
         ({"2nd Level Cache": "1280 MB I+D on chip per core"}, {"l2_kb_per_core": 1280.0}),
         ({"2nd Level Cache": "256 KB I+D on chip per chip"}, {"l2_kb_per_core": 256.0}),
-        ({"Processor": "AMD Opteron 6174"}, {"cpu_vendor": "AMD", "isa": "x86", "arch": "x86_64", "family": None}),
+        ({"Processor": "AMD Opteron 999"}, {"cpu_vendor": "AMD", "isa": "x86", "arch": "x86_64", "family": None}),
         ({"Power Supply Rating (watts)": "0"}, {"psu_w": None}),
         ({"Test Date": "Mar-1999"}, {"test_month": None}),
         ({"Memory (GB)": "n/a"}, {"mem_total_gb": 384.0}),

@@ -132,7 +132,7 @@ def join_and_repair(frame: pd.DataFrame, catalogue: Path | None) -> tuple[pd.Dat
     for name in (*numbers, "family_ddr_gen", "catalogue_cores"):
         frame[name] = pd.to_numeric(frame[name]).astype("float64")
     repairs = repair.Repairs()
-    # Half of SPECpower's parts are older than the families that the tables know; the maker is in the name's first word.
+    # Some of SPECpower's parts are older than the families that the tables know; the maker is in the name's first word.
     maker = frame["part_key"].str.partition(" ")[0].map(_MAKERS)
     unnamed = frame["cpu_vendor"].isna() & maker.notna()
     repairs.put(frame, "cpu_vendor", unnamed, maker, "maker_from_name")
