@@ -38,8 +38,11 @@ PUBLISHED_PART = "published_part"
 
 
 def _leaking_on_purpose(make: Callable[[Table, int], pd.DataFrame]) -> Callable[[Table, int], pd.DataFrame]:
-    """Declare a function to be a split that no audit of leakage looks at: blocks may have rows on both sides."""
-    vars(make)["audits"] = (parts_held,)
+    """Declare a function to be a split that no audit of leakage looks at: blocks may have rows on both sides.
+
+    What it asks is answered by memory, so it is no question by which predictors are chosen or ordered.
+    """
+    vars(make).update(audits=(parts_held,), question=False)
     return make
 
 
@@ -164,6 +167,14 @@ def published(table: Table, seed: int) -> pd.DataFrame:
 def names() -> list[str]:
     """List the splits by name."""
     return sorted(name for name, value in globals().items() if hasattr(value, "audits"))
+
+
+def is_question(name: str) -> bool:
+    """Whether errors on a split count when predictors are compared: not where it leaks, beside others' figures only.
+
+    A name that is no split, as of a result made by an older version, is taken for a question.
+    """
+    return bool(getattr(globals().get(name), "question", True))
 
 
 def make(name: str, table: Table, seed: int) -> pd.DataFrame:
