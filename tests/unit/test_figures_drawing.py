@@ -37,7 +37,13 @@ def test_slices_are_told_apart_by_what_they_are_not_by_one_data_set(evaluation):
 
 def test_published_errors_stand_beside_the_split_that_asks_the_same(evaluation):
     drawn = draw_svg(evaluation, "published_comparison")
-    for told in ("forest of others, random: 4 %", "forest of others, random: 3.5 %", "unseen_cpu", "network", "lookup"):
+    for told in (
+        "forest of others, random: 4 %",
+        "forest of others, random: 3.5 %",
+        "Nobody, 2020",
+        "unseen_cpu",
+        "lookup",
+    ):
         assert told in drawn
     own = evaluation.value("random", "network", "float")["value"]
     assert f">{own:.2f}<" in drawn

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 
 from perfcast.evaluation import Evaluation
 from perfcast.figures._style import INK, MUTED, legend_below, looks, panels, plain_axis
@@ -16,6 +19,9 @@ CAPTION = (
     "distance between the marks is what such a published error hides."
 )
 
+_LINE = 160
+"""Characters of a line of small print."""
+
 
 def draw(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per task with a published error; None when there is none, or none of the splits was run."""
@@ -24,7 +30,7 @@ def draw(evaluation: Evaluation) -> Figure | None:
     if not tasks:
         return None
     order = evaluation.ranking()
-    figure, axes = panels(len(tasks), columns=2, height=0.28 * len(order) + 1.2, sharey=True)
+    figure, axes = panels(len(tasks), columns=2, height=0.28 * len(order) + 1.2, sharex=True, sharey=True)
     compared = set(published["split"])
     for panel, task in zip(axes, tasks, strict=True):
         _draw_splits(panel, evaluation, task, order, compared)
@@ -36,7 +42,9 @@ def draw(evaluation: Evaluation) -> Figure | None:
         panel.set_title(task)
         panel.set_yticks(range(len(order)), order)
         panel.set_ylim(len(order) - 0.4, -1.3)
+    sources = "Published: " + "; ".join(dict.fromkeys(published["citation"]))
     legend_below(figure, axes[0])
+    figure.legends[0].set_title("\n".join(wrap(sources, _LINE)), FontProperties(size=6.5))
     return figure
 
 
