@@ -54,6 +54,7 @@ def test_tasks_that_have_some_targets_are_told_with_them_and_those_that_have_all
     logs[:5, 1], logs[10:] = np.nan, np.nan
     assert partly_measured(TASKS, logs, ["first", "second"]) == {"a": ["first"]}
     assert partly_measured(TASKS, logs[:, :1], ["first"]) == {}
+    assert partly_measured(np.where(TASKS == "a", "", TASKS), logs, ["first", "second"]) == {}
 
 
 def test_where_all_rows_are_of_one_task_its_model_is_that_of_all_and_is_fitted_once() -> None:

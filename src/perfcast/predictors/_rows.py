@@ -61,7 +61,7 @@ def measured_rows(log_y: np.ndarray, targets: Sequence[str]) -> list[np.ndarray]
 def partly_measured(tasks: np.ndarray, log_y: np.ndarray, targets: Sequence[str]) -> dict[str, list[str]]:
     """Return, for every task that has some of the targets measured and not all, those that it has.
 
-    Shapes: tasks (n,) object, log_y (n, targets).
+    Rows whose task is missing, "", are of no one task. Shapes: tasks (n,) object, log_y (n, targets).
     """
     if len(targets) == 1:
         return {}
@@ -69,7 +69,7 @@ def partly_measured(tasks: np.ndarray, log_y: np.ndarray, targets: Sequence[str]
     found = {}
     for task in np.unique(tasks.astype(str)):
         has = measured[tasks == task].any(axis=0)
-        if has.any() and not has.all():
+        if task and has.any() and not has.all():
             found[str(task)] = [name for name, one in zip(targets, has, strict=True) if one]
     return found
 
