@@ -7,11 +7,21 @@ export OMP_NUM_THREADS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := true
 
-.PHONY: help setup run full pull test lint ui retry benchmark clean
+comma := ,
+empty :=
+joined = $(subst $(empty) $(empty),$(comma),$(strip $(1)))
+ALL := $(basename $(notdir $(wildcard conf/predictor/*.yaml)))
+ABLATIONS := $(filter law_ensemble_without_%,$(ALL))
+# every predictor that the locked packages can run: a new conf joins the comparison by itself
+FIELD := $(filter-out catboost $(ABLATIONS),$(ALL))
+QUESTIONS := random unseen_cpu unseen_shape forward_2023 forward_2024 few_shot_3 published
+
+.PHONY: help setup run full ablation pull test lint ui retry benchmark clean
 
 help:
 	@echo "make run    set up, then run the default experiment (one seed, short schedule)"
-	@echo "make full   the full experiment: all folds, three seeds (hours; resumes where it stopped)"
+	@echo "make full   the full experiment: every predictor, all folds, three seeds (hours; resumes where it stopped)"
+	@echo "make ablation   law_ensemble without one of its ideas at a time (hours; resumes where it stopped)"
 	@echo "make pull   set up, fetch the versioned results from the DVC remote, and tell Snakemake that they are current"
 	@echo "make test   set up, then run all tests and linters"
 	@echo "make ui     open the MLflow UI on the project's store"
@@ -35,8 +45,12 @@ run: setup
 	perfcast summary
 
 full: setup
-	snakemake --config results=results/full schedule=full "seeds=[0,1,2]"
+	snakemake --config results=results/full schedule=full "seeds=[0,1,2]" "predictors=[$(call joined,$(FIELD))]" "splits=[$(call joined,$(QUESTIONS))]"
 	perfcast summary --results results/full
+
+ablation: setup
+	snakemake --config results=results/ablation schedule=full "datasets=[spec_cpu2017]" "predictors=[$(call joined,lookup group_pooling law time_law law_trees law_attention law_ensemble $(ABLATIONS))]" "splits=[random,forward_2023,forward_2024]"
+	perfcast summary --results results/ablation
 
 # Snakemake has no records of files that DVC brought: without the touch it would make them all again.
 pull: setup
@@ -48,7 +62,7 @@ retry: setup
 	perfcast summary
 
 test: setup lint
-	python -m pytest --numprocesses auto --dist loadfile
+	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	ruff check .

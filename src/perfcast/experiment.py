@@ -148,6 +148,14 @@ def training_rows(table: Table, part: np.ndarray, label_outlier: float | None) -
     return np.asarray(rows & ~label_outliers(table, rows, label_outlier), dtype=bool)
 
 
+def judged_rows(table: Table, part: np.ndarray) -> np.ndarray:
+    """Mark the test rows of one fold that forecasts are judged by: all but those that an UNJUDGED column marks."""
+    testing = part == "test"
+    for name in table.select(tag=Tag.UNJUDGED):
+        testing &= (table.frame[name] != 1).to_numpy()
+    return np.asarray(testing, dtype=bool)
+
+
 def run_folds(
     table: Table,
     folds: pd.DataFrame,
@@ -165,7 +173,7 @@ def run_folds(
     for fold, name in enumerate(folds.columns):
         part = folds[name].to_numpy()
         training = training_rows(table, part, label_outlier)
-        testing = part == "test"
+        testing = judged_rows(table, part)
         own = candidates(fold)
         # a sole setting that folds share needs no choice; its inner error is measured once, to compare predictors by
         if len(own) > 1 or own is not before:

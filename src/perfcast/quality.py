@@ -9,7 +9,7 @@ import pandas as pd
 
 from perfcast.datasets.base import REJECTED_COLUMNS, Standardized
 from perfcast.io import atomic_path, write_json
-from perfcast.schema import Kind, Table, out_of_bounds, write_table
+from perfcast.schema import Kind, Table, Tag, out_of_bounds, write_table
 
 
 def check_accounting(result: Standardized) -> None:
@@ -51,6 +51,7 @@ def describe_quality(result: Standardized) -> dict[str, Any]:
         "dataset": result.table.dataset,
         "rows_in": result.rows_in,
         "rows_kept": len(result.table.frame),
+        "rows_unjudged": int(result.table.frame[result.table.select(tag=Tag.UNJUDGED)].eq(1).any(axis=1).sum()),
         "merged": dict(result.merged),
         "rejected": {str(reason): int(count) for reason, count in reasons.items()},
         "columns": column_quality(result.table),

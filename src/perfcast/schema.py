@@ -53,6 +53,7 @@ class Tag(StrEnum):
     BLOCK     rows that must stay together in any split (submission)
     TIME      when the result became known (publication); orders forward splits
     SLICE     a column by which errors are reported (vendor, family)
+    UNJUDGED  1 where the measured score cannot be its machine's own: no forecast is judged by the row
     CONFIG    rows equal on every CONFIG column are repetitions of one configuration (noise floor)
     """
 
@@ -65,6 +66,7 @@ class Tag(StrEnum):
     TIME = "time"
     SLICE = "slice"
     CONFIG = "config"
+    UNJUDGED = "unjudged"
 
 
 @dataclass(frozen=True)

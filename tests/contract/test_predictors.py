@@ -137,11 +137,6 @@ class TestConfiguration:
         predictor = build(name)
         assert vars(predictor) == predictor.get_params(deep=False)
 
-    def test_clone_has_equal_parameters_and_nothing_learned(self, name: str, models: dict[str, Predictor]) -> None:
-        copy = clone(models[name])
-        assert copy.get_params() == models[name].get_params()
-        assert not [key for key in vars(copy) if key.endswith("_")]
-
 
 @pytest.mark.parametrize("name", MODULES)
 class TestForecast:
@@ -213,6 +208,11 @@ class TestForecast:
 
 @pytest.mark.parametrize("name", MODULES)
 class TestLearning:
+    def test_clone_has_equal_parameters_and_nothing_learned(self, name: str, models: dict[str, Predictor]) -> None:
+        copy = clone(models[name])
+        assert copy.get_params() == models[name].get_params()
+        assert not [key for key in vars(copy) if key.endswith("_")]
+
     def test_same_seed_gives_same_bytes(
         self, name: str, models: dict[str, Predictor], data: tuple[Part, Part], tmp_path: Path
     ) -> None:

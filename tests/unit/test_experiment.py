@@ -85,6 +85,14 @@ def test_test_rows_are_never_learned_from():
     assert fitted.test["measured"].tolist() == [7.0, 7.0]
 
 
+def test_no_forecast_is_judged_by_a_row_that_the_data_set_marks():
+    demo = table()
+    marks = Column("odd", Kind.NUMERICAL, Role.PROVENANCE, "audit", tags=(Tag.UNJUDGED,))
+    demo = build_table("demo", demo.frame.assign(odd=(np.arange(40) == 5).astype(float)), (*COLUMNS, marks))
+    (fitted,) = experiment.run_folds(demo, folds_of(demo, [3, 5]), shared({"only": Spy}), [0], None)
+    assert fitted.test["row"].tolist() == ["r3"]
+
+
 def test_every_fold_and_seed_is_run():
     demo = table()
     folds = pd.concat([folds_of(demo, [0]), folds_of(demo, [1]).rename(columns={"fold_0": "fold_1"})], axis=1)

@@ -151,6 +151,13 @@ _AUDIT = (
     _flag(
         "q_score_residual", "audit", "1 where base is far from its part, chips and suite's median", role=Role.PROVENANCE
     ),
+    _flag(
+        "q_far_below_peers",
+        "audit",
+        "1 where base is below two thirds of the median of its part, chips, suite and memory",
+        Tag.UNJUDGED,
+        role=Role.PROVENANCE,
+    ),
     _name("source", "audit", "source the row came from", role=Role.PROVENANCE),
     Column("file", Kind.TEXT, Role.PROVENANCE, "audit", "", "file of the source"),
     Column("line", Kind.NUMERICAL, Role.PROVENANCE, "audit", "", "line of the file, cut at the last month", 1, None),

@@ -38,7 +38,7 @@ LEFT_OUT = {
 
 NOT_COMPARED = frozenset(
     {"base_score", "peak_score", "energy_base", "peak_ptr", "updated", "xalanc_notice"}
-    | {"q_peak_lt_base", "q_near_dup", "q_score_residual"}
+    | {"q_peak_lt_base", "q_near_dup", "q_score_residual", "q_far_below_peers"}
 )
 """Columns of spec_cpu2017 that describe its own score, or that come after publication; they have no place here."""
 

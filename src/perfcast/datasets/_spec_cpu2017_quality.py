@@ -12,14 +12,21 @@ from perfcast.processors.catalogue import TABLES
 from perfcast.schema import Kind, Table
 
 
-def quality_of(frame: pd.DataFrame, table: Table, repairs: Mapping[str, int], after: int) -> dict[str, Any]:
+def quality_of(
+    frame: pd.DataFrame,
+    table: Table,
+    repairs: Mapping[str, int],
+    after: int,
+    coverage: Mapping[str, dict[str, Any]] | None = None,
+) -> dict[str, Any]:
     """Return the quality of a standardised dump.
 
+    `coverage` is the parse coverage of a dump with other columns than SPEC CPU2017's.
     Shapes: `frame` holds the kept rows with raw and intermediate columns, `table` the same rows as standard columns.
     """
     return {
         "after_published_until": after,
-        "parse_coverage": parse_coverage(frame),
+        "parse_coverage": parse_coverage(frame) if coverage is None else dict(coverage),
         "join_coverage": _join_coverage(frame),
         "families": _counts(table.frame["family"]),
         "unknown_processors": _counts(frame.loc[table.frame["family"].isna().to_numpy(), "part_key"]),

@@ -23,8 +23,8 @@ MAX_LINE = 1_000_000
 MAX_COLUMNS = 1_000
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_UNUSED_LAST = "Disclosures"
-"""The header's last name has no field in the rows of the published dump."""
+_UNUSED_LAST = ("Disclosure URL", "Disclosures")
+"""Names at the header's end that have no field in the rows of SPEC's dumps."""
 
 _REMEDY = "ingest the source again"
 
@@ -79,7 +79,7 @@ def _rows(
     source: str, name: str, file: BinaryIO, header: list[str], columns: Sequence[str]
 ) -> tuple[list[tuple[int, tuple[str, ...]]], list[Rejection]]:
     pick = itemgetter(*(header.index(column) for column in columns))
-    widths = {len(header), len(header) - 1} if header[-1] == _UNUSED_LAST else {len(header)}
+    widths = {len(header), len(header) - sum(name in _UNUSED_LAST for name in header[-len(_UNUSED_LAST) :])}
     kept: list[tuple[int, tuple[str, ...]]] = []
     rejections: list[Rejection] = []
     for number, line in _lines(file):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from perfcast.datasets._spec_cpu2017_peers import far_below_peers
+
 _TRUSTED_CORES = ("ark", "amd", "twin")
 """Catalogue tables without a single conflict with the dump's core counts."""
 
@@ -126,6 +128,7 @@ def add_flags(frame: pd.DataFrame) -> None:
     frame["q_near_dup"] = frame.duplicated(same).astype("float64")
     peers = frame.groupby(["part_key", "chips", "suite"])["base_score"]
     residual = pd.Series(np.log(frame["base_score"] / peers.transform("median")), index=frame.index)
+    frame["q_far_below_peers"] = far_below_peers(frame).astype("float64")
     frame["q_score_residual"] = ((residual.abs() > _FAR_SCORE) & (peers.transform("size") >= _LEAST_PEERS)).astype(
         "float64"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -164,15 +164,26 @@ def screen(rows: CsvRows, quarantine: Quarantine, until: pd.Timestamp) -> Screen
 def _reject_untyped(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
     missing = pd.DataFrame({name: frame[name].isna() for name in _DEFECTS}, index=frame.index)
     missing["peak_score"] &= frame["Peak Result"].map(states_something)
+    return reject_defects(frame, quarantine, missing, _DEFECTS)
+
+
+def reject_defects(
+    frame: pd.DataFrame, quarantine: Quarantine, missing: pd.DataFrame, reasons: Mapping[str, tuple[str, str]]
+) -> pd.DataFrame:
+    """Quarantine rows in which an indispensable text gives no value; two such texts are shifted columns.
+
+    Shapes: `missing` has a boolean column per key of `reasons`, on the frame's index. `reasons` maps a typed column to
+    the raw column it comes from and the reason when that alone is wrong.
+    """
     defects = missing.sum(axis=1)
-    named = [column for column, _ in _DEFECTS.values()]
+    named = [column for column, _ in reasons.values()]
     detail = pd.Series("", index=frame.index, dtype="str")
     for row in frame.index[defects > 0]:
         wrong = [column for column, bad in zip(named, missing.loc[row], strict=True) if bad]
         detail[row] = ", ".join(f"{column}={normalize(str(frame.at[row, column]))!r}" for column in wrong)
     shifted = defects >= _MANY_DEFECTS
-    single = {reason: pd.Series(False, index=frame.index) for _, reason in _DEFECTS.values()}
-    for name, (_, reason) in _DEFECTS.items():
+    single = {reason: pd.Series(False, index=frame.index) for _, reason in reasons.values()}
+    for name, (_, reason) in reasons.items():
         single[reason] |= missing[name] & ~shifted
     kept = quarantine.reject(frame, shifted, "shifted_columns", detail)
     for reason, bad in single.items():

@@ -13,6 +13,8 @@ _SHARES = ("coverage", "share", "missing")
 def accounting(quality: Mapping[str, Any]) -> list[tuple[str, str, int]]:
     """Return (what, reason, rows) for every row that came in: kept, merged by rule, rejected by reason."""
     lines = [("read", "", int(quality["rows_in"])), ("kept", "", int(quality["rows_kept"]))]
+    if unjudged := int(quality.get("rows_unjudged", 0)):
+        lines.append(("of them", "no forecast is judged by: the score cannot be the machine's own", unjudged))
     lines += [("merged", _words(rule), int(count)) for rule, count in sorted(quality.get("merged", {}).items())]
     return lines + [("rejected", _words(why), int(count)) for why, count in sorted(quality.get("rejected", {}).items())]
 

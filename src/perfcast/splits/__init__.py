@@ -21,7 +21,7 @@ from perfcast.splits._audit import (
     duplicates_together,
     entities_apart,
     in_window,
-    parts_held,
+    leaking_on_purpose,
     revealed,
 )
 from perfcast.splits._groups import balanced_folds, by_features, by_tag, connected, draw
@@ -37,15 +37,6 @@ PUBLISHED_PART = "published_part"
 """Provenance column that says, for a data set published with a split of its own, which part a row is of."""
 
 
-def _leaking_on_purpose(make: Callable[[Table, int], pd.DataFrame]) -> Callable[[Table, int], pd.DataFrame]:
-    """Declare a function to be a split that no audit of leakage looks at: blocks may have rows on both sides.
-
-    What it asks is answered by memory, so it is no question by which predictors are chosen or ordered.
-    """
-    vars(make).update(audits=(parts_held,), question=False)
-    return make
-
-
 def _last_share(table: Table, fold: pd.Series) -> list[str]:
     """Check the fold against the latest month from which on there are `LAST_SHARE` of the rows, counted anew."""
     time = table.frame[table.one(Tag.TIME)]
@@ -55,7 +46,7 @@ def _last_share(table: Table, fold: pd.Series) -> list[str]:
     return in_window(start, "2200-01")(table, fold)
 
 
-@_leaking_on_purpose
+@leaking_on_purpose
 def shuffled(table: Table, seed: int) -> pd.DataFrame:
     """Ask about rows drawn one by one, 80 % training and 20 % test: for comparison with published figures only.
 
@@ -94,6 +85,13 @@ def unseen_cpu(table: Table, seed: int) -> pd.DataFrame:
 def unseen_shape(table: Table, seed: int) -> pd.DataFrame:
     """Ask about problem shapes nobody has measured: five folds by entity."""
     return _unseen(table, seed)
+
+
+@audited_by(in_window("2021-01", "2024-01"))
+def forward_2021(table: Table, seed: int) -> pd.DataFrame:
+    """Ask about the next generation where data end in 2023: train before 2021-01, test from then to 2023-12."""
+    del seed
+    return _forward(table, "2021-01", "2024-01")
 
 
 @audited_by(in_window("2023-01", "2025-01"))

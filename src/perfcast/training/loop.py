@@ -35,15 +35,15 @@ class Machine:
 
 @contextmanager
 def reproducible(seed: int) -> Iterator[None]:
-    """Seed torch's CPU generator and pin one thread within the block; both are restored after it.
+    """Seed torch's generators and pin one thread within the block; both are restored after it.
 
     Attention gives other bits with other numbers of threads, so one thread is part of "same seed, same bytes".
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
+        with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+            torch.manual_seed(seed)
             yield
     finally:
         torch.set_num_threads(threads)

@@ -1,0 +1,175 @@
+"""Published SPECpower_ssj2008 results: one row per result, brought to one node; operations and watts the targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from perfcast.datasets import _spec_java_columns as shared
+from perfcast.datasets._spec_cpu2017_quality import quality_of
+from perfcast.datasets._spec_cpu2017_rows import Quarantine
+from perfcast.datasets._spec_java_machine import CATALOGUE, join_and_repair, parse_coverage, parse_machine
+from perfcast.datasets._spec_java_rows import (
+    Typed,
+    month_of,
+    parse_measured,
+    read_results,
+    reject_impossible_counts,
+    within_bounds,
+)
+from perfcast.datasets._strict_csv import rejected_frame
+from perfcast.datasets.base import Standardized
+from perfcast.parsing.coverage import parse_column
+from perfcast.parsing.scalars import parse_month
+from perfcast.schema import Column, Kind, Role, Tag, build_table
+from perfcast.sources.spec_power import COLUMNS as NEEDED
+
+SOURCE = "spec_power"
+SUITE = "SPECpower_ssj2008"
+LOADS = tuple(range(100, 0, -10))
+OPERATIONS = tuple(f"ssj_ops @ {load}% of target load" for load in LOADS)
+WATTS = (
+    *(f"Average watts @ {load}% of target load" for load in LOADS[:-1]),
+    "Average watts@10% of target load",
+    "Average watts @ active idle",
+)
+"""Columns as published, blanks and all. Levels below 100 % only check the overall result: measured together with the
+targets, they tell them and are no features."""
+
+RAW_COLUMNS = tuple(dict.fromkeys((*NEEDED, *OPERATIONS, *WATTS)))
+_TEXTS = {
+    "vendor": "Hardware Vendor",
+    "processor": "Processor",
+    "l1": "1st Level Cache",
+    "l2": "2nd Level Cache",
+    "l3": "3rd Level Cache",
+    "dimms": "DIMMS",
+    "module": "Memory Description",
+    "jvm": "JVM Version",
+    "os": "os",
+    "disk": "Disk Drive",
+    "form": "Form Factor",
+    "hw_avail_text": "HW Avail",
+    "sw_avail_text": "SW Avail",
+    "updated_text": "Updated",
+}
+_LEVELS = {f"level {name}": name for name in (*OPERATIONS, *WATTS)}
+_TYPED: dict[str, Typed] = {
+    "ssj_ops_per_watt": ("Result", parse_measured, "score_not_numeric"),
+    **{level: (name, parse_measured, "score_not_numeric") for level, name in _LEVELS.items()},
+    "nodes": ("Nodes", parse_measured, "count_not_numeric"),
+    "cores": ("# Cores", parse_measured, "count_not_numeric"),
+    "chips": ("# Chips", parse_measured, "count_not_numeric"),
+    "base_mhz": ("Processor MHz", parse_measured, "count_not_numeric"),
+}
+_CORES_IN_NAME = r"(?i)\b(\d{1,3}) Cores\b"
+_AGREES = 0.01
+"""Published levels are rounded to three digits or more, their sums to better than one per cent."""
+
+_TARGETS = (
+    shared.target("ssj_ops_per_watt", "ssj_ops/W", "overall result: sum of operations / sum of watts", (1, 1e6)),
+    shared.target("ssj_ops_100", "ssj_ops", "operations per second of a node at full load", (1e3, 1e9)),
+    shared.target("watts_100", "W", "average power of a node at full load", (5, 1e5)),
+    shared.target("watts_idle", "W", "average power of a node at active idle", (1, 1e5)),
+)
+_OWN = (
+    Column("psu_count", Kind.NUMERICAL, Role.FEATURE, "system", "", "power supplies", 1, 64, (Tag.CONFIG,)),
+    Column("psu_w", Kind.NUMERICAL, Role.FEATURE, "system", "W", "rating of a power supply", 20, 20000, (Tag.CONFIG,)),
+)
+COLUMNS: tuple[Column, ...] = (
+    *shared.KEYS,
+    shared.SUITE,
+    *shared.JVM,
+    *shared.PROCESSOR,
+    *shared.MEMORY,
+    *shared.SYSTEM,
+    *_OWN,
+    *_TARGETS,
+    *shared.AUDIT,
+)
+"""All standard columns in table order."""
+
+
+def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
+    """Standardise the dump, joined with the processor catalogue when that source is there.
+
+    Options: `published_until`, the last month of publication as YYYY-MM; None keeps all rows.
+
+    Raises: UserError when the file is not a whole table with the dump's columns, no row is a result, or the option is
+    not a month.
+    """
+    results = read_results(SOURCE, raw[SOURCE], RAW_COLUMNS, _TYPED, month_of(options.get("published_until")))
+    quarantine = results.quarantine
+    frame = _screen(results.frame, quarantine)
+    version = frame["Operating System Version"]
+    frame = frame.assign(os=frame["Operating System"] + " " + version, suite=SUITE)
+    frame = _of_one_node(parse_machine(frame, _TEXTS))
+    frame, repairs = join_and_repair(frame, raw.get(CATALOGUE))
+    frame = frame.assign(source=SOURCE, file=quarantine.file)
+    frame = within_bounds(SOURCE, frame, COLUMNS, quarantine)
+    table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")})
+    return Standardized(
+        table,
+        rejected_frame(quarantine.rejections),
+        results.rows_in,
+        {"identical_but_for_disclosure": results.identical},
+        quality_of(frame, table, repairs, results.after, parse_coverage(frame, _TEXTS)),
+    )
+
+
+def _screen(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
+    """Quarantine results that SPEC withdrew, that contradict themselves, or whose counts make no machine."""
+    # SPEC shows 0 for a result it found non-compliant; the levels beside it are then no measurements to learn from.
+    withdrawn = frame["ssj_ops_per_watt"] == 0
+    frame = quarantine.reject(frame, withdrawn, "no_score", frame["result_id"].astype("str"))
+    operations, watts = (frame[[f"level {name}" for name in names]].sum(axis=1) for names in (OPERATIONS, WATTS))
+    ratio = (operations / watts.where(watts > 0) / frame["ssj_ops_per_watt"]).fillna(0.0)
+    text = "levels give " + ratio.map("{:.4g}".format) + " of the overall result"
+    frame = quarantine.reject(frame, (ratio - 1).abs() > _AGREES, "inconsistent_result", text)
+    # One row states no chips; cores and cores per chip tell them.
+    per_chip = parse_column(frame["# Cores Per Chip"], parse_measured)["value"]
+    frame = frame.assign(chips=frame["chips"].mask(frame["chips"] == 0, frame["cores"] / per_chip))
+    # Two rows count every core of a 24-core chip as a chip; the processor's name tells.
+    named = frame["cores"] / frame["Processor"].str.extract(_CORES_IN_NAME, expand=False).astype("float64")
+    frame = frame.assign(chips=frame["chips"].mask(named < frame["chips"], named))
+    nodes = frame["nodes"].where(frame["nodes"] > 0)
+    return reject_impossible_counts(
+        frame.assign(chips=frame["chips"] / nodes, cores=frame["cores"] / nodes), quarantine
+    )
+
+
+def _of_one_node(frame: pd.DataFrame) -> pd.DataFrame:
+    """Bring operations, watts and memory to one node (cores and chips are already), and type what the dump alone has.
+
+    A multi-node result measures equal machines in one enclosure, and publishes sums: divided by the nodes it is a
+    machine like the single ones, a fifth of all results and most of the dense ones. What the enclosure shares (fans,
+    power supplies) is divided with it, so `nodes` stays a feature. Operations per watt are the same either way.
+    """
+    nodes = frame["nodes"]
+    number = {
+        name: parse_column(frame[column], parse_measured)["value"]
+        for name, column in {
+            "memory": "Memory (GB)",
+            "threads": "# Threads Per Core",
+            "psu_count": "Power Supplies Installed",
+            "psu_w": "Power Supply Rating (watts)",
+        }.items()
+    }
+    memory = number["memory"] / nodes
+    # DIMMs are told per node; so is the capacity on a few rows.
+    stated_per_node = (number["memory"] == frame["mem_sum_gb"]) & (nodes > 1)
+    return frame.assign(
+        ssj_ops_100=frame[f"level {OPERATIONS[0]}"] / nodes,
+        watts_100=frame[f"level {WATTS[0]}"] / nodes,
+        watts_idle=frame[f"level {WATTS[-1]}"] / nodes,
+        mem_total_gb=memory.mask(stated_per_node, number["memory"]),
+        threads_stated=number["threads"],
+        threads_total_stated=float("nan"),
+        # 0 stands for supplies that an enclosure shares.
+        psu_count=number["psu_count"].where(number["psu_count"] > 0),
+        psu_w=number["psu_w"].where(number["psu_w"] > 0),
+        test_month=pd.to_datetime(parse_column(frame["Test Date"], parse_month)["value"]),
+    )

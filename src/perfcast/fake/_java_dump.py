@@ -1,0 +1,134 @@
+"""What the generated dumps of the Java benchmarks share: machines in the grammar of those dumps, and their defects."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from perfcast.fake._servers import PARTS, Part
+from perfcast.io import atomic_path
+
+Row = dict[str, str]
+VENDORS = (
+    ("Dell Inc.", "PowerEdge R"), ("Lenovo Global Technology", "ThinkSystem SR"), ("Acer Incorporated", "Altos R"),
+    ("Hewlett-Packard Company", "ProLiant DL"), ("Super Micro Computer, Inc", "SuperServer "),
+)  # fmt: skip
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_LONGEST_SALE = 20
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One generated machine. Units: month is year x 12 + month - 1."""
+
+    part: Part
+    vendor: str
+    system: str
+    chips: int
+    month: int
+    dimms: int
+    dimm_gb: int
+
+    @property
+    def cores(self) -> int:
+        """Cores of all processors."""
+        return self.part.cores * self.chips
+
+    @property
+    def threads_per_core(self) -> int:
+        """Hardware threads of a core."""
+        return 2 if self.part.number("smt", 2) > 1 else 1
+
+    @property
+    def year(self) -> float:
+        """Launch of the processor in years since 2017."""
+        return self.part.launch[0] + self.part.launch[1] / 12 - 2017
+
+
+def machines(count: int, first: int, last: int, random: np.random.Generator) -> list[Machine]:
+    """Draw machines published from month `first` to `last`, every part once before any is drawn again."""
+    drawn: list[Machine] = []
+    turn: list[Part] = []
+    while len(drawn) < count:
+        turn = turn or [PARTS[i] for i in random.permutation(len(PARTS))]
+        part = turn.pop()
+        vendor, stem = VENDORS[int(random.integers(len(VENDORS)))]
+        launch = part.launch[0] * 12 + part.launch[1] - 1
+        month = launch + int(random.integers(_LONGEST_SALE))
+        if launch > last:
+            continue
+        one = part.number("channels_per_chip", 8) == 2 or part.name.endswith("P")
+        chips = 1 if one else int(random.choice([1, 2, 4], p=[0.2, 0.7, 0.1]))
+        dimms = chips * int(part.number("channels_per_chip", 8)) * int(random.choice([1, 2], p=[0.7, 0.3]))
+        drawn.append(
+            Machine(
+                part,
+                vendor,
+                f"{stem}{int(random.integers(1, 10)) * 100 + 40}",
+                chips,
+                int(np.clip(month, first, last)),
+                dimms,
+                int(random.choice([16, 32, 64])),
+            )
+        )
+    return drawn
+
+
+def module_text(machine: Machine) -> str:
+    """Return the description of a module in one of the spellings that occur."""
+    ddr = int(machine.part.number("ddr_gen", 4))
+    rate = 4800 if ddr == 5 else 3200
+    spelling = machine.month % 3
+    if spelling == 0:
+        return f"{machine.dimm_gb} GB 2Rx4 PC{ddr}-{rate}AA-R; slots 1-{machine.dimms} populated"
+    if spelling == 1:
+        return f"{machine.dimms} x {machine.dimm_gb}GB-Maker-DDR{ddr}-{rate}-2Rx8"
+    return f"{machine.dimm_gb}GB 2Rx4 DDR{ddr} RDIMM {rate} MHz, running at {rate - 267 if ddr == 4 else 4400} MHz."
+
+
+def jvm_texts(month: int) -> tuple[str, str]:
+    """Return vendor and version of a Java virtual machine of the time."""
+    year = month // 12
+    if year < 2019:
+        return (
+            "Oracle Corporation",
+            f"Java HotSpot Server VM (build 25.{year}-b1, mixed mode), version 1.8.0_152",
+        )
+    if month % 7 == 0:
+        return "IBM Corporation", "IBM J9 VM 8.0.5.16 (IBM JDK8 SR5 FP16)"
+    release = 10 + (year - 2018) * 2
+    return "Oracle", f"Oracle Java SE {release}.0.2 Java HotSpot(TM) 64-Bit Server VM, version {release}.0.2"
+
+
+def month_text(month: int) -> str:
+    """Return year x 12 + month - 1 as the dumps write it: Mon-YYYY."""
+    return f"{_MONTHS[month % 12]}-{month // 12}"
+
+
+def link(benchmark: str, month: int, number: int) -> str:
+    """Return the last field of a row: a bare address run together with links, as published."""
+    arrival = month - 1
+    page = f"{benchmark}-{arrival // 12}{arrival % 12 + 1:02d}{number % 28 + 1:02d}-{number:05d}"
+    path = f"/{benchmark}/results/res{month // 12}q{month % 12 // 3 + 1}/{page}.html"
+    return f'http://www.spec.org{path}"<A HREF=""{path}"">HTML</A>"'
+
+
+def write_dump(path: Path, header: Sequence[str], rows: Sequence[Row], broken: bool = True) -> None:
+    """Write rows below a header whose last two names have no field, then lines that are no rows."""
+    fields = header[:-2]
+    lines = [_line(header), *(_line([row[name] for name in fields[:-1]], row[fields[-1]]) for row in rows)]
+    if broken and rows:
+        lines += [_line(header), _line(list(rows[0].values())[:9]), lines[1].replace(b",", b",\xff\xfe", 1)]
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(b"".join(lines))
+
+
+def _line(fields: Sequence[str], last: str | None = None) -> bytes:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="").writerow(fields)
+    return (buffer.getvalue() + (f",{last}" if last is not None else "") + "\r\n").encode()

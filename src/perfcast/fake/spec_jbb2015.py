@@ -1,0 +1,111 @@
+"""Generated dump of SPECjbb2015 results, shaped like the published one, its known defects included.
+
+The numbers are made up: they follow a simple physical law with noise and say nothing about any real machine.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from perfcast.fake._java_dump import Machine, Row, jvm_texts, link, machines, module_text, month_text, write_dump
+from perfcast.fake._spec_texts import cache_texts
+from perfcast.sources.spec_jbb2015 import FILE
+
+HEADER = (
+    "Benchmark", "Company", "System", "Max-jOPS\t", "Critical-jOPS\t", "JVM", "JVM Vendor  ", "# of nodes", "# cores",
+    "# chips", "# cores per chip", "# of threads per core ", "Total # of threads ", "Processor", "CPU Speed",
+    "CPU Characteristics ", "Primary Cache", "Secondary Cache", "Tertiary Cache", "Memory (GB)", "DIMMS ",
+    "Memory Details", "Disk \t", "File System \t", "Operating System", "Form factor\t", "Hardware Availability",
+    "OS Availability", "JVM Availability", "SW Availability", "License", "Tested By", "Test Sponsor", "Test Date",
+    "Published", "Updated ", "Disclosure", "Disclosure URL", "Disclosures",
+)  # fmt: skip
+"""Stray blanks and tabs as published; the last two names have no field in the rows."""
+
+_KINDS = ("JBB2015MULTI", "JBB2015COMP", "JBB2015DIST")
+_FIRST, _LAST = 2017 * 12 + 5, 2025 * 12 + 5
+_SYSTEMS = (
+    ("Windows Server 2019 Datacenter", "NTFS"),
+    ("Red Hat Enterprise Linux release 8.2 (Ootpa), 4.18.0-193.el8.x86_64", "XFS"),
+    ("SUSE Linux Enterprise Server 15 SP4", "btrfs"),
+)
+
+
+def write(folder: Path, *, rows: int, seed: int) -> None:
+    """Write the dump: `rows` sound results of 2017-06 to 2025-06, and every known defect once."""
+    random = np.random.default_rng(seed)
+    drawn = machines(rows, _FIRST, _LAST, random)
+    sound = [_result(machine, number, random) for number, machine in enumerate(drawn)]
+    write_dump(Path(folder) / FILE, HEADER, [*sound, *_defective(sound)])
+
+
+def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
+    part, kind = machine.part, str(random.choice(_KINDS, p=[0.5, 0.3, 0.2]))
+    nodes = 4 if kind == "JBB2015DIST" and random.random() < 0.3 else 1
+    noise = np.exp(random.normal(0, 0.03, 2))
+    base = 900 * machine.cores**0.9 * part.turbo_mhz / 1000 * 1.06**machine.year * nodes
+    highest = base * (0.8 if kind == "JBB2015COMP" else 1.0) * noise[0]
+    critical = highest * min(0.98, 0.6 * float(noise[1]))
+    (os, files), (maker, jvm) = _SYSTEMS[number % len(_SYSTEMS)], jvm_texts(machine.month)
+    l1, l2, l3 = cache_texts(part)
+    threads = machine.threads_per_core
+    return {
+        **dict.fromkeys(HEADER, ""),
+        "Benchmark": kind,
+        "Company": machine.vendor,
+        "System": machine.system,
+        "Max-jOPS\t": f"{highest:.6g}",
+        "Critical-jOPS\t": f"{critical:.6g}",
+        "JVM": jvm,
+        "JVM Vendor  ": maker,
+        "# of nodes": str(nodes),
+        "# cores": str(machine.cores * nodes),
+        "# chips": str(machine.chips * nodes),
+        "# cores per chip": str(part.cores),
+        # On some rows the total stands in the column of threads per core.
+        "# of threads per core ": str(threads if number % 9 else threads * machine.cores * nodes),
+        "Total # of threads ": str(threads * machine.cores * nodes),
+        "Processor": part.name.replace("Intel Xeon", "Intel(R) Xeon(R)") if number % 2 else part.name,
+        "CPU Speed": str(part.mhz),
+        "Primary Cache": l1.replace(" KB I + ", "KB(I)+").replace(" KB D ", "KB(D)"),
+        "Secondary Cache": l2.replace("I+D on chip", "(I+D)"),
+        "Tertiary Cache": l3,
+        "Memory (GB)": f"{machine.dimms * machine.dimm_gb * nodes}{'GB' if number % 5 == 0 else ''}",
+        "DIMMS ": f"{machine.dimms * nodes} x {machine.dimm_gb}GB",
+        "Memory Details": module_text(machine),
+        "Disk \t": "1 x 960GB SATA SSD",
+        "File System \t": files,
+        "Operating System": os,
+        "Form factor\t": "2U Rack",
+        "Hardware Availability": month_text(machine.month - 1),
+        "SW Availability": month_text(machine.month - 2),
+        "License": "55",
+        "Tested By": machine.vendor,
+        "Test Sponsor": machine.vendor,
+        "Published": month_text(machine.month),
+        "Updated ": month_text(machine.month - 1),
+        "Disclosure": link("jbb2015", machine.month, number),
+    }
+
+
+def _defective(sound: list[Row]) -> list[Row]:
+    """Return copies of sound rows with one known defect each."""
+    changes: list[Row] = [
+        {"Max-jOPS\t": "0"},
+        {"Critical-jOPS\t": "9e+09"},
+        {"Max-jOPS\t": "NC"},
+        {"Benchmark": "JBB2013"},
+        {"# cores": "7", "# chips": "2"},
+        {"Memory (GB)": "1024(Virtual Memory: 2048)"},
+        {"DIMMS ": "None"},
+        {"Secondary Cache": "24 MB (I+D) per core"},
+        {},
+    ]
+    month = _FIRST + 20
+    rows = []
+    for number, change in enumerate(changes[: len(sound)]):
+        copy = {**sound[number], "Disclosure": link("jbb2015", month, len(sound) + number)}
+        # The last change is none: identical but for its identifier.
+        rows.append({**copy, **({"Published": month_text(month)} if change else {}), **change})
+    return rows

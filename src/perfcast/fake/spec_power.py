@@ -1,0 +1,117 @@
+"""Generated dump of SPECpower_ssj2008 results, shaped like the published one, its known defects included.
+
+The numbers are made up: they follow a simple physical law with noise and say nothing about any real machine.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from perfcast.datasets.spec_power import LOADS, OPERATIONS, WATTS
+from perfcast.fake._java_dump import Machine, Row, jvm_texts, link, machines, module_text, month_text, write_dump
+from perfcast.fake._spec_texts import cache_texts
+from perfcast.sources.spec_power import FILE
+
+HEADER = (
+    "Benchmark", "Benchmark Version", "Hardware Vendor\t", "System", "Nodes\t", "Form Factor\t", "Test Method\t",
+    "Result", *OPERATIONS, *WATTS, "# Cores", "# Chips ", "# Cores Per Chip ", "# Threads Per Core", "Processor ",
+    "Processor MHz", "1st Level Cache", "2nd Level Cache", "3rd Level Cache", "Memory (GB)", "Operating System",
+    "Operating System Version", "File System", "DIMMS", "Memory Description\t", "JVM Vendor ", "JVM Version ",
+    "Disk Drive ", "Power Supplies Installed ", "Power Supply Rating (watts)", "HW Avail", "SW Avail", "Tested By",
+    "Test Sponsor", "Test Date", "Published", "Updated ", "Disclosure", "Disclosure URL", "Disclosures",
+)  # fmt: skip
+"""Stray blanks and tabs as published; the last two names have no field in the rows."""
+
+_FIRST, _LAST = 2017 * 12 + 5, 2023 * 12 + 4
+_PLATFORMS = (
+    ("Microsoft Windows Server 2019 Datacenter", "Version 1809 (OS Build 17763.1)", "NTFS"),
+    ("Windows 2008 Server Enterprise x64 Edition", "R2 SP1", "NTFS"),
+    ("SUSE Linux Enterprise Server 12 SP4", "Kernel 4.12.14-94.41-default", "xfs"),
+)
+
+
+def write(folder: Path, *, rows: int, seed: int) -> None:
+    """Write the dump: `rows` sound results of 2017-06 to 2023-05, and every known defect once."""
+    random = np.random.default_rng(seed)
+    sound = [_result(machine, number, random) for number, machine in enumerate(machines(rows, _FIRST, _LAST, random))]
+    write_dump(Path(folder) / FILE, HEADER, [*sound, *_defective(sound)])
+
+
+def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
+    part = machine.part
+    nodes = int(random.choice([1, 2, 4], p=[0.8, 0.1, 0.1]))
+    noise = np.exp(random.normal(0, 0.02, 3))
+    full = 9e3 * machine.cores * part.turbo_mhz / 1000 * 1.07**machine.year * noise[0] * nodes
+    peak = (1.1 * part.tdp_w * machine.chips + 4 * machine.dimms + 20) * noise[1] * nodes
+    idle = (0.2 * part.tdp_w * machine.chips + 2 * machine.dimms + 15) * noise[2] * nodes
+    operations = [full * load / 100 for load in LOADS]
+    watts = [idle + (peak - idle) * load / 100 for load in (*LOADS, 0)]
+    (os, version, files), (maker, jvm) = _PLATFORMS[number % len(_PLATFORMS)], jvm_texts(machine.month)
+    l1, l2, l3 = cache_texts(part)
+    shared = nodes > 1
+    return {
+        **dict.fromkeys(HEADER, ""),
+        "Benchmark": "power_ssj2008",
+        "Benchmark Version": "1.2",
+        "Hardware Vendor\t": machine.vendor,
+        "System": machine.system,
+        "Nodes\t": str(nodes),
+        "Form Factor\t": "blade" if shared else "2U",
+        "Test Method\t": "Multi Node" if shared else "Single Node",
+        "Result": f"{sum(operations) / sum(watts):.6g}",
+        **{name: f"{value:.6g}" for name, value in zip(OPERATIONS, operations, strict=True)},
+        **{name: f"{value:.6g}" for name, value in zip(WATTS, watts, strict=True)},
+        "# Cores": str(machine.cores * nodes),
+        "# Chips ": str(machine.chips * nodes),
+        "# Cores Per Chip ": str(part.cores),
+        "# Threads Per Core": str(machine.threads_per_core),
+        "Processor ": f"{part.name} {part.mhz / 1000:.2f} GHz" if number % 2 else part.name,
+        "Processor MHz": str(part.mhz),
+        "1st Level Cache": l1,
+        "2nd Level Cache": l2,
+        "3rd Level Cache": l3,
+        "Memory (GB)": f"{machine.dimms * machine.dimm_gb * nodes:,}",
+        "Operating System": os,
+        "Operating System Version": version,
+        "File System": files,
+        "DIMMS": f"{machine.dimms} x {machine.dimm_gb * 1024} MB",
+        "Memory Description\t": module_text(machine),
+        "JVM Vendor ": maker,
+        "JVM Version ": jvm,
+        "Disk Drive ": "1 x 480 GB SATA SSD",
+        "Power Supplies Installed ": "0" if shared else "1",
+        "Power Supply Rating (watts)": "0" if shared else str(round(peak * 1.6 / 100) * 100 + 100),
+        "HW Avail": month_text(machine.month - 1),
+        "SW Avail": month_text(machine.month - 3),
+        "Tested By": machine.vendor,
+        "Test Sponsor": machine.vendor,
+        "Test Date": month_text(machine.month - 1) if number % 40 else "",
+        "Published": month_text(machine.month),
+        "Updated ": month_text(machine.month),
+        "Disclosure": link("power_ssj2008", machine.month, number),
+    }
+
+
+def _defective(sound: list[Row]) -> list[Row]:
+    """Return copies of sound rows with one known defect each."""
+    changes: list[Row] = [
+        {"Result": "0"},
+        {"Result": "NC"},
+        {"Result": "7.1e+06"},
+        {"# Cores": "0", "# Chips ": "0"},
+        {"Published": "May-0000"},
+        {"Disclosure": "http://www.spec.org/"},
+        {"Test Date": "Mar-2005"},
+        {"3rd Level Cache": "39424 MB I+D on chip per chip"},
+        {"Memory (GB)": "n/a"},
+        {},
+    ]
+    rows = []
+    for number, change in enumerate(changes[: len(sound)]):
+        text = month_text(_FIRST + 20)
+        copy = {**sound[number], "Disclosure": link("power_ssj2008", _FIRST + 20, len(sound) + number)}
+        # The last change is none: identical but for its identifier.
+        rows.append({**copy, **({"Published": text} if change else {}), **change})
+    return rows

@@ -1,0 +1,56 @@
+"""Features of a Java benchmark: the virtual machine as an ordered number and an age, memory of a hardware thread."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from perfcast.features._derive import append, decimal_year, declared, feature, logs, ratio, require
+from perfcast.schema import Table
+
+REQUIRES: tuple[str, ...] = (
+    "jvm_release",
+    "jvm_update",
+    "test_month",
+    "mem_total_gb",
+    "cores_enabled_total",
+    "threads_per_core",
+    "nodes",
+)
+
+RELEASED = {5: 2004.75, 6: 2006.92, 7: 2011.5, 8: 2014.17, 9: 2017.67}
+"""Java release -> decimal year of its general availability (OpenJDK project pages); from 10 on one every half year."""
+
+_FIRST_HALF_YEARLY, _ITS_YEAR = 10, 2018.17
+_LOGS = ("mem_gb_per_thread",)
+
+
+def derive(table: Table) -> Table:
+    """Append the derived features of a Java benchmark. Raises ValueError when a required column is absent."""
+    frame = require(table, REQUIRES)
+    released = _release_year(frame["jvm_release"])
+    derived = [
+        (
+            feature("jvm_version", "workload", "", "Java release + update / 1000, an ordered number", 0),
+            frame["jvm_release"] + frame["jvm_update"].fillna(0) / 1000,
+        ),
+        (feature("jvm_release_year", "workload", "year", "availability of the JVM's Java release"), released),
+        (
+            feature("jvm_age_years", "workload", "year", "test - availability of the Java release; may be negative"),
+            decimal_year(frame["test_month"]) - released,
+        ),
+        (
+            feature("mem_gb_per_thread", "memory", "GiB", "memory / hardware threads: room for each one's heap", 0),
+            ratio(frame["mem_total_gb"], frame["cores_enabled_total"] * frame["threads_per_core"]),
+        ),
+        (
+            feature("cores_per_node", "system", "", "cores / machines in the measured system", 0),
+            ratio(frame["cores_enabled_total"], frame["nodes"]),
+        ),
+    ]
+    extended = append(table, derived)
+    return append(extended, logs(declared(extended, _LOGS)))
+
+
+def _release_year(release: pd.Series) -> pd.Series:
+    half_yearly = _ITS_YEAR + (release - _FIRST_HALF_YEARLY) / 2
+    return half_yearly.where(release >= _FIRST_HALF_YEARLY, release.map(RELEASED))

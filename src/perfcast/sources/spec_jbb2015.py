@@ -1,0 +1,50 @@
+"""Published SPECjbb2015 results: one CSV, one row per result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from perfcast.sources._headers import check_csv
+
+FILE = "jbb2015-results.csv"
+
+COLUMNS = (
+    "Benchmark",
+    "Company",
+    "System",
+    "Max-jOPS",
+    "Critical-jOPS",
+    "JVM",
+    "JVM Vendor",
+    "# of nodes",
+    "# cores",
+    "# chips",
+    "# cores per chip",
+    "# of threads per core",
+    "Total # of threads",
+    "Processor",
+    "CPU Speed",
+    "Primary Cache",
+    "Secondary Cache",
+    "Tertiary Cache",
+    "Memory (GB)",
+    "DIMMS",
+    "Memory Details",
+    "Disk",
+    "File System",
+    "Operating System",
+    "Form factor",
+    "Hardware Availability",
+    "SW Availability",
+    "Tested By",
+    "Test Sponsor",
+    "Published",
+    "Updated",
+    "Disclosure",
+)
+"""Columns that the data set reads, stripped; in the file they carry stray blanks and tabs."""
+
+
+def check(folder: Path) -> None:
+    """Check the structure of the ingested file. Raises: UserError."""
+    check_csv(folder / FILE, COLUMNS, encoding_by_row=True)

@@ -1,0 +1,43 @@
+"""`perfcast tune --also`: values go to another split only where its test rows took no part in the search."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from perfcast.cli.tune import _check_unseen
+from perfcast.errors import UserError
+
+PARTS = ["train", "train", "valid", "test", "test", "unused"]
+
+
+def folds(*columns: list[str]) -> pd.DataFrame:
+    return pd.DataFrame({f"fold_{number}": column for number, column in enumerate(columns)})
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (folds(["train", "valid", "train", "train", "test", "test"]), None),
+        (folds(["train", "train", "test", "test", "test", "test"]), "tests on 1 of them"),
+        (folds(["test", "train", "train", "train", "test", "valid"]), "tests on 1 of them"),
+        (folds(PARTS, PARTS), "has 2 folds of 6 rows"),
+        (folds(PARTS[:5]), "has 1 folds of 5 rows"),
+        (None, "run snakemake"),
+    ],
+)
+def test_values_are_only_for_splits_whose_test_rows_were_not_seen(
+    tmp_path: Path, other: pd.DataFrame | None, words: str | None
+) -> None:
+    if other is not None:
+        other.to_parquet(tmp_path / "later.parquet")
+    options = Namespace(folds=tmp_path / "forward.parquet", split="forward")
+    if words is None:
+        _check_unseen(options, "later", folds(PARTS))
+        return
+    with pytest.raises(UserError, match=words) as raised:
+        _check_unseen(options, "later", folds(PARTS))
+    assert "\n" not in str(raised.value)
