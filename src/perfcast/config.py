@@ -56,6 +56,15 @@ class DatasetSources(_Strict):
     optional: list[str] = []
 
 
+class PublishedErrors(_Strict):
+    """Errors that others published: of what, by task in %, where, and the split of ours that asks the same."""
+
+    what: str
+    split: str
+    citation: str
+    mape: dict[str, float] = Field(min_length=1)
+
+
 class DatasetConf(_Strict):
     """conf/dataset/<name>.yaml: what defines one data set."""
 
@@ -65,6 +74,7 @@ class DatasetConf(_Strict):
     features: list[str]
     splits: list[str] = Field(min_length=1)
     label_outlier: float | None = Field(default=None, gt=0)
+    published: list[PublishedErrors] = []
     options: dict[str, Any] = {}
 
 

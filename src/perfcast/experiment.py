@@ -181,8 +181,7 @@ def run_folds(
         before = own
         for seed in seeds:
             predictor = _fit(own[choice.candidate](seed), table, training, part[training] == "valid")
-            forecast = predictor.predict(_inputs(table, testing))
-            yield Fitted(fold, seed, choice, predictor, as_predictions(table, testing, forecast, fold, seed))
+            yield Fitted(fold, seed, choice, predictor, as_predictions(predictor, table, testing, fold, seed))
 
 
 def choose(
@@ -205,7 +204,7 @@ def inner_error(table: Table, part: np.ndarray, make: Make, seed: int, label_out
     if not valid.any() or not training.any():
         return None
     predictor = _fit(make(seed), table, training, None)
-    forecast = as_predictions(table, valid, predictor.predict(_inputs(table, valid)), 0, seed)
+    forecast = as_predictions(predictor, table, valid, 0, seed)
     if forecast.empty:
         return None
     return float((forecast["predicted"] / forecast["measured"] - 1).abs().mean() * 100)
@@ -257,11 +256,12 @@ def error_summary(predictions: pd.DataFrame) -> dict[str, float]:
     return summary
 
 
-def as_predictions(table: Table, rows: np.ndarray, forecast: pd.DataFrame, fold: int, seed: int) -> pd.DataFrame:
-    """Return long predictions: one line per row and target that was measured."""
-    frame = table.frame.loc[rows]
+def as_predictions(predictor: Predictor, table: Table, rows: np.ndarray, fold: int, seed: int) -> pd.DataFrame:
+    """Return long predictions: one line per row and target that was measured, and that training has for the task."""
+    frame, X = table.frame.loc[rows], _inputs(table, rows)
+    forecast, asked = predictor.predict(X), predictor.asked(X)
     parts = []
-    for target in forecast.columns:
+    for index, target in enumerate(forecast.columns):
         parts.append(
             pd.DataFrame(
                 {
@@ -271,7 +271,7 @@ def as_predictions(table: Table, rows: np.ndarray, forecast: pd.DataFrame, fold:
                     "fold": fold,
                     "seed": seed,
                     "target": target,
-                    "measured": frame[target],
+                    "measured": frame[target].where(asked[:, index]),
                     "predicted": forecast[target],
                 }
             )

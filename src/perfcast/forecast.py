@@ -63,6 +63,8 @@ def forecast_file(path: Path, standard: Table, champion: Champion, raw: Mapping[
 def forecast(machines: pd.DataFrame, standard: Table, champion: Champion, raw: Mapping[str, Path]) -> pd.DataFrame:
     """Forecast every machine for its task, or for all tasks where it names none, after completing its description.
 
+    A task gets the targets that it was measured in, see `Predictor`.
+
     `standard` is the data set's standard table, `raw` maps the ingested sources to their folders.
     Shapes: one row per machine, task and target with the columns line (index of `machines`), machine (its row key or,
     without one, its entity), the task's name, target, estimate, unit, champion, features_missing, features (of the
@@ -74,7 +76,7 @@ def forecast(machines: pd.DataFrame, standard: Table, champion: Champion, raw: M
     table = build_table(champion.dataset, expanded, standard.columns)
     for name in champion.features:
         table = plugins.load("features", name).derive(table)
-    estimates = champion.predictor.predict(table.frame)
+    estimates, asked = champion.predictor.predict(table.frame), champion.predictor.asked(table.frame)
     inputs = [column.name for column in select(champion.predictor.columns_, role=Role.FEATURE)]
     row, task, entity = (table.one(tag) for tag in (Tag.ROW, Tag.TASK, Tag.ENTITY))
     units = {column.name: column.unit for column in table.columns}
@@ -91,6 +93,7 @@ def forecast(machines: pd.DataFrame, standard: Table, champion: Champion, raw: M
     )
     kept = ["line", "machine", task, "champion", "features_missing", "features"]
     long = answer.melt(kept, list(champion.predictor.targets_), "target", "estimate", ignore_index=False)
+    long = long[asked.ravel(order="F")]
     long = long.assign(unit=long["target"].map(units)).sort_index(kind="stable").reset_index(drop=True)
     return long[["line", "machine", task, "target", "estimate", "unit", "champion", "features_missing", "features"]]
 

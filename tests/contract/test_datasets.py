@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from perfcast import plugins
+from perfcast.config import DatasetConf, validated
 from perfcast.datasets.base import REJECTED_COLUMNS, Standardized
 from perfcast.schema import Kind, Role, Tag, out_of_bounds, read_table, write_table
 
@@ -56,6 +57,12 @@ def test_conf_names_the_data_set_and_existing_things(dataset: str) -> None:
     assert settings["title"]
     assert set(settings["features"]) <= set(plugins.names("features"))
     assert set(settings["sources"]["required"]) <= set(plugins.names("sources"))
+    checked = validated(DatasetConf, dataset, settings)
+    tasks = set(built(dataset).table.frame[built(dataset).table.one(Tag.TASK)]) if checked.published else set()
+    for errors in checked.published:
+        assert errors.split in settings["splits"]
+        assert set(errors.mape) == tasks
+        assert errors.citation
 
 
 def test_no_row_disappears(dataset: str) -> None:

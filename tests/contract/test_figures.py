@@ -8,7 +8,7 @@ import pytest
 
 from perfcast import plugins
 from perfcast.evaluation import evaluate
-from perfcast.fake._runs import fake_table, write_runs
+from perfcast.fake._runs import PUBLISHED, fake_table, write_runs
 from perfcast.figures._style import STYLE
 from perfcast.figures.base import draw_svg
 
@@ -18,7 +18,8 @@ NAMES = plugins.names("figures")
 @pytest.fixture(scope="module")
 def evaluation(tmp_path_factory):
     table = fake_table(rows=800, seed=0)
-    return evaluate(write_runs(table, tmp_path_factory.mktemp("runs"), seed=1), table, resamples=50, seed=0)
+    runs = write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
+    return evaluate(runs, table, resamples=50, seed=0, published=PUBLISHED)
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,7 @@ def bare(evaluation):
         history=evaluation.history.iloc[:0],
         importance=evaluation.importance.iloc[:0],
         attention=evaluation.attention.iloc[:0],
+        published=evaluation.published.iloc[:0],
         points=keep(evaluation.points),
     )
 

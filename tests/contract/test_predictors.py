@@ -287,6 +287,24 @@ class TestLearning:
         predictor.save(tmp_path)
         pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(test.X), forecast)
 
+    def test_a_task_is_forecast_for_the_targets_that_training_has_for_it(
+        self, name: str, data: tuple[Part, Part], tmp_path: Path
+    ) -> None:
+        part, test = parts(tiny_table(), 72, ("score", "second_score"))
+        is_rate = part.X["suite"] == "rate"
+        y = pd.DataFrame({"score": part.y["score"].where(is_rate), "second_score": part.y["score"].where(~is_rate)})
+        predictor = fitted(name, Part(part.X, y, part.columns), valid=np.arange(len(part.X)) >= 60)
+        forecast = predictor.predict(test.X)
+        asked = np.column_stack([test.X["suite"] == "rate", test.X["suite"] == "speed"])
+        np.testing.assert_array_equal(predictor.asked(test.X), asked)
+        np.testing.assert_array_equal(np.isfinite(forecast) & (forecast > 0), asked)
+        assert forecast.isna().to_numpy()[~asked].all()
+        for unknown in ("never seen", None):
+            forecast_of_unknown = predictor.predict(test.X.assign(suite=pd.Series(unknown, test.X.index, dtype="str")))
+            assert (np.isfinite(forecast_of_unknown) & (forecast_of_unknown > 0)).all(axis=None)
+        predictor.save(tmp_path)
+        pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(test.X), forecast)
+
     def test_a_target_never_measured_is_refused(self, name: str, data: tuple[Part, Part]) -> None:
         y = data[0].y.assign(second_score=np.nan)
         with pytest.raises(UserError, match="second_score"):

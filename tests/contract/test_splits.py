@@ -13,6 +13,12 @@ NAMES = splits.names()
 LEAKING = ["shuffled"]
 """Splits that leak on purpose, to reproduce figures that others published on shuffled rows."""
 
+
+def test_only_splits_that_leak_on_purpose_are_no_questions():
+    assert [name for name in NAMES if not splits.is_question(name)] == LEAKING
+    assert splits.is_question("of an older version")
+
+
 SOUND = [name for name in NAMES if name not in LEAKING]
 FORWARD = [name for name in NAMES if name.startswith("forward")]
 FEW_SHOT = [name for name in NAMES if name.startswith("few_shot")]

@@ -17,7 +17,7 @@ from perfcast.evaluation import (
 from perfcast.evaluation.comparison import clear_winner
 from perfcast.evaluation.noise import noise_floor
 from perfcast.evaluation.predictions import check_predictions
-from perfcast.fake._runs import fake_table, write_runs
+from perfcast.fake._runs import PUBLISHED, fake_table, write_runs
 from perfcast.schema import Column, Kind, Role, Tag, build_table
 
 
@@ -33,7 +33,7 @@ def runs(table, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def evaluation(table, runs):
-    return evaluate(runs, table, resamples=200, seed=0)
+    return evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED)
 
 
 def test_every_split_predictor_and_task_has_every_metric_inside_its_interval(evaluation):
@@ -130,9 +130,9 @@ def test_a_data_set_without_configurations_or_slices_is_evaluated_too(table, run
 
 def test_same_input_gives_the_same_bytes(table, runs, evaluation, tmp_path):
     write_evaluation(evaluation, tmp_path / "one")
-    write_evaluation(evaluate(runs, table, resamples=200, seed=0), tmp_path / "two")
+    write_evaluation(evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED), tmp_path / "two")
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert len(names) == 9
+    assert len(names) == 10
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
@@ -141,7 +141,7 @@ def test_an_evaluation_survives_its_folder(evaluation, tmp_path):
     write_evaluation(evaluation, tmp_path / "eval")
     again = read_evaluation(tmp_path / "eval")
     assert headline(again) == headline(evaluation)
-    for name in ("metrics", "slices", "paired", "noise", "history"):
+    for name in ("metrics", "slices", "paired", "noise", "history", "published"):
         pd.testing.assert_frame_equal(getattr(again, name), getattr(evaluation, name), rtol=1e-5, check_dtype=False)
 
 
@@ -174,6 +174,25 @@ def test_champion_is_the_smallest_inner_error_over_all_splits():
     assert choose_champion(inner) == "b"
     with pytest.raises(UserError, match="champion"):
         choose_champion(inner[inner["predictor"] == "c"].assign(valid_mape=np.nan))
+
+
+def test_a_split_that_leaks_on_purpose_counts_neither_for_the_order_nor_in_the_list_of_questions(evaluation):
+    names = {"random": "shuffled"}
+    best = (evaluation.metrics["split"] == "random") & (evaluation.metrics["predictor"] == "lookup")
+    metrics = evaluation.metrics.assign(value=evaluation.metrics["value"].mask(best, 1e-9))
+    found = dataclasses.replace(evaluation, metrics=metrics.assign(split=metrics["split"].replace(names)))
+    assert (found.questions, found.beside_published) == (["unseen_cpu", "forward_2023"], ["shuffled"])
+    assert found.ranking()[-1] == "lookup"
+    assert headline(found).splitlines()[-1].startswith("shuffled: leaks on purpose")
+    alone = dataclasses.replace(found, metrics=found.metrics[found.metrics["split"] == "shuffled"])
+    assert (alone.questions, alone.ranking()[0]) == (["shuffled"], "lookup")
+
+
+def test_published_errors_are_of_tasks_of_the_table(evaluation, runs, table):
+    assert evaluation.published[["task", "mape"]].to_numpy().tolist() == [["float", 4.0], ["integer", 3.5]]
+    wrong = [{**PUBLISHED[0], "mape": {"flaot": 4.0}}]
+    with pytest.raises(UserError, match=r"float, integer.*flaot"):
+        evaluate(runs, table, resamples=10, seed=0, published=wrong)
 
 
 def test_predictors_tested_on_different_rows_are_refused(table, tmp_path):

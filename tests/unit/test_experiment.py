@@ -220,6 +220,28 @@ def test_unmeasured_targets_are_neither_learned_nor_scored():
     assert 0 not in fitted.predictor.seen.index
 
 
+class PerTask(Spy):
+    """Forecasts one number for every target."""
+
+    def _predict(self, X):
+        return np.full((len(X), len(self.targets_)), self.mean_)
+
+
+def test_a_score_that_training_never_had_for_the_task_is_not_asked_and_that_of_a_new_task_is():
+    demo = table()
+    is_int = demo.frame["suite"] == "int"
+    frame = demo.frame.assign(second=demo.frame["score"].where(is_int))
+    frame.loc[[0, 3], "second"] = 50.0  # row 0 is of fp, which has no other
+    demo = build_table("demo", frame, (*COLUMNS, Column("second", Kind.NUMERICAL, Role.TARGET, "workload")))
+    (fitted,) = experiment.run_folds(demo, folds_of(demo, [0, 3]), shared({"only": PerTask}), [0], None)
+    assert fitted.test[["row", "target"]].to_numpy().tolist() == [["r0", "score"], ["r3", "score"], ["r3", "second"]]
+    assert list(fitted.predictor.partial_.values()) == [["score"]]
+    fp = np.flatnonzero(~is_int)
+    (new,) = experiment.run_folds(demo, folds_of(demo, fp), shared({"only": PerTask}), [0], None)
+    assert new.predictor.partial_ == {}
+    assert new.test["row"].value_counts()["r0"] == 2
+
+
 def test_error_summary_is_per_task_and_averaged_over_tasks():
     predictions = pd.DataFrame({"task": ["a", "a", "b"], "measured": [100, 100, 100], "predicted": [110, 130, 90]})
     summary = experiment.error_summary(predictions)

@@ -1,8 +1,10 @@
+import dataclasses
+
 import pytest
 
 from perfcast.errors import UserError
 from perfcast.evaluation import BASELINE, evaluate
-from perfcast.fake._runs import fake_table, write_runs
+from perfcast.fake._runs import PUBLISHED, fake_table, write_runs
 from perfcast.figures._slices import maker_slices, other_slices
 from perfcast.figures._style import few, looks
 from perfcast.figures.base import draw_all, draw_svg
@@ -11,7 +13,8 @@ from perfcast.figures.base import draw_all, draw_svg
 @pytest.fixture(scope="module")
 def evaluation(tmp_path_factory):
     table = fake_table(rows=400, seed=0)
-    return evaluate(write_runs(table, tmp_path_factory.mktemp("runs"), seed=1), table, resamples=20, seed=0)
+    runs = write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
+    return evaluate(runs, table, resamples=20, seed=0, published=PUBLISHED)
 
 
 def test_a_folder_holds_the_figures_that_apply_and_no_older_one(evaluation, tmp_path):
@@ -30,6 +33,25 @@ def test_an_unknown_figure_is_named_with_the_known_ones(evaluation):
 def test_slices_are_told_apart_by_what_they_are_not_by_one_data_set(evaluation):
     assert maker_slices(evaluation) == ["machine_vendor"]
     assert other_slices(evaluation) == ["generation"]
+
+
+def test_published_errors_stand_beside_the_split_that_asks_the_same(evaluation):
+    drawn = draw_svg(evaluation, "published_comparison")
+    for told in (
+        "forest of others, random: 4 %",
+        "forest of others, random: 3.5 %",
+        "Nobody, 2020",
+        "unseen_cpu",
+        "lookup",
+    ):
+        assert told in drawn
+    own = evaluation.value("random", "network", "float")["value"]
+    assert f">{own:.2f}<" in drawn
+
+
+def test_published_errors_of_a_split_that_was_not_run_are_not_drawn(evaluation):
+    other = evaluation.published.assign(split="shuffled")
+    assert draw_svg(dataclasses.replace(evaluation, published=other), "published_comparison") is None
 
 
 def test_few_keeps_the_baseline_visible():

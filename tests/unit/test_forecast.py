@@ -15,6 +15,7 @@ from perfcast.completion.spec_cpu2017 import complete_machine, complete_part
 from perfcast.datasets.spec_cpu2017 import build
 from perfcast.errors import UserError
 from perfcast.fake import cpu_catalog, spec_cpu2017
+from perfcast.fake._runs import fake_table
 from perfcast.forecast import Champion, forecast, forecast_file, machine_columns, read_champion
 from perfcast.io import write_json
 from perfcast.machines import read_machines
@@ -263,3 +264,19 @@ def test_command_tells_a_mistake_in_one_line(
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "chips" in said
+
+
+def test_a_machine_is_forecast_for_the_targets_that_its_task_has() -> None:
+    table = fake_table(rows=60, seed=0)
+    score, is_float = table.frame["score"], table.frame["suite"] == "float"
+    frame = table.frame.assign(score=score.where(~is_float), second=score.where(is_float))
+    second = Column("second", Kind.NUMERICAL, Role.TARGET, "workload", "points")
+    standard = build_table("fake", frame, (*table.columns, second))
+    predictor, _ = experiment.fit_all(standard, {"params": lambda seed: RidgePredictor()}, 0, None)
+    machines = pd.DataFrame({"part": ["part 001"], "chips": [2.0]})
+    found = forecast(machines, standard, Champion("fake", "ridge", "quick", (), predictor), {})
+    assert found[["suite", "target", "unit"]].to_numpy().tolist() == [
+        ["float", "second", "points"],
+        ["integer", "score", ""],
+    ]
+    assert (found["estimate"] > 0).all()

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import lightgbm
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from perfcast.errors import UserError
-from perfcast.predictors._rows import by_task_group, choice_split, joined_labels, measured_rows, task_groups
+from perfcast.predictors import _forest
+from perfcast.predictors._rows import (
+    POOLED,
+    answering,
+    choice_split,
+    fitted_by_group,
+    groups_of,
+    joined_labels,
+    measured_rows,
+    partly_measured,
+    task_groups,
+)
 from perfcast.predictors.lightgbm import LightgbmPredictor
 from perfcast.predictors.random_forest import RandomForestPredictor
 from perfcast.schema import Column, Kind, Role, Tag
@@ -29,16 +42,32 @@ def test_only_measured_rows_count() -> None:
     assert list(task_groups(TASKS, TASKS != "b", 5)) == ["task a", "shared"]
 
 
-def test_a_row_is_answered_by_its_task_then_the_shared_model_then_all() -> None:
-    values = {"task a": 1.0, "task b": 3.0, "shared": 9.0}
+def test_a_task_is_answered_by_its_own_model_then_the_shared_one_then_all() -> None:
+    models = ["task a", "task b", "shared"]
+    assert [answering(task, models) for task in ("a", "b", "new")] == [[0], [1], [2]]
+    assert [answering(task, models[:2]) for task in ("a", "new")] == [[0], [0, 1]]
+    assert answering("b", ["task a", "shared"]) == [1]
 
-    def answers(models: list[str]) -> list[float]:
-        asked = np.array(["a", "b", "new"], dtype=object)
-        return list(by_task_group(asked, models, lambda model, rows: np.full(len(rows), values[models[model]])))
 
-    assert answers(["task a", "task b", "shared"]) == [1.0, 3.0, 9.0]
-    assert answers(["task a", "task b"]) == [1.0, 3.0, 2.0]
-    assert answers(["task a", "shared"]) == [1.0, 9.0, 9.0]
+def test_tasks_that_have_some_targets_are_told_with_them_and_those_that_have_all_or_none_are_not() -> None:
+    logs = np.zeros((12, 2))
+    logs[:5, 1], logs[10:] = np.nan, np.nan
+    assert partly_measured(TASKS, logs, ["first", "second"]) == {"a": ["first"]}
+    assert partly_measured(TASKS, logs[:, :1], ["first"]) == {}
+    assert partly_measured(np.where(TASKS == "a", "", TASKS), logs, ["first", "second"]) == {}
+
+
+def test_where_all_rows_are_of_one_task_its_model_is_that_of_all_and_is_fitted_once() -> None:
+    seen: list[int] = []
+
+    def fit(rows: np.ndarray) -> int:
+        seen.append(int(rows.sum()))
+        return len(seen)
+
+    assert fitted_by_group(groups_of(TASKS, TASKS == "a"), fit) == {"a": 1, POOLED: 1}
+    assert fitted_by_group(groups_of(TASKS, TASKS != "a"), fit) == {"b": 2, "c": 3, POOLED: 4}
+    assert fitted_by_group(groups_of(TASKS, TASKS != "a", pooled=False), fit) == {"b": 5, "c": 6}
+    assert seen == [5, 5, 2, 7, 5, 2]
 
 
 def test_unmeasured_rows_are_left_out_and_unmeasured_targets_refused() -> None:
@@ -82,3 +111,55 @@ def test_tasks_that_behave_opposite_are_learned_alone_and_together(
     predictor.set_params(task_rows=task_rows).fit(X, y, columns=columns)
     assert np.abs(np.log(predictor.predict(X) / y)).to_numpy().mean() < 0.1
     assert np.isfinite(predictor.predict(X.assign(suite="new"))).all(axis=None)
+
+
+def one_target_per_suite() -> tuple[pd.DataFrame, pd.DataFrame, list[Column]]:
+    """Return 90 machines on three suites, each with one target of its own."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=90), "suite": np.array(["a", "b", "c"])[np.arange(90) % 3]})
+    y = pd.DataFrame({f"score_{suite}": np.exp(X["x"]).where(X["suite"] == suite) for suite in "abc"})
+    columns = [
+        Column("suite", Kind.CATEGORICAL, Role.KEY, "all", tags=(Tag.TASK,)),
+        Column("x", Kind.NUMERICAL, Role.FEATURE, "all"),
+    ]
+    return X, y, columns
+
+
+@pytest.mark.parametrize("task_rows", [20, 1000])
+def test_forests_and_boosters_are_asked_about_the_rows_of_a_targets_own_task_alone(
+    task_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y, columns = one_target_per_suite()
+    forest = RandomForestPredictor(trees=2, task_rows=task_rows).fit(X, y, columns=columns)
+    boosted = LightgbmPredictor(rounds=2, task_rows=task_rows).fit(X, y, columns=columns)
+    assert list(forest.partial_.values()) == [[f"score_{suite}"] for suite in "abc"]
+    rows: list[int] = []
+    walk, ask = _forest.walk_forest, LightgbmPredictor._forecast
+
+    def counted_walk(nodes: pa.Table, encoded: np.ndarray) -> np.ndarray:
+        rows.append(len(encoded))
+        return walk(nodes, encoded)
+
+    def counted_ask(self: LightgbmPredictor, booster: lightgbm.Booster, encoded: np.ndarray) -> np.ndarray:
+        rows.append(len(encoded))
+        return ask(self, booster, encoded)
+
+    monkeypatch.setattr(_forest, "walk_forest", counted_walk)
+    monkeypatch.setattr(LightgbmPredictor, "_forecast", counted_ask)
+    for predictor in (forest, boosted):
+        predictor.predict(X)
+    assert rows == [30] * 6
+
+
+def test_a_forest_per_target_learns_the_rows_that_have_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y, columns = one_target_per_suite()
+    rows: list[int] = []
+    grow = RandomForestPredictor._grow
+
+    def counted(self: RandomForestPredictor, encoded: np.ndarray, log_y: np.ndarray) -> pa.Table:
+        rows.append(len(encoded))
+        return grow(self, encoded, log_y)
+
+    monkeypatch.setattr(RandomForestPredictor, "_grow", counted)
+    RandomForestPredictor(trees=2, task_rows=20).fit(X, y, columns=columns)
+    assert rows == [30] * 3

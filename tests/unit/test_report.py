@@ -1,3 +1,4 @@
+import dataclasses
 import re
 from html.parser import HTMLParser
 
@@ -152,6 +153,19 @@ def test_the_answer_names_the_champion_not_the_winner_on_test_rows(results, cont
     assert leading_predictor(other) == "ridge"
     assert "ridge, chosen by inner validation" in answer(other)
     assert "(lookup: " in answer(part)
+
+
+def test_a_split_that_leaks_on_purpose_is_no_answer_and_the_report_says_so(context, page):
+    assert "is no question" not in page
+    part = context.datasets[0]
+    metrics = part.evaluation.metrics
+    other = dataclasses.replace(
+        part.evaluation, metrics=metrics.assign(split=metrics["split"].replace("random", "shuffled"))
+    )
+    other = dataclasses.replace(part, evaluation=other)
+    assert "shuffled" not in answer(other)
+    told = render(dataclasses.replace(context, datasets=(other,)))
+    assert "shuffled is no question: its test rows have siblings in training, on purpose" in told
 
 
 def test_headline_grid_marks_only_clear_winners_and_shows_the_floor(context):

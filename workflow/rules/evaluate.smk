@@ -18,6 +18,7 @@ rule evaluate:
         resamples=PARAMS.resamples,
         seed=PARAMS.split_seed,
         splits=lambda w: splits_of(w.dataset),
+        published=lambda w: [one.model_dump() for one in DATASETS[w.dataset].published],
     shell:
         "{PERFCAST} evaluate {wildcards.dataset} --table {input.table} --runs {RESULTS}/runs/{wildcards.dataset} "
         "--splits {params.splits} --predictors {PARAMS.predictors} --resamples {params.resamples} --seed {params.seed} "

@@ -13,6 +13,7 @@ from perfcast.cli._common import add_project
 from perfcast.config import compose, read_dataset, read_predictor, read_yaml
 
 _REASON = "geometric mean over splits of the inner validation MAPE (%), measured inside the training parts"
+_NO_QUESTION = "first predictor listed: every split leaks on purpose, so none is a question to choose by"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +37,9 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.evaluation import choose_champion
     from perfcast.io import atomic_folder, read_json, sha256, write_json
     from perfcast.schema import read_table
+    from perfcast.splits import is_question
 
+    questions = [split for split in options.splits if is_question(split)]
     inner = pd.DataFrame(
         [
             {
@@ -44,11 +47,14 @@ def run(options: argparse.Namespace) -> int:
                 "predictor": predictor,
                 "valid_mape": read_json(options.runs / split / predictor / "inner.json")["valid_mape"],
             }
-            for split in options.splits
+            for split in questions
             for predictor in options.predictors
-        ]
+        ],
+        columns=["split", "predictor", "valid_mape"],
     )
-    if inner["valid_mape"].isna().all():
+    if not questions:
+        name, reason = options.predictors[0], _NO_QUESTION
+    elif inner["valid_mape"].isna().all():
         # too few rows to set some aside: nothing to choose by, so the first baseline serves and about.json says so
         name, reason = options.predictors[0], "first predictor listed: no split sets rows aside to choose by"
     else:
@@ -71,6 +77,7 @@ def run(options: argparse.Namespace) -> int:
         "table_sha256": sha256(options.table),
         "chosen_by": reason,
         "valid_mape": errors.to_dict("index"),
+        "splits_not_counted": [split for split in options.splits if split not in questions],
         "candidate": asdict(choice),
         "features": dataset.features,
     }

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from perfcast.cli._common import add_project
+from perfcast.config import read_dataset
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -16,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default 1000)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
+    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -28,6 +32,8 @@ def run(options: argparse.Namespace) -> int:
         for split in options.splits
         for predictor in options.predictors
     }
-    evaluation = evaluate(runs, read_table(options.table), resamples=options.resamples, seed=options.seed)
+    published = [one.model_dump() for one in read_dataset(options.project / "conf", options.dataset).published]
+    table = read_table(options.table)
+    evaluation = evaluate(runs, table, resamples=options.resamples, seed=options.seed, published=published)
     write_evaluation(evaluation, options.out)
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from perfcast.evaluation.explanations import attentions, importances
 from perfcast.evaluation.metrics import METRICS, Scored, draw_weights, interval, mean_of_finite, score
 from perfcast.evaluation.noise import noise_floor
 from perfcast.evaluation.predictions import HISTORY_COLUMNS, Predictions, attach_slices, read_predictions, slices_of
+from perfcast.evaluation.published import published_errors
 from perfcast.evaluation.results import AVERAGE, BASELINE, METRIC_COLUMNS, POINT_COLUMNS, SLICE_COLUMNS, Evaluation
 from perfcast.schema import Table, Tag
 
@@ -41,12 +42,21 @@ class _Result:
     counts: dict[str, dict[str, int]]
 
 
-def evaluate(runs: Mapping[tuple[str, str], Path], table: Table, *, resamples: int, seed: int) -> Evaluation:
+def evaluate(
+    runs: Mapping[tuple[str, str], Path],
+    table: Table,
+    *,
+    resamples: int,
+    seed: int,
+    published: Sequence[Mapping[str, Any]] = (),
+) -> Evaluation:
     """Evaluate every run of one data set.
 
     `runs` maps (split, predictor) to the folder of the run. Metrics are computed per seed, folds pooled, and averaged
     over seeds; intervals are 95 % bootstrap intervals clustered by entity, with the same resamples for all predictors
-    of a split. Raises: UserError when there are no runs, or predictors of one split were tested on different rows.
+    of a split. `published` are the errors that others published, see `published_errors`.
+    Raises: UserError when there are no runs, predictors of one split were tested on different rows, or a published
+    error is of no task of the table.
     """
     if not runs:
         raise UserError("an evaluation must have runs", "there are none", "name splits and predictors in params.yaml")
@@ -72,16 +82,18 @@ def evaluate(runs: Mapping[tuple[str, str], Path], table: Table, *, resamples: i
             }
             paired += compare(split, task, draws, results[members[0].predictor].counts[task]["entities"], BASELINE)
     everything = [member for members in loaded.values() for member in members]
+    tasks = _tasks_of(table, everything)
     return Evaluation(
         dataset=table.dataset,
         metrics=pd.DataFrame(metrics, columns=METRIC_COLUMNS),
         slices=pd.concat(sliced, ignore_index=True),
         paired=pd.DataFrame(paired, columns=PAIRED_COLUMNS),
-        noise=noise_floor(table, _tasks_of(table, everything)),
+        noise=noise_floor(table, tasks),
         history=_history(everything),
         points=pd.concat([_points(member) for member in everything], ignore_index=True),
         importance=importances(runs),
         attention=attentions(runs),
+        published=published_errors(published, set(tasks.dropna().astype(str))),
         resamples=resamples,
         seed=seed,
     )

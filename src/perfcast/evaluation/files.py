@@ -12,8 +12,11 @@ from perfcast.errors import UserError
 from perfcast.evaluation.results import Evaluation
 from perfcast.io import atomic_folder, read_json, write_json
 
-_TABLES = ("metrics", "slices", "paired", "noise", "history", "importance", "attention")
-_TEXT = ("split", "predictor", "task", "metric", "slice", "against", "reference", "claim", "group", "asks", "looks_at")
+_TABLES = ("metrics", "slices", "paired", "noise", "history", "importance", "attention", "published")
+_TEXT = (
+    *("split", "predictor", "task", "metric", "slice", "against", "reference", "claim"),
+    *("group", "asks", "looks_at", "what", "citation"),
+)
 
 
 def metrics_tree(evaluation: Evaluation) -> dict[str, Any]:

@@ -28,6 +28,10 @@ def headline(evaluation: Evaluation) -> str:
             *[cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)],
         ]
         text.append("  ".join(cells).rstrip())
+    if evaluation.beside_published:
+        text.append(
+            f"{', '.join(evaluation.beside_published)}: leaks on purpose, beside published figures; not counted"
+        )
     return "\n".join(text)
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from perfcast.splits import is_question
+
 AVERAGE = "average"
 """Name of the row that averages over the tasks of a data set."""
 BASELINE = "lookup"
@@ -25,6 +27,7 @@ METRIC_COLUMNS = [
     "seeds",
 ]
 SLICE_COLUMNS = ["split", "predictor", "slice", "value", "mape", "low", "high", "medape", "rows", "entities"]
+PUBLISHED_COLUMNS = ["what", "split", "task", "mape", "citation"]
 POINT_COLUMNS = ["split", "predictor", "task", "target", "measured", "predicted"]
 
 
@@ -35,7 +38,8 @@ class Evaluation:
     Shapes: `metrics` one row per (split, predictor, task or "average", metric); `slices` one per (split, predictor,
     slice, value); `paired` as `comparison.compare`; `noise` as `noise.noise_floor`; `history` one row per (split,
     predictor, seed, fold, epoch); `points` one per (split, predictor, test row, target), predictions being the
-    geometric mean over seeds; `importance` and `attention` as in `explanations`. Units: errors in %.
+    geometric mean over seeds; `importance` and `attention` as in `explanations`; `published` one row per (what, split,
+    task) that others published an error of. Units: errors in %.
     """
 
     dataset: str
@@ -47,6 +51,7 @@ class Evaluation:
     points: pd.DataFrame
     importance: pd.DataFrame
     attention: pd.DataFrame
+    published: pd.DataFrame
     resamples: int
     seed: int
 
@@ -54,6 +59,16 @@ class Evaluation:
     def splits(self) -> list[str]:
         """Splits in the order given to `evaluate`."""
         return list(dict.fromkeys(self.metrics["split"]))
+
+    @property
+    def beside_published(self) -> list[str]:
+        """Splits that are no question: they leak on purpose, to stand beside figures that others published."""
+        return [split for split in self.splits if not is_question(split)]
+
+    @property
+    def questions(self) -> list[str]:
+        """Splits whose errors count when predictors are compared; all of them where none is a question."""
+        return [split for split in self.splits if is_question(split)] or self.splits
 
     @property
     def predictors(self) -> list[str]:
@@ -77,7 +92,8 @@ class Evaluation:
         return None if rows.empty else rows.iloc[0]
 
     def ranking(self) -> list[str]:
-        """Return the predictors by their mean log MAPE over the splits, best first; display order only."""
+        """Return the predictors by their mean log MAPE over the questions, best first; display order only."""
         rows = self.metrics[(self.metrics["task"] == AVERAGE) & (self.metrics["metric"] == "mape")]
+        rows = rows[rows["split"].isin(self.questions)]
         logs = np.log(rows["value"].clip(lower=1e-9)).groupby(rows["predictor"]).mean()
         return [str(name) for name in logs.sort_index().sort_values(kind="stable").index]

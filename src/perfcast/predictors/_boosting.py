@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,7 +11,7 @@ import pandas as pd
 
 from perfcast.encoding.dense import TreeEncoder, feature_columns
 from perfcast.io import read_json, write_json
-from perfcast.predictors._rows import by_task_group, choice_split, measured_rows, task_groups, task_labels
+from perfcast.predictors._rows import answering, choice_split, measured_rows, task_groups, task_labels
 from perfcast.predictors.base import Predictor
 
 
@@ -76,16 +75,12 @@ class BoostingPredictor(Predictor):
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
-
-        def forecast(boosters: list[Any], model: int, rows: np.ndarray) -> np.ndarray:
-            return self._forecast(boosters[model], encoded[rows])
-
-        return np.column_stack(
-            [
-                by_task_group(tasks, models, partial(forecast, boosters))
-                for models, boosters in zip(self.models_, self.boosters_, strict=True)
-            ]
-        )
+        logs = np.full((len(X), len(self.targets_)), np.nan)
+        for index, task, rows in self._questions(tasks):
+            boosters = self.boosters_[index]
+            used = answering(task, self.models_[index])
+            logs[rows, index] = np.mean([self._forecast(boosters[model], encoded[rows]) for model in used], axis=0)
+        return logs
 
     def _path(self, folder: Path, target: int, model: int) -> Path:
         return folder / f"booster_{target}_{model}{self._suffix}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +12,7 @@ import pyarrow.parquet as pq
 
 from perfcast.encoding.dense import TreeEncoder, feature_columns
 from perfcast.io import read_json, write_json
-from perfcast.predictors._rows import SMALL_TABLE, by_task_group, measured_rows, task_groups, task_labels
+from perfcast.predictors._rows import SMALL_TABLE, answering, measured_rows, task_groups, task_labels
 from perfcast.predictors.base import Predictor
 
 _LEAF = -1
@@ -76,16 +75,12 @@ class ForestPredictor(Predictor):
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         encoded, tasks = self.encoder_.transform(X).astype(np.float32), task_labels(X, self.columns_)
-
-        def forecast(forests: list[pa.Table], model: int, rows: np.ndarray) -> np.ndarray:
-            return walk_forest(forests[model], encoded[rows])
-
-        return np.column_stack(
-            [
-                by_task_group(tasks, models, partial(forecast, forests))
-                for models, forests in zip(self.models_, self.forests_, strict=True)
-            ]
-        )
+        logs = np.full((len(X), len(self.targets_)), np.nan)
+        for index, task, rows in self._questions(tasks):
+            forests = self.forests_[index]
+            used = answering(task, self.models_[index])
+            logs[rows, index] = np.mean([walk_forest(forests[model], encoded[rows]) for model in used], axis=0)
+        return logs
 
     def _save(self, folder: Path) -> None:
         write_json(folder / "forests.json", {"encoder": self.encoder_.to_state(), "models": self.models_})

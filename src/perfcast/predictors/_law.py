@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,8 @@ import pandas as pd
 from perfcast.io import read_json, write_json
 from perfcast.predictors._law_terms import LawTerms
 from perfcast.predictors._rehearsals import rehearsals
-from perfcast.predictors._rows import measured_rows, task_labels
+from perfcast.predictors._rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
 from perfcast.predictors.base import Predictor
-
-POOLED = "\x1e"
-"""The model of all rows, for a task that training never saw; a control character is no task's name."""
 
 _ROUNDS = 3
 _FAR = 2.0
@@ -91,11 +89,12 @@ class LawBase(Predictor):
         def fitted(strength: float, memory: float, pooled: bool = True) -> dict[str, dict[str, np.ndarray]]:
             weight = np.exp(-age / memory) if memory else np.ones(len(age))
             penalties = strength * terms.penalties_
+
+            def solve(index: int, rows: np.ndarray) -> np.ndarray:
+                return robust_ridge(matrix[rows], rest[rows, index], weight[rows], penalties)
+
             return {
-                target: {
-                    task: robust_ridge(matrix[rows], rest[rows, index], weight[rows], penalties)
-                    for task, rows in groups_of(part.tasks, ~np.isnan(rest[:, index]), pooled).items()
-                }
+                target: fitted_by_group(groups_of(part.tasks, ~np.isnan(rest[:, index]), pooled), partial(solve, index))
                 for index, target in enumerate(self.targets_)
             }
 
@@ -116,8 +115,11 @@ class LawBase(Predictor):
         terms, structure, fitted = self._prepare(fitting)
         matrix = terms.transform(choosing.X)
         base = self._structure(choosing.X, choosing.tasks, terms, structure)
-        # the law of all rows costs as much as those of the tasks together, and only a new task asks for it
-        pooled = len(self.targets_) > 1 or not set(choosing.tasks) <= set(fitting.tasks)
+        # the law of all rows costs as much as those of the tasks together, and only what is new asks for it
+        pooled = not all(
+            (~np.isnan(fitting.log_y[fitting.tasks == task, index])).any()
+            for index, task, _ in self._questions(choosing.tasks)
+        )
 
         def error(strength: float, memory: float) -> float:
             forecast = base + self._linear(matrix, choosing.tasks, fitted(strength, memory, pooled))
@@ -126,13 +128,12 @@ class LawBase(Predictor):
         return [error(*setting) for setting in settings]
 
     def _linear(self, matrix: np.ndarray, tasks: np.ndarray, weights: dict[str, dict[str, np.ndarray]]) -> np.ndarray:
-        forecast = np.empty((len(matrix), len(self.targets_)))
-        for index, target in enumerate(self.targets_):
-            for task in np.unique(tasks.astype(str)):
-                rows = tasks == task
-                used = weights[target][str(task) if str(task) in weights[target] else POOLED]
-                # a row's sum in a fixed order: a matrix product may round differently for one row than for many
-                forecast[rows, index] = used[0] + (matrix[rows] * used[1:]).sum(axis=1)
+        forecast = np.full((len(matrix), len(self.targets_)), np.nan)
+        for index, task, rows in self._questions(tasks):
+            own = weights[self.targets_[index]]
+            used = own[task if task in own else POOLED]
+            # a row's sum in a fixed order: a matrix product may round differently for one row than for many
+            forecast[rows, index] = used[0] + (matrix[rows] * used[1:]).sum(axis=1)
         return forecast
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
@@ -186,9 +187,3 @@ def robust_ridge(matrix: np.ndarray, values: np.ndarray, weight: np.ndarray, pen
         spread = 1.4826 * float(np.median(np.abs(residual))) + 1e-9
         counted = weight / np.maximum(1.0, np.abs(residual) / (_FAR * spread))
     return solution
-
-
-def groups_of(tasks: np.ndarray, rows: np.ndarray, pooled: bool = True) -> dict[str, np.ndarray]:
-    """Return which of `rows` each task has, and under POOLED all of them. Shapes: (n,) -> (n,) bool each."""
-    groups = {str(task): rows & (tasks == task) for task in np.unique(tasks[rows].astype(str))}
-    return {**groups, POOLED: rows} if pooled else groups

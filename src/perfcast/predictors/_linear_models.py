@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,11 +16,8 @@ from sklearn.linear_model import enet_path
 
 from perfcast.encoding.dense import LinearEncoder, feature_columns
 from perfcast.io import read_json, write_json
-from perfcast.predictors._rows import choice_split, measured_rows, task_labels
+from perfcast.predictors._rows import POOLED, choice_split, fitted_by_group, groups_of, measured_rows, task_labels
 from perfcast.predictors.base import Predictor
-
-_POOLED = "\x1e"
-"""The model of all rows, for a task that training never saw; a control character is no task's name."""
 
 _TOLERANCE = 1e-6
 """The descent ends within this share of the targets' squares of the best solution: an error of about 0.1 % of their
@@ -56,14 +54,19 @@ class LinearPredictor(Predictor):
         encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
         self.alphas_, self.l1_ratios_, self.weights_ = {}, {}, {}
         for index, (target, rows) in enumerate(zip(self.targets_, measured_rows(log_y, self.targets_), strict=True)):
-            groups = {str(task): rows & (tasks == task) for task in np.unique(tasks[rows].astype(str))}
-            groups[_POOLED] = rows
-            self.alphas_[target], self.l1_ratios_[target], self.weights_[target] = {}, {}, {}
-            for name, group in groups.items():
-                alpha, ratio = self._choose(encoded, log_y[:, index], group, valid)
-                path = self._path(encoded[group], log_y[group, index], self._down_to(alpha), ratio)
-                self.alphas_[target][name], self.l1_ratios_[target][name] = alpha, ratio
-                self.weights_[target][name] = path[-1].tolist()
+            solve = partial(self._solution, encoded, log_y[:, index], valid)
+            found = fitted_by_group(groups_of(tasks, rows), solve)
+            self.alphas_[target] = {name: alpha for name, (alpha, _, _) in found.items()}
+            self.l1_ratios_[target] = {name: ratio for name, (_, ratio, _) in found.items()}
+            self.weights_[target] = {name: weights for name, (_, _, weights) in found.items()}
+
+    def _solution(
+        self, encoded: np.ndarray, log_y: np.ndarray, valid: np.ndarray, rows: np.ndarray
+    ) -> tuple[float, float, list[float]]:
+        """Return the chosen penalty, its share on absolute weights, and the weights."""
+        alpha, ratio = self._choose(encoded, log_y, rows, valid)
+        path = self._path(encoded[rows], log_y[rows], self._down_to(alpha), ratio)
+        return alpha, ratio, path[-1].tolist()
 
     def _choose(
         self, encoded: np.ndarray, log_y: np.ndarray, rows: np.ndarray, valid: np.ndarray
@@ -96,13 +99,10 @@ class LinearPredictor(Predictor):
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
-        forecast = np.empty((len(X), len(self.targets_)))
-        for index, target in enumerate(self.targets_):
-            models = self.weights_[target]
-            for task in np.unique(tasks.astype(str)):
-                rows = tasks == task
-                weights = np.array(models.get(str(task), models[_POOLED]))
-                forecast[rows, index] = apply_weights(encoded[rows], weights)
+        forecast = np.full((len(X), len(self.targets_)), np.nan)
+        for index, task, rows in self._questions(tasks):
+            models = self.weights_[self.targets_[index]]
+            forecast[rows, index] = apply_weights(encoded[rows], np.array(models.get(task, models[POOLED])))
         return forecast
 
     def _save(self, folder: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,11 @@ import pandas as pd
 from perfcast.encoding.dense import labels
 from perfcast.errors import UserError
 from perfcast.schema import Column, Role, Tag
+
+Model = TypeVar("Model")
+
+POOLED = "\x1e"
+"""The model of all rows, for a task that training never saw; a control character is no task's name."""
 
 SMALL_TABLE = 50
 """Below this number of rows, leaving rows out at random costs more than it brings."""
@@ -52,6 +58,39 @@ def measured_rows(log_y: np.ndarray, targets: Sequence[str]) -> list[np.ndarray]
     return masks
 
 
+def partly_measured(tasks: np.ndarray, log_y: np.ndarray, targets: Sequence[str]) -> dict[str, list[str]]:
+    """Return, for every task that has some of the targets measured and not all, those that it has.
+
+    Rows whose task is missing, "", are of no one task. Shapes: tasks (n,) object, log_y (n, targets).
+    """
+    if len(targets) == 1:
+        return {}
+    measured = ~np.isnan(log_y)
+    found = {}
+    for task in np.unique(tasks.astype(str)):
+        has = measured[tasks == task].any(axis=0)
+        if task and has.any() and not has.all():
+            found[str(task)] = [name for name, one in zip(targets, has, strict=True) if one]
+    return found
+
+
+def groups_of(tasks: np.ndarray, rows: np.ndarray, pooled: bool = True) -> dict[str, np.ndarray]:
+    """Return which of `rows` each task has, and under POOLED all of them. Shapes: (n,) -> (n,) bool each."""
+    groups = {str(task): rows & (tasks == task) for task in np.unique(tasks[rows].astype(str))}
+    return {**groups, POOLED: rows} if pooled else groups
+
+
+def fitted_by_group(groups: Mapping[str, np.ndarray], fit: Callable[[np.ndarray], Model]) -> dict[str, Model]:
+    """Return the model that `fit` makes of each group's rows; where all rows are of one task, its model is that of all.
+
+    Shapes: groups as `groups_of` gives them.
+    """
+    models = {name: fit(rows) for name, rows in groups.items() if name != POOLED}
+    if POOLED in groups:
+        models[POOLED] = next(iter(models.values())) if len(models) == 1 else fit(groups[POOLED])
+    return models
+
+
 def choice_split(rows: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Split `rows` into those to fit on and those to choose by; None where either part would be empty.
 
@@ -76,18 +115,8 @@ def task_groups(tasks: np.ndarray, rows: np.ndarray, task_rows: int) -> dict[str
     return groups
 
 
-def by_task_group(
-    tasks: np.ndarray, models: Sequence[str], forecast: Callable[[int, np.ndarray], np.ndarray]
-) -> np.ndarray:
-    """Forecast every row with the model of its task, else the shared one, else the mean of all (in logarithms).
-
-    Shapes: tasks (n,) object; `forecast(model, rows)` gives (number of rows,) for positions `rows` -> (n,).
-    """
-    answer = np.empty(len(tasks))
-    for task in np.unique(tasks.astype(str)):
-        rows = np.flatnonzero(tasks == task)
-        own = [index for index, name in enumerate(models) if name == f"task {task}"]
-        shared = [index for index, name in enumerate(models) if name == "shared"]
-        used = own or shared or list(range(len(models)))
-        answer[rows] = np.mean([forecast(index, rows) for index in used], axis=0)
-    return answer
+def answering(task: str, models: Sequence[str]) -> list[int]:
+    """Return which of the models answer for a task: its own, else the shared one, else all, to be averaged in logs."""
+    own = [index for index, name in enumerate(models) if name == f"task {task}"]
+    shared = [index for index, name in enumerate(models) if name == "shared"]
+    return own or shared or list(range(len(models)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 
 from perfcast.errors import UserError
 from perfcast.io import read_json, write_json
+from perfcast.predictors._rows import partly_measured, task_labels
 from perfcast.schema import Column, Role, infer_columns
 
 
@@ -26,6 +27,11 @@ class Predictor(BaseEstimator):
     set aside for choices (early stopping, a ridge penalty): by time for forward questions, by processor for unseen
     ones, so a choice is made on the kind of question the predictor will be asked. Errors are relative in this field,
     so everything is learned in natural logarithms of the targets.
+
+    A task may have some of the targets only: a benchmark belongs to one suite. A row of such a task, told by training
+    (`partial_`), asks for those targets alone: their forecasts are finite and positive, the others are NaN and cost no
+    time. Every other row asks for every target: it is of a task that training measured in full or, like a task that is
+    missing or new, knows nothing of.
 
     A subclass implements `_fit`, `_predict`, `_save` and `_load`. Learned attributes end in an underscore.
     Shapes: X (n rows, columns), y (n, targets); NaN in y is a score that was not measured.
@@ -40,6 +46,8 @@ class Predictor(BaseEstimator):
 
     columns_: tuple[Column, ...]
     targets_: tuple[str, ...]
+    partial_: dict[str, list[str]]
+    """The targets of every task of which training measured some and not all."""
     _when: pd.DatetimeIndex | None
     """When each training row became known; there while `_fit` runs."""
 
@@ -70,16 +78,40 @@ class Predictor(BaseEstimator):
         self.targets_ = tuple(map(str, frame.columns))
         mask = np.zeros(len(X), dtype=bool) if valid is None else np.asarray(valid, dtype=bool)
         self._when = None if when is None else pd.DatetimeIndex(when)
-        self._fit(self._inputs(X), np.log(measured), mask)
+        inputs, logs = self._inputs(X), np.log(measured)
+        self.partial_ = partly_measured(task_labels(inputs, self.columns_), logs, self.targets_)
+        self._fit(inputs, logs, mask)
         del self._when
         return self
 
     def predict(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Return the median forecast of every target for every row, in the targets' units; index as in X."""
+        """Return the median forecast of every target that a row asks for, else NaN, in the targets' units.
+
+        Shapes: X (n, columns) -> (n, targets), index as in X.
+        """
         if len(X) == 0:
             return pd.DataFrame(index=X.index, columns=list(self.targets_), dtype=float)
         logs = self._predict(self._inputs(X))
+        if self.partial_:
+            logs = np.where(self.asked(X), logs, np.nan)
         return pd.DataFrame(np.exp(logs), index=X.index, columns=list(self.targets_))
+
+    def asked(self, X: pd.DataFrame) -> np.ndarray:
+        """Return which targets each row asks for, (n, targets) bool; see the class."""
+        wanted = np.zeros((len(X), len(self.targets_)), dtype=bool)
+        for index, _, rows in self._questions(task_labels(X, self.columns_)):
+            wanted[rows, index] = True
+        return wanted
+
+    def _questions(self, tasks: np.ndarray) -> Iterator[tuple[int, str, np.ndarray]]:
+        """Give the target's number, the task and the positions of its rows, for what the rows ask for.
+
+        Shapes: tasks (n,) object -> positions (rows of the task,) int.
+        """
+        for task in map(str, np.unique(tasks.astype(str))):
+            rows = np.flatnonzero(tasks == task)
+            targets = self.partial_.get(task, self.targets_)
+            yield from ((index, task, rows) for index, name in enumerate(self.targets_) if name in targets)
 
     def _is_left_out(self, column: Column) -> bool:
         return column.role is Role.FEATURE and any(fnmatchcase(column.name, one) for one in self.without_columns)
@@ -105,6 +137,7 @@ class Predictor(BaseEstimator):
             "params": self.get_params(deep=False),
             "columns": [asdict(column) for column in self.columns_],
             "targets": list(self.targets_),
+            "partial": self.partial_,
         }
         write_json(folder / "predictor.json", about)
         self._save(folder)
@@ -137,5 +170,6 @@ def load_predictor(folder: Path) -> Predictor:
     predictor: Predictor = getattr(importlib.import_module(module), name)(**about["params"])
     predictor.columns_ = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"])
     predictor.targets_ = tuple(about["targets"])
+    predictor.partial_ = about.get("partial", {})
     predictor._load(Path(folder))
     return predictor

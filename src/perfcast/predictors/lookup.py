@@ -47,26 +47,33 @@ class LookupPredictor(Predictor):
         position = {key: index for index, key in enumerate(self.keys_)}
         machine = np.array([position.get(key, -1) for key in self._keys(X)])
         logs = np.where((machine >= 0)[:, None], self.medians_[machine], np.nan)
-        tasks = task_labels(X, self.columns_)
-        for target in range(len(self.targets_)):
-            open_rows = np.flatnonzero(np.isnan(logs[:, target]))
-            if len(open_rows):
-                encoded = self.encoder_.transform(X.iloc[open_rows])
-                logs[open_rows, target] = self._nearest(encoded, tasks[open_rows], target)
-        return logs
-
-    def _nearest(self, encoded: np.ndarray, tasks: np.ndarray, target: int) -> np.ndarray:
-        measured = ~np.isnan(self.medians_[:, target])
-        found = np.empty(len(encoded))
-        for task in np.unique(tasks.astype(str)):
-            rows = np.flatnonzero(tasks == task)
+        questions = list(self._questions(task_labels(X, self.columns_)))
+        is_open = np.zeros(len(X), dtype=bool)
+        for target, _, rows in questions:
+            is_open[rows] |= np.isnan(logs[rows, target])
+        encoded = np.full((len(X), self.centres_.shape[1]), np.nan)
+        if is_open.any():
+            encoded[is_open] = self.encoder_.transform(X[is_open])
+        # the targets of one task mostly have the same machines: whoever is nearest for one is for the others
+        found: dict[tuple[bytes, bytes], np.ndarray] = {}
+        for target, task, rows in questions:
+            unknown = rows[np.isnan(logs[rows, target])]
+            measured = ~np.isnan(self.medians_[:, target])
             among = np.flatnonzero(measured & (self.tasks_ == task))
             among = among if len(among) else np.flatnonzero(measured)
-            for start in range(0, len(rows), _ROWS_AT_ONCE):
-                some = rows[start : start + _ROWS_AT_ONCE]
-                nearest = cdist(encoded[some], self.centres_[among], "sqeuclidean").argmin(axis=1)
-                found[some] = self.medians_[among[nearest], target]
-        return found
+            key = (unknown.tobytes(), among.tobytes())
+            if key not in found:
+                found[key] = among[self._nearest(encoded[unknown], among)]
+            logs[unknown, target] = self.medians_[found[key], target]
+        return logs
+
+    def _nearest(self, encoded: np.ndarray, among: np.ndarray) -> np.ndarray:
+        """Return the position in `among` of the machine nearest to each row. Shapes: (n, columns) -> (n,) int."""
+        parts = [
+            cdist(encoded[start : start + _ROWS_AT_ONCE], self.centres_[among], "sqeuclidean").argmin(axis=1)
+            for start in range(0, len(encoded), _ROWS_AT_ONCE)
+        ]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=int)
 
     def _keys(self, X: pd.DataFrame) -> np.ndarray:
         usable = [column for column in self.columns_ if column.role is not Role.TARGET]

@@ -50,13 +50,12 @@ class PhysicalPredictor(Predictor):
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         logs, tasks = self._logs(X), task_labels(X, self.columns_)
-        forecast = np.empty((len(X), len(self.targets_)))
-        for index, target in enumerate(self.targets_):
-            for task in np.unique(tasks.astype(str)):
-                law = self.laws_[target].get(str(task), self.pooled_[target])
-                exponents = np.array([law[name] for name in self.medians_])
-                rows = tasks == task
-                forecast[rows, index] = law[""] + (logs[rows] * exponents).sum(axis=1)
+        forecast = np.full((len(X), len(self.targets_)), np.nan)
+        for index, task, rows in self._questions(tasks):
+            target = self.targets_[index]
+            law = self.laws_[target].get(task, self.pooled_[target])
+            exponents = np.array([law[name] for name in self.medians_])
+            forecast[rows, index] = law[""] + (logs[rows] * exponents).sum(axis=1)
         return forecast
 
     def _law(self, logs: np.ndarray, log_y: np.ndarray) -> Law:

@@ -13,11 +13,8 @@ from sklearn.svm import SVR
 
 from perfcast.encoding.dense import LinearEncoder, feature_columns
 from perfcast.io import read_json, write_json
-from perfcast.predictors._rows import choice_split, measured_rows, task_labels
+from perfcast.predictors._rows import POOLED, choice_split, groups_of, measured_rows, task_labels
 from perfcast.predictors.base import Predictor
-
-_POOLED = "\x1e"
-"""The machine of all rows, for a task that training never saw; a control character is no task's name."""
 
 _BLOCK = 1024
 """Rows forecast at once, which bounds the memory for the kernel."""
@@ -93,10 +90,8 @@ class SvmPredictor(Predictor):
         rng = np.random.default_rng(self.random_state)
         self.machines_ = {}
         for index, (target, rows) in enumerate(zip(self.targets_, measured_rows(log_y, self.targets_), strict=True)):
-            groups = {str(task): rows & (tasks == task) for task in np.unique(tasks[rows].astype(str))}
-            groups[_POOLED] = rows
             self.machines_[target] = {}
-            for name, group in groups.items():
+            for name, group in groups_of(tasks, rows).items():
                 cost, width = self._choose(encoded, log_y[:, index], group, valid, rng)
                 drawn = self._draw(group, rng)
                 machine = self._machines(encoded[drawn], log_y[drawn, index], [cost], [width])[0]
@@ -146,12 +141,10 @@ class SvmPredictor(Predictor):
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
-        forecast = np.empty((len(X), len(self.targets_)))
-        for index, target in enumerate(self.targets_):
-            machines = self.machines_[target]
-            for task in np.unique(tasks.astype(str)):
-                rows = tasks == task
-                forecast[rows, index] = machines.get(str(task), machines[_POOLED]).forecast(encoded[rows])
+        forecast = np.full((len(X), len(self.targets_)), np.nan)
+        for index, task, rows in self._questions(tasks):
+            machines = self.machines_[self.targets_[index]]
+            forecast[rows, index] = machines.get(task, machines[POOLED]).forecast(encoded[rows])
         return forecast
 
     def _save(self, folder: Path) -> None:

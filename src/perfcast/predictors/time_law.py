@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.optimize import least_squares
 
-from perfcast.predictors._law import POOLED, LawBase, Part, groups_of
+from perfcast.predictors._law import LawBase, Part
 from perfcast.predictors._law_terms import LawTerms
+from perfcast.predictors._rows import POOLED, fitted_by_group, groups_of
 
 _ROWS = 3000
 """Rows that a task's six parameters are fitted to: more would only cost time."""
@@ -69,24 +71,24 @@ class TimeLawPredictor(LawBase):
         quantities = terms.quantities.of(part.X)
         state: dict[str, Any] = {"fills": {name: _median(values) for name, values in quantities.items()}}
         inputs = _inputs(quantities, terms.announced(part.X), state["fills"])
+
+        def fit(index: int, rows: np.ndarray) -> dict[str, Any]:
+            return _fit_time({name: values[rows] for name, values in inputs.items()}, part.log_y[rows, index])
+
         state["laws"] = {
-            target: {
-                task: _fit_time({name: values[rows] for name, values in inputs.items()}, part.log_y[rows, index])
-                for task, rows in groups_of(part.tasks, ~np.isnan(part.log_y[:, index])).items()
-            }
+            target: fitted_by_group(groups_of(part.tasks, ~np.isnan(part.log_y[:, index])), partial(fit, index))
             for index, target in enumerate(self.targets_)
         }
         return state
 
     def _structure(self, X: pd.DataFrame, tasks: np.ndarray, terms: LawTerms, state: Any) -> np.ndarray:
         inputs = _inputs(terms.quantities.of(X), terms.announced(X), state["fills"])
-        forecast = np.empty((len(X), len(self.targets_)))
-        for index, target in enumerate(self.targets_):
-            for task in np.unique(tasks.astype(str)):
-                rows = tasks == task
-                law = state["laws"][target].get(str(task), state["laws"][target][POOLED])
-                part = {name: values[rows] for name, values in inputs.items()}
-                forecast[rows, index] = _log_score(law["form"], np.array(law["parameters"]), part)
+        forecast = np.full((len(X), len(self.targets_)), np.nan)
+        for index, task, rows in self._questions(tasks):
+            laws = state["laws"][self.targets_[index]]
+            law = laws.get(task, laws[POOLED])
+            part = {name: values[rows] for name, values in inputs.items()}
+            forecast[rows, index] = _log_score(law["form"], np.array(law["parameters"]), part)
         return forecast
 
 

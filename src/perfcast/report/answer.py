@@ -21,7 +21,9 @@ def answer(part: DatasetPart) -> str:
     """Return one sentence: who leads, and its error on the easiest and the hardest question beside the baseline's."""
     evaluation, name = part.evaluation, leading_predictor(part)
     chosen = "chosen by inner validation" if (part.champion or {}).get("predictor") == name else "best on average"
-    found = [(row["value"], split) for split in evaluation.splits if (row := evaluation.value(split, name)) is not None]
+    found = [
+        (row["value"], split) for split in evaluation.questions if (row := evaluation.value(split, name)) is not None
+    ]
     told = [f"{number(value)} % on {split}{_beside(part, split)}" for value, split in _extremes(found)]
     return f"{part.title}: the estimates of {name}, {chosen}, are off by {' and '.join(told)}."
 

@@ -21,7 +21,7 @@ from perfcast.splits._audit import (
     duplicates_together,
     entities_apart,
     in_window,
-    parts_held,
+    leaking_on_purpose,
     revealed,
 )
 from perfcast.splits._groups import balanced_folds, by_features, by_tag, connected, draw
@@ -37,12 +37,6 @@ PUBLISHED_PART = "published_part"
 """Provenance column that says, for a data set published with a split of its own, which part a row is of."""
 
 
-def _leaking_on_purpose(make: Callable[[Table, int], pd.DataFrame]) -> Callable[[Table, int], pd.DataFrame]:
-    """Declare a function to be a split that no audit of leakage looks at: blocks may have rows on both sides."""
-    vars(make)["audits"] = (parts_held,)
-    return make
-
-
 def _last_share(table: Table, fold: pd.Series) -> list[str]:
     """Check the fold against the latest month from which on there are `LAST_SHARE` of the rows, counted anew."""
     time = table.frame[table.one(Tag.TIME)]
@@ -52,7 +46,7 @@ def _last_share(table: Table, fold: pd.Series) -> list[str]:
     return in_window(start, "2200-01")(table, fold)
 
 
-@_leaking_on_purpose
+@leaking_on_purpose
 def shuffled(table: Table, seed: int) -> pd.DataFrame:
     """Ask about rows drawn one by one, 80 % training and 20 % test: for comparison with published figures only.
 
@@ -185,6 +179,14 @@ def published(table: Table, seed: int) -> pd.DataFrame:
 def names() -> list[str]:
     """List the splits by name."""
     return sorted(name for name, value in globals().items() if hasattr(value, "audits"))
+
+
+def is_question(name: str) -> bool:
+    """Whether errors on a split count when predictors are compared: not where it leaks, beside others' figures only.
+
+    A name that is no split, as of a result made by an older version, is taken for a question.
+    """
+    return bool(getattr(globals().get(name), "question", True))
 
 
 def make(name: str, table: Table, seed: int) -> pd.DataFrame:
