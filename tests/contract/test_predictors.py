@@ -29,6 +29,7 @@ def conf(name: str) -> dict[str, Any]:
 # Other configurations of a module are other values of what is tested there.
 MODULES = [name for name in NAMES if conf(name)["module"] == name]
 EPOCHS = ("epochs", "max_epochs")
+FEW = {**dict.fromkeys(EPOCHS, 2), "least_steps": 8}
 
 # Mean absolute error of log targets after learning eight rows by heart. Some cannot bend through eight points: a lookup
 # gives equal machines one answer, a scaling law has three exponents per task, ridge is held back by its penalty.
@@ -55,7 +56,7 @@ def build(name: str, *, tiny: bool = True, **more: Any) -> Predictor:
     kind = predictor_class(name)
     known = kind().get_params(deep=False)
     if tiny:
-        params.update({key: 2 for key in EPOCHS if key in known})
+        params.update({key: few for key, few in FEW.items() if key in known})
     if conf(name)["stochastic"]:
         params["random_state"] = 1
     return kind(**{**params, **more})

@@ -25,6 +25,7 @@ class LawAttentionPredictor(LawResidualPredictor):
         self,
         *,
         epochs: int = 20,
+        least_steps: int = 200,
         width: int = 16,
         group_width: int = 96,
         inter_blocks: int = 1,
@@ -36,7 +37,7 @@ class LawAttentionPredictor(LawResidualPredictor):
         random_state: int = 0,
     ) -> None:
         self.announced, self.rehearsed = announced, rehearsed
-        self.epochs = epochs
+        self.epochs, self.least_steps = epochs, least_steps
         self.width, self.group_width, self.inter_blocks = width, group_width, inter_blocks
         self.learning_rate, self.dropout = learning_rate, dropout
         self.grouped = grouped
@@ -46,6 +47,7 @@ class LawAttentionPredictor(LawResidualPredictor):
         network = GroupPoolingPredictor(
             linear_skip=False,
             epochs=self.epochs,
+            least_steps=self.least_steps,
             width=self.width,
             group_width=self.group_width,
             inter_blocks=self.inter_blocks,

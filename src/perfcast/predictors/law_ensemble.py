@@ -18,6 +18,7 @@ class LawEnsemblePredictor(LawAttentionPredictor):
         self,
         *,
         epochs: int = 12,
+        least_steps: int = 200,
         width: int = 16,
         group_width: int = 64,
         inter_blocks: int = 1,
@@ -36,6 +37,7 @@ class LawEnsemblePredictor(LawAttentionPredictor):
     ) -> None:
         super().__init__(
             epochs=epochs,
+            least_steps=least_steps,
             width=width,
             group_width=group_width,
             inter_blocks=inter_blocks,
