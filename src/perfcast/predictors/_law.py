@@ -174,16 +174,16 @@ def robust_ridge(matrix: np.ndarray, values: np.ndarray, weight: np.ndarray, pen
     Source: iteratively reweighted least squares with the weights of Huber, 1964, Ann. Math. Stat. 35(1).
     """
     counted = weight
-    solution = np.zeros(1 + matrix.shape[1])
+    scaled = np.empty_like(matrix)
     for _ in range(_ROUNDS):
-        total = counted.sum()
-        centre, constant = counted @ matrix / total, float(counted @ values / total)
-        centred = matrix - centre
-        scaled = centred * np.sqrt(counted / total)[:, None]
-        gram = scaled.T @ scaled
-        weights = np.linalg.solve(gram + np.diag(penalties), centred.T @ (counted * (values - constant)) / total)
-        residual = values - constant - centred @ weights
-        solution = np.concatenate([[constant - centre @ weights], weights])
+        share = counted / counted.sum()
+        centre, constant = share @ matrix, float(share @ values)
+        # centred by its moments: the rows themselves are copied once and not three times
+        np.multiply(matrix, np.sqrt(share)[:, None], out=scaled)
+        gram = scaled.T @ scaled - np.outer(centre, centre)
+        weights = np.linalg.solve(gram + np.diag(penalties), (share * (values - constant)) @ matrix)
+        start = constant - centre @ weights
+        residual = values - start - matrix @ weights
         spread = 1.4826 * float(np.median(np.abs(residual))) + 1e-9
         counted = weight / np.maximum(1.0, np.abs(residual) / (_FAR * spread))
-    return solution
+    return np.concatenate([[start], weights])
