@@ -5,7 +5,15 @@ from math import log
 import pandas as pd
 import pytest
 
-from perfcast.processors.cores import ancestry, announced_index, core_of, core_table
+from perfcast.processors.cores import (
+    ancestry,
+    announced_index,
+    announced_power_index,
+    core_of,
+    core_table,
+    process_table,
+    processes_of_cores,
+)
 from perfcast.processors.families import family_table
 
 LATE = pd.Timestamp("2030-01-01")
@@ -15,16 +23,32 @@ def test_every_core_named_by_a_family_is_in_the_table():
     assert {row["core"] for row in family_table().values() if row["core"]} <= set(core_table())
 
 
-def test_forerunners_are_listed_before_their_followers_and_of_the_same_table():
+@pytest.mark.parametrize("table", [core_table, process_table])
+def test_forerunners_are_listed_before_their_followers_and_of_the_same_table(table):
     seen = set()
-    for core in core_table().values():
-        assert core.forerunner is None or core.forerunner in seen
-        seen.add(core.name)
+    for design in table().values():
+        assert design.forerunner is None or design.forerunner in seen
+        seen.add(design.name)
 
 
-def test_a_gain_has_a_day_and_a_place_where_it_was_said():
-    for core in core_table().values():
-        assert (core.gain is None) == (core.announced is None) == (not core.said), core
+@pytest.mark.parametrize("table", [core_table, process_table])
+def test_a_gain_has_a_day_and_a_place_where_it_was_said(table):
+    for design in table().values():
+        assert (design.gain is None) == (design.announced is None) == (not design.said), design
+
+
+def test_every_process_named_by_a_core_is_in_the_table():
+    assert set(processes_of_cores().values()) <= set(process_table())
+
+
+def test_a_process_counts_for_its_cores_once_it_was_announced():
+    before, after = pd.Timestamp("2018-11-05"), pd.Timestamp("2018-11-06")
+    assert announced_power_index(before)["Zen 2"] == 0
+    assert announced_power_index(after)["Zen 2"] == pytest.approx(log(1.25))
+    late = announced_power_index(LATE)
+    assert late["Zen 4"] == pytest.approx(log(1.25 * 1.25))
+    assert late["Sunny Cove"] == late["Skylake"] == 0
+    assert "POWER9" not in late
 
 
 def test_families_find_their_core():

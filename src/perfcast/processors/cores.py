@@ -1,49 +1,38 @@
-"""Processor cores: which core a family has, and the gain per clock that its maker announced over the one before.
+"""Processor cores: which core a family has, and the gains per clock and per process that their makers announced.
 
-The facts are `cores.csv` beside this module, one row per core design: the core it follows, the gain in instructions per
-clock that the maker announced (percent, average over workloads), the day it was said, and where. They are as remembered
-from those occasions, not read off the documents again. A blank gain is "nothing was announced". Nothing in the table is
-a measured result, and whoever asks as of a day is told nothing that was said later.
+The facts are two tables beside this module. `cores.csv` has one row per core design: the core it follows, the process
+its servers are made in, and the gain in instructions per clock that the maker announced (percent, average over
+workloads), with the day and the place. `processes.csv` has one row per process: the one it follows and the announced
+gain in performance at the same power. See `_announcements.py` for what they claim and what not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
-from math import log1p
 
 import pandas as pd
 
+from perfcast.processors._announcements import Announcement, announced_logs, read_announcements
 from perfcast.processors.families import family_table, read_table
 
 
-@dataclass(frozen=True)
-class Core:
-    """One core design: its maker, the core it follows, and the announced gain (fraction) with its day."""
-
-    name: str
-    maker: str
-    forerunner: str | None
-    gain: float | None
-    announced: pd.Timestamp | None
-    said: str
+@cache
+def core_table() -> Mapping[str, Announcement]:
+    """Return the rows of cores.csv by core, every forerunner before its followers."""
+    return read_announcements("cores.csv", "core")
 
 
 @cache
-def core_table() -> Mapping[str, Core]:
-    """Return the rows of cores.csv by core, every forerunner before its followers."""
-    return {
-        row["core"]: Core(
-            row["core"],
-            row["maker"],
-            row["forerunner"] or None,
-            float(row["gain_percent"]) / 100 if row["gain_percent"] else None,
-            pd.Timestamp(row["announced"]) if row["announced"] else None,
-            row["said"],
-        )
-        for row in read_table("cores.csv")
-    }
+def process_table() -> Mapping[str, Announcement]:
+    """Return the rows of processes.csv by process, every forerunner before its followers."""
+    return read_announcements("processes.csv", "process")
+
+
+@cache
+def processes_of_cores() -> Mapping[str, str]:
+    """Return the process that the servers of a core are made in, for the cores of which the table says so."""
+    return {row["core"]: row["process"] for row in read_table("cores.csv") if row["process"]}
 
 
 def core_of(family: str | None) -> str | None:
@@ -59,28 +48,14 @@ def ancestry(core: str) -> tuple[str, ...]:
 
 
 def announced_index(as_of: pd.Timestamp) -> dict[str, float]:
-    """Return the natural logarithm of every core's performance per clock over the oldest core of its line.
+    """Return the natural logarithm of every core's announced performance per clock over the oldest core of its line."""
+    return announced_logs(core_table(), as_of)
 
-    The sum of the gains announced on or before `as_of` along its ancestry. A core without an announced gain counts as
-    its forerunner: makers announce a gain where there is one. One whose gain was announced later than `as_of` counts as
-    the mean of the maker's gains announced by then.
+
+def announced_power_index(as_of: pd.Timestamp) -> dict[str, float]:
+    """Return the natural logarithm of what every core's process was announced to give at the same power.
+
+    Over the oldest process of its line, by core; cores whose process the table does not name are left out.
     """
-    index: dict[str, float] = {}
-    for core in core_table().values():
-        before = index[core.forerunner] if core.forerunner else 0.0
-        index[core.name] = before + log1p(_expected_gain(core, as_of))
-    return index
-
-
-def _expected_gain(core: Core, as_of: pd.Timestamp) -> float:
-    if core.gain is None or core.announced is None:
-        return 0.0
-    if core.announced <= as_of:
-        return core.gain
-    # Zero is the announcement that a core is a variant of another, which its name already tells.
-    said = [
-        other.gain
-        for other in core_table().values()
-        if other.maker == core.maker and other.gain and other.announced is not None and other.announced <= as_of
-    ]
-    return sum(said) / len(said) if said and core.gain else 0.0
+    levels = announced_logs(process_table(), as_of)
+    return {core: levels[process] for core, process in processes_of_cores().items()}
