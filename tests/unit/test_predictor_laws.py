@@ -15,7 +15,6 @@ from perfcast.predictors.base import load_predictor
 from perfcast.predictors.law import LawPredictor
 from perfcast.predictors.time_law import TimeLawPredictor
 
-
 GENOA = 1.14 * 1.25**0.5
 """What was announced of Zen 4 over Zen 3: its gain per clock, and half of what its process gives at the same power."""
 
