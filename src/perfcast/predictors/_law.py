@@ -20,6 +20,9 @@ from perfcast.predictors._rows import POOLED, fitted_by_group, groups_of, measur
 from perfcast.predictors.base import Predictor
 
 _ROUNDS = 3
+_ALIKE = 1.02
+"""Settings whose errors in rehearsals are within this factor of the smallest are not told apart: the default stays."""
+
 _FAR = 2.0
 """Residuals beyond this many robust standard deviations count less: Huber's weights."""
 
@@ -106,7 +109,12 @@ class LawBase(Predictor):
         measured = [one for one in errors if one is not None]
         if not measured:
             return self.default_strength, self.default_memory
-        return settings[int(np.argmin(np.mean(measured, axis=0)))]
+        means = np.mean(measured, axis=0)
+        default = (self.default_strength, self.default_memory)
+        best = int(np.argmin(means))
+        if default in settings and means[settings.index(default)] <= _ALIKE * means[best]:
+            return default
+        return settings[best]
 
     def _errors(self, fitting: Part, choosing: Part, settings: list[tuple[float, float]]) -> list[float] | None:
         """Return the error of every setting in one rehearsal; None where it cannot be held."""

@@ -65,28 +65,28 @@ class LawResidualPredictor(Predictor):
         errors = []
         for fitting, choosing in rehearsals(valid, self._when) if self.rehearsed else []:
             if (~np.isnan(log_y[fitting])).any(axis=0).all() and not np.isnan(log_y[choosing]).all():
-                # the laws of a rehearsal take their default settings: choosing those, too, would rehearse the rehearsal
-                self._fit_parts(X, log_y, fitting, np.zeros(len(X), dtype=bool))
+                self._fit_parts(X, log_y, fitting)
                 errors.append(self._errors(X[choosing], log_y[choosing], candidates))
         self.weights_ = {novelty: _weights(candidates, errors, novelty) for novelty in NOVELTIES}
-        self._fit_parts(X, log_y, np.ones(len(X), dtype=bool), valid)
+        self._fit_parts(X, log_y, np.ones(len(X), dtype=bool))
 
-    def _fit_parts(self, X: pd.DataFrame, log_y: np.ndarray, rows: np.ndarray, valid: np.ndarray) -> None:
+    def _fit_parts(self, X: pd.DataFrame, log_y: np.ndarray, rows: np.ndarray) -> None:
         when = None if self._when is None else pd.Series(self._when[rows])
         given, wanted = X[rows], log_y[rows]
 
-        def fitted(predictor: Predictor, logs: np.ndarray, chosen: np.ndarray | None) -> Predictor:
+        def fitted(predictor: Predictor, logs: np.ndarray) -> Predictor:
+            # Nothing is chosen inside: every part is in the end what it was in the rehearsals, where its weight was
+            # chosen. Laws that chose their settings were no better with learners beside them (rehearsals before 2023).
             y = pd.DataFrame(np.exp(logs), columns=list(self.targets_))
-            return predictor.fit(given, y, columns=self.columns_, valid=chosen, when=when)
+            return predictor.fit(given, y, columns=self.columns_, when=when)
 
         laws = {
             "law": LawPredictor(announced=self.announced),
             "time_law": TimeLawPredictor(announced=self.announced),
         }
-        self.laws_ = {name: fitted(law, wanted, valid[rows]) for name, law in laws.items()}
+        self.laws_ = {name: fitted(law, wanted) for name, law in laws.items()}
         rest = np.clip(wanted - self._structure(given), -FAR, FAR)
-        # the learners are the same in every rehearsal and in the end: their weights are what is chosen
-        self.learners_ = {name: fitted(learner, rest, None) for name, learner in self._learners().items()}
+        self.learners_ = {name: fitted(learner, rest) for name, learner in self._learners().items()}
         self.novelty_ = Novelty.fit(given, self.columns_)
 
     def _structure(self, X: pd.DataFrame) -> np.ndarray:
