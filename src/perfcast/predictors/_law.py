@@ -46,9 +46,9 @@ class LawBase(Predictor):
     A law fits in seconds and is read off its weights (`weights_`: target, task, term). `strengths` of the penalty and
     `memories` (years after which a row counts 1/e; 0 forgets nothing) are chosen together by the mean absolute
     percentage error over the rehearsals of the question (`_rehearsals.py`), and are `default_strength` and
-    `default_memory` without `valid` rows. Announcements count up to the last training row (`processors/cores.py`),
-    none without `announced`. A
-    task never seen gets the law of all rows.
+    `default_memory` without `valid` rows and where no other setting is clearly better: a few launches tell little.
+    Announcements count up to the last training row (`processors/cores.py`), none without `announced`. A task never
+    seen gets the law of all rows.
     """
 
     strengths: Sequence[float]

@@ -1,4 +1,4 @@
-"""`law`: announced gains per clock with a fixed coefficient, and physical terms around them."""
+"""`law`: announced gains with fixed coefficients, and physical terms around them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from perfcast.predictors._law_terms import LawTerms
 
 
 class LawPredictor(LawBase):
-    """The logarithm of a score is the announced performance per clock, times exactly one, plus the law's terms.
+    """The logarithm of a score is what was announced of the core (`LawTerms.announced`) plus the law's terms.
 
-    The coefficient of the announcement is fixed: a handful of generations cannot teach it, and a learned one explodes.
+    The coefficients of announcements are fixed: a handful of generations cannot teach them, and learned ones explode.
     The steps of cores and compilers correct it for generations that were measured; one that was not is its forerunner
     plus what its maker announced.
     """

@@ -3,7 +3,8 @@
 The facts are two tables beside this module. `cores.csv` has one row per core design: the core it follows, the process
 its servers are made in, and the gain in instructions per clock that the maker announced (percent, average over
 workloads), with the day and the place. `processes.csv` has one row per process: the one it follows and the announced
-gain in performance at the same power. See `_announcements.py` for what they claim and what not.
+gain in performance at the same power; a gain said per watt is brought to that by its cube root, for power grows about
+with the cube of the clock (as in features/_physics.py). See `_announcements.py` for what they claim and what not.
 """
 
 from __future__ import annotations
