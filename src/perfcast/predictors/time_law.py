@@ -47,9 +47,10 @@ class TimeLawPredictor(LawBase):
 
     Two forms are fitted for every task, and the one closer to the training rows is kept. Throughput of n copies:
     t = a / (IPC f) + c n / (B L^g), score = n / t x chips^-h x n^-k. Latency of one run on n cores:
-    t = a / (IPC f1) + b / (IPC f n) + c / (B L^g), score = 1 / t x chips^-h. IPC is what was announced of
-    the core (`LawTerms.announced`), f the power-limited clock, f1 the turbo clock, B the memory bandwidth, L the last-level cache; a, b, c >= 0,
-    0 <= g <= 1. Because the time is a sum, a faster core stops helping where memory is the limit, and the reverse.
+    t = a / (IPC f1) + b / (IPC f n) + c / (B L^g), score = 1 / t x chips^-h. IPC is what was announced of the core
+    (`LawTerms.announced`), f the power-limited clock, f1 the turbo clock, B the memory bandwidth, L the last-level
+    cache; a, b, c >= 0, 0 <= g <= 1. Because the time is a sum, a faster core stops helping where memory is the limit,
+    and the reverse.
     """
 
     def __init__(
