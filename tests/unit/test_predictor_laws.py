@@ -130,6 +130,14 @@ def test_what_a_process_gives_counts_where_all_cores_work():
     assert announced[False, False] == announced[False, True] == 0
 
 
+def test_a_law_may_take_a_share_of_what_was_announced_per_clock():
+    X = machines(40, ("Naples", "Rome")).assign(metric="speed")
+    terms = LawTerms()
+    terms.fit_transform(X, COLUMNS, pd.Timestamp("2019-01-01"))
+    assert terms.announced(X).max() > 0
+    assert terms.announced(X, 0.5) == pytest.approx(terms.announced(X) / 2)
+
+
 def test_strength_and_memory_are_chosen_on_valid_rows():
     train = machines()
     valid = np.arange(len(train)) >= 500

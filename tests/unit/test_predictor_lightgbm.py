@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from perfcast.predictors.lightgbm import LightgbmPredictor
 
@@ -38,3 +39,15 @@ def test_another_seed_grows_other_trees() -> None:
     X, y = data()
     first, second = (LightgbmPredictor(rounds=20, random_state=seed).fit(X, y).predict(X) for seed in (0, 1))
     assert not first.equals(second)
+
+
+@pytest.mark.parametrize("huber", [0.02, 0.0])
+def test_a_robust_loss_follows_the_usual_level_and_not_a_few_far_results(huber: float) -> None:
+    X = pd.DataFrame({"a": np.arange(400) // 200})
+    y = pd.DataFrame({"score": np.where(np.arange(400) % 10, 1.0, 2.0) * np.exp(X["a"])})
+    squared, robust = (
+        np.log(LightgbmPredictor(rounds=500, huber=value).fit(X, y).predict(X)["score"].iloc[0])
+        for value in (None, huber)
+    )
+    assert squared == pytest.approx(0.1 * np.log(2), abs=0.01)
+    assert abs(robust) < 0.01

@@ -104,17 +104,17 @@ class LawTerms:
             matrix[:, position] = np.where(np.isfinite(held), held, state["mean"])
         return matrix
 
-    def announced(self, X: pd.DataFrame) -> np.ndarray:
+    def announced(self, X: pd.DataFrame, per_clock_share: float = 1.0) -> np.ndarray:
         """Return what was announced of every row's core in logarithms, 0 where unknown, (n,).
 
-        Performance per clock, and half of what its process gives at the same power where all cores work and power
-        limits their clock: in every score but those of SPECspeed.
+        A share of the performance per clock, and half of what its process gives at the same power where all cores work
+        and power limits their clock: in every score but those of SPECspeed.
         """
         positions, own = pd.factorize(cores_of_rows(X))
         per_clock = np.array([self.index.get(core, 0.0) for core in own], dtype=float)[positions]
         power = np.array([self.power_index.get(core, 0.0) for core in own], dtype=float)[positions]
         limited = np.ones(len(X)) if "metric" not in X else X["metric"].astype(object).to_numpy() != "speed"
-        return per_clock + _POWER_SHARE * power * limited
+        return per_clock_share * per_clock + _POWER_SHARE * power * limited
 
     def to_state(self) -> dict[str, Any]:
         """Return what was learned as values that JSON can hold."""

@@ -17,8 +17,9 @@ class LightgbmPredictor(BoostingPredictor):
 
     `leaf_rows` is lowered to a fiftieth of the rows where that is less, and fewer than 50 rows are learned without
     sampling of rows and without `l2`. How `rounds` is used: see `BoostingPredictor`. Deterministic for a given
-    `num_threads`.
-    Source: Ke et al., 2017, LightGBM, NeurIPS 30.
+    `num_threads`. `huber` is the error (logarithms) beyond which the loss is absolute: 0 for absolute errors
+    throughout, None for squared ones.
+    Source: Ke et al., 2017, LightGBM, NeurIPS 30; Huber, 1964, Ann. Math. Stat. 35(1).
     """
 
     _suffix = ".txt"
@@ -34,6 +35,7 @@ class LightgbmPredictor(BoostingPredictor):
         feature_fraction: float = 0.5,
         row_fraction: float = 0.8,
         l2: float = 1.0,
+        huber: float | None = None,
         task_rows: int = 500,
         num_threads: int = 1,
         random_state: int = 0,
@@ -46,6 +48,7 @@ class LightgbmPredictor(BoostingPredictor):
         self.feature_fraction = feature_fraction
         self.row_fraction = row_fraction
         self.l2 = l2
+        self.huber = huber
         self.task_rows = task_rows
         self.num_threads = num_threads
         self.random_state = random_state
@@ -79,7 +82,7 @@ class LightgbmPredictor(BoostingPredictor):
     def _settings(self, rows: int) -> dict[str, Any]:
         small = rows < SMALL_TABLE
         return {
-            "objective": "regression",
+            **self._loss(),
             "learning_rate": self.learning_rate,
             "num_leaves": self.leaves,
             "min_data_in_leaf": max(1, min(self.leaf_rows, rows // SMALL_TABLE)),
@@ -95,6 +98,11 @@ class LightgbmPredictor(BoostingPredictor):
             "num_threads": self.num_threads,
             "verbosity": -1,
         }
+
+    def _loss(self) -> dict[str, Any]:
+        if self.huber is None:
+            return {"objective": "regression"}
+        return {"objective": "huber", "alpha": self.huber} if self.huber else {"objective": "regression_l1"}
 
     def _forecast(self, booster: lightgbm.Booster, encoded: np.ndarray) -> np.ndarray:
         logs: np.ndarray = booster.predict(encoded, num_threads=self.num_threads)
