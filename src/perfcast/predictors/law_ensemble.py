@@ -56,11 +56,12 @@ class LawEnsemblePredictor(LawAttentionPredictor):
         self.trees, self.feature_fraction, self.leaf_rows = trees, feature_fraction, leaf_rows
 
     def _learners(self) -> dict[str, Predictor]:
-        def boosted(huber: float) -> Predictor:
+        def boosted(huber: float, leaf_rows: int) -> Predictor:
             return LightgbmPredictor(
                 rounds=self.rounds,
                 learning_rate=self.boosting_rate,
                 leaves=self.leaves,
+                leaf_rows=leaf_rows,
                 huber=huber,
                 random_state=self.random_state,
             )
@@ -71,4 +72,6 @@ class LawEnsemblePredictor(LawAttentionPredictor):
             leaf_rows=self.leaf_rows,
             random_state=self.random_state,
         )
-        return {**super()._learners(), "boosted": boosted(self.huber), "boosted_median": boosted(0.0), "trees": trees}
+        # a median of few rows is a coarse thing: it needs larger leaves
+        both = {"boosted": boosted(self.huber, 5), "boosted_median": boosted(0.0, 10)}
+        return {**super()._learners(), **both, "trees": trees}
