@@ -19,6 +19,7 @@ FORBIDDEN = {
     "splits": {"cli", "config", "tracking", "sources", "datasets", "predictors", "evaluation"},
     "encoding": {"cli", "config", "tracking", "datasets", "sources", "predictors", "evaluation"},
     "training": {"cli", "config", "tracking", "datasets", "sources", "predictors", "evaluation"},
+    "intervals": {"cli", "config", "tracking", "datasets", "sources", "predictors", "evaluation", "splits"},
     "predictors": {"cli", "config", "tracking", "datasets", "sources", "evaluation", "splits"},
     "evaluation": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training", "figures", "report"},
     "figures": {"cli", "config", "tracking", "datasets", "sources", "predictors", "report"},

@@ -1,0 +1,11 @@
+"""How sure a forecast is: how far a machine is from what was seen, and intervals calibrated on rehearsed forecasts.
+
+A rehearsal asks a split's own kind of question inside its training part (`predictors/_rehearsals.py`). `Support` says
+how far each of its machines was from the rows it was fitted on, `Calibration` how large the errors were at such
+distances. Neither knows a predictor: they read residuals and tables.
+"""
+
+from perfcast.intervals.calibration import LEVEL, Calibration
+from perfcast.intervals.support import Support
+
+__all__ = ["LEVEL", "Calibration", "Support"]

@@ -1,0 +1,121 @@
+"""How far a machine is from the rows that a predictor was fitted on, by group of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Self
+
+import numpy as np
+import pandas as pd
+
+from perfcast.encoding.dense import TreeEncoder, feature_columns
+from perfcast.schema import Column, Tag
+
+RESULTS, AHEAD = "few results", "years ahead"
+"""Names of the two distances that are of no group of columns."""
+
+_MOST_REFERENCES = 2000
+"""Distinct machines that a group is compared with: more would only cost time."""
+
+_ROWS_AT_ONCE = 256
+_UNKNOWN = 0.5
+"""Distance of a stated number from a missing one: neither the same nor far."""
+
+_FARTHEST_AHEAD = 2.0
+"""Years: the longest time ahead that a rehearsal asks about."""
+
+
+class Support:
+    """Distances of machines from training rows: how unlike anything seen they are.
+
+    For every group of FEATURE columns: Gower's distance to the nearest of the group's distinct training values, 0
+    (seen exactly so) to 1 (differs in everything). A number's distance is in units of the range that holds 90 % of the
+    training rows, at most 1. `few results` is 1 / (1 + the training results of the same ENTITY), `years ahead` the time
+    between the last training row and the row, 0 to 2.
+    Source: Gower, 1971, A General Coefficient of Similarity and Some of Its Properties, Biometrics 27(4).
+    """
+
+    def __init__(self) -> None:
+        self.columns: tuple[Column, ...] = ()
+        self.entity: str | None = None
+        self.results: dict[str, int] = {}
+        self.last: pd.Timestamp | None = None
+        self._groups: dict[str, _Group] = {}
+
+    def fit(self, X: pd.DataFrame, columns: Iterable[Column], when: pd.Series | None = None) -> Self:
+        """Remember training rows; `when` are their dates, where the data set knows time."""
+        self.columns = tuple(columns)
+        features = feature_columns(self.columns)
+        self.entity = next((column.name for column in self.columns if Tag.ENTITY in column.tags), None)
+        counts = pd.Series(dtype=int) if self.entity is None else X[self.entity].astype(str).value_counts()
+        self.results = {str(entity): int(count) for entity, count in counts.items()}
+        last = None if when is None else pd.DatetimeIndex(when).max()
+        self.last = None if pd.isna(last) else last
+        self._groups = {
+            group: _Group([column for column in features if column.group == group], X)
+            for group in sorted({column.group for column in features})
+        }
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        """The name of every distance."""
+        return [*self._groups, RESULTS, AHEAD]
+
+    def distances(self, X: pd.DataFrame, when: pd.Series | None = None) -> pd.DataFrame:
+        """Return the distances of rows, (n, len(names)), index as in X; a row without a date is no time ahead."""
+        found = {group: reference.distances(X) for group, reference in self._groups.items()}
+        counts = np.zeros(len(X)) if self.entity is None else X[self.entity].astype(str).map(self.results).fillna(0)
+        found[RESULTS] = 1 / (1 + np.asarray(counts, dtype=float))
+        ahead = np.zeros(len(X))
+        if when is not None and self.last is not None:
+            years = (pd.DatetimeIndex(when) - self.last).days.to_numpy(dtype=float) / 365.25
+            ahead = np.clip(np.nan_to_num(years), 0.0, _FARTHEST_AHEAD)
+        found[AHEAD] = ahead
+        return pd.DataFrame(found, index=X.index)
+
+
+class _Group:
+    """The distinct training values of one group of columns."""
+
+    def __init__(self, columns: list[Column], X: pd.DataFrame) -> None:
+        self.encoder = TreeEncoder().fit(X, columns)
+        encoded = self.encoder.transform(X)
+        self.numeric = np.ones(encoded.shape[1], dtype=bool)
+        self.numeric[self.encoder.categorical_] = False
+        self.scales = np.array([_scale(values) for values in encoded.T])
+        distinct = pd.DataFrame(encoded / self.scales).drop_duplicates().to_numpy()
+        # spread evenly over the rows in their order, which is that of time or names: no seed, the same every time
+        kept = np.linspace(0, len(distinct) - 1, min(len(distinct), _MOST_REFERENCES)).round().astype(int)
+        self.references = distinct[kept]
+
+    def distances(self, X: pd.DataFrame) -> np.ndarray:
+        """Return the distance to the nearest reference, (n,)."""
+        asked, positions = np.unique(self.encoder.transform(X) / self.scales, axis=0, return_inverse=True)
+        nearest = np.concatenate(
+            [self._nearest(asked[start : start + _ROWS_AT_ONCE]) for start in range(0, len(asked), _ROWS_AT_ONCE)]
+            or [np.zeros(0)]
+        )
+        return np.asarray(nearest[positions.ravel()], dtype=float)
+
+    def _nearest(self, asked: np.ndarray) -> np.ndarray:
+        total = np.zeros((len(asked), len(self.references)))
+        for column, numeric in enumerate(self.numeric):
+            own, other = asked[:, column, None], self.references[None, :, column]
+            if not numeric:
+                total += own != other
+                continue
+            apart = np.minimum(np.abs(own - other), 1.0)
+            unknown = np.isnan(own) != np.isnan(other)
+            total += np.where(unknown, _UNKNOWN, np.nan_to_num(apart))
+        nearest: np.ndarray = total.min(axis=1) / max(1, len(self.numeric))
+        return nearest
+
+
+def _scale(values: np.ndarray) -> float:
+    """Return the range that holds 90 % of the known values, 1 where they are all alike."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return 1.0
+    low, high = np.quantile(known, [0.05, 0.95])
+    return float(high - low) or float(np.ptp(known)) or 1.0

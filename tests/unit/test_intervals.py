@@ -1,0 +1,181 @@
+"""Intervals: distances from what was seen, and half-widths that cover what they say."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfcast.intervals import Calibration, Support
+from perfcast.intervals.support import AHEAD, RESULTS
+from perfcast.schema import Column, Kind, Role, Tag
+
+COLUMNS = [
+    Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY,)),
+    Column("family", Kind.CATEGORICAL, Role.FEATURE, "processor"),
+    Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
+    Column("channels", Kind.NUMERICAL, Role.FEATURE, "memory"),
+    Column("note", Kind.TEXT, Role.FEATURE, "memory"),
+]
+TRAIN = pd.DataFrame(
+    {
+        "part": ["a", "a", "a", "b"],
+        "family": ["old", "old", "old", "new"],
+        "cores": [8.0, 8.0, 8.0, 16.0],
+        "channels": [4.0, 8.0, np.nan, 8.0],
+        "note": ["x", "y", "z", None],
+    }
+)
+
+
+def distances(train=TRAIN, when=None, asked_when=None, **changes):
+    """The distances of the first training row with some of its values changed."""
+    support = Support().fit(train, COLUMNS, when)
+    return support.distances(train.iloc[[0]].assign(**changes), asked_when).iloc[0]
+
+
+def test_what_was_seen_is_at_no_distance():
+    found = distances()
+    assert found["processor"] == found["memory"] == found[AHEAD] == 0
+    assert found[RESULTS] == pytest.approx(1 / 4)
+
+
+def test_each_group_has_its_own_distance():
+    found = distances(family="third")
+    assert found["processor"] == pytest.approx(1 / 2)
+    assert found["memory"] == 0
+
+
+def test_a_number_is_as_far_as_a_share_of_the_usual_range_and_at_most_as_far_as_a_name():
+    assert 0 < distances(cores=9.0)["processor"] < distances(cores=10.0)["processor"] < 1 / 2
+    assert distances(cores=1e9)["processor"] == pytest.approx(1 / 2)
+
+
+def test_unknown_is_neither_the_same_nor_far():
+    assert distances(TRAIN.dropna(), channels=np.nan)["memory"] == pytest.approx(1 / 2)
+    assert distances(channels=np.nan)["memory"] == 0
+
+
+def test_a_part_with_few_results_is_less_known():
+    assert distances(part="b")[RESULTS] == pytest.approx(1 / 2)
+    assert distances(part="never seen")[RESULTS] == 1
+
+
+def test_time_counts_from_the_last_training_row():
+    when = pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01", None, "2020-06-01"]))
+    for date, years in {"2022-01-01": 1.0, "2020-03-01": 0.0, "2035-01-01": 2.0, None: 0.0}.items():
+        found = distances(when=when, asked_when=pd.Series(pd.to_datetime([date])))
+        assert found[AHEAD] == pytest.approx(years, abs=0.01)
+
+
+def test_a_table_without_groups_or_dates_still_has_distances():
+    columns = [Column("size", Kind.NUMERICAL, Role.FEATURE, "problem")]
+    support = Support().fit(pd.DataFrame({"size": [1.0, 1.0]}), columns)
+    found = support.distances(pd.DataFrame({"size": [1.0, 5.0]}))
+    assert list(found) == support.names == ["problem", RESULTS, AHEAD]
+    assert found["problem"].tolist() == [0, 1]
+    assert support.distances(pd.DataFrame({"size": []})).shape == (0, 3)
+
+
+def test_distances_do_not_depend_on_the_rows_asked_together():
+    rng = np.random.default_rng(0)
+    many = pd.DataFrame(
+        {
+            "part": rng.choice(list("abcd"), 700),
+            "family": rng.choice(["old", "new", "third"], 700),
+            "cores": rng.integers(1, 64, 700).astype(float),
+            "channels": rng.choice([4.0, 8.0, np.nan], 700),
+            "note": "",
+        }
+    )
+    support = Support().fit(TRAIN, COLUMNS)
+    together = support.distances(many)
+    one_by_one = pd.concat([support.distances(many.iloc[[row]]) for row in (0, 300, 699)])
+    pd.testing.assert_frame_equal(together.loc[[0, 300, 699]], one_by_one)
+
+
+def rehearsed(rows=4000, seed=0, scale=0.01, slope=0.2):
+    """Residuals whose size grows with one of two distances, for two tasks of which the second errs twice as much."""
+    rng = np.random.default_rng(seed)
+    found = pd.DataFrame({"processor": rng.uniform(0, 1, rows), "memory": rng.uniform(0, 1, rows)})
+    tasks = np.where(rng.random(rows) < 0.5, "one", "two")
+    size = (scale + slope * found["processor"].to_numpy()) * np.where(tasks == "two", 2, 1)
+    return size * rng.normal(size=rows), tasks, np.zeros(rows, dtype=int), found
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.9, 0.99])
+def test_intervals_cover_what_they_say_near_and_far(level):
+    calibration = Calibration().fit(*rehearsed())
+    residuals, tasks, _, found = rehearsed(seed=1)
+    covered = np.abs(residuals) <= calibration.half_widths(tasks, found, level)
+    for rows in (tasks == "one", tasks == "two", found["processor"] < 0.3, found["processor"] > 0.7):
+        assert covered[rows].mean() == pytest.approx(level, abs=0.05)
+
+
+def test_what_is_farther_is_wider_and_less_supported():
+    calibration = Calibration().fit(*rehearsed())
+    asked = pd.DataFrame({"processor": [0.0, 0.5, 1.0], "memory": 0.0})
+    widths = calibration.half_widths(np.array(["one"] * 3), asked)
+    assert (np.diff(widths) > 0).all()
+    support = calibration.support(asked)
+    assert support[0] == 1
+    assert (np.diff(support) < 0).all()
+    assert (support > 0).all()
+
+
+def test_a_distance_that_makes_forecasts_better_is_not_thought_to():
+    residuals, tasks, rehearsals, found = rehearsed(slope=0.0)
+    calibration = Calibration().fit(residuals * (1 - 0.9 * found["memory"]), tasks, rehearsals, found)
+    assert calibration.weights["memory"] == 0
+
+
+def test_a_rehearsal_counts_the_same_however_many_rows_it_held():
+    few, many = rehearsed(200, scale=0.3, slope=0), rehearsed(20_000, scale=0.01, slope=0)
+    residuals, tasks = (np.concatenate(parts) for parts in list(zip(few, many, strict=True))[:2])
+    found = pd.concat([few[3], many[3]], ignore_index=True)
+    apart = Calibration().fit(residuals, tasks, np.repeat([0, 1], [200, 20_000]), found)
+    pooled = Calibration().fit(residuals, tasks, np.zeros(20_200, dtype=int), found)
+    one = np.array(["one"])
+    assert apart.half_widths(one, found.iloc[[0]])[0] > 5 * pooled.half_widths(one, found.iloc[[0]])[0]
+
+
+def test_a_task_with_few_residuals_shares_those_of_all():
+    residuals, tasks, rehearsals, found = rehearsed()
+    tasks = np.where(np.arange(len(tasks)) < 20, "rare", tasks)
+    calibration = Calibration().fit(residuals, tasks, rehearsals, found)
+    rare, unseen = calibration.half_widths(np.array(["rare", "never seen"]), found.iloc[[0, 0]])
+    assert rare == unseen
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=40), st.floats(0.01, 0.99))
+def test_any_residuals_give_finite_positive_widths(residuals, level):
+    found = pd.DataFrame({"processor": np.linspace(0, 1, len(residuals))})
+    calibration = Calibration().fit(
+        np.array(residuals), np.full(len(residuals), "t"), np.zeros(len(residuals), int), found
+    )
+    widths = calibration.half_widths(np.full(len(residuals), "t"), found, level)
+    assert np.isfinite(widths).all()
+    assert (widths >= 0).all()
+    # of the residuals it was fitted to, an interval holds at least its level
+    assert (np.abs(residuals) <= widths + 1e-12).mean() >= level - 1e-9
+
+
+def test_a_calibration_survives_json():
+    calibration = Calibration().fit(*rehearsed(300))
+    again = Calibration.from_state(json.loads(json.dumps(calibration.to_state())))
+    _, tasks, _, found = rehearsed(50, seed=2)
+    np.testing.assert_array_equal(again.half_widths(tasks, found), calibration.half_widths(tasks, found))
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, float("nan")])
+def test_a_level_is_a_share(level):
+    calibration = Calibration().fit(*rehearsed(100))
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        calibration.half_widths(np.array(["one"]), rehearsed(1)[3], level)
+
+
+def test_nothing_rehearsed_is_an_error():
+    with pytest.raises(ValueError, match="needs residuals"):
+        Calibration().fit(np.zeros(0), np.zeros(0), np.zeros(0), pd.DataFrame({"processor": []}))
