@@ -45,7 +45,7 @@ run: setup
 	perfcast summary
 
 full: setup
-	snakemake --config results=results/full schedule=full "seeds=[0,1,2]" "predictors=[$(call joined,$(FIELD))]" "splits=[$(call joined,$(QUESTIONS))]"
+	snakemake --config results=results/full schedule=full rehearsals=4 "seeds=[0,1,2]" "predictors=[$(call joined,$(FIELD))]" "splits=[$(call joined,$(QUESTIONS))]"
 	perfcast summary --results results/full
 
 ablation: setup

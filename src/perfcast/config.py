@@ -47,6 +47,8 @@ class Params(_Strict):
     seeds: list[Seed] = Field(min_length=1)
     split_seed: int = Field(ge=0)
     resamples: int = Field(ge=10, le=100_000)
+    rehearsals: int = Field(ge=1, le=10)
+    level: float = Field(gt=0, lt=1)
 
 
 class DatasetSources(_Strict):

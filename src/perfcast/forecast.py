@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from perfcast import plugins
 from perfcast.errors import UserError
+from perfcast.intervals import LEVEL, Calibrated, questions_of
 from perfcast.io import read_json
 from perfcast.machines import read_machines
 from perfcast.predictors.base import Predictor, load_predictor
@@ -25,6 +27,17 @@ class Champion:
     schedule: str
     features: tuple[str, ...]
     predictor: Predictor
+    calibrated: Calibrated | None = None
+    """How sure it is; None where too few rows were there to say so."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What else is asked beside the machines: the interval's level, and when they will be measured."""
+
+    level: float = LEVEL
+    when: pd.Timestamp | None = None
+    """None: as soon as the last training row."""
 
 
 def read_champion(folder: Path, dataset: str) -> Champion:
@@ -36,7 +49,9 @@ def read_champion(folder: Path, dataset: str) -> Champion:
     if about["dataset"] != dataset:
         raise UserError(f"the champion must be one of {dataset!r}", f"{folder} is of {about['dataset']!r}")
     predictor = load_predictor(Path(folder) / "model")
-    return Champion(dataset, about["predictor"], about["schedule"], tuple(about["features"]), predictor)
+    place = Path(folder) / "intervals"
+    calibrated = Calibrated.load(place) if place.is_dir() else None
+    return Champion(dataset, about["predictor"], about["schedule"], tuple(about["features"]), predictor, calibrated)
 
 
 def machine_columns(standard: Sequence[Column], features: Sequence[str]) -> list[Column]:
@@ -49,7 +64,9 @@ def machine_columns(standard: Sequence[Column], features: Sequence[str]) -> list
     ]
 
 
-def forecast_file(path: Path, standard: Table, champion: Champion, raw: Mapping[str, Path]) -> pd.DataFrame:
+def forecast_file(
+    path: Path, standard: Table, champion: Champion, raw: Mapping[str, Path], asked: Asked = Asked()
+) -> pd.DataFrame:
     """Forecast the machines of a CSV file; see `read_machines` for the file and `forecast` for the answer.
 
     Raises: UserError for whatever the file has that cannot be used.
@@ -57,18 +74,22 @@ def forecast_file(path: Path, standard: Table, champion: Champion, raw: Mapping[
     completion = plugins.load("completion", champion.dataset) if _completes(champion.dataset) else None
     aliases = completion.ALIASES if completion else {}
     machines = read_machines(path, machine_columns(standard.columns, champion.features), aliases)
-    return forecast(machines, standard, champion, raw)
+    return forecast(machines, standard, champion, raw, asked)
 
 
-def forecast(machines: pd.DataFrame, standard: Table, champion: Champion, raw: Mapping[str, Path]) -> pd.DataFrame:
+def forecast(
+    machines: pd.DataFrame, standard: Table, champion: Champion, raw: Mapping[str, Path], asked: Asked = Asked()
+) -> pd.DataFrame:
     """Forecast every machine for its task, or for all tasks where it names none, after completing its description.
 
     A task gets the targets that it was measured in, see `Predictor`.
 
     `standard` is the data set's standard table, `raw` maps the ingested sources to their folders.
     Shapes: one row per machine, task and target with the columns line (index of `machines`), machine (its row key or,
-    without one, its entity), the task's name, target, estimate, unit, champion, features_missing, features (of the
-    champion). Units: those of the target.
+    without one, its entity), the task's name, target, estimate, low and high (its interval), unit, support (1: the like
+    was measured, nearly 0: nothing like it was), unlike (what is least like anything measured), champion,
+    features_missing, features (of the champion). Units: those of the target. Without a calibration low, high, support
+    and unlike are missing.
 
     Raises: UserError when a task is not one of the data set's.
     """
@@ -76,7 +97,7 @@ def forecast(machines: pd.DataFrame, standard: Table, champion: Champion, raw: M
     table = build_table(champion.dataset, expanded, standard.columns)
     for name in champion.features:
         table = plugins.load("features", name).derive(table)
-    estimates, asked = champion.predictor.predict(table.frame), champion.predictor.asked(table.frame)
+    estimates, wanted = champion.predictor.predict(table.frame), champion.predictor.asked(table.frame)
     inputs = [column.name for column in select(champion.predictor.columns_, role=Role.FEATURE)]
     row, task, entity = (table.one(tag) for tag in (Tag.ROW, Tag.TASK, Tag.ENTITY))
     units = {column.name: column.unit for column in table.columns}
@@ -92,10 +113,31 @@ def forecast(machines: pd.DataFrame, standard: Table, champion: Champion, raw: M
         }
     )
     kept = ["line", "machine", task, "champion", "features_missing", "features"]
-    long = answer.melt(kept, list(champion.predictor.targets_), "target", "estimate", ignore_index=False)
-    long = long[asked.ravel(order="F")]
-    long = long.assign(unit=long["target"].map(units)).sort_index(kind="stable").reset_index(drop=True)
-    return long[["line", "machine", task, "target", "estimate", "unit", "champion", "features_missing", "features"]]
+    parts = [
+        answer[kept].assign(target=target, estimate=answer[target], **_sure(champion, table, target, asked))
+        for target in champion.predictor.targets_
+    ]
+    long = pd.concat(parts)[wanted.ravel(order="F")]
+    long = long.assign(
+        unit=long["target"].map(units),
+        low=long["estimate"] * np.exp(-long["half"]),
+        high=long["estimate"] * np.exp(long["half"]),
+    )
+    long = long.sort_index(kind="stable").reset_index(drop=True)
+    told = ["line", "machine", task, "target", "estimate", "low", "high", "unit", "support", "unlike"]
+    return long[[*told, "champion", "features_missing", "features"]]
+
+
+def _sure(champion: Champion, table: Table, target: str, asked: Asked) -> dict[str, pd.Series]:
+    """Return the columns half, support and unlike for one target, missing without a calibration."""
+    X = table.frame
+    if champion.calibrated is None:
+        nothing = pd.Series(np.nan, index=X.index)
+        return {"half": nothing, "support": nothing, "unlike": nothing.astype(object)}
+    when = None if asked.when is None else pd.Series(asked.when, index=X.index)
+    questions = questions_of(X[table.one(Tag.TASK)], target)
+    found = champion.calibrated.intervals(X, questions, when, asked.level)
+    return {str(name): found[name] for name in found}
 
 
 def _completes(dataset: str) -> bool:

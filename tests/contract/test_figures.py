@@ -8,7 +8,7 @@ import pytest
 
 from perfcast import plugins
 from perfcast.evaluation import evaluate
-from perfcast.fake._runs import PUBLISHED, fake_table, write_runs
+from perfcast.fake._runs import PUBLISHED, fake_table, write_runs, write_support
 from perfcast.figures._style import STYLE
 from perfcast.figures.base import draw_svg
 
@@ -19,7 +19,8 @@ NAMES = plugins.names("figures")
 def evaluation(tmp_path_factory):
     table = fake_table(rows=800, seed=0)
     runs = write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
-    return evaluate(runs, table, resamples=50, seed=0, published=PUBLISHED)
+    support = write_support(table, tmp_path_factory.mktemp("support"), seed=1)
+    return evaluate(runs, table, resamples=50, seed=0, published=PUBLISHED, support=support)
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,7 @@ def bare(evaluation):
         evaluation,
         metrics=keep(evaluation.metrics).assign(low=float("nan"), high=float("nan")),
         slices=evaluation.slices.iloc[:0],
+        support=evaluation.support.iloc[:0],
         paired=evaluation.paired.iloc[:0],
         noise=evaluation.noise.iloc[:0],
         history=evaluation.history.iloc[:0],

@@ -37,6 +37,8 @@ def test_the_projects_own_params_are_valid(params):
         ({"figures": ["pie"]}, ["pie", "headline"]),
         ({"sources": ["host_gemm"]}, ["spec_cpu2017"]),
         ({"resamples": -1}, ["resamples"]),
+        ({"rehearsals": 0}, ["rehearsals"]),
+        ({"level": 90}, ["level"]),
     ],
 )
 def test_a_wrong_key_type_or_name_is_one_line_that_helps(params, change, words):

@@ -15,9 +15,10 @@ from perfcast.evaluation import (
     write_evaluation,
 )
 from perfcast.evaluation.comparison import clear_winner
+from perfcast.evaluation.intervals import with_intervals
 from perfcast.evaluation.noise import noise_floor
 from perfcast.evaluation.predictions import check_predictions
-from perfcast.fake._runs import PUBLISHED, fake_table, write_runs
+from perfcast.fake._runs import PUBLISHED, fake_table, write_runs, write_support
 from perfcast.schema import Column, Kind, Role, Tag, build_table
 
 
@@ -32,12 +33,17 @@ def runs(table, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def evaluation(table, runs):
-    return evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED)
+def support(table, tmp_path_factory):
+    return write_support(table, tmp_path_factory.mktemp("support"), seed=1)
+
+
+@pytest.fixture(scope="module")
+def evaluation(table, runs, support):
+    return evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED, support=support)
 
 
 def test_every_split_predictor_and_task_has_every_metric_inside_its_interval(evaluation):
-    assert len(evaluation.metrics) == 3 * 5 * 3 * 6
+    assert len(evaluation.metrics) == 3 * 5 * 3 * 8
     assert (evaluation.metrics["low"] <= evaluation.metrics["value"] + 0.5).all()
     assert (evaluation.metrics["high"] >= evaluation.metrics["value"] - 0.5).all()
     assert evaluation.ranking() == ["network", "forest", "ridge", "physical", "lookup"]
@@ -128,13 +134,53 @@ def test_a_data_set_without_configurations_or_slices_is_evaluated_too(table, run
     assert "noise floor" not in headline(found)
 
 
-def test_same_input_gives_the_same_bytes(table, runs, evaluation, tmp_path):
+def test_same_input_gives_the_same_bytes(table, runs, evaluation, support, tmp_path):
     write_evaluation(evaluation, tmp_path / "one")
-    write_evaluation(evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED), tmp_path / "two")
+    again = evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED, support=support)
+    write_evaluation(again, tmp_path / "two")
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert len(names) == 10
+    assert len(names) == 11
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_intervals_cover_what_they_say_on_every_split(evaluation):
+    found = evaluation.metrics[evaluation.metrics["metric"] == "coverage"]
+    # what was rehearsed erred a tenth more than the test rows, but for the errors that a part's rows share
+    assert found["value"].between(84, 97).all()
+    assert (
+        evaluation.value("random", "lookup", metric="width")["value"]
+        > 3 * (evaluation.value("random", "network", metric="width")["value"])
+    )
+    for name in ("machine_vendor", "generation", "year"):
+        assert evaluation.slices.loc[evaluation.slices["slice"] == name, "coverage"].between(60, 100).all()
+
+
+def test_support_is_told_with_the_error_at_it(evaluation):
+    found = evaluation.support[(evaluation.support["split"] == "random") & (evaluation.support["predictor"] == "ridge")]
+    assert (found["from"] <= found["support"]).all() and (found["support"] <= found["to"]).all()
+    assert found["rows"].sum() == evaluation.value("random", "ridge")["rows"]
+    assert (found["mape"] > 0).all()
+
+
+def test_without_distances_or_rehearsals_there_are_no_intervals(table, runs, support):
+    plain = evaluate(runs, table, resamples=10, seed=0)
+    assert plain.metrics.loc[plain.metrics["metric"] == "coverage", "value"].isna().all()
+    assert plain.support.empty
+
+
+def test_a_fold_is_calibrated_by_its_own_rehearsals_alone(runs, support):
+    folder = runs["unseen_cpu", "ridge"]
+    told, rehearsed = (pd.read_parquet(folder / f"{name}.parquet") for name in ("predictions", "rehearsals"))
+    far = pd.read_parquet(support["unseen_cpu"])
+    before = with_intervals(told, rehearsed, far, 0.9)
+    rehearsed.loc[rehearsed["fold"] == 2, "predicted"] *= 2
+    after = with_intervals(told, rehearsed, far, 0.9)
+    same = before["half"] == after["half"]
+    assert same[told["fold"] != 2].all()
+    assert (after["half"] > before["half"])[told["fold"] == 2].all()
+    none = with_intervals(told, rehearsed[rehearsed["fold"] != 2], far, 0.9)
+    assert none["half"].isna().equals(told["fold"] == 2)
 
 
 def test_an_evaluation_survives_its_folder(evaluation, tmp_path):

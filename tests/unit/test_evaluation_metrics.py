@@ -8,13 +8,14 @@ from perfcast.evaluation.metrics import Scored, draw_weights, interval, mean_of_
 from perfcast.evaluation.ranks import ordered_pairs, spearman
 
 
-def scored(measured, predicted, target=None, cluster=None):
+def scored(measured, predicted, target=None, cluster=None, half=None):
     size = len(measured)
     return Scored(
         np.asarray(measured, dtype=float),
         np.asarray(predicted, dtype=float),
         np.zeros(size, dtype=int) if target is None else np.asarray(target),
         np.arange(size) if cluster is None else np.asarray(cluster),
+        np.full(size, np.nan) if half is None else np.asarray(half, dtype=float),
     )
 
 
@@ -148,3 +149,17 @@ def test_weights_are_seeded_and_keep_the_number_of_clusters():
 def test_mean_of_finite_ignores_nan_and_says_nan_when_all_are():
     assert mean_of_finite(np.array([1.0, np.nan, 3.0])) == 2.0
     assert np.isnan(mean_of_finite(np.array([np.nan, np.nan])))
+
+
+def test_coverage_and_width_of_intervals():
+    half = np.log([1.1, 1.1, 1.3, 1.0])
+    values, draws = score(scored([100, 100, 100, 100], [105, 120, 80, 100], half=half), draw_weights(4, 50, 0))
+    assert values["coverage"] == pytest.approx(75.0)
+    assert values["width"] == pytest.approx(100 * np.mean([1.1 - 1 / 1.1] * 2 + [1.3 - 1 / 1.3] + [0.0]))
+    assert np.nanmin(draws["coverage"]) >= 0 and np.nanmax(draws["coverage"]) <= 100
+
+
+def test_forecasts_without_intervals_have_no_coverage():
+    values, draws = score(scored([1, 2], [1, 2], half=[0.1, np.nan]), draw_weights(2, 20, 0))
+    assert np.isnan(values["coverage"]) and np.isnan(values["width"])
+    assert np.isnan(draws["coverage"]).all()

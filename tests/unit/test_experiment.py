@@ -7,6 +7,7 @@ import pytest
 from perfcast import experiment
 from perfcast.config import PredictorConf
 from perfcast.errors import UserError
+from perfcast.parts import label_outliers
 from perfcast.predictors.base import Predictor
 from perfcast.schema import Column, Kind, Role, Tag, build_table
 
@@ -105,15 +106,15 @@ def test_label_outliers_are_found_among_training_rows_only():
     demo.frame.loc[[4, 8], "score"] = 50.0
     rows = np.ones(40, dtype=bool)
     rows[8] = False
-    marked = experiment.label_outliers(demo, rows, 0.3)
+    marked = label_outliers(demo, rows, 0.3)
     assert np.flatnonzero(marked).tolist() == [4]
-    assert not experiment.label_outliers(demo, rows, None).any()
+    assert not label_outliers(demo, rows, None).any()
 
 
 def test_few_peers_make_no_outlier():
     demo = table(8)
     demo.frame.loc[0, "score"] = 1.0
-    assert not experiment.label_outliers(demo, np.ones(8, dtype=bool), 0.3).any()
+    assert not label_outliers(demo, np.ones(8, dtype=bool), 0.3).any()
 
 
 def test_inner_error_is_measured_on_valid_rows_without_learning_from_them():
@@ -151,7 +152,7 @@ def test_every_fold_chooses_on_its_own_inner_rows_and_never_by_its_test_rows():
     assert isinstance(first.predictor, Biased) and first.predictor.factor == 2.0
 
 
-def test_a_sole_setting_is_measured_once_where_folds_share_it_and_per_fold_where_it_is_their_own():
+def test_a_sole_setting_is_measured_on_the_inner_rows_of_every_fold():
     demo = table()
     demo.frame.loc[[7, 9], "score"] = 200.0
     folds = folds_of(demo, [3], [7, 9]).assign(fold_1=folds_of(demo, [4], [11, 13])["fold_0"])
@@ -160,8 +161,14 @@ def test_a_sole_setting_is_measured_once_where_folds_share_it_and_per_fold_where
     assert (first.predictor.factor, second.predictor.factor) == (2.0, 1.0)
     assert first.choice.valid_mape["times 2.0"] == pytest.approx(0.0, abs=1e-9)
     assert 0 < second.choice.valid_mape["times 1.0"] < 10
-    one, other = experiment.run_folds(demo, folds, shared(candidates(1.0)), [0], None)
-    assert one.choice is other.choice
+
+
+def test_every_fold_rehearses_once_whatever_the_seeds():
+    demo = table()
+    folds = folds_of(demo, [3], [7, 9]).assign(fold_1=folds_of(demo, [4], [11, 13])["fold_0"])
+    runs = list(experiment.run_folds(demo, folds, shared(candidates(1.0)), [0, 1], None, most_rehearsals=4))
+    assert [set(run.rehearsed["row"]) for run in runs] == [{"r7", "r9"}] * 2 + [{"r11", "r13"}] * 2
+    assert runs[0].rehearsed is runs[1].rehearsed
 
 
 def test_tuned_values_hold_for_their_question_fold_by_fold_in_the_full_schedule():

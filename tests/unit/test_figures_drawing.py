@@ -4,7 +4,7 @@ import pytest
 
 from perfcast.errors import UserError
 from perfcast.evaluation import BASELINE, evaluate
-from perfcast.fake._runs import PUBLISHED, fake_table, write_runs
+from perfcast.fake._runs import PUBLISHED, fake_table, write_runs, write_support
 from perfcast.figures._slices import maker_slices, other_slices
 from perfcast.figures._style import few, looks
 from perfcast.figures.base import draw_all, draw_svg
@@ -14,7 +14,8 @@ from perfcast.figures.base import draw_all, draw_svg
 def evaluation(tmp_path_factory):
     table = fake_table(rows=400, seed=0)
     runs = write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
-    return evaluate(runs, table, resamples=20, seed=0, published=PUBLISHED)
+    support = write_support(table, tmp_path_factory.mktemp("support"), seed=1)
+    return evaluate(runs, table, resamples=20, seed=0, published=PUBLISHED, support=support)
 
 
 def test_a_folder_holds_the_figures_that_apply_and_no_older_one(evaluation, tmp_path):

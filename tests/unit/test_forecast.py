@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +16,11 @@ from perfcast.datasets.spec_cpu2017 import build
 from perfcast.errors import UserError
 from perfcast.fake import cpu_catalog, spec_cpu2017
 from perfcast.fake._runs import fake_table
-from perfcast.forecast import Champion, forecast, forecast_file, machine_columns, read_champion
+from perfcast.forecast import Asked, Champion, forecast, forecast_file, machine_columns, read_champion
 from perfcast.io import write_json
 from perfcast.machines import read_machines
 from perfcast.predictors.ridge import RidgePredictor
+from perfcast.rehearsal import calibrate
 from perfcast.schema import Column, Kind, Role, Table, build_table, write_table
 
 FEATURES = ["processor", "memory", "system", "workload"]
@@ -60,6 +61,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     folder = results / "champion" / "spec_cpu2017"
     predictor, _ = experiment.fit_all(table, {"params": lambda seed: RidgePredictor()}, 0, None)
     predictor.save(folder / "model")
+    calibrate(table, lambda seed: RidgePredictor(), 0, None, 2).save(folder / "intervals")
     about = {"dataset": "spec_cpu2017", "predictor": "ridge", "schedule": "quick", "features": FEATURES}
     write_json(folder / "about.json", about)
     return Project(results, standard, read_champion(folder, "spec_cpu2017"), raw)
@@ -184,6 +186,42 @@ def test_machine_without_suite_is_forecast_for_all(project: Project, tmp_path: P
     assert set(answer["champion"]) == {"ridge"}
     assert set(answer["unit"]) == {"ratio to reference"}
     assert answer["features_missing"].iloc[0] < answer["features_missing"].iloc[-1] < answer["features"].iloc[0]
+
+
+def test_every_estimate_has_an_interval_that_widens_with_its_level_and_with_time(
+    project: Project, tmp_path: Path
+) -> None:
+    path = machines_file(tmp_path, "processor,chips\nXeon Gold 6148,2\n")
+
+    def told(**asked: object) -> pd.DataFrame:
+        return forecast_file(path, project.standard, project.champion, project.raw, Asked(**asked))
+
+    usual, surer = told(), told(level=0.5)
+    for answer in (usual, surer):
+        assert (answer["low"] < answer["estimate"]).all() and (answer["estimate"] < answer["high"]).all()
+        assert answer["support"].between(0, 1).all()
+        assert set(answer["unlike"]) <= {"processor", "memory", "system", "workload", "few results", "years ahead", ""}
+    assert (surer["high"] < usual["high"]).all()
+    later = told(when=pd.Timestamp("2040-01-01"))
+    assert (later["support"] <= usual["support"]).all()
+    assert later["estimate"].equals(usual["estimate"])
+
+
+def test_a_champion_without_calibration_gives_no_interval(project: Project, tmp_path: Path) -> None:
+    path = machines_file(tmp_path, "processor,chips\nXeon Gold 6148,2\n")
+    bare = replace(project.champion, calibrated=None)
+    answer = forecast_file(path, project.standard, bare, project.raw)
+    assert answer[["low", "high", "support", "unlike"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize(("given", "said"), [(["--level", "90"], "0.9 means 90 %"), (["--when", "soon"], "2026-03")])
+def test_a_wrong_level_or_month_is_told(
+    project: Project, tmp_path: Path, given: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = machines_file(tmp_path, "chips\n2\n")
+    assert main(["predict", str(path), "--results", str(project.results), *given]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
 
 
 def test_given_cells_reach_the_predictor_unchanged(project: Project) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfcast.intervals import Calibration, Support
+from perfcast.intervals import Calibrated, Calibration, Support
 from perfcast.intervals.support import AHEAD, RESULTS
 from perfcast.schema import Column, Kind, Role, Tag
 
@@ -179,3 +179,33 @@ def test_a_level_is_a_share(level):
 def test_nothing_rehearsed_is_an_error():
     with pytest.raises(ValueError, match="needs residuals"):
         Calibration().fit(np.zeros(0), np.zeros(0), np.zeros(0), pd.DataFrame({"processor": []}))
+
+
+def test_what_is_calibrated_survives_its_folder(tmp_path):
+    when = pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01", None, "2020-06-01"]))
+    support = Support().fit(TRAIN, COLUMNS, when)
+    residuals, tasks, rehearsals, _ = rehearsed(500)
+    far = pd.DataFrame(np.random.default_rng(0).random((500, len(support.names))), columns=support.names)
+    calibrated = Calibrated(support, Calibration().fit(residuals, tasks, rehearsals, far))
+    calibrated.save(tmp_path)
+    asked = TRAIN.assign(family=["old", "third", None, "new"], cores=[8.0, 9.0, np.nan, 64.0])
+    later = pd.Series(pd.to_datetime(["2022-03-01"] * 4))
+    tasks = np.array(["one", "two", "one", "new task"])
+    pd.testing.assert_frame_equal(
+        Calibrated.load(tmp_path).intervals(asked, tasks, later), calibrated.intervals(asked, tasks, later)
+    )
+
+
+def test_the_group_that_takes_most_of_the_support_is_named():
+    support = Support().fit(TRAIN, COLUMNS)
+    far = pd.DataFrame(np.random.default_rng(0).random((900, len(support.names))), columns=support.names)
+    size = 0.01 + 0.2 * far["processor"] + 0.1 * far["memory"]
+    residuals = size.to_numpy() * np.random.default_rng(1).normal(size=900)
+    calibration = Calibration().fit(residuals, np.full(900, "t"), np.zeros(900, int), far)
+    calibration.weights |= {RESULTS: 0.0, AHEAD: 0.0}
+    asked = TRAIN.iloc[[0, 0, 0]].assign(family=["old", "third", "old"], channels=[4.0, 4.0, 400.0])
+    found = Calibrated(support, calibration).intervals(asked, np.full(3, "t"))
+    assert found["unlike"].tolist() == ["", "processor", "memory"]
+    assert found["support"].iloc[0] == 1
+    assert (found["support"].iloc[1:] < 1).all()
+    assert (found["half"].iloc[1:] > found["half"].iloc[0]).all()

@@ -7,6 +7,12 @@ rule evaluate:
             split=splits_of(w.dataset),
             predictor=PARAMS.predictors,
         ),
+        rehearsals=lambda w: expand(
+            f"{RESULTS}/runs/{w.dataset}/{{split}}/{{predictor}}/rehearsals.parquet",
+            split=splits_of(w.dataset),
+            predictor=PARAMS.predictors,
+        ),
+        support=lambda w: expand(f"{RESULTS}/support/{w.dataset}/{{split}}.parquet", split=splits_of(w.dataset)),
     output:
         directory(f"{RESULTS}/evaluation/{{dataset}}"),
     log:
@@ -16,11 +22,13 @@ rule evaluate:
     params:
         code=code("evaluate"),
         resamples=PARAMS.resamples,
+        level=PARAMS.level,
         seed=PARAMS.split_seed,
         splits=lambda w: splits_of(w.dataset),
         published=lambda w: [one.model_dump() for one in DATASETS[w.dataset].published],
     shell:
         "{PERFCAST} evaluate {wildcards.dataset} --table {input.table} --runs {RESULTS}/runs/{wildcards.dataset} "
+        "--support {RESULTS}/support/{wildcards.dataset} --level {params.level} "
         "--splits {params.splits} --predictors {PARAMS.predictors} --resamples {params.resamples} --seed {params.seed} "
         "--out {output} 2> >(tee {log} >&2)"
 

@@ -1,4 +1,5 @@
-# One job per data set x split x predictor, its folds and seeds inside; then the best one on all rows.
+# One job per data set x split x predictor, its folds and seeds inside; then the best one on all rows. How far machines are
+# from what was seen depends on the split alone.
 def settings_of(wildcards):
     """What a job's folds use: their tuned values where the question is tuned, else what each chooses among."""
     conf = PREDICTORS[wildcards.predictor]
@@ -12,6 +13,7 @@ rule train:
         folds=f"{RESULTS}/splits/{{dataset}}/{{split}}.parquet",
     output:
         predictions=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/predictions.parquet",
+        rehearsals=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/rehearsals.parquet",
         inner=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/inner.json",
         config=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/config.yaml",
         history=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/history.csv",
@@ -27,11 +29,32 @@ rule train:
         code=lambda w: code("train", f"predictors.{PREDICTORS[w.predictor].module}"),
         outlier=lambda w: DATASETS[w.dataset].label_outlier,
         schedule=PARAMS.schedule,
+        rehearsals=PARAMS.rehearsals,
         seeds=lambda w: " ".join(map(str, seeds_of(w.predictor))),
     shell:
         "{PERFCAST} train {wildcards.dataset} {wildcards.split} {wildcards.predictor} --table {input.table} "
         "--folds {input.folds} --out $(dirname {output.predictions}) --schedule {params.schedule} "
-        "--seeds {params.seeds} 2> >(tee {log} >&2)"
+        "--rehearsals {params.rehearsals} --seeds {params.seeds} 2> >(tee {log} >&2)"
+
+
+rule support:
+    input:
+        table=f"{RESULTS}/features/{{dataset}}.parquet",
+        folds=f"{RESULTS}/splits/{{dataset}}/{{split}}.parquet",
+    output:
+        f"{RESULTS}/support/{{dataset}}/{{split}}.parquet",
+    log:
+        f"{RESULTS}/logs/support/{{dataset}}/{{split}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/support/{{dataset}}/{{split}}.tsv"
+    threads: 1
+    params:
+        code=code("support"),
+        outlier=lambda w: DATASETS[w.dataset].label_outlier,
+        rehearsals=PARAMS.rehearsals,
+    shell:
+        "{PERFCAST} support {wildcards.dataset} {wildcards.split} --table {input.table} --folds {input.folds} "
+        "--rehearsals {params.rehearsals} --out {output} 2> >(tee {log} >&2)"
 
 
 rule champion:
@@ -54,11 +77,13 @@ rule champion:
         code=lambda w: code("champion", *[f"predictors.{conf.module}" for conf in PREDICTORS.values()]),
         schedule=PARAMS.schedule,
         seed=PARAMS.seeds[0],
+        rehearsals=PARAMS.rehearsals,
         splits=lambda w: splits_of(w.dataset),
     shell:
         "{PERFCAST} champion {wildcards.dataset} --runs {RESULTS}/runs/{wildcards.dataset} --table {input.table} "
         "--predictors {PARAMS.predictors} --splits {params.splits} "
-        "--out {output} --schedule {params.schedule} --seed {params.seed} 2> >(tee {log} >&2)"
+        "--out {output} --schedule {params.schedule} --rehearsals {params.rehearsals} --seed {params.seed} "
+        "2> >(tee {log} >&2)"
 
 
 def champions(wildcards):

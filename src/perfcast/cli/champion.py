@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--predictors", nargs="+", required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--schedule", choices=["quick", "full"], default="full")
+    parser.add_argument("--rehearsals", type=int, default=1, help="most rehearsals that its intervals rest on")
     parser.add_argument("--seed", type=int, default=0)
     add_project(parser)
 
@@ -36,6 +37,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast import experiment
     from perfcast.evaluation import choose_champion
     from perfcast.io import atomic_folder, read_json, sha256, write_json
+    from perfcast.rehearsal import calibrate
     from perfcast.schema import read_table
     from perfcast.splits import is_question
 
@@ -65,6 +67,8 @@ def run(options: argparse.Namespace) -> int:
     trainer = read_yaml(options.project / "conf" / "trainer" / "default.yaml")
     candidates = experiment.makers(conf, options.schedule, trainer)
     fitted, choice = experiment.fit_all(table, candidates, options.seed, dataset.label_outlier)
+    make = candidates[choice.candidate]
+    calibrated = calibrate(table, make, options.seed, dataset.label_outlier, options.rehearsals)
     errors = (
         inner.astype(object).where(inner.notna(), None).pivot(index="split", columns="predictor", values="valid_mape")
     )
@@ -83,6 +87,8 @@ def run(options: argparse.Namespace) -> int:
     }
     with atomic_folder(options.out) as folder:
         fitted.save(folder / "model")
+        if calibrated is not None:
+            calibrated.save(folder / "intervals")
         write_json(folder / "about.json", about)
     print(f"{options.dataset}: champion {name}", file=sys.stderr)
     _record(options, table.frame[fitted.input_names()].head(3), fitted, about)

@@ -14,6 +14,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dataset")
     parser.add_argument("--table", type=Path, required=True, help="the table with features")
     parser.add_argument("--runs", type=Path, required=True, help="folder of the data set's runs")
+    parser.add_argument("--support", type=Path, help="folder of the distances by split; without it, no intervals")
+    parser.add_argument("--level", type=float, default=0.9, help="level of the intervals (default 0.9)")
     parser.add_argument("--splits", nargs="+", required=True)
     parser.add_argument("--predictors", nargs="+", required=True)
     parser.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default 1000)")
@@ -34,6 +36,14 @@ def run(options: argparse.Namespace) -> int:
     }
     published = [one.model_dump() for one in read_dataset(options.project / "conf", options.dataset).published]
     table = read_table(options.table)
-    evaluation = evaluate(runs, table, resamples=options.resamples, seed=options.seed, published=published)
+    evaluation = evaluate(
+        runs,
+        table,
+        resamples=options.resamples,
+        seed=options.seed,
+        published=published,
+        support={split: options.support / f"{split}.parquet" for split in options.splits} if options.support else {},
+        level=options.level,
+    )
     write_evaluation(evaluation, options.out)
     return 0

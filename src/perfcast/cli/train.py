@@ -16,6 +16,7 @@ from perfcast.config import compose
 if TYPE_CHECKING:
     import pandas as pd
 
+    from perfcast.experiment import Choice, Fitted
     from perfcast.predictors.base import Predictor
     from perfcast.schema import Table
 
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the run")
     parser.add_argument("--schedule", choices=["quick", "full"], default="full")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--rehearsals", type=int, default=1, help="most rehearsals of a question about the future")
     parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="Hydra override")
     add_project(parser)
 
@@ -78,7 +80,7 @@ def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, re
     from perfcast import experiment
     from perfcast.config import PredictorConf, validated
     from perfcast.digest import code_digest
-    from perfcast.io import atomic_folder, sha256, write_json, write_text
+    from perfcast.io import atomic_folder, sha256, write_text
 
     conf = validated(PredictorConf, f"conf/predictor/{options.predictor}.yaml", config["predictor"])
     settings = conf.tuned_settings(config["schedule"], options.dataset, options.split) or conf.settings(
@@ -106,18 +108,16 @@ def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, re
         record.set_tags({"code_digest": code_digest("perfcast.cli.train", f"perfcast.predictors.{conf.module}")})
     question = (options.dataset, options.split)
     candidates = experiment.fold_makers(conf, config["schedule"], config["trainer"], question, len(folds.columns))
-    predictions, history, choices, started = [], [], {}, time.perf_counter()
+    told, started = _Told(), time.perf_counter()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(options.out) as folder:
-        model = folder / "model"
-        for number, fitted in enumerate(experiment.run_folds(table, folds, candidates, seeds, outlier)):
+        most = options.rehearsals
+        runs = experiment.run_folds(table, folds, candidates, seeds, outlier, most_rehearsals=most)
+        for number, fitted in enumerate(runs):
             if number == 0:
                 first = fitted.predictor
                 _keep(first, table, folds.iloc[:, 0] == "test", folder)
-            predictions.append(fitted.test)
-            choices[fitted.fold] = fitted.choice
-            epochs = getattr(fitted.predictor, "history_", [])
-            history.append(pd.DataFrame(epochs).assign(seed=fitted.seed, fold=fitted.fold))
+            told.add(fitted)
             error = experiment.error_summary(fitted.test)["mean/mape"]
             print(
                 f"{options.dataset}/{options.split}/{options.predictor} fold {fitted.fold} seed {fitted.seed} "
@@ -126,16 +126,7 @@ def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, re
                 file=sys.stderr,
                 flush=True,
             )
-        inner = choices[0].valid_mape[choices[0].candidate]
-        everything = pd.concat(predictions, ignore_index=True)
-        curves = pd.concat(history, ignore_index=True)
-        leading = [name for name in ("seed", "fold", "epoch") if name in curves]
-        curves = curves[[*leading, *[name for name in curves if name not in leading]]]
-        everything.to_parquet(folder / "predictions.parquet", index=False)
-        curves.to_csv(folder / "history.csv", index=False, lineterminator="\n")
-        write_json(
-            folder / "inner.json", {"valid_mape": inner, "choices": [asdict(choice) for choice in choices.values()]}
-        )
+        everything, curves, inner = told.write(folder)
         write_text(folder / "config.yaml", yaml.safe_dump(used, sort_keys=True))
         if record is not None:
             errors = experiment.error_summary(everything)
@@ -145,13 +136,50 @@ def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, re
                 record.log_history(curves)
             record.log_artifacts(folder / "config.yaml", folder / "predictions.parquet")
             example = table.frame[first.input_names()].head(3)
-            record.log_model(model, example, first.predict(example))
+            record.log_model(folder / "model", example, first.predict(example))
+
+
+class _Told:
+    """What the folds and seeds of a job told, one after the other."""
+
+    def __init__(self) -> None:
+        self.predictions: list[pd.DataFrame] = []
+        self.history: list[pd.DataFrame] = []
+        self.rehearsed: dict[int, pd.DataFrame] = {}
+        self.choices: dict[int, Choice] = {}
+
+    def add(self, fitted: Fitted) -> None:
+        import pandas as pd
+
+        self.predictions.append(fitted.test)
+        self.choices[fitted.fold], self.rehearsed[fitted.fold] = fitted.choice, fitted.rehearsed
+        epochs = getattr(fitted.predictor, "history_", [])
+        self.history.append(pd.DataFrame(epochs).assign(seed=fitted.seed, fold=fitted.fold))
+
+    def write(self, folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, float | None]:
+        """Write the tables of the run; return predictions, learning curves and the first fold's inner error."""
+        import pandas as pd
+
+        from perfcast.io import write_json
+
+        everything = pd.concat(self.predictions, ignore_index=True)
+        everything.to_parquet(folder / "predictions.parquet", index=False)
+        curves = pd.concat(self.history, ignore_index=True)
+        leading = [name for name in ("seed", "fold", "epoch") if name in curves]
+        curves = curves[[*leading, *[name for name in curves if name not in leading]]]
+        curves.to_csv(folder / "history.csv", index=False, lineterminator="\n")
+        held = [one for one in self.rehearsed.values() if not one.empty] or [self.rehearsed[0]]
+        pd.concat(held, ignore_index=True).to_parquet(folder / "rehearsals.parquet", index=False)
+        inner = self.choices[0].valid_mape[self.choices[0].candidate]
+        choices = [asdict(choice) for choice in self.choices.values()]
+        write_json(folder / "inner.json", {"valid_mape": inner, "choices": choices})
+        return everything, curves, inner
 
 
 def _keep(predictor: Predictor, table: Table, tested: pd.Series, folder: Path) -> None:
     """Store the model of the first fold, and what it rests on when asked about rows that it has not seen."""
-    from perfcast.experiment import measured_rows
     from perfcast.explanation import write_explanation
+    from perfcast.parts import measured_rows
 
     predictor.save(folder / "model")
     write_explanation(predictor, table, tested.to_numpy() & measured_rows(table), 0, folder / "explanation")

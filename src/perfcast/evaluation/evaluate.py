@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,12 +14,16 @@ import pandas as pd
 from perfcast.errors import UserError
 from perfcast.evaluation.comparison import PAIRED_COLUMNS, compare
 from perfcast.evaluation.explanations import attentions, importances
+from perfcast.evaluation.intervals import HALF, by_support, covered, read_rehearsals, width, with_intervals
 from perfcast.evaluation.metrics import METRICS, Scored, draw_weights, interval, mean_of_finite, score
 from perfcast.evaluation.noise import noise_floor
 from perfcast.evaluation.predictions import HISTORY_COLUMNS, Predictions, attach_slices, read_predictions, slices_of
 from perfcast.evaluation.published import published_errors
 from perfcast.evaluation.results import AVERAGE, BASELINE, METRIC_COLUMNS, POINT_COLUMNS, SLICE_COLUMNS, Evaluation
+from perfcast.intervals import LEVEL
 from perfcast.schema import Table, Tag
+
+_SCORED = ("measured", "predicted", "code", "cluster", HALF)
 
 
 class _Found(NamedTuple):
@@ -49,12 +54,15 @@ def evaluate(
     resamples: int,
     seed: int,
     published: Sequence[Mapping[str, Any]] = (),
+    support: Mapping[str, Path] = MappingProxyType({}),
+    level: float = LEVEL,
 ) -> Evaluation:
     """Evaluate every run of one data set.
 
     `runs` maps (split, predictor) to the folder of the run. Metrics are computed per seed, folds pooled, and averaged
     over seeds; intervals are 95 % bootstrap intervals clustered by entity, with the same resamples for all predictors
-    of a split. `published` are the errors that others published, see `published_errors`.
+    of a split. `published` are the errors that others published, see `published_errors`. Forecasts of a split whose
+    distances `support` names get intervals of `level`, calibrated on the run's rehearsals.
     Raises: UserError when there are no runs, predictors of one split were tested on different rows, or a published
     error is of no task of the table.
     """
@@ -62,7 +70,10 @@ def evaluate(
         raise UserError("an evaluation must have runs", "there are none", "name splits and predictors in params.yaml")
     loaded: dict[str, list[Predictions]] = {}
     for (split, predictor), folder in runs.items():
-        loaded.setdefault(split, []).append(read_predictions(split, predictor, folder))
+        told = read_predictions(split, predictor, folder)
+        far = pd.read_parquet(support[split]) if split in support else None
+        frame = with_intervals(told.frame, read_rehearsals(folder), far, level)
+        loaded.setdefault(split, []).append(replace(told, frame=frame))
     slices = slices_of(table)
     metrics: list[dict[str, object]] = []
     sliced: list[pd.DataFrame] = []
@@ -94,8 +105,10 @@ def evaluate(
         importance=importances(runs),
         attention=attentions(runs),
         published=published_errors(published, set(tasks.dropna().astype(str))),
+        support=pd.concat([by_support(one.split, one.predictor, one.frame) for one in everything], ignore_index=True),
         resamples=resamples,
         seed=seed,
+        level=level,
     )
 
 
@@ -118,7 +131,7 @@ def _measure(frame: pd.DataFrame, entities: pd.Index, weights: np.ndarray) -> _R
     counts: dict[str, dict[str, int]] = {}
     for task, part in frame.groupby("task", sort=True):
         seeds = [
-            score(Scored(*(group[name].to_numpy() for name in ("measured", "predicted", "code", "cluster"))), weights)
+            score(Scored(*(group[name].to_numpy() for name in _SCORED)), weights)
             for _, group in part.groupby("seed", sort=True)
         ]
         tasks[str(task)] = {}
@@ -167,6 +180,7 @@ def _slice_rows(member: Predictions, slices: pd.DataFrame, entities: pd.Index, w
     """Return the errors by the values of every slice, tasks and seeds pooled."""
     frame = member.frame
     errors = (100 * (frame["predicted"] - frame["measured"]).abs() / frame["measured"]).to_numpy()
+    inside, widths = covered(frame), width(frame[HALF].to_numpy(dtype=float))
     clusters = entities.get_indexer(pd.Index(frame["entity"]))
     rows = []
     for name in slices.columns:
@@ -178,7 +192,8 @@ def _slice_rows(member: Predictions, slices: pd.DataFrame, entities: pd.Index, w
             part = frame.iloc[index]
             counts = _counts(part)
             row = (member.split, member.predictor, name, value, errors[index].mean(), low, high)
-            rows.append((*row, np.median(errors[index]), counts["rows"], counts["entities"]))
+            sure = 100 * inside[index].mean(), widths[index].mean()
+            rows.append((*row, np.median(errors[index]), *sure, counts["rows"], counts["entities"]))
     return pd.DataFrame(rows, columns=SLICE_COLUMNS)
 
 

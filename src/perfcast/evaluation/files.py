@@ -12,7 +12,7 @@ from perfcast.errors import UserError
 from perfcast.evaluation.results import Evaluation
 from perfcast.io import atomic_folder, read_json, write_json
 
-_TABLES = ("metrics", "slices", "paired", "noise", "history", "importance", "attention", "published")
+_TABLES = ("metrics", "slices", "paired", "noise", "history", "importance", "attention", "published", "support")
 _TEXT = (
     *("split", "predictor", "task", "metric", "slice", "against", "reference", "claim"),
     *("group", "asks", "looks_at", "what", "citation"),
@@ -40,6 +40,7 @@ def write_evaluation(evaluation: Evaluation, folder: Path) -> None:
             "dataset": evaluation.dataset,
             "resamples": evaluation.resamples,
             "seed": evaluation.seed,
+            "level": evaluation.level,
             "metrics": metrics_tree(evaluation),
         }
         write_json(temporary / "summary.json", summary)
@@ -62,6 +63,7 @@ def read_evaluation(folder: Path) -> Evaluation:
         points=pd.read_parquet(folder / "points.parquet"),
         resamples=summary["resamples"],
         seed=summary["seed"],
+        level=summary["level"],
         **tables,
     )
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from perfcast.evaluation.intervals import width
 from perfcast.evaluation.ranks import ordered_pairs, spearman
 
-METRICS = ("mape", "medape", "p90", "r2", "spearman", "pairs")
+METRICS = ("mape", "medape", "p90", "r2", "spearman", "pairs", "coverage", "width")
 """Mean, median and 90th percentile of the absolute percentage error in %, R2 of the log score, Spearman's rank
-correlation, share of pairs in the measured order."""
+correlation, share of pairs in the measured order; share of scores inside their interval and its mean width, in %."""
 _QUANTILES = {"medape": 0.5, "p90": 0.9}
 _CELLS_AT_ONCE = 4_000_000
 
@@ -20,14 +21,16 @@ _CELLS_AT_ONCE = 4_000_000
 class Scored:
     """Measured and predicted scores of one task and one seed.
 
-    Shapes: four arrays of n rows. `target` and `cluster` are codes from 0; R2 and the rank metrics compare scores of
-    one target only, since different targets may have different scales.
+    Shapes: arrays of n rows. `target` and `cluster` are codes from 0; R2 and the rank metrics compare scores of
+    one target only, since different targets may have different scales. `half` is the half-width of the interval in
+    logarithms; NaN for any row: the forecasts have none.
     """
 
     measured: np.ndarray
     predicted: np.ndarray
     target: np.ndarray
     cluster: np.ndarray
+    half: np.ndarray
 
     @property
     def errors(self) -> np.ndarray:
@@ -54,6 +57,11 @@ def score(scored: Scored, weights: np.ndarray) -> tuple[dict[str, float], dict[s
         for metric, statistic in (("spearman", spearman), ("pairs", ordered_pairs)):
             values[metric], influence = _by_target(scored, statistic)
             draws[metric] = values[metric] + _totals(scored, weights, influence) / totals
+        covered = 100 * (np.abs(np.log(scored.predicted / scored.measured)) <= scored.half)
+        for metric, amounts in (("coverage", covered), ("width", width(scored.half))):
+            known = np.where(np.isnan(scored.half), np.nan, amounts)
+            values[metric] = float(known.mean())
+            draws[metric] = _totals(scored, weights, known) / totals
     return values, draws
 
 

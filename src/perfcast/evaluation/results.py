@@ -26,7 +26,10 @@ METRIC_COLUMNS = [
     "entities",
     "seeds",
 ]
-SLICE_COLUMNS = ["split", "predictor", "slice", "value", "mape", "low", "high", "medape", "rows", "entities"]
+SLICE_COLUMNS = [
+    *("split", "predictor", "slice", "value", "mape", "low", "high", "medape"),
+    *("coverage", "width", "rows", "entities"),
+]
 PUBLISHED_COLUMNS = ["what", "split", "task", "mape", "citation"]
 POINT_COLUMNS = ["split", "predictor", "task", "target", "measured", "predicted"]
 
@@ -38,8 +41,8 @@ class Evaluation:
     Shapes: `metrics` one row per (split, predictor, task or "average", metric); `slices` one per (split, predictor,
     slice, value); `paired` as `comparison.compare`; `noise` as `noise.noise_floor`; `history` one row per (split,
     predictor, seed, fold, epoch); `points` one per (split, predictor, test row, target), predictions being the
-    geometric mean over seeds; `importance` and `attention` as in `explanations`; `published` one row per (what, split,
-    task) that others published an error of. Units: errors in %.
+    geometric mean over seeds; `support` as `intervals.by_support`; `importance` and `attention` as in `explanations`;
+    `published` one row per (what, split, task) that others published an error of. Units: errors in %.
     """
 
     dataset: str
@@ -49,11 +52,13 @@ class Evaluation:
     noise: pd.DataFrame
     history: pd.DataFrame
     points: pd.DataFrame
+    support: pd.DataFrame
     importance: pd.DataFrame
     attention: pd.DataFrame
     published: pd.DataFrame
     resamples: int
     seed: int
+    level: float
 
     @property
     def splits(self) -> list[str]:

@@ -54,6 +54,52 @@ def fake_table(*, rows: int, seed: int, parts: int = 40) -> Table:
     return build_table("fake", frame, _COLUMNS)
 
 
+def _tested(table: Table, seed: int, number: int) -> np.ndarray:
+    tested: np.ndarray = np.random.default_rng([seed, number]).random(len(table.frame)) < 0.5
+    return tested
+
+
+def _folds(split: str) -> int:
+    return 5 if split == "unseen_cpu" else 1
+
+
+def _rehearsals(frame: pd.DataFrame, wide: float, split: str) -> pd.DataFrame:
+    """Return what every fold rehearsed: the rows that are not tested, with errors of the usual size."""
+    random = np.random.default_rng(len(frame))
+    return pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    **{"row": frame["id"], "task": frame["suite"], "entity": frame["part"]},
+                    **{"fold": fold, "seed": 0, "target": "score", "measured": frame["score"]},
+                    "predicted": frame["score"] * np.exp(random.normal(0, 1.1 * wide, len(frame))),
+                    "rehearsal": 0,
+                }
+            )
+            for fold in range(_folds(split))
+        ],
+        ignore_index=True,
+    )
+
+
+def write_support(table: Table, folder: Path, *, seed: int) -> dict[str, Path]:
+    """Write how far the machines of `write_runs` are, at random, and return where by split."""
+    found = {}
+    for number, split in enumerate(SPLITS):
+        tested = _tested(table, seed, number)
+        far = np.random.default_rng([seed, number, 7]).random((2, len(table.frame))).round(3)
+        one = pd.DataFrame({"row": table.frame["id"], "processor": far[0], "years ahead": far[1]})
+        parts = [
+            one[rows].assign(fold=fold, rehearsal=rehearsal)
+            for fold in range(_folds(split))
+            for rows, rehearsal in ((tested, -1), (~tested, 0))
+        ]
+        found[split] = folder / f"{split}.parquet"
+        folder.mkdir(parents=True, exist_ok=True)
+        pd.concat(parts, ignore_index=True).to_parquet(found[split], index=False)
+    return found
+
+
 def write_runs(
     table: Table, folder: Path, *, seed: int, seeds: int = 2, errors: Mapping[str, float] | None = None
 ) -> dict[tuple[str, str], Path]:
@@ -63,7 +109,7 @@ def write_runs(
     """
     runs = {}
     for number, split in enumerate(SPLITS):
-        tested = np.random.default_rng([seed, number]).random(len(table.frame)) < 0.5
+        tested = _tested(table, seed, number)
         frame = table.frame[tested]
         for index, (predictor, error) in enumerate((errors or ERRORS).items()):
             count = seeds if predictor == "network" else 1
@@ -79,7 +125,7 @@ def write_runs(
                             "row": frame["id"],
                             "task": frame["suite"],
                             "entity": frame["part"],
-                            "fold": np.arange(len(frame)) % 5 if split == "unseen_cpu" else 0,
+                            "fold": np.arange(len(frame)) % _folds(split),
                             "seed": one,
                             "target": "score",
                             "measured": frame["score"],
@@ -90,6 +136,7 @@ def write_runs(
             run = folder / split / predictor
             run.mkdir(parents=True, exist_ok=True)
             pd.concat(parts, ignore_index=True).to_parquet(run / "predictions.parquet", index=False)
+            _rehearsals(table.frame[~tested], wide, split).to_parquet(run / "rehearsals.parquet", index=False)
             (run / "explanation").mkdir(exist_ok=True)
             _importance(error).to_csv(run / "explanation" / "importance.csv", index=False)
             if predictor == "network":

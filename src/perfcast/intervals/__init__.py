@@ -5,7 +5,8 @@ how far each of its machines was from the rows it was fitted on, `Calibration` h
 distances. Neither knows a predictor: they read residuals and tables.
 """
 
-from perfcast.intervals.calibration import LEVEL, Calibration
+from perfcast.intervals.calibrated import Calibrated
+from perfcast.intervals.calibration import LEVEL, Calibration, questions_of
 from perfcast.intervals.support import Support
 
-__all__ = ["LEVEL", "Calibration", "Support"]
+__all__ = ["LEVEL", "Calibrated", "Calibration", "Support", "questions_of"]

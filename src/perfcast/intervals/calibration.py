@@ -20,6 +20,12 @@ _FARTHEST = 0.99
 """Quantile at which residuals are cut off before their size is explained: a mistyped score explains nothing."""
 
 
+def questions_of(tasks: pd.Series, targets: pd.Series | str) -> np.ndarray:
+    """Return what every row asks for, its task and target, (n,) str: each has quantiles of its own."""
+    joined: np.ndarray = (tasks.astype(str) + "\x1f" + targets).to_numpy()
+    return joined
+
+
 class Calibration:
     """Half-widths of intervals in logarithms: quantile of a task x typical error at a machine's distances.
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
 from typing import Self
 
 import numpy as np
 import pandas as pd
 
 from perfcast.encoding.dense import TreeEncoder, feature_columns
+from perfcast.io import read_json, write_json
 from perfcast.schema import Column, Tag
 
 RESULTS, AHEAD = "few results", "years ahead"
@@ -51,10 +54,7 @@ class Support:
         self.results = {str(entity): int(count) for entity, count in counts.items()}
         last = None if when is None else pd.DatetimeIndex(when).max()
         self.last = None if pd.isna(last) else last
-        self._groups = {
-            group: _Group([column for column in features if column.group == group], X)
-            for group in sorted({column.group for column in features})
-        }
+        self._groups = {group: _Group.fit(X, own) for group, own in _by_group(features).items()}
         return self
 
     @property
@@ -74,20 +74,59 @@ class Support:
         found[AHEAD] = ahead
         return pd.DataFrame(found, index=X.index)
 
+    def save(self, folder: Path) -> None:
+        """Write what was remembered: JSON, and arrays of numbers."""
+        folder.mkdir(parents=True, exist_ok=True)
+        state = {
+            "columns": [asdict(column) for column in self.columns],
+            "entity": self.entity,
+            "results": self.results,
+            "last": None if self.last is None else self.last.isoformat(),
+            "encoders": {name: group.encoder.to_state() for name, group in self._groups.items()},
+        }
+        write_json(folder / "support.json", state)
+        for name, group in self._groups.items():
+            np.savez(folder / f"{name}.npz", scales=group.scales, references=group.references)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read what `save` wrote."""
+        found, state = cls(), read_json(folder / "support.json")
+        found.columns = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in state["columns"])
+        found.entity, found.results = state["entity"], state["results"]
+        found.last = None if state["last"] is None else pd.Timestamp(state["last"])
+        for name, columns in _by_group(feature_columns(found.columns)).items():
+            with np.load(folder / f"{name}.npz", allow_pickle=False) as arrays:
+                encoder = TreeEncoder.from_state(state["encoders"][name], columns)
+                found._groups[name] = _Group(encoder, arrays["scales"], arrays["references"])
+        return found
+
+
+def _by_group(columns: Iterable[Column]) -> dict[str, list[Column]]:
+    found: dict[str, list[Column]] = {}
+    for column in sorted(columns, key=lambda column: column.group):
+        found.setdefault(column.group, []).append(column)
+    return found
+
 
 class _Group:
     """The distinct training values of one group of columns."""
 
-    def __init__(self, columns: list[Column], X: pd.DataFrame) -> None:
-        self.encoder = TreeEncoder().fit(X, columns)
-        encoded = self.encoder.transform(X)
-        self.numeric = np.ones(encoded.shape[1], dtype=bool)
-        self.numeric[self.encoder.categorical_] = False
-        self.scales = np.array([_scale(values) for values in encoded.T])
-        distinct = pd.DataFrame(encoded / self.scales).drop_duplicates().to_numpy()
+    def __init__(self, encoder: TreeEncoder, scales: np.ndarray, references: np.ndarray) -> None:
+        self.encoder, self.scales, self.references = encoder, scales, references
+        self.numeric = np.ones(len(scales), dtype=bool)
+        self.numeric[encoder.categorical_] = False
+
+    @classmethod
+    def fit(cls, X: pd.DataFrame, columns: list[Column]) -> Self:
+        encoder = TreeEncoder().fit(X, columns)
+        encoded = encoder.transform(X)
+        scales = np.array([_scale(values) for values in encoded.T])
+        scales[encoder.categorical_] = 1.0
+        distinct = pd.DataFrame(encoded / scales).drop_duplicates().to_numpy()
         # spread evenly over the rows in their order, which is that of time or names: no seed, the same every time
         kept = np.linspace(0, len(distinct) - 1, min(len(distinct), _MOST_REFERENCES)).round().astype(int)
-        self.references = distinct[kept]
+        return cls(encoder, scales, distinct[kept])
 
     def distances(self, X: pd.DataFrame) -> np.ndarray:
         """Return the distance to the nearest reference, (n,)."""

@@ -1,0 +1,36 @@
+"""Say how far the machines of a split's test part and of its rehearsals are from the rows fitted on."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from perfcast.cli._common import add_project
+from perfcast.config import read_dataset
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("dataset")
+    parser.add_argument("split")
+    parser.add_argument("--table", type=Path, required=True, help="the table with features")
+    parser.add_argument("--folds", type=Path, required=True, help="the split")
+    parser.add_argument("--rehearsals", type=int, default=1, help="most rehearsals of a question about the future")
+    parser.add_argument("--out", type=Path, required=True)
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write one row per fold, rehearsal and row asked about."""
+    import pandas as pd
+
+    from perfcast.io import atomic_path
+    from perfcast.rehearsal import distances_of
+    from perfcast.schema import read_table
+
+    outlier = read_dataset(options.project / "conf", options.dataset).label_outlier
+    folds = pd.read_parquet(options.folds).filter(like="fold_")
+    found = distances_of(read_table(options.table), folds, outlier, options.rehearsals)
+    with atomic_path(options.out) as path:
+        found.to_parquet(path, index=False, compression="zstd")
+    return 0

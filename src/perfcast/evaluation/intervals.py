@@ -1,0 +1,82 @@
+"""Intervals of test forecasts, calibrated on what the same fold rehearsed inside its training part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from perfcast.intervals import Calibration, questions_of
+
+HALF, SUPPORT = "half", "support"
+"""Columns that `with_intervals` adds: half-width of the interval in logarithms, support; NaN where nothing is known."""
+
+_TEST = -1
+_KEYS = ["fold", "rehearsal", "row"]
+
+
+def read_rehearsals(folder: Path) -> pd.DataFrame | None:
+    """Return the rehearsed predictions of a run folder, None where it has none."""
+    path = Path(folder) / "rehearsals.parquet"
+    found = pd.read_parquet(path) if path.is_file() else None
+    return None if found is None or found.empty else found
+
+
+def with_intervals(
+    predictions: pd.DataFrame, rehearsed: pd.DataFrame | None, distances: pd.DataFrame | None, level: float
+) -> pd.DataFrame:
+    """Return the predictions with the columns HALF and SUPPORT.
+
+    Shapes: `predictions` and `rehearsed` as runs hold them, `distances` one row per fold, rehearsal (-1: the test
+    part) and row. A fold is calibrated by its own rehearsals alone.
+    """
+    answer = predictions.assign(**{HALF: np.nan, SUPPORT: np.nan})
+    if rehearsed is None or distances is None:
+        return answer
+    names = [name for name in distances if name not in _KEYS]
+    known = rehearsed.merge(distances, on=_KEYS, how="inner")
+    asks = questions_of(answer["task"], answer["target"])
+    asked = answer[["fold", "row"]].assign(rehearsal=_TEST).merge(distances, on=_KEYS, how="left")
+    for fold, own in known.groupby("fold", sort=True):
+        residuals = np.log(own["predicted"].to_numpy(dtype=float) / own["measured"].to_numpy(dtype=float))
+        asked_for = questions_of(own["task"], own["target"])
+        calibration = Calibration().fit(residuals, asked_for, own["rehearsal"].to_numpy(), own[names])
+        rows = (answer["fold"] == fold).to_numpy() & asked[names].notna().all(axis=1).to_numpy()
+        far = asked.loc[rows, names]
+        answer.loc[rows, HALF] = calibration.half_widths(asks[rows], far, level)
+        answer.loc[rows, SUPPORT] = calibration.support(far)
+    return answer
+
+
+def covered(predictions: pd.DataFrame) -> np.ndarray:
+    """Return whether the measured score lies in the interval, 1 or 0, NaN where there is no interval, (n,)."""
+    off = np.abs(np.log(predictions["predicted"].to_numpy(dtype=float) / predictions["measured"].to_numpy(dtype=float)))
+    half = predictions[HALF].to_numpy(dtype=float)
+    return np.where(np.isnan(half), np.nan, off <= half)
+
+
+def width(half: np.ndarray) -> np.ndarray:
+    """Return the width of the interval in % of the forecast, (n,)."""
+    return np.asarray(100 * (np.exp(half) - np.exp(-half)))
+
+
+SUPPORT_EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
+SUPPORT_COLUMNS = ["split", "predictor", "from", "to", "support", "mape", "coverage", "width", "rows", "entities"]
+
+
+def by_support(split: str, predictor: str, predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return error, coverage and width by support, tasks and seeds pooled: columns SUPPORT_COLUMNS.
+
+    Units: mape, coverage and width in %.
+    """
+    known = predictions[predictions[SUPPORT].notna()]
+    error = 100 * (known["predicted"] / known["measured"] - 1).abs()
+    told = known.assign(mape=error, coverage=100 * covered(known), width=width(known[HALF].to_numpy(dtype=float)))
+    places = pd.cut(told[SUPPORT], SUPPORT_EDGES, include_lowest=True, labels=False)
+    rows = []
+    for place, part in told.groupby(places, sort=True):
+        edges = SUPPORT_EDGES[int(place)], SUPPORT_EDGES[int(place) + 1]
+        means = part[[SUPPORT, "mape", "coverage", "width"]].mean()
+        rows.append((split, predictor, *edges, *means, part["row"].nunique(), part["entity"].nunique()))
+    return pd.DataFrame(rows, columns=SUPPORT_COLUMNS)

@@ -1,0 +1,54 @@
+"""How often intervals hold what was measured, and how wide they are."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from perfcast.evaluation import AVERAGE, Evaluation
+from perfcast.figures._style import MUTED, looks, plain_axis
+from perfcast.figures._style import WIDTH as FIGURE_WIDTH
+
+TITLE = "Intervals: how often they hold, and how wide they are"
+CAPTION = (
+    "Above: share of the measured scores inside their interval, averaged over tasks, with 95 % bootstrap intervals "
+    "clustered by entity; the dashed line is the level they were made for. Below: their mean width in % of the "
+    "forecast; narrower is better where the share is right."
+)
+
+
+def draw(evaluation: Evaluation) -> Figure | None:
+    """Draw two rows of panels, one column per split, one dot per predictor; None without intervals."""
+    rows = evaluation.metrics[(evaluation.metrics["task"] == AVERAGE) & (evaluation.metrics["metric"] == "coverage")]
+    splits = [split for split in evaluation.splits if rows.loc[rows["split"] == split, "value"].notna().any()]
+    if not splits:
+        return None
+    order = evaluation.ranking()
+    figure = Figure(figsize=(FIGURE_WIDTH, 0.4 * len(order) + 1.8), layout="constrained")
+    axes = figure.subplots(2, len(splits), squeeze=False, sharey=True)
+    for column, split in enumerate(splits):
+        for metric, panel in zip(("coverage", "width"), axes[:, column], strict=True):
+            _panel(evaluation, panel, split, metric)
+            plain_axis(panel, "x", unit=" %", log=metric == "width")
+        axes[0, column].set_title(split)
+        axes[0, column].axvline(100 * evaluation.level, color=MUTED, linestyle="--", linewidth=1)
+    for panel, metric in zip(axes[:, 0], ("share inside", "width"), strict=True):
+        panel.set_yticks(range(len(order)), order)
+        panel.set_ylim(len(order) - 0.4, -0.8)
+        panel.set_ylabel(metric)
+    return figure
+
+
+def _panel(evaluation: Evaluation, panel: Axes, split: str, metric: str) -> None:
+    style = looks(evaluation.ranking())
+    panel.grid(visible=False, axis="y")
+    for position, predictor in enumerate(evaluation.ranking()):
+        row = evaluation.value(split, predictor, metric=metric)
+        if row is None or not np.isfinite(row["value"]):
+            continue
+        if np.isfinite(row["low"]):
+            panel.plot([row["low"], row["high"]], [position] * 2, color=style[predictor]["color"])
+        panel.plot(row["value"], position, linestyle="none", **style[predictor])
+        at = (row["value"], position)
+        panel.annotate(f"{row['value']:.3g}", at, xytext=(0, 4), textcoords="offset points", ha="center", fontsize=7)

@@ -1,0 +1,39 @@
+"""Errors by how well a machine is supported by what was seen."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from perfcast.evaluation import Evaluation
+from perfcast.figures._style import few, legend_below, looks, panels, plain_axis
+
+TITLE = "Error by support"
+CAPTION = (
+    "MAPE of the best predictors and the baseline by support, all tasks together. Support 1: the like of a machine was "
+    "seen in training; 0.25: at such a distance from what was seen, rehearsed forecasts erred four times as much. "
+    "Error that falls to the right means that the score tells in advance which forecasts to trust."
+)
+_PREDICTORS = 3
+
+
+def draw(evaluation: Evaluation) -> Figure | None:
+    """Draw one panel per split, support along x; None without support."""
+    if evaluation.support.empty:
+        return None
+    predictors = few(evaluation.ranking(), _PREDICTORS)
+    style = looks(evaluation.predictors)
+    splits = [split for split in evaluation.splits if split in set(evaluation.support["split"])]
+    figure, axes = panels(len(splits), columns=4, height=2.4, sharex=True)
+    for panel, split in zip(axes, splits, strict=True):
+        for predictor in predictors:
+            own = evaluation.support[
+                (evaluation.support["split"] == split) & (evaluation.support["predictor"] == predictor)
+            ]
+            panel.plot(own["support"], own["mape"], label=predictor, linewidth=1, **style[predictor])
+        panel.set_title(split)
+        panel.set_xlim(0, 1)
+        panel.set_ylim(bottom=0)
+        plain_axis(panel, "y", unit=" %")
+    figure.supxlabel("support", fontsize=8.5)
+    legend_below(figure, axes[0])
+    return figure
