@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from perfcast.evaluation import AVERAGE, Evaluation
 from perfcast.figures._style import MUTED, looks, plain_axis
@@ -26,11 +27,12 @@ def draw(evaluation: Evaluation) -> Figure | None:
         return None
     order = evaluation.ranking()
     figure = Figure(figsize=(FIGURE_WIDTH, 0.4 * len(order) + 1.8), layout="constrained")
-    axes = figure.subplots(2, len(splits), squeeze=False, sharey=True)
+    axes = figure.subplots(2, len(splits), squeeze=False, sharey=True, sharex="row")
     for column, split in enumerate(splits):
         for metric, panel in zip(("coverage", "width"), axes[:, column], strict=True):
             _panel(evaluation, panel, split, metric)
             plain_axis(panel, "x", unit=" %", log=metric == "width")
+        axes[1, column].xaxis.set_major_locator(LogLocator())
         axes[0, column].set_title(split)
         axes[0, column].axvline(100 * evaluation.level, color=MUTED, linestyle="--", linewidth=1)
     for panel, metric in zip(axes[:, 0], ("share inside", "width"), strict=True):
@@ -50,5 +52,7 @@ def _panel(evaluation: Evaluation, panel: Axes, split: str, metric: str) -> None
         if np.isfinite(row["low"]):
             panel.plot([row["low"], row["high"]], [position] * 2, color=style[predictor]["color"])
         panel.plot(row["value"], position, linestyle="none", **style[predictor])
-        at = (row["value"], position)
-        panel.annotate(f"{row['value']:.3g}", at, xytext=(0, 4), textcoords="offset points", ha="center", fontsize=7)
+        label = f"{row['value']:.0f}" if row["value"] >= 100 else f"{row['value']:.3g}"
+        panel.annotate(
+            label, (row["value"], position), xytext=(0, 4), textcoords="offset points", ha="center", fontsize=7
+        )
