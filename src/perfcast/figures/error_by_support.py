@@ -10,7 +10,7 @@ from perfcast.figures._style import few, legend_below, looks, panels, plain_axis
 TITLE = "Error by support"
 CAPTION = (
     "MAPE of the best predictors and the baseline by support, all tasks together, on a logarithmic scale. Support 1: "
-    "the like of a machine was seen in training; 0.25: at such a distance from what was seen, rehearsed forecasts erred "
+    "the like of a machine was seen in training; 0.25: at such a distance from what was seen, rehearsals erred "
     "four times as much. Error that falls to the right means that the score tells in advance which forecasts to trust."
 )
 _PREDICTORS = 3
