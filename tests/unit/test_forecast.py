@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from perfcast import experiment, plugins
+from perfcast.calibrating import calibrate
 from perfcast.cli.main import main
 from perfcast.completion.spec_cpu2017 import complete_machine, complete_part
 from perfcast.datasets.spec_cpu2017 import build
@@ -20,7 +21,6 @@ from perfcast.forecast import Asked, Champion, forecast, forecast_file, machine_
 from perfcast.io import write_json
 from perfcast.machines import read_machines
 from perfcast.predictors.ridge import RidgePredictor
-from perfcast.rehearsal import calibrate
 from perfcast.schema import Column, Kind, Role, Table, build_table, write_table
 
 FEATURES = ["processor", "memory", "system", "workload"]

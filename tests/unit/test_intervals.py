@@ -141,6 +141,18 @@ def test_a_rehearsal_counts_the_same_however_many_rows_it_held():
     assert apart.half_widths(one, found.iloc[[0]])[0] > 5 * pooled.half_widths(one, found.iloc[[0]])[0]
 
 
+def test_with_several_rehearsals_no_task_is_surer_than_all_together():
+    residuals, tasks, _, found = rehearsed()
+    once, twice = (
+        Calibration()
+        .fit(residuals, tasks, rehearsals, found)
+        .half_widths(np.array(["one", "two", ""]), found.iloc[[0] * 3])
+        for rehearsals in (np.zeros(len(tasks), int), np.arange(len(tasks)) % 2)
+    )
+    assert once[0] < once[2] < once[1]
+    assert twice[0] == twice[2] < twice[1]
+
+
 def test_a_task_with_few_residuals_shares_those_of_all():
     residuals, tasks, rehearsals, found = rehearsed()
     tasks = np.where(np.arange(len(tasks)) < 20, "rare", tasks)

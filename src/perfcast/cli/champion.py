@@ -35,9 +35,9 @@ def run(options: argparse.Namespace) -> int:
     import pandas as pd
 
     from perfcast import experiment
+    from perfcast.calibrating import calibrate
     from perfcast.evaluation import choose_champion
     from perfcast.io import atomic_folder, read_json, sha256, write_json
-    from perfcast.rehearsal import calibrate
     from perfcast.schema import read_table
     from perfcast.splits import is_question
 

@@ -24,8 +24,8 @@ def run(options: argparse.Namespace) -> int:
     """Write one row per fold, rehearsal and row asked about."""
     import pandas as pd
 
+    from perfcast.calibrating import distances_of
     from perfcast.io import atomic_path
-    from perfcast.rehearsal import distances_of
     from perfcast.schema import read_table
 
     outlier = read_dataset(options.project / "conf", options.dataset).label_outlier

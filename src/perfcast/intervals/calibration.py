@@ -32,7 +32,8 @@ class Calibration:
     The typical error is a non-negative sum, base + weight x distance (`Support`), fitted to the absolute residuals of
     rehearsals, so what is farther away is never thought surer. Residuals over it are the conformal scores; a task's
     quantiles of them are those of all rehearsals, each of which counts the same however many rows it held: that is what
-    makes an interval about the future expect the drift that earlier launches showed.
+    makes an interval about the future expect the drift that earlier launches showed. A few launches do not tell which
+    task drifts next: with several rehearsals no task's quantile is less than that of all tasks together.
     Shapes: residuals (n,) log forecast - log measured; distances (n, names).
     Source: normalised split conformal regression (Papadopoulos et al., 2002; Lei et al., 2018, J. Am. Stat. Assoc.
     113), weighted by rehearsal (Barber et al., 2023, Ann. Stat. 51).
@@ -57,10 +58,14 @@ class Calibration:
         self.base = max(float(found[0]), 0.01 * float(size.mean()), 1e-9)
         scores = size / self.typical(distances)
         self.quantiles = {"": _quantiles(scores, share)}
+        several = len(set(np.asarray(rehearsals).tolist())) > 1
         for task in sorted(set(map(str, tasks))):
             rows = np.asarray(tasks).astype(str) == task
             if rows.sum() >= _LEAST_ROWS:
-                self.quantiles[task] = _quantiles(scores[rows], share[rows])
+                own = _quantiles(scores[rows], share[rows])
+                self.quantiles[task] = (
+                    [max(pair) for pair in zip(own, self.quantiles[""], strict=True)] if several else own
+                )
         return self
 
     def typical(self, distances: pd.DataFrame) -> np.ndarray:
