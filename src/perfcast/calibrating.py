@@ -10,14 +10,11 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from perfcast.intervals import Calibrated, Calibration, Support, questions_of
+from perfcast.intervals import TEST, Calibrated, Calibration, Support, questions_of
 from perfcast.parts import judged_rows, last_year, training_rows
 from perfcast.predictors.base import Predictor
 from perfcast.rehearsal import Rehearsal, rehearsals_of, rehearse
 from perfcast.schema import Table, Tag
-
-TEST = -1
-"""Stands for the test part where rehearsals have their number."""
 
 _DRAWN = 6
 """One entity in so many is drawn where there is no last year to rehearse."""

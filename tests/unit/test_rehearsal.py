@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.calibrating import TEST, calibrate, distances_of
+from perfcast.calibrating import calibrate, distances_of
+from perfcast.intervals import TEST
 from perfcast.predictors.base import Predictor
 from perfcast.rehearsal import first_error, rehearsals_of, rehearse
 from perfcast.schema import Column, Kind, Role, Tag, build_table

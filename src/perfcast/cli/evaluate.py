@@ -15,7 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", type=Path, required=True, help="the table with features")
     parser.add_argument("--runs", type=Path, required=True, help="folder of the data set's runs")
     parser.add_argument("--support", type=Path, help="folder of the distances by split; without it, no intervals")
-    parser.add_argument("--level", type=float, default=0.9, help="level of the intervals (default 0.9)")
+    parser.add_argument(
+        "--level", type=float, help="level of the intervals, 0 to 1 (default: 0.9, that of the protocol)"
+    )
     parser.add_argument("--splits", nargs="+", required=True)
     parser.add_argument("--predictors", nargs="+", required=True)
     parser.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default 1000)")
@@ -27,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Evaluate one data set."""
     from perfcast.evaluation import evaluate, write_evaluation
+    from perfcast.intervals import LEVEL
     from perfcast.schema import read_table
 
     runs = {
@@ -43,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         seed=options.seed,
         published=published,
         support={split: options.support / f"{split}.parquet" for split in options.splits} if options.support else {},
-        level=options.level,
+        level=LEVEL if options.level is None else options.level,
     )
     write_evaluation(evaluation, options.out)
     return 0

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.intervals import Calibration, questions_of
+from perfcast.intervals import TEST, Calibration, questions_of
 
 HALF, SUPPORT = "half", "support"
 """Columns that `with_intervals` adds: half-width of the interval in logarithms, support; NaN where nothing is known."""
 
-_TEST = -1
 _KEYS = ["fold", "rehearsal", "row"]
 
 
@@ -37,7 +36,7 @@ def with_intervals(
     names = [name for name in distances if name not in _KEYS]
     known = rehearsed.merge(distances, on=_KEYS, how="inner")
     asks = questions_of(answer["task"], answer["target"])
-    asked = answer[["fold", "row"]].assign(rehearsal=_TEST).merge(distances, on=_KEYS, how="left")
+    asked = answer[["fold", "row"]].assign(rehearsal=TEST).merge(distances, on=_KEYS, how="left")
     for fold, own in known.groupby("fold", sort=True):
         residuals = np.log(own["predicted"].to_numpy(dtype=float) / own["measured"].to_numpy(dtype=float))
         asked_for = questions_of(own["task"], own["target"])

@@ -6,7 +6,7 @@ distances. Neither knows a predictor: they read residuals and tables.
 """
 
 from perfcast.intervals.calibrated import Calibrated
-from perfcast.intervals.calibration import LEVEL, Calibration, questions_of
+from perfcast.intervals.calibration import LEVEL, TEST, Calibration, questions_of
 from perfcast.intervals.support import Support
 
-__all__ = ["LEVEL", "Calibrated", "Calibration", "Support", "questions_of"]
+__all__ = ["LEVEL", "TEST", "Calibrated", "Calibration", "Support", "questions_of"]

@@ -12,6 +12,9 @@ from scipy.optimize import nnls
 LEVEL = 0.9
 """The level of an interval where none is asked for."""
 
+TEST = -1
+"""Stands for the test part where rehearsals have their number."""
+
 _LEAST_ROWS = 50
 """Residuals of a task below which it shares those of all tasks."""
 
