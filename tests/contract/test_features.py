@@ -54,7 +54,7 @@ def test_appends_declared_finite_columns(dataset, module, standard, tmp_path):
     added = after.columns[known:]
     assert added
     for column in added:
-        assert column.role is Role.FEATURE
+        assert column.role is Role.FEATURE or (column.role is Role.PROVENANCE and Tag.SLICE in column.tags)
         assert column.group
         assert column.meaning
     numerical = [column.name for column in select(added, kind=Kind.NUMERICAL)]

@@ -86,8 +86,8 @@ def test_equal_predictors_are_never_claimed_to_differ(table, tmp_path):
     assert clear_winner(found.paired, "random", AVERAGE, "mape") is None
 
 
-def test_slices_are_the_tagged_columns_and_the_year(evaluation):
-    assert list(dict.fromkeys(evaluation.slices["slice"])) == ["machine_vendor", "generation", "year"]
+def test_slices_are_the_tasks_the_tagged_columns_and_the_year(evaluation):
+    assert list(dict.fromkeys(evaluation.slices["slice"])) == ["suite", "machine_vendor", "generation", "year"]
     rows = evaluation.slices.query("split == 'random' and predictor == 'lookup'")
     totals = rows.groupby("slice")["rows"].sum()
     assert totals.nunique() == 1
@@ -130,7 +130,7 @@ def test_a_data_set_without_configurations_or_slices_is_evaluated_too(table, run
     )
     found = evaluate(runs, plain, resamples=20, seed=0)
     assert found.noise.empty
-    assert found.slices.empty
+    assert set(found.slices["slice"]) == {"suite"}
     assert "noise floor" not in headline(found)
 
 

@@ -5,7 +5,7 @@ import pytest
 from perfcast.errors import UserError
 from perfcast.evaluation import BASELINE, evaluate
 from perfcast.fake._runs import PUBLISHED, fake_table, write_runs, write_support
-from perfcast.figures._slices import maker_slices, other_slices
+from perfcast.figures._slices import lineage_slices, maker_slices, other_slices
 from perfcast.figures._style import few, looks
 from perfcast.figures.base import draw_all, draw_svg
 
@@ -33,7 +33,8 @@ def test_an_unknown_figure_is_named_with_the_known_ones(evaluation):
 
 def test_slices_are_told_apart_by_what_they_are_not_by_one_data_set(evaluation):
     assert maker_slices(evaluation) == ["machine_vendor"]
-    assert other_slices(evaluation) == ["generation"]
+    assert lineage_slices(evaluation) == ["generation"]
+    assert other_slices(evaluation) == ["suite"]
 
 
 def test_published_errors_stand_beside_the_split_that_asks_the_same(evaluation):

@@ -107,7 +107,7 @@ _MEMORY = (
 
 _SYSTEM = (
     _name("hw_vendor", "system", "who sells the machine, aliases merged", _SLICE),
-    _number("chips", "system", "", "processors", (1, 64), _IDENTITY),
+    _number("chips", "system", "", "processors", (1, 64), _IDENTITY, _SLICE),
     _number("cores_enabled_total", "system", "", "enabled cores, corrected", (1, 8192), Tag.SCALING),
     _number("threads_per_core", "system", "", "enabled hardware threads of a core", (1, 8)),
     _number("orderable_min", "system", "", "least processors the machine is sold with", (1, 128)),

@@ -69,19 +69,23 @@ def check_predictions(frame: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def slices_of(table: Table) -> pd.DataFrame:
-    """Return what errors are reported by: one text column per SLICE column and the year of the TIME column.
+    """Return what errors are reported by: one text column per TASK and SLICE column and the year of the TIME column.
 
     Shapes: index is the ROW column; a value that is missing is NaN and belongs to no slice.
     """
-    names = table.select(tag=Tag.SLICE)
+    names = [*table.select(tag=Tag.TASK), *table.select(tag=Tag.SLICE)]
     found = {name: table.frame[name].astype("object") for name in names}
     times = table.select(tag=Tag.TIME, kind=Kind.DATE)
     if times:
         year = table.frame[times[0]].dt.year
         found[YEAR] = year.astype("Int64").astype("object").where(year.notna())
     frame = pd.DataFrame(found, index=table.frame.index)
-    frame = frame.map(lambda value: str(value) if pd.notna(value) else np.nan)
+    frame = frame.map(lambda value: _text(value) if pd.notna(value) else np.nan)
     return frame.set_index(pd.Index(table.frame[table.one(Tag.ROW)], name="row"))
+
+
+def _text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def attach_slices(frame: pd.DataFrame, slices: pd.DataFrame) -> pd.DataFrame:

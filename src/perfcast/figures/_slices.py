@@ -1,4 +1,4 @@
-"""Dots of errors by the values of slice columns: what the vendor and family figures share."""
+"""Dots of errors by the values of slice columns: what the figures by maker, lineage and set-up share."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from perfcast.figures._style import INK, MUTED, WIDTH, few, legend_below, looks,
 _PREDICTORS = 2
 _VALUES = 14
 _MAKER = "vendor"
+_LINEAGE = ("family", "generation", "series")
 
 
 def maker_slices(evaluation: Evaluation) -> list[str]:
@@ -20,9 +21,14 @@ def maker_slices(evaluation: Evaluation) -> list[str]:
     return [name for name in _names(evaluation) if name.endswith(_MAKER)]
 
 
+def lineage_slices(evaluation: Evaluation) -> list[str]:
+    """Return the slices by lineage: those whose column name ends in "family", "generation" or "series"."""
+    return [name for name in _names(evaluation) if name.endswith(_LINEAGE)]
+
+
 def other_slices(evaluation: Evaluation) -> list[str]:
-    """Return the remaining slices: families, targets, and whatever else the data set declares."""
-    return [name for name in _names(evaluation) if not name.endswith(_MAKER)]
+    """Return the remaining slices: tasks, targets, the set-up, and whatever else the data set declares."""
+    return [name for name in _names(evaluation) if not name.endswith((_MAKER, *_LINEAGE))]
 
 
 def draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
