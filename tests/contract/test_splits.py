@@ -14,9 +14,14 @@ LEAKING = ["shuffled"]
 """Splits that leak on purpose, to reproduce figures that others published on shuffled rows."""
 
 
-def test_only_splits_that_leak_on_purpose_are_no_questions():
-    assert [name for name in NAMES if not splits.is_question(name)] == LEAKING
+SHRUNKEN = [name for name in NAMES if splits.shrunken(name)]
+"""Forms of a question with less training."""
+
+
+def test_only_splits_that_leak_on_purpose_or_train_on_less_are_no_questions():
+    assert [name for name in NAMES if not splits.is_question(name)] == sorted([*LEAKING, *SHRUNKEN])
     assert splits.is_question("of an older version")
+    assert splits.shrunken("of an older version") is None
 
 
 SOUND = [name for name in NAMES if name not in LEAKING]
@@ -75,7 +80,7 @@ def companions(table, names, rows):
     return table.frame.loc[rows][table.frame.loc[rows].duplicated(names)].index[0]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in SHRUNKEN])
 @given(seed=st.integers(0, 10_000), split_seed=st.integers(0, 3))
 @settings(deadline=None, max_examples=15)
 def test_nothing_leaks(name, seed, split_seed):
@@ -99,7 +104,7 @@ def test_no_leak_by_plain_sets(name):
             assert not set(learned["part"]) & set(test["part"])
         if name in FORWARD:
             assert learned["published"].max() < test["published"].min()
-        if name == "random":
+        if name.startswith("random"):
             keys = [
                 set(map(str, part[["cores", "memory_gb", "os"]].itertuples(index=False))) for part in (learned, test)
             ]
@@ -112,7 +117,7 @@ def test_a_leaking_split_leaks_and_says_so(name):
     fold = splits.make(name, table, 0)["fold_0"]
     blocks = [set(table.frame["block"][fold.isin(parts)]) for parts in (["train", "valid"], ["test"])]
     assert blocks[0] & blocks[1]
-    assert "leaks on purpose" in getattr(splits, name).__doc__
+    assert "leaks on purpose" in splits.function(name).__doc__
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -181,11 +186,40 @@ def test_audit_catches_a_known_feature_vector(source):
     ],
 )
 def test_audit_catches_a_wrong_date(name, source, target, message):
-    table = generate(8)
+    table = generate(8, rows=900)
     folds = splits.make(name, table, 0)
     time = table.frame["published"][folds["fold_0"] == source]
     row = time.idxmax() if source != "train" else time.idxmin()
     assert any(message in problem for problem in splits.leaks(table, moved(folds, row, target), name))
+
+
+@pytest.mark.parametrize("name", SHRUNKEN)
+@given(seed=st.integers(0, 10_000), split_seed=st.integers(0, 3))
+@settings(deadline=None, max_examples=5)
+def test_a_form_with_less_training_leaks_nothing_asks_about_the_same_rows_and_learns_some_of_the_others(
+    name, seed, split_seed
+):
+    form, table = splits.shrunken(name), generate(seed)
+    base, folds = (splits.function(split)(table, split_seed) for split in (form.base, name))
+    assert splits.leaks(table, folds, name) == []
+    assert folds.index.equals(table.frame.index)
+    assert list(folds) == list(base)
+    assert splits.is_question(form.base)
+    for fold in base:
+        assert ((folds[fold] == "test") == (base[fold] == "test")).all()
+        assert base[fold][folds[fold].isin(["train", "valid"])].isin(["train", "valid"]).all()
+        assert (folds[fold] == "train").sum() < (base[fold] == "train").sum()
+        assert (folds[fold] == "valid").any()
+
+
+@pytest.mark.parametrize("name", [name for name in SHRUNKEN if splits.shrunken(name).years])
+def test_audit_catches_a_row_from_before_the_window(name):
+    table = generate(8)
+    folds = splits.make(name, table, 0)
+    old = table.frame["published"][folds["fold_0"] == "unused"].idxmin()
+    assert any(
+        "training rows from before" in problem for problem in splits.leaks(table, moved(folds, old, "train"), name)
+    )
 
 
 @pytest.mark.parametrize("name", FEW_SHOT)

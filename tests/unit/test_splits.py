@@ -83,14 +83,14 @@ def test_balanced_folds_are_even():
 def test_forward_cuts_by_month():
     months = ["2020-06", "2021-12", "2022-01", "2022-12", "2023-01", "2023-12", "2024-12", "2025-01", None]
     expected = ["train", "train", "valid", "valid", "test", "test", "test", "unused", "unused"]
-    assert splits.forward_2023(table(months), 0)["fold_0"].tolist() == expected
+    assert splits.function("forward_2023")(table(months), 0)["fold_0"].tolist() == expected
     expected = ["train", "train", "train", "train", "valid", "valid", "test", "unused", "unused"]
-    assert splits.forward_2024(table(months), 0)["fold_0"].tolist() == expected
+    assert splits.function("forward_2024")(table(months), 0)["fold_0"].tolist() == expected
 
 
 def test_forward_sets_straddling_blocks_aside():
     small = table(["2020-01", "2022-11", "2022-12", "2023-01"], blocks=["a", "b", "c", "c"])
-    assert splits.forward_2023(small, 0)["fold_0"].tolist() == ["train", "valid", "unused", "test"]
+    assert splits.function("forward_2023")(small, 0)["fold_0"].tolist() == ["train", "valid", "unused", "test"]
 
 
 def test_forward_keeps_known_configurations_in_test():
@@ -107,7 +107,7 @@ def test_forward_last_tests_on_the_last_fifth_by_whole_months():
 
 def test_forward_last_needs_dates():
     with pytest.raises(UserError, match="needs dates"):
-        splits.forward_last(table([None, None]), 0)
+        splits.function("forward_last")(table([None, None]), 0)
 
 
 def test_shuffled_draws_rows_one_by_one():

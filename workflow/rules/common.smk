@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 
 from perfcast import config as perfcast_config
-from perfcast.digest import code_digest
+from perfcast import plugins
+from perfcast.digest import closure, code_digest
 from perfcast.errors import UserError
 
 CONF = Path("conf")
@@ -34,8 +35,13 @@ wildcard_constraints:
 
 
 def code(command, *modules):
-    """Digest of what a command imports, and of the plug-ins it loads by name: an edit re-runs what depends on it."""
-    return code_digest(f"perfcast.cli.{command}", *[f"perfcast.{module}" for module in modules])
+    """Digest of what a command imports, and of the plug-ins it loads by name: an edit re-runs what depends on it.
+
+    Whatever knows splits looks among all of them.
+    """
+    splits = plugins.names("splits") if "perfcast.splits" in closure(f"perfcast.cli.{command}") else []
+    loaded = [*modules, *[f"splits.{name}" for name in splits]]
+    return code_digest(f"perfcast.cli.{command}", *[f"perfcast.{module}" for module in loaded])
 
 
 def conf_digest(group, name):

@@ -15,7 +15,8 @@ from perfcast.schema import Role, Table, Tag
 PARTS = ("train", "valid", "test", "unused")
 
 Audit = Callable[[Table, pd.Series], list[str]]
-Make = TypeVar("Make", bound=Callable[[Table, int], pd.DataFrame])
+Split = Callable[[Table, int], pd.DataFrame]
+Make = TypeVar("Make", bound=Split)
 
 
 def audited_by(*audits: Audit) -> Callable[[Make], Make]:
@@ -78,6 +79,17 @@ def in_window(start: str, end: str) -> Audit:
         if (fold == "valid").any() and time[fold == "train"].max() >= time[fold == "valid"].min():
             found.append("valid rows not later than every train row")
         return found
+
+    return audit
+
+
+def not_before(start: str) -> Audit:
+    """Make the audit that no training row was known before month `start`."""
+
+    def audit(table: Table, fold: pd.Series) -> list[str]:
+        time = table.frame[table.one(Tag.TIME)]
+        early = int((fold.isin(["train", "valid"]) & ~(time >= pd.Timestamp(start))).sum())
+        return [f"{early} training rows from before {start}"] if early else []
 
     return audit
 
