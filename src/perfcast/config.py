@@ -133,12 +133,14 @@ class PredictorConf(_Strict):
             return {"quick": {**self.params, **self.quick}}
         return {name: {**self.params, **values} for name, values in (self.candidates or {"params": {}}).items()}
 
-    def tuned_settings(self, schedule: str, dataset: str, split: str) -> list[Settings]:
+    def tuned_settings(self, schedule: str, dataset: str, *splits: str) -> list[Settings]:
         """Return the sole setting of every fold of a tuned question, in the order of folds; empty where none is tuned.
 
-        The quick schedule uses no tuned values.
+        The first of `splits` that is tuned counts: a split that is a form of another one is named before that one. The
+        quick schedule uses no tuned values.
         """
-        found = None if schedule == "quick" else self.tuned.get(dataset, {}).get(split)
+        tuned = {} if schedule == "quick" else self.tuned.get(dataset, {})
+        found = next((tuned[split] for split in splits if split in tuned), None)
         return [{"tuned": {**self.params, **values}} for values in (found.folds if found else [])]
 
 

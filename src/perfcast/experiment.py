@@ -77,11 +77,12 @@ Candidates = Callable[[int], Mapping[str, Make]]
 
 
 def fold_makers(
-    conf: PredictorConf, schedule: str, machine: Mapping[str, Any], question: tuple[str, str], folds: int
+    conf: PredictorConf, schedule: str, machine: Mapping[str, Any], question: tuple[str, ...], folds: int
 ) -> Candidates:
     """Return what each fold chooses among: its own tuned setting where the question is tuned, else every candidate.
 
-    `question` is (data set, split). Raises: UserError when it was tuned for another number of folds.
+    `question` is (data set, split), and then the split that it is a form of, if any: see `tuned_settings`.
+    Raises: UserError when it was tuned for another number of folds.
     """
     tuned = conf.tuned_settings(schedule, *question)
     if not tuned:

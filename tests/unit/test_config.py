@@ -120,6 +120,19 @@ def test_candidates_override_single_values_and_the_quick_schedule_leaves_no_choi
     assert PredictorConf(module="ridge", stochastic=False, params={"a": 1}).settings("full") == {"params": {"a": 1}}
 
 
+def test_a_form_of_a_question_has_the_tuned_values_of_its_own_or_else_of_the_question():
+    tuned = {split: {"command": "c", "folds": [{"a": a}]} for split, a in (("random", 1), ("random_10_percent", 2))}
+    conf = PredictorConf.model_validate({"module": "x", "stochastic": False, "tuned": {"demo": tuned}})
+
+    def found(*splits, schedule="full"):
+        return [setting["tuned"]["a"] for setting in conf.tuned_settings(schedule, "demo", *splits)]
+
+    assert found("random_05_percent") == []
+    assert found("random_05_percent", "random") == [1]
+    assert found("random_10_percent", "random") == [2]
+    assert found("random_05_percent", "random", schedule="quick") == []
+
+
 def predictor_with(space):
     return validated(PredictorConf, "conf/predictor/x.yaml", {"module": "x", "stochastic": False, "space": space})
 

@@ -192,6 +192,8 @@ def test_tuned_values_hold_for_their_question_fold_by_fold_in_the_full_schedule(
     assert list(given("full", ("demo", "other"))(1)) == ["few", "many"]
     assert list(given("full", ("another", "random"))(0)) == ["few", "many"]
     assert list(given("quick", ("demo", "random"))(0)) == ["quick"]
+    shrunken = given("full", ("demo", "random_05_percent", "random"))
+    assert [shrunken(fold)["tuned"](5).get_params()["leaf_rows"] for fold in (0, 1)] == [2, 4]
     assert list(experiment.makers(conf, "full", {})) == ["few", "many"]  # the final model on all rows
     with pytest.raises(UserError, match=r"demo/random .* 5 folds, however: .* has 2") as raised:
         given("full", ("demo", "random"), folds=5)

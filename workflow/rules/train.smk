@@ -1,9 +1,14 @@
 # One job per data set x split x predictor, its folds and seeds inside; then the best one on all rows. How far machines are
 # from what was seen depends on the split alone.
+from perfcast.splits import shrunken
+
+
 def settings_of(wildcards):
     """What a job's folds use: their tuned values where the question is tuned, else what each chooses among."""
     conf = PREDICTORS[wildcards.predictor]
-    tuned = conf.tuned_settings(PARAMS.schedule, wildcards.dataset, wildcards.split)
+    form = shrunken(wildcards.split)
+    asked = [wildcards.split, *([form.base] if form else [])]
+    tuned = conf.tuned_settings(PARAMS.schedule, wildcards.dataset, *asked)
     return tuned or conf.settings(PARAMS.schedule), conf.without_columns
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 MIRROR_VARIABLE = "PERFCAST_MIRROR"
 CACHE_VARIABLE = "PERFCAST_CACHE"
+BASE = "base"
+"""Attribute of a file of folds: the split that this one is a form of, with less training. Absent where it is none."""
 
 
 def add_project(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Make one split of one data set, and refuse it if it leaks."""
     from perfcast import splits
+    from perfcast.cli._common import BASE
     from perfcast.io import atomic_path
     from perfcast.schema import Tag, read_table
 
@@ -27,8 +28,11 @@ def run(options: argparse.Namespace) -> int:
     if leaks:
         raise RuntimeError(f"split {options.split!r} of {table.dataset!r} leaks: {'; '.join(leaks)}")
     row = table.one(Tag.ROW)
+    written = folds.assign(**{row: table.frame[row]})[[row, *folds.columns]]
+    if (form := splits.shrunken(options.split)) is not None:
+        written.attrs[BASE] = form.base
     with atomic_path(options.out) as path:
-        folds.assign(**{row: table.frame[row]})[[row, *folds.columns]].to_parquet(path, index=False)
+        written.to_parquet(path, index=False)
     counts = {name: folds[name].value_counts().to_dict() for name in folds}
     for name, parts in counts.items():
         told = ", ".join(f"{parts.get(part, 0)} {part}" for part in ("train", "valid", "test", "unused"))

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfcast.cli._common import add_project
+from perfcast.cli._common import BASE, add_project
 from perfcast.config import compose
 
 if TYPE_CHECKING:
@@ -83,12 +83,12 @@ def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, re
     from perfcast.io import atomic_folder, sha256, write_text
 
     conf = validated(PredictorConf, f"conf/predictor/{options.predictor}.yaml", config["predictor"])
-    settings = conf.tuned_settings(config["schedule"], options.dataset, options.split) or conf.settings(
-        config["schedule"]
-    )
+    folds = pd.read_parquet(options.folds)
+    question = (options.dataset, options.split, *([folds.attrs[BASE]] if BASE in folds.attrs else []))
+    folds = folds.filter(like="fold_")
+    settings = conf.tuned_settings(config["schedule"], *question) or conf.settings(config["schedule"])
     seeds = config["seeds"] if conf.stochastic else config["seeds"][:1]
     outlier = config["dataset"]["label_outlier"]
-    folds = pd.read_parquet(options.folds).filter(like="fold_")
 
     used = {
         "dataset": config["dataset"],
@@ -106,7 +106,6 @@ def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, re
         record.log_params(used)
         record.log_dataset(options.dataset, sha256(options.table), options.split)
         record.set_tags({"code_digest": code_digest("perfcast.cli.train", f"perfcast.predictors.{conf.module}")})
-    question = (options.dataset, options.split)
     candidates = experiment.fold_makers(conf, config["schedule"], config["trainer"], question, len(folds.columns))
     told, started = _Told(), time.perf_counter()
     options.out.parent.mkdir(parents=True, exist_ok=True)
