@@ -18,7 +18,7 @@ from perfcast.evaluation.comparison import clear_winner
 from perfcast.evaluation.intervals import with_intervals
 from perfcast.evaluation.noise import noise_floor
 from perfcast.evaluation.predictions import check_predictions
-from perfcast.fake._runs import PUBLISHED, fake_table, write_runs, write_support
+from perfcast.fake._runs import LESS_TRAINING, PUBLISHED, fake_table, write_runs, write_support
 from perfcast.schema import Column, Kind, Role, Tag, build_table
 
 
@@ -43,7 +43,7 @@ def evaluation(table, runs, support):
 
 
 def test_every_split_predictor_and_task_has_every_metric_inside_its_interval(evaluation):
-    assert len(evaluation.metrics) == 3 * 5 * 3 * 8
+    assert len(evaluation.metrics) == (3 + len(LESS_TRAINING)) * 5 * 3 * 8
     assert (evaluation.metrics["low"] <= evaluation.metrics["value"] + 0.5).all()
     assert (evaluation.metrics["high"] >= evaluation.metrics["value"] - 0.5).all()
     assert evaluation.ranking() == ["network", "forest", "ridge", "physical", "lookup"]
@@ -145,7 +145,8 @@ def test_same_input_gives_the_same_bytes(table, runs, evaluation, support, tmp_p
 
 
 def test_intervals_cover_what_they_say_on_every_split(evaluation):
-    found = evaluation.metrics[evaluation.metrics["metric"] == "coverage"]
+    metrics = evaluation.metrics[evaluation.metrics["split"].isin(evaluation.questions)]
+    found = metrics[metrics["metric"] == "coverage"]
     # what was rehearsed erred a tenth more than the test rows, but for the errors that a part's rows share
     assert found["value"].between(84, 97).all()
     assert (
@@ -202,8 +203,8 @@ def test_metrics_tree_holds_plain_rounded_numbers(evaluation):
 def test_headline_shows_baseline_and_noise_floor(evaluation):
     lines = headline(evaluation).splitlines()
     assert lines[1].split() == ["predictor", "random", "unseen_cpu", "forward_2023"]
-    assert lines[-2].startswith("lookup (baseline)")
-    assert lines[-1].startswith("noise floor")
+    assert lines[-3].startswith("lookup (baseline)")
+    assert lines[-2].startswith("noise floor")
 
 
 def test_champion_is_the_smallest_inner_error_over_all_splits():
@@ -229,9 +230,26 @@ def test_a_split_that_leaks_on_purpose_counts_neither_for_the_order_nor_in_the_l
     found = dataclasses.replace(evaluation, metrics=metrics.assign(split=metrics["split"].replace(names)))
     assert (found.questions, found.beside_published) == (["unseen_cpu", "forward_2023"], ["shuffled"])
     assert found.ranking()[-1] == "lookup"
-    assert headline(found).splitlines()[-1].startswith("shuffled: leaks on purpose")
+    assert headline(found).splitlines()[-2].startswith("shuffled: leaks on purpose")
     alone = dataclasses.replace(found, metrics=found.metrics[found.metrics["split"] == "shuffled"])
     assert (alone.questions, alone.ranking()[0]) == (["shuffled"], "lookup")
+
+
+def test_forms_with_less_training_are_measured_and_counted_nowhere(evaluation):
+    assert evaluation.splits == evaluation.questions == ["random", "unseen_cpu", "forward_2023"]
+    assert evaluation.beside_published == []
+    assert evaluation.with_less_training == list(LESS_TRAINING)
+    assert evaluation.value("random_05_percent", "ridge")["value"] > evaluation.value("random", "ridge")["value"]
+    best = evaluation.metrics["split"].isin(LESS_TRAINING) & (evaluation.metrics["predictor"] == "lookup")
+    found = dataclasses.replace(
+        evaluation, metrics=evaluation.metrics.assign(value=evaluation.metrics["value"].mask(best, 1e-9))
+    )
+    assert found.ranking() == evaluation.ranking()
+    assert headline(found).splitlines()[-1] == "3 splits with less training: see the figures; not counted"
+    assert not any(split in "\n".join(headline(found).splitlines()) for split in LESS_TRAINING)
+    alone = dataclasses.replace(found, metrics=found.metrics[found.metrics["split"].isin(LESS_TRAINING)])
+    assert alone.splits == alone.questions == list(LESS_TRAINING)
+    assert alone.beside_published == []
 
 
 def test_published_errors_are_of_tasks_of_the_table(evaluation, runs, table):

@@ -1,12 +1,14 @@
 import dataclasses
 
+import matplotlib
 import pytest
 
+from perfcast import plugins
 from perfcast.errors import UserError
 from perfcast.evaluation import BASELINE, evaluate
-from perfcast.fake._runs import PUBLISHED, fake_table, write_runs, write_support
+from perfcast.fake._runs import LESS_TRAINING, PUBLISHED, fake_table, write_runs, write_support
 from perfcast.figures._slices import lineage_slices, maker_slices, other_slices
-from perfcast.figures._style import few, looks
+from perfcast.figures._style import STYLE, few, looks
 from perfcast.figures.base import draw_all, draw_svg
 
 
@@ -54,6 +56,38 @@ def test_published_errors_stand_beside_the_split_that_asks_the_same(evaluation):
 def test_published_errors_of_a_split_that_was_not_run_are_not_drawn(evaluation):
     other = evaluation.published.assign(split="shuffled")
     assert draw_svg(dataclasses.replace(evaluation, published=other), "published_comparison") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "ticks", "other"),
+    [
+        ("training_size", "random", ["5 %", "20 %", "100 %"], "forward_2023"),
+        ("history", "forward_2023", ["2", "all"], "random"),
+    ],
+)
+def test_curves_have_a_panel_per_question_and_end_at_all_of_its_training(evaluation, name, base, ticks, other):
+    with matplotlib.rc_context(STYLE):
+        (panel,) = plugins.load("figures", name).draw(evaluation).axes
+    assert panel.get_title(loc="left") == base
+    assert other not in draw_svg(evaluation, name)
+    assert [label.get_text() for label in panel.get_xticklabels()] == ticks
+    lines = {line.get_label(): line.get_ydata() for line in panel.get_lines() if len(line.get_ydata()) == len(ticks)}
+    assert set(lines) == set(evaluation.predictors)
+    assert lines["ridge"][-1] == evaluation.value(base, "ridge")["value"]
+    assert lines["ridge"][0] > lines["ridge"][-1]
+
+
+@pytest.mark.parametrize("name", ["training_size", "history"])
+def test_without_forms_of_less_training_there_are_no_curves(evaluation, name):
+    metrics = evaluation.metrics[evaluation.metrics["split"].isin(evaluation.splits)]
+    assert draw_svg(dataclasses.replace(evaluation, metrics=metrics), name) is None
+
+
+def test_a_curve_whose_question_was_not_run_ends_before_all(evaluation):
+    metrics = evaluation.metrics[evaluation.metrics["split"].isin(LESS_TRAINING)]
+    drawn = draw_svg(dataclasses.replace(evaluation, metrics=metrics), "history")
+    assert ">all<" not in drawn
+    assert ">2<" in drawn
 
 
 def test_few_keeps_the_baseline_visible():

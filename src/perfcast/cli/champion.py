@@ -13,7 +13,9 @@ from perfcast.cli._common import add_project
 from perfcast.config import compose, read_dataset, read_predictor, read_yaml
 
 _REASON = "geometric mean over splits of the inner validation MAPE (%), measured inside the training parts"
-_NO_QUESTION = "first predictor listed: every split leaks on purpose, so none is a question to choose by"
+_NO_QUESTION = (
+    "first predictor listed: every split leaks on purpose or trains on less, so none is a question to choose by"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -32,6 +32,8 @@ def headline(evaluation: Evaluation) -> str:
         text.append(
             f"{', '.join(evaluation.beside_published)}: leaks on purpose, beside published figures; not counted"
         )
+    if evaluation.with_less_training:
+        text.append(f"{len(evaluation.with_less_training)} splits with less training: see the figures; not counted")
     return "\n".join(text)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from perfcast.splits import is_question
+from perfcast.splits import is_question, shrunken
 
 AVERAGE = "average"
 """Name of the row that averages over the tasks of a data set."""
@@ -62,13 +62,19 @@ class Evaluation:
 
     @property
     def splits(self) -> list[str]:
-        """Splits in the order given to `evaluate`."""
-        return list(dict.fromkeys(self.metrics["split"]))
+        """Splits in the order given to `evaluate`, without `with_less_training` unless there are no others."""
+        every = list(dict.fromkeys(self.metrics["split"]))
+        return [split for split in every if shrunken(split) is None] or every
+
+    @property
+    def with_less_training(self) -> list[str]:
+        """Splits that are another one with less to learn from: points on a curve, which tables and orders leave out."""
+        return [split for split in dict.fromkeys(self.metrics["split"]) if shrunken(split) is not None]
 
     @property
     def beside_published(self) -> list[str]:
         """Splits that are no question: they leak on purpose, to stand beside figures that others published."""
-        return [split for split in self.splits if not is_question(split)]
+        return [split for split in self.splits if not is_question(split) and shrunken(split) is None]
 
     @property
     def questions(self) -> list[str]:

@@ -14,6 +14,12 @@ from perfcast.schema import Column, Kind, Role, Table, Tag, build_table
 ERRORS = {"lookup": 0.12, "physical": 0.08, "ridge": 0.06, "forest": 0.05, "network": 0.02}
 """Standard deviation of the log error of each generated predictor."""
 SPLITS = ("random", "unseen_cpu", "forward_2023")
+LESS_TRAINING = {
+    "random_05_percent": ("random", 2.0),
+    "random_20_percent": ("random", 1.4),
+    "forward_2023_last_2_years": ("forward_2023", 1.6),
+}
+"""Forms of the splits with less training: of which one, and how many times as large the error is."""
 _TASKS = ("float", "integer")
 PUBLISHED: tuple[dict[str, Any], ...] = (
     {"what": "forest of others", "split": "random", "citation": "Nobody, 2020", "mape": {"float": 4.0, "integer": 3.5}},
@@ -54,7 +60,8 @@ def fake_table(*, rows: int, seed: int, parts: int = 40) -> Table:
     return build_table("fake", frame, _COLUMNS)
 
 
-def _tested(table: Table, seed: int, number: int) -> np.ndarray:
+def _tested(table: Table, seed: int, split: str) -> np.ndarray:
+    number = SPLITS.index(LESS_TRAINING[split][0] if split in LESS_TRAINING else split)
     tested: np.ndarray = np.random.default_rng([seed, number]).random(len(table.frame)) < 0.5
     return tested
 
@@ -85,8 +92,8 @@ def _rehearsals(frame: pd.DataFrame, wide: float, split: str) -> pd.DataFrame:
 def write_support(table: Table, folder: Path, *, seed: int) -> dict[str, Path]:
     """Write how far the machines of `write_runs` are, at random, and return where by split."""
     found = {}
-    for number, split in enumerate(SPLITS):
-        tested = _tested(table, seed, number)
+    for number, split in enumerate((*SPLITS, *LESS_TRAINING)):
+        tested = _tested(table, seed, split)
         far = np.random.default_rng([seed, number, 7]).random((2, len(table.frame))).round(3)
         one = pd.DataFrame({"row": table.frame["id"], "processor": far[0], "years ahead": far[1]})
         parts = [
@@ -105,18 +112,19 @@ def write_runs(
 ) -> dict[tuple[str, str], Path]:
     """Write one run folder per split and predictor, as training does, and return where they are.
 
-    A forward split errs twice as much. The predictor called network has a seed per training and a history.
+    A forward split errs twice as much, and forms with less training more. The predictor called network has a seed per
+    training and a history.
     """
     runs = {}
-    for number, split in enumerate(SPLITS):
-        tested = _tested(table, seed, number)
+    for number, split in enumerate((*SPLITS, *LESS_TRAINING)):
+        tested = _tested(table, seed, split)
         frame = table.frame[tested]
         for index, (predictor, error) in enumerate((errors or ERRORS).items()):
             count = seeds if predictor == "network" else 1
             parts = []
             for one in range(count):
                 random = np.random.default_rng([seed, number, index, one])
-                wide = error * (2 if split.startswith("forward") else 1)
+                wide = error * (2 if split.startswith("forward") else 1) * LESS_TRAINING.get(split, ("", 1.0))[1]
                 part_error = dict(zip(sorted(set(frame["part"])), random.normal(0, wide / 2, 10_000), strict=False))
                 noise = frame["part"].map(part_error) + random.normal(0, wide, len(frame))
                 parts.append(

@@ -27,7 +27,7 @@ def draw(evaluation: Evaluation) -> Figure | None:
     errors = {
         (split, predictor): float(row["value"])
         for split, predictor in sorted(set(zip(maps["split"], maps["predictor"], strict=True)))
-        if (row := evaluation.value(split, predictor)) is not None
+        if split in evaluation.splits and (row := evaluation.value(split, predictor)) is not None
     }
     if not errors:
         return None
