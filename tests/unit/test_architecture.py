@@ -24,6 +24,7 @@ FORBIDDEN = {
     "evaluation": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training", "figures", "report"},
     "figures": {"cli", "config", "tracking", "datasets", "sources", "predictors", "report"},
     "report": {"cli", "config", "tracking", "sources", "predictors", "training"},
+    "comparing": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training"},
 }
 # third-party package -> the only places that may import it
 KEEPERS = {
@@ -38,6 +39,8 @@ KEEPERS = {
     "pickle": set(),
     "joblib": set(),
     "optuna": {"tuning"},
+    "dvc": {"comparing"},
+    "dvc_data": {"comparing"},
 }
 
 

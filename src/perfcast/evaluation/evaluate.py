@@ -26,7 +26,7 @@ from perfcast.schema import Table, Tag
 _SCORED = ("measured", "predicted", "code", "cluster", HALF)
 
 
-class _Found(NamedTuple):
+class Found(NamedTuple):
     """One metric, its draws averaged over seeds, and its value per seed."""
 
     value: float
@@ -40,10 +40,10 @@ class _Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Result:
+class Result:
     """Metrics of one predictor on one split: task -> metric -> found."""
 
-    tasks: dict[str, dict[str, _Found]]
+    tasks: dict[str, dict[str, Found]]
     counts: dict[str, dict[str, int]]
 
 
@@ -82,7 +82,7 @@ def evaluate(
         _check_same_rows(split, members)
         entities = pd.Index(sorted(set().union(*[member.frame["entity"] for member in members])))
         weights = draw_weights(len(entities), resamples, seed)
-        results = {member.predictor: _measure(member.frame, entities, weights) for member in members}
+        results = {member.predictor: measure(member.frame, entities, weights) for member in members}
         for member in members:
             metrics += _metric_rows(split, member.predictor, results[member.predictor])
             sliced.append(_slice_rows(member, attach_slices(member.frame, slices), entities, weights))
@@ -124,10 +124,13 @@ def _check_same_rows(split: str, members: Sequence[Predictions]) -> None:
             )
 
 
-def _measure(frame: pd.DataFrame, entities: pd.Index, weights: np.ndarray) -> _Result:
-    """Return the metrics of one predictor per task, and their average over tasks."""
+def measure(frame: pd.DataFrame, entities: pd.Index, weights: np.ndarray) -> Result:
+    """Return the metrics of one predictor per task, and their average over tasks.
+
+    Shapes: `frame` as `with_intervals` returns it, `weights` (resamples, len(entities)) as `draw_weights`.
+    """
     frame = frame.assign(cluster=entities.get_indexer(pd.Index(frame["entity"])), code=pd.factorize(frame["target"])[0])
-    tasks: dict[str, dict[str, _Found]] = {}
+    tasks: dict[str, dict[str, Found]] = {}
     counts: dict[str, dict[str, int]] = {}
     for task, part in frame.groupby("task", sort=True):
         seeds = [
@@ -138,14 +141,14 @@ def _measure(frame: pd.DataFrame, entities: pd.Index, weights: np.ndarray) -> _R
         for metric in METRICS:
             values = np.array([values[metric] for values, _ in seeds])
             draws = mean_of_finite(np.array([draws[metric] for _, draws in seeds]))
-            tasks[str(task)][metric] = _Found(float(mean_of_finite(values)), draws, values)
+            tasks[str(task)][metric] = Found(float(mean_of_finite(values)), draws, values)
         counts[str(task)] = _counts(part)
     tasks[AVERAGE] = {metric: _average([found[metric] for found in tasks.values()]) for metric in METRICS}
     counts[AVERAGE] = _counts(frame)
-    return _Result(tasks, counts)
+    return Result(tasks, counts)
 
 
-def _average(found: Sequence[_Found]) -> _Found:
+def _average(found: Sequence[Found]) -> Found:
     """Average one metric over the tasks that have it.
 
     A resample in which one of them has no row is NaN, because its average would be over fewer tasks.
@@ -154,7 +157,7 @@ def _average(found: Sequence[_Found]) -> _Found:
     if not known:
         return found[0]
     draws, by_seed = np.array([part.draws for part in known]), np.array([part.by_seed for part in known])
-    return _Found(float(np.mean([part.value for part in known])), draws.mean(axis=0), by_seed.mean(axis=0))
+    return Found(float(np.mean([part.value for part in known])), draws.mean(axis=0), by_seed.mean(axis=0))
 
 
 def _counts(part: pd.DataFrame) -> dict[str, int]:
@@ -165,7 +168,7 @@ def _counts(part: pd.DataFrame) -> dict[str, int]:
     }
 
 
-def _metric_rows(split: str, predictor: str, result: _Result) -> list[dict[str, object]]:
+def _metric_rows(split: str, predictor: str, result: Result) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for task, found in result.tasks.items():
         counts = result.counts[task]

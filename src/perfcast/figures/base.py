@@ -8,6 +8,7 @@ from io import StringIO
 from pathlib import Path
 
 import matplotlib
+from matplotlib.figure import Figure
 
 from perfcast import plugins
 from perfcast.evaluation import Evaluation
@@ -23,10 +24,13 @@ def draw_svg(evaluation: Evaluation, name: str) -> str | None:
     module = plugins.load("figures", name)
     with matplotlib.rc_context(STYLE):
         figure = module.draw(evaluation)
-        if figure is None:
-            return None
-        buffer = StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Title": module.TITLE})
+        return None if figure is None else to_svg(figure, module.TITLE)
+
+
+def to_svg(figure: Figure, title: str) -> str:
+    """Return a figure drawn under STYLE as SVG, without dates; equal figures give equal text."""
+    buffer = StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
     return _compact(buffer.getvalue())
 
 
