@@ -17,6 +17,7 @@ from perfcast.evaluation.explanations import attentions, importances
 from perfcast.evaluation.intervals import HALF, by_support, covered, read_rehearsals, width, with_intervals
 from perfcast.evaluation.metrics import METRICS, Scored, draw_weights, interval, mean_of_finite, score
 from perfcast.evaluation.noise import noise_floor
+from perfcast.evaluation.pairs import PAIR_COLUMNS, compare_all
 from perfcast.evaluation.predictions import HISTORY_COLUMNS, Predictions, attach_slices, read_predictions, slices_of
 from perfcast.evaluation.published import published_errors
 from perfcast.evaluation.results import AVERAGE, BASELINE, METRIC_COLUMNS, POINT_COLUMNS, SLICE_COLUMNS, Evaluation
@@ -78,6 +79,7 @@ def evaluate(
     metrics: list[dict[str, object]] = []
     sliced: list[pd.DataFrame] = []
     paired: list[dict[str, object]] = []
+    pairs: list[dict[str, object]] = []
     for split, members in loaded.items():
         _check_same_rows(split, members)
         entities = pd.Index(sorted(set().union(*[member.frame["entity"] for member in members])))
@@ -91,7 +93,9 @@ def evaluate(
                 name: {metric: (found.value, found.draws) for metric, found in result.tasks[task].items()}
                 for name, result in results.items()
             }
-            paired += compare(split, task, draws, results[members[0].predictor].counts[task]["entities"], BASELINE)
+            clusters = results[members[0].predictor].counts[task]["entities"]
+            paired += compare(split, task, draws, clusters, BASELINE)
+            pairs += compare_all(split, task, draws, clusters)
     everything = [member for members in loaded.values() for member in members]
     tasks = _tasks_of(table, everything)
     return Evaluation(
@@ -99,6 +103,7 @@ def evaluate(
         metrics=pd.DataFrame(metrics, columns=METRIC_COLUMNS),
         slices=pd.concat(sliced, ignore_index=True),
         paired=pd.DataFrame(paired, columns=PAIRED_COLUMNS),
+        pairs=pd.DataFrame(pairs, columns=PAIR_COLUMNS),
         noise=noise_floor(table, tasks),
         history=_history(everything),
         points=pd.concat([_points(member) for member in everything], ignore_index=True),

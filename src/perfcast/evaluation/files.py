@@ -12,9 +12,20 @@ from perfcast.errors import UserError
 from perfcast.evaluation.results import Evaluation
 from perfcast.io import atomic_folder, read_json, write_json
 
-_TABLES = ("metrics", "slices", "paired", "noise", "history", "importance", "attention", "published", "support")
+_TABLES = (
+    "metrics",
+    "slices",
+    "paired",
+    "pairs",
+    "noise",
+    "history",
+    "importance",
+    "attention",
+    "published",
+    "support",
+)
 _TEXT = (
-    *("split", "predictor", "task", "metric", "slice", "against", "reference", "claim"),
+    *("split", "predictor", "other", "task", "metric", "slice", "against", "reference", "claim"),
     *("group", "asks", "looks_at", "what", "citation"),
 )
 

@@ -39,16 +39,18 @@ class Evaluation:
     """Everything the figures and the report need to know of one data set's runs.
 
     Shapes: `metrics` one row per (split, predictor, task or "average", metric); `slices` one per (split, predictor,
-    slice, value); `paired` as `comparison.compare`; `noise` as `noise.noise_floor`; `history` one row per (split,
-    predictor, seed, fold, epoch); `points` one per (split, predictor, test row, target), predictions being the
-    geometric mean over seeds; `support` as `intervals.by_support`; `importance` and `attention` as in `explanations`;
-    `published` one row per (what, split, task) that others published an error of. Units: errors in %.
+    slice, value); `paired` as `comparison.compare`; `pairs` as `pairs.compare_all`; `noise` as `noise.noise_floor`;
+    `history` one row per (split, predictor, seed, fold, epoch); `points` one per (split, predictor, test row, target),
+    predictions being the geometric mean over seeds; `support` as `intervals.by_support`; `importance` and `attention`
+    as in `explanations`; `published` one row per (what, split, task) that others published an error of. Units: errors
+    in %.
     """
 
     dataset: str
     metrics: pd.DataFrame
     slices: pd.DataFrame
     paired: pd.DataFrame
+    pairs: pd.DataFrame
     noise: pd.DataFrame
     history: pd.DataFrame
     points: pd.DataFrame
