@@ -10,7 +10,6 @@ import yaml
 
 from perfcast.cli.main import main
 from perfcast.comparing import find_changes, open_side
-from perfcast.comparing.correction import step_down_max_t
 from perfcast.comparing.metrics import METRICS, Only
 from perfcast.comparing.page import as_page
 from perfcast.comparing.parameters import ABSENT
@@ -19,9 +18,11 @@ from perfcast.comparing.verdicts import judge
 from perfcast.errors import UserError
 from perfcast.evaluation import AVERAGE
 from perfcast.fake._results import write_results
+from perfcast.fake._runs import LESS_TRAINING
 from perfcast.schema import read_table, write_table
 
 SPLITS = ("random", "unseen_cpu", "forward_2023")
+RUNS = 5 * (len(SPLITS) + len(LESS_TRAINING))
 CONFIG = {
     "predictor": {"name": "any", "settings": {"quick": {"alpha": 1.0, "depth": 3}}},
     "schedule": "quick",
@@ -76,14 +77,15 @@ def changes(before, tmp_path_factory):
 def test_a_folder_compared_with_itself_has_no_change(before):
     found = compared(before, before)
     frame = found.metrics.frame
-    assert len(frame) == 3 * 5 * 3 * len(METRICS)
+    assert len(frame) == RUNS * 3 * len(METRICS)
     assert (frame["difference"] == 0).all()
     assert set(frame["verdict"]) == {"no real change"}
     assert not (found.sources or found.tables or found.code or found.parameters or found.metrics.left_out)
     assert found.same_tables == 1
     assert not found.worse
     told = as_text(found)
-    assert told.splitlines()[0] == f"{before} -> {before}: all metrics are the same (of 225 compared)"
+    compared_metrics = RUNS * 3 * len(METRICS)
+    assert told.splitlines()[0] == f"{before} -> {before}: all metrics are the same (of {compared_metrics} compared)"
 
 
 def test_a_planted_improvement_is_found_and_the_rest_is_not(changes):
@@ -127,7 +129,7 @@ def test_the_text_puts_real_changes_first_and_all_shows_the_rest(changes):
     assert "\x1b" not in short
     assert "forest" not in short
     lines = [line for line in full.splitlines() if line.startswith(("random", "unseen_cpu", "forward_2023"))]
-    assert len(lines) == 225
+    assert len(lines) == RUNS * 3 * len(METRICS)
     real = [line.rsplit("  ", 1)[-1] != "no real change" for line in lines]
     assert real == sorted(real, reverse=True)
     assert max(map(len, short.splitlines())) < 200
@@ -169,12 +171,12 @@ def test_parameters_are_told_key_by_key_and_equal_changes_together(before, tmp_p
     found = {one.key: one for one in changes.parameters}
     assert set(found) == {"evaluation.level", "schedule", "predictor.settings.depth", "predictor.settings.alpha"}
     assert (found["schedule"].before, found["schedule"].after) == ("quick", "full")
-    assert len(found["schedule"].where) == 15
+    assert len(found["schedule"].where) == RUNS
     assert {run.split("/")[-1] for run in found["predictor.settings.depth"].where} == {"ridge"}
     assert found["predictor.settings.alpha"].after == ABSENT
     told = as_text(changes)
-    assert "schedule: quick -> full (15 runs of 5 predictors)" in told
-    assert "predictor.settings.depth: 3 -> 4 (3 runs of ridge)" in told
+    assert f"schedule: quick -> full ({RUNS} runs of 5 predictors)" in told
+    assert f"predictor.settings.depth: 3 -> 4 ({RUNS // 5} runs of ridge)" in told
 
 
 def test_a_changed_level_moves_width_and_not_errors(before, tmp_path):
@@ -280,38 +282,6 @@ def test_no_shared_test_row_is_a_mistake(before, tmp_path):
         frame.assign(row="x" + frame["row"]).to_parquet(path, index=False)
     with pytest.raises(UserError, match="none of their test rows have the same key"):
         compared(before, after)
-
-
-def test_alone_the_corrected_p_value_is_the_plain_one():
-    draws = np.random.default_rng(0).normal(0.5, 1, (1, 999))
-    plain = (1 + (np.abs(draws[0] - 0.5) >= 0.5).sum()) / 1000
-    assert step_down_max_t(np.array([0.5]), draws)[0] == pytest.approx(plain)
-
-
-def test_the_correction_holds_for_all_predictors_together_and_knows_that_they_move_together():
-    random = np.random.default_rng(1)
-    wrong = {"alone": 0, "together": 0}
-    for _ in range(300):
-        differences = random.normal(0, 1, 8)
-        p = step_down_max_t(differences, differences[:, None] + random.normal(0, 1, (8, 400)))
-        plain = [
-            step_down_max_t(differences[[one]], differences[[one], None] + random.normal(0, 1, (1, 400)))
-            for one in range(8)
-        ]
-        wrong["together"] += (p <= 0.05).any()
-        wrong["alone"] += (np.array(plain) <= 0.05).any()
-    assert wrong["together"] < 30 < 60 < wrong["alone"]
-    same = np.repeat(random.normal(2.2, 1, (1, 999)), 8, axis=0)
-    assert step_down_max_t(np.full(8, 2.2), same)[0] < 0.05, "eight copies are one question"
-
-
-def test_what_does_not_move_is_no_change_and_what_is_unknown_is_not_counted():
-    draws = np.zeros((3, 100))
-    draws[1] = np.nan
-    found = step_down_max_t(np.array([0.0, 1.0, 2.0]), draws + np.array([[0.0], [0.0], [2.0]]))
-    assert found[0] == 1
-    assert np.isnan(found[1])
-    assert found[2] == pytest.approx(1 / 101)
 
 
 @pytest.mark.parametrize(("after", "verdict"), [(95.0, "better"), (70.0, "worse"), (98.0, "moved")])

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.comparing.correction import step_down_max_t
 from perfcast.evaluation.metrics import interval
+from perfcast.evaluation.step_down import step_down
 
 BETTER, WORSE, SAME, UNKNOWN = "better", "worse", "no real change", "cannot tell"
 MOVED, NARROWER, WIDER = "moved", "narrower", "wider"
@@ -61,7 +61,7 @@ def _real(differences: np.ndarray, draws: np.ndarray, clusters: int) -> tuple[np
     """Return which differences are real, and their adjusted p-values."""
     bounds = np.array([interval(row, clusters) for row in draws])
     known = np.isfinite(bounds).all(axis=1)
-    p = step_down_max_t(np.where(known, differences, np.nan), draws)
+    p = step_down(np.where(known, differences, np.nan), draws, _LEVEL_OF_TEST).adjusted
     with np.errstate(invalid="ignore"):
         excludes = (bounds[:, 0] > 0) | (bounds[:, 1] < 0)
         return known & excludes & (p <= _LEVEL_OF_TEST), p
