@@ -34,7 +34,7 @@ help:
 	@echo "make retry  ask again for sources that were missing"
 	@echo "make benchmark  measure speed and print ratios"
 
-setup: $(VENV)/.ready
+setup: $(VENV)/.ready $(VENV)/share/vega/vega.js
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("perfcast must have Python 3.11 or newer, however: this is %d.%d" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
@@ -45,6 +45,11 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	@# so that a plain `mlflow ui` in the activated environment opens this project's store
 	grep -q MLFLOW_BACKEND_STORE_URI $(VENV)/bin/activate || echo 'export MLFLOW_BACKEND_STORE_URI="sqlite:///$(CURDIR)/results/mlflow/mlflow.db"' >> $(VENV)/bin/activate
 	touch $@
+
+# what the page of `dvc plots show` draws with, taken from Snakemake's report; without it the page asks the network
+$(VENV)/share/vega/vega.js: $(VENV)/.ready
+	mkdir -p $(@D)
+	cp $(VENV)/lib/python3*/site-packages/snakemake/assets/data/vega*/*.js $(@D)/
 
 run: setup
 	snakemake

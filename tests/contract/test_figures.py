@@ -5,10 +5,12 @@ from xml.etree import ElementTree
 
 import matplotlib
 import pytest
+from docutils.core import publish_parts
 
 from perfcast import plugins
 from perfcast.evaluation import evaluate
 from perfcast.fake._runs import PUBLISHED, fake_table, write_runs, write_support
+from perfcast.figures._captions import captions
 from perfcast.figures._style import STYLE
 from perfcast.figures.base import draw_svg
 
@@ -53,6 +55,15 @@ def test_has_a_title_and_a_caption_of_sentences(name):
     assert not module.TITLE.endswith(".")
     assert module.CAPTION.endswith(".")
     assert len(module.CAPTION) > 40
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_report_of_snakemake_finds_its_title_and_caption_without_importing_it(name):
+    module = plugins.load("figures", name)
+    told = captions([name])[name]
+    assert told["title"] == module.TITLE
+    body = publish_parts(told["caption"], writer="html")["body"]
+    assert "".join(ElementTree.fromstring(body).itertext()) == module.CAPTION
 
 
 @pytest.mark.parametrize("name", NAMES)

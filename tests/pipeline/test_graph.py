@@ -9,6 +9,7 @@ import pytest
 import yaml
 from small_project import REPOSITORY, call, change, digests, environment, rules_run, small_project
 
+from perfcast import plugins
 from perfcast.schema import read_declarations
 
 PREDICTORS = ["lookup", "ridge", "ncpp"]
@@ -99,6 +100,32 @@ def test_every_training_is_a_finished_run_under_one_parent(project):
     assert any(name.startswith("curve/") for name in training.data.metrics)
     champion = client.get_model_version_by_alias("perfcast-spec_cpu2017", "champion")
     assert int(champion.version) == 1
+
+
+def test_figures_and_report_are_artifacts_of_the_parent_run(project):
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{project}/results/mlflow/mlflow.db")
+    for path in sorted((project / "results" / "figures").iterdir()):
+        experiment = client.get_experiment_by_name(f"perfcast/{path.name}").experiment_id
+        (parent,) = client.search_runs([experiment], "tags.`perfcast.kind` = 'invocation'")
+        kept = {item.path for item in client.list_artifacts(parent.info.run_id)}
+        assert kept == {"report.html", "figures", "evaluation"}
+        figures = {item.path for item in client.list_artifacts(parent.info.run_id, "figures")}
+        assert figures == {f"figures/{figure.name}" for figure in path.glob("*.svg")}
+        assert "figures/headline.svg" in figures
+
+
+def test_the_report_of_snakemake_shows_every_figure_with_its_own_caption(project, tmp_path):
+    page = tmp_path / "report.html"
+    call(project, "snakemake", "--report", str(page))
+    told = page.read_text()
+    drawn = {path.stem for path in (project / "results" / "figures").rglob("*.svg")}
+    assert {"headline", "coverage"} <= drawn
+    for name in drawn:
+        figure = plugins.load("figures", name)
+        assert json.dumps(figure.TITLE) in told
+        assert json.dumps(figure.CAPTION.split(".")[0])[1:-1] in told.replace(r"\n", " "), name
 
 
 def test_the_champion_answers_through_mlflow_and_without_it(project):

@@ -1,4 +1,7 @@
 # The protocol's metrics from predictions alone, and figures of them.
+from perfcast.figures._captions import captions
+
+
 rule evaluate:
     input:
         table=f"{RESULTS}/features/{{dataset}}.parquet",
@@ -33,6 +36,10 @@ rule evaluate:
         "--out {output} 2> >(tee {log} >&2)"
 
 
+# Each figure's own title and caption, where templates of captions in Snakemake's report can see them.
+config["captions"] = captions(PARAMS.figures)
+
+
 rule figures:
     input:
         evaluation=f"{RESULTS}/evaluation/{{dataset}}",
@@ -40,9 +47,10 @@ rule figures:
         report(
             directory(f"{RESULTS}/figures/{{dataset}}"),
             patterns=["{figure}.svg"],
-            caption="../report/figures.rst",
+            caption="../report/figure.rst",
             category="Figures",
             subcategory="{dataset}",
+            labels=lambda w: {"figure": config["captions"][w.figure]["title"]},
         ),
     log:
         f"{RESULTS}/logs/figures/{{dataset}}.log",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,8 +55,13 @@ def _record(store: Store, context: ReportContext, results: Path, report: Path) -
 
     for part in context.datasets:
         experiment = f"perfcast/{part.name}"
-        with tracking.parent_run(store, experiment) as record:
-            record.log_artifacts(report, results / "figures" / part.name, results / "evaluation" / part.name)
+        with tracking.parent_run(store, experiment) as record, tempfile.TemporaryDirectory() as temporary:
+            # under the names of what they are: both folders have the data set's, and would be one among the artifacts
+            for kind in ("figures", "evaluation"):
+                if (results / kind / part.name).is_dir():
+                    hidden = shutil.ignore_patterns(".*")
+                    shutil.copytree(results / kind / part.name, Path(temporary) / kind, ignore=hidden)
+            record.log_artifacts(report, Path(temporary) / "figures", Path(temporary) / "evaluation")
         by_predictor: dict[str, dict[str, float]] = {}
         for split, predictors in metrics_tree(part.evaluation).items():
             for predictor, tasks in predictors.items():

@@ -1,0 +1,69 @@
+"""The plots of dvc.yaml: templates that exist, columns that an evaluation writes, a page that needs no network."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from dvc_render.html import HTML
+
+from perfcast.evaluation import evaluate, write_evaluation
+from perfcast.fake._runs import fake_table, write_runs, write_support
+
+PROJECT = Path(__file__).parents[2]
+TEMPLATES = PROJECT / ".dvc" / "plots"
+PLOTS = {
+    name: plot
+    for entry in yaml.safe_load((PROJECT / "dvc.yaml").read_text())["plots"]
+    if isinstance(entry, dict)
+    for name, plot in entry.items()
+}
+
+
+@pytest.fixture(scope="module")
+def columns(tmp_path_factory):
+    """The columns of every table of an evaluation, by its file's name."""
+    folder = tmp_path_factory.mktemp("plots")
+    table = fake_table(rows=200, seed=0)
+    runs = write_runs(table, folder / "runs", seed=0)
+    support = write_support(table, folder / "support", seed=0)
+    write_evaluation(evaluate(runs, table, resamples=10, seed=0, support=support), folder / "evaluation")
+    found = {}
+    for path in (folder / "evaluation").glob("*.csv"):
+        with path.open() as file:
+            found[path.name] = next(csv.reader(file))
+    return found
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_a_plot_reads_columns_that_an_evaluation_writes(name, columns):
+    plot = PLOTS[name]
+    template = (TEMPLATES / f"{plot['template']}.json").read_text()
+    json.loads(template)
+    for path, column in plot["y"].items():
+        known = columns[Path(path).name]
+        assert {column, plot["x"]} <= set(known)
+        asked = set(re.findall(r"datum\.(\w+)", template)) | set(re.findall(r'"field": "(\w+)"', template))
+        made = set(re.findall(r'"as": "(\w+)"', template)) | {"curve", "value", "rev"}
+        assert asked <= {*known, *made}
+
+
+def test_coverage_and_error_by_support_are_plotted_beside_error_and_curves():
+    kinds = {name.split(" on ")[0] for name in PLOTS}
+    assert kinds == {"MAPE", "Learning curves", "Coverage", "Error by support"}
+
+
+def test_the_page_asks_the_network_only_where_a_script_is_not_beside_the_environment():
+    assert "html_template = plots/page.html" in (PROJECT / ".dvc" / "config").read_text()
+    page = HTML((TEMPLATES / "page.html").read_text()).with_scripts("<script src='https://x'></script>")
+    told = page.with_element("<div>drawn</div>").embed()
+    assert "<div>drawn</div>" in told
+    assert "https://x" not in told
+    local = re.findall(r'<script src="(\.\./[^"]+)"></script>', told)
+    assert [Path(path).name for path in local] == ["vega.js", "vega-lite.js", "vega-embed.js"]
+    makefile = (PROJECT / "Makefile").read_text()
+    assert {Path(path).parent.name for path in local} == {"vega"} and "$(VENV)/share/vega/vega.js:" in makefile
+    for line in told.splitlines():
+        assert "https://" not in line or "document.write" in line
