@@ -85,7 +85,7 @@ def _also(part: pd.DataFrame) -> str:
             told.append(f"{name} {row['verdict']} {signed(row['difference'])}")
         elif several and not average and not mape:
             hidden += 1
-    told += [f"{hidden} of single tasks"] if hidden and not told else []
+    told += [f"{hidden} further of single tasks"] if hidden and not told else []
     return ", ".join(told)
 
 

@@ -32,7 +32,8 @@ def summary(changes: Changes) -> str:
         told = "all metrics are the same" if identical else told
     else:
         told = f"real changes: {', '.join(counts)}"
-    return f"{told} (of {len(frame)} compared)"
+    unknown = changes.count(UNKNOWN)
+    return f"{told} (of {len(frame) - unknown} compared{f'; of {unknown} the rows cannot tell' if unknown else ''})"
 
 
 def data_lines(changes: Changes) -> list[str]:
