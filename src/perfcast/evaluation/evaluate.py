@@ -14,7 +14,16 @@ import pandas as pd
 from perfcast.errors import UserError
 from perfcast.evaluation.comparison import PAIRED_COLUMNS, compare
 from perfcast.evaluation.explanations import attentions, importances
-from perfcast.evaluation.intervals import HALF, by_support, covered, read_rehearsals, width, with_intervals
+from perfcast.evaluation.intervals import (
+    HALF,
+    SUPPORT,
+    UNLIKE,
+    by_support,
+    covered,
+    read_rehearsals,
+    width,
+    with_intervals,
+)
 from perfcast.evaluation.metrics import METRICS, Scored, draw_weights, interval, mean_of_finite, score
 from perfcast.evaluation.noise import noise_floor
 from perfcast.evaluation.pairs import PAIR_COLUMNS, compare_all
@@ -226,11 +235,9 @@ def _history(members: Sequence[Predictions]) -> pd.DataFrame:
 def _points(member: Predictions) -> pd.DataFrame:
     """Return one point per test row and target, the geometric mean over seeds."""
     frame = member.frame.assign(predicted=np.log(member.frame["predicted"]))
-    points = frame.groupby(["task", "target", "row"], sort=True, as_index=False)[["measured", "predicted"]].mean()
-    points = points.assign(
-        split=member.split,
-        predictor=member.predictor,
-        measured=points["measured"].astype("float32"),
-        predicted=np.exp(points["predicted"]).astype("float32"),
-    )
-    return points[POINT_COLUMNS]
+    by_row = frame.groupby(["task", "target", "row"], sort=True)
+    points = by_row[["measured", "predicted", HALF, SUPPORT]].mean()
+    points["predicted"] = np.exp(points["predicted"])
+    points = points.astype("float32").assign(split=member.split, predictor=member.predictor)
+    points[UNLIKE] = by_row[UNLIKE].first()
+    return points.reset_index()[POINT_COLUMNS]

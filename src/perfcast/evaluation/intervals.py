@@ -9,8 +9,9 @@ import pandas as pd
 
 from perfcast.intervals import TEST, Calibration, questions_of
 
-HALF, SUPPORT = "half", "support"
-"""Columns that `with_intervals` adds: half-width of the interval in logarithms, support; NaN where nothing is known."""
+HALF, SUPPORT, UNLIKE = "half", "support", "unlike"
+"""Columns that `with_intervals` adds: half-width of the interval in logarithms and support, NaN where nothing is known,
+and the distance that takes most of the support, "" where none does."""
 
 _KEYS = ["fold", "rehearsal", "row"]
 
@@ -25,12 +26,13 @@ def read_rehearsals(folder: Path) -> pd.DataFrame | None:
 def with_intervals(
     predictions: pd.DataFrame, rehearsed: pd.DataFrame | None, distances: pd.DataFrame | None, level: float
 ) -> pd.DataFrame:
-    """Return the predictions with the columns HALF and SUPPORT.
+    """Return the predictions with the columns HALF, SUPPORT and UNLIKE.
 
     Shapes: `predictions` and `rehearsed` as runs hold them, `distances` one row per fold, rehearsal (-1: the test
     part) and row. A fold is calibrated by its own rehearsals alone.
     """
     answer = predictions.assign(**{HALF: np.nan, SUPPORT: np.nan})
+    answer[UNLIKE] = ""
     if rehearsed is None or distances is None:
         return answer
     names = [name for name in distances if name not in _KEYS]
@@ -45,6 +47,7 @@ def with_intervals(
         far = asked.loc[rows, names]
         answer.loc[rows, HALF] = calibration.half_widths(asks[rows], far, level)
         answer.loc[rows, SUPPORT] = calibration.support(far)
+        answer.loc[rows, UNLIKE] = calibration.unlike(far).to_numpy()
     return answer
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -31,7 +32,10 @@ SLICE_COLUMNS = [
     *("coverage", "width", "rows", "entities"),
 ]
 PUBLISHED_COLUMNS = ["what", "split", "task", "mape", "citation"]
-POINT_COLUMNS = ["split", "predictor", "task", "target", "measured", "predicted"]
+POINT_COLUMNS = [
+    *("split", "predictor", "row", "task", "target", "measured", "predicted"),
+    *("half", "support", "unlike"),
+]
 
 
 @dataclass(frozen=True)
@@ -41,9 +45,9 @@ class Evaluation:
     Shapes: `metrics` one row per (split, predictor, task or "average", metric); `slices` one per (split, predictor,
     slice, value); `paired` as `comparison.compare`; `pairs` as `pairs.compare_all`; `noise` as `noise.noise_floor`;
     `history` one row per (split, predictor, seed, fold, epoch); `points` one per (split, predictor, test row, target),
-    predictions being the geometric mean over seeds; `support` as `intervals.by_support`; `importance` and `attention`
-    as in `explanations`; `published` one row per (what, split, task) that others published an error of. Units: errors
-    in %.
+    predictions being the geometric mean over seeds, with half-width of the interval in logarithms, support, and what is
+    least like anything measured; `support` as `intervals.by_support`; `importance` and `attention` as in
+    `explanations`; `published` one row per (what, split, task) that others published an error of. Units: errors in %.
     """
 
     dataset: str
@@ -95,14 +99,14 @@ class Evaluation:
 
     def value(self, split: str, predictor: str, task: str = AVERAGE, metric: str = "mape") -> pd.Series | None:
         """Return one row of `metrics`, or None when this predictor has no run on this split."""
-        frame = self.metrics
-        rows = frame[
-            (frame["split"] == split)
-            & (frame["predictor"] == predictor)
-            & (frame["task"] == task)
-            & (frame["metric"] == metric)
-        ]
-        return None if rows.empty else rows.iloc[0]
+        place = self._places.get((split, predictor, task, metric))
+        return None if place is None else self.metrics.iloc[place]
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, str, str, str], int]:
+        """Where each (split, predictor, task, metric) is in `metrics`: the report asks a thousand times."""
+        keys = [self.metrics[name] for name in ("split", "predictor", "task", "metric")]
+        return {key: place for place, key in enumerate(zip(*keys, strict=True))}
 
     def ranking(self) -> list[str]:
         """Return the predictors by their mean log MAPE over the questions, best first; display order only."""

@@ -31,13 +31,11 @@ class Calibrated:
         "" where nothing does).
         """
         far = self.support.distances(X, when)
-        shares = far * pd.Series(self.calibration.weights).reindex(far.columns)
-        unlike = shares.idxmax(axis=1).where(shares.max(axis=1) > 0, "")
         return pd.DataFrame(
             {
                 "half": self.calibration.half_widths(questions, far, level),
                 "support": self.calibration.support(far),
-                "unlike": unlike,
+                "unlike": self.calibration.unlike(far),
             },
             index=X.index,
         )

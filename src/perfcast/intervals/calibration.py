@@ -84,6 +84,11 @@ class Calibration:
         """
         return np.asarray(self.base / self.typical(distances), dtype=float)
 
+    def unlike(self, distances: pd.DataFrame) -> pd.Series:
+        """Return the name of the distance that takes most of the support, index as given, "" where nothing does."""
+        shares = distances * pd.Series(self.weights).reindex(distances.columns)
+        return shares.idxmax(axis=1).where(shares.max(axis=1) > 0, "")
+
     def half_widths(self, tasks: np.ndarray, distances: pd.DataFrame, level: float = LEVEL) -> np.ndarray:
         """Return the half-width in logarithms of the interval of a level, (n,): forecast x exp(+- half-width).
 
