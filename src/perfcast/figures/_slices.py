@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from perfcast.evaluation import Evaluation
 from perfcast.evaluation.predictions import YEAR
@@ -14,6 +17,8 @@ _PREDICTORS = 2
 _VALUES = 14
 _MAKER = "vendor"
 _LINEAGE = ("family", "generation", "series")
+_SOME, _MANY = 0.9, 1.8
+"""Decades of a narrow axis above which its labels would touch."""
 
 
 def maker_slices(evaluation: Evaluation) -> list[str]:
@@ -70,8 +75,19 @@ def draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
                 panel.set_title(split)
         grid[line][0].set_yticks(range(len(values[name])), [_short(value) for value in values[name]])
         grid[line][0].set_ylabel(name.replace("_", " "), color=INK)
+    for panel in grid[-1]:
+        _thin_out(panel)
     legend_below(figure, grid[0][0])
     return figure
+
+
+def _thin_out(panel: Axes) -> None:
+    """Leave as many marks on a narrow logarithmic axis as there is room to label."""
+    low, high = panel.get_xlim()
+    decades = np.log10(high / low)
+    panel.xaxis.set_major_locator(
+        LogLocator(subs=(1,) if decades > _MANY else (1, 3) if decades > _SOME else (1, 2, 5))
+    )
 
 
 def _names(evaluation: Evaluation) -> list[str]:

@@ -17,6 +17,8 @@ CAPTION = (
     "says where a network reads, not what its forecast would be without it."
 )
 _COLUMNS_SHOWN = 8
+_ON_CELLS = "#101418"
+"""Not the ink that turns light on a dark page: the cells stay light."""
 
 
 def draw(evaluation: Evaluation) -> Figure | None:
@@ -56,5 +58,7 @@ def _between(panel: Axes, cells: pd.DataFrame) -> None:
     for row, asks in enumerate(shares.index):
         for column, looked in enumerate(shares.columns):
             share = shares.loc[asks, looked]
-            panel.text(column, row, f"{share:.0%}", ha="center", va="center", color="white" if share > 0.6 else INK)
+            panel.text(
+                column, row, f"{share:.0%}", ha="center", va="center", color="white" if share > 0.6 else _ON_CELLS
+            )
     panel.set_title("between groups")
