@@ -1,5 +1,8 @@
 """The report in a real browser where there is one; the same page through a parser everywhere."""
 
+import itertools
+import json
+import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
@@ -7,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from perfcast.evaluation import read_evaluation
 from perfcast.fake._results import FAKE_PARAMS, write_results
+from perfcast.figures.base import draw_all
 from perfcast.report import collect, render
 
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = (
     "--headless",
     "--no-sandbox",
@@ -18,49 +24,152 @@ QUIET = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--virtual-time-budget=2000",
+    "--enable-logging=stderr",
+    "--virtual-time-budget=4000",
 )
+# What a person would do: choose, filter, step with the keyboard, let go, show a miss; each step's words are kept.
+VISIT = """
+<script>
+setTimeout(() => {
+  const plot = document.querySelector(".explorer");
+  const form = plot.querySelector("form");
+  const said = {};
+  const choose = (name, value) => {
+    form.elements[name].value = value;
+    form.elements[name].dispatchEvent(new Event("change", { bubbles: true }));
+  };
+  const press = (key) => plot.querySelector(".focus").dispatchEvent(new KeyboardEvent("keydown", { key }));
+  const hear = (name, selector) => { said[name] = plot.querySelector(selector).textContent; };
+  hear("at first", ".stats");
+  choose("split", "2");
+  hear("other question", ".stats");
+  choose("filter1", "1");
+  hear("filtered", ".stats");
+  choose("predictor", "1");
+  hear("other predictor", ".stats");
+  choose("view", "time");
+  form.elements.whiskers.click();
+  press("Home");
+  hear("largest", "p.spoken");
+  press("ArrowRight");
+  hear("next", "p.spoken");
+  hear("read", ".readout");
+  press("End");
+  hear("smallest", "p.spoken");
+  press("Escape");
+  hear("let go", "p.spoken");
+  for (const folded of document.querySelectorAll("details")) folded.open = true;
+  said.wide = document.documentElement.scrollWidth - innerWidth;
+  const show = document.querySelector("button.show");
+  show.click();
+  hear("shown", "p.spoken");
+  said.miss = show.dataset.row;
+  hear("shown result", ".readout");
+  const told = document.createElement("pre");
+  told.id = "visit";
+  told.textContent = JSON.stringify(said);
+  document.body.append(told);
+}, 300);
+</script>
+"""
 
 
-class Sortable(HTMLParser):
-    """Counts sortable heads and, after the script has run, the buttons it put into them."""
+class Page(HTMLParser):
+    """Counts sortable heads, drawings and buttons, and keeps the levels of headings and the text of #visit."""
 
     def __init__(self):
         super().__init__()
-        self.heads = self.buttons = self.drawings = 0
+        self.heads = self.sorters = self.drawings = 0
+        self.levels, self.visit, self._inside = [], "", ""
 
     def handle_starttag(self, tag, attributes):
-        self.heads += tag == "th" and "data-column" in dict(attributes)
-        self.buttons += tag == "button"
-        self.drawings += tag == "svg"
+        found = dict(attributes)
+        sortable = tag == "th" and "data-column" in found
+        self.heads += sortable
+        self.sorters += tag == "button" and self._inside == "th"
+        self.drawings += tag == "svg" and found.get("class") == "figure"
+        if re.fullmatch("h[1-6]", tag):
+            self.levels.append(int(tag[1]))
+        self._inside = "visit" if found.get("id") == "visit" else tag if sortable else ""
+
+    def handle_data(self, data):
+        self.visit += data if self._inside == "visit" else ""
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     write_results(folder, rows=400, seed=0)
+    # a heat map is a picture inside the drawing: it must be allowed to load
+    names = [*FAKE_PARAMS["figures"], "attention"]
+    draw_all(read_evaluation(folder / "evaluation" / "fake"), folder / "figures" / "fake", names)
     path = folder / "report.html"
     path.write_text(render(collect(folder, FAKE_PARAMS)), encoding="utf-8")
     return path
 
 
-def browser_dump(page: Path, profile: Path) -> str:
-    """Return the page as the browser has it after running its script; the page itself where there is no browser."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
-        return page.read_text(encoding="utf-8")
-    command = [browser, *QUIET, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+def browse(page: Path, profile: Path, *options: str) -> tuple[str, list[str]]:
+    """Return the page as the browser has it after running its script, and what it wrote to its console."""
+    command = [BROWSER, *QUIET, *options, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+def parsed(text: str) -> Page:
+    reader = Page()
+    reader.feed(text)
+    return reader
+
+
+def test_headings_go_down_one_level_at_a_time(page):
+    levels = parsed(page.read_text(encoding="utf-8")).levels
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
 def test_the_page_opens_offline_with_all_figures_and_sortable_columns(page, tmp_path):
-    dump = browser_dump(page, tmp_path)
-    reader, source = Sortable(), Sortable()
-    reader.feed(dump)
-    source.feed(page.read_text(encoding="utf-8"))
-    assert reader.drawings == source.drawings == 2
+    dump, console = browse(page, tmp_path)
+    reader, source = parsed(dump), parsed(page.read_text(encoding="utf-8"))
+    assert console == []
+    assert reader.drawings == source.drawings == 3
     assert reader.heads == source.heads > 20
     # The script adds one button to each sortable head; the page works without it too.
-    assert source.buttons == 0
-    assert reader.buttons in ({reader.heads} if dump != page.read_text(encoding="utf-8") else {0})
+    assert (source.sorters, reader.sorters) == (0, reader.heads)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+@pytest.mark.parametrize("width", [1300, 500])
+def test_a_visitor_filters_and_steps_through_single_results(page, tmp_path, width):
+    visited = tmp_path / "visited.html"
+    visited.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{VISIT}</body>"), encoding="utf-8")
+    dump, console = browse(visited, tmp_path / "profile", f"--window-size={width},900")
+    assert console == []
+    said = json.loads(parsed(dump).visit)
+    shown = {
+        name: [int(n.replace(",", "")) for n in re.match(r"([\d,]+) of ([\d,]+)", said[name]).groups()]
+        for name in ("at first", "other question", "filtered", "other predictor")
+    }
+    assert shown["at first"][0] == shown["at first"][1]
+    assert shown["other question"] != shown["at first"]
+    assert 0 < shown["filtered"][0] < shown["filtered"][1]
+    assert shown["other predictor"] == shown["filtered"]
+    assert said["other predictor"] != said["filtered"]
+    assert re.search(r"MAPE [\d.]+ %, MedAPE [\d.]+ %; 90 % intervals hold [\d.]+ %", said["filtered"])
+    count = shown["filtered"][0]
+    assert re.match(rf"part \d+.*: measured .*, estimate .*, error .*\. 1 of {count}\.$", said["largest"])
+    assert said["next"].endswith(f" 2 of {count}.")
+    assert said["smallest"].endswith(f" {count} of {count}.")
+    errors = [
+        abs(float(re.search(r"error \+?([−\d.]+)", said[name]).group(1).replace("−", "-")))
+        for name in ("largest", "next", "smallest")
+    ]
+    assert errors[0] > errors[2]
+    assert "integer" in said["read"] or "float" in said["read"]
+    assert said["let go"] == "Nothing chosen."
+    assert said["miss"] in said["shown result"]
+    assert said["shown"].endswith(f" of {shown['at first'][1]}.")
+    assert said["wide"] <= 0, "the page scrolls sideways"

@@ -176,7 +176,7 @@ def test_headline_grid_marks_only_clear_winners_and_shows_the_floor(context):
     assert all(cell.best for cell in grid.rows[0][1])
     assert not any(cell.best for _, cells in grid.rows[1:] for cell in cells)
     assert grid.foot[0][0] == "noise floor"
-    undecided = type(evaluation)(**{**vars(evaluation), "paired": evaluation.paired.assign(claim="undecided")})
+    undecided = dataclasses.replace(evaluation, paired=evaluation.paired.assign(claim="undecided"))
     assert not any(cell.best for _, cells in headline_grid(undecided).rows for cell in cells)
 
 

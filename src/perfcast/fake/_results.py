@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from perfcast.evaluation import evaluate, write_evaluation
-from perfcast.fake._runs import fake_table, write_runs, write_support
+from perfcast.fake._runs import fake_table, write_folds, write_runs, write_support
 from perfcast.figures.base import draw_all
 from perfcast.io import write_json
 from perfcast.schema import write_table
@@ -23,7 +23,9 @@ FAKE_PARAMS: dict[str, Any] = {
 def write_results(folder: Path, *, rows: int, seed: int) -> None:
     """Write tables, runs, evaluation, two figures, quality and two manifests, one of them of a missing source."""
     table = fake_table(rows=rows, seed=seed)
-    write_table(table, folder / "standard" / "fake.parquet")
+    for stage in ("standard", "features"):
+        write_table(table, folder / stage / "fake.parquet")
+    write_folds(table, folder / "splits" / "fake", seed=seed)
     runs = write_runs(table, folder / "runs" / "fake", seed=seed)
     support = write_support(table, folder / "support" / "fake", seed=seed)
     evaluation = evaluate(runs, table, resamples=200, seed=seed, support=support)

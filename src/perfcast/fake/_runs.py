@@ -89,6 +89,21 @@ def _rehearsals(frame: pd.DataFrame, wide: float, split: str) -> pd.DataFrame:
     )
 
 
+def write_folds(table: Table, folder: Path, *, seed: int) -> None:
+    """Write which rows each fold of `write_runs` tests; it trains on the others."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, split in enumerate(SPLITS):
+        tested = _tested(table, seed, number)
+        dealt = np.cumsum(tested) - 1
+        folds = {
+            f"fold_{fold}": np.where(
+                tested & (dealt % _folds(split) == fold), "test", np.where(tested, "unused", "train")
+            )
+            for fold in range(_folds(split))
+        }
+        pd.DataFrame({"id": table.frame["id"], **folds}).to_parquet(folder / f"{split}.parquet", index=False)
+
+
 def write_support(table: Table, folder: Path, *, seed: int) -> dict[str, Path]:
     """Write how far the machines of `write_runs` are, at random, and return where by split."""
     found = {}

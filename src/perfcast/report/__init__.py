@@ -2,6 +2,7 @@
 
 from perfcast.report.collect import collect
 from perfcast.report.context import ReportContext
+from perfcast.report.model_card import cards
 from perfcast.report.render import render
 
-__all__ = ["ReportContext", "collect", "render"]
+__all__ = ["ReportContext", "cards", "collect", "render"]

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from perfcast.evaluation import BASELINE
 from perfcast.report.context import DatasetPart, ReportContext
+from perfcast.report.questions import asks_about
 from perfcast.report.tables import number
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the leading predictor reached on one question, as text; "" where there is nothing to tell."""
+
+    split: str
+    asks: str
+    mape: str
+    interval: str
+    medape: str
+    beside: str
+    coverage: str
+    width: str
 
 
 def leading_predictor(part: DatasetPart) -> str:
@@ -25,7 +43,44 @@ def answer(part: DatasetPart) -> str:
         (row["value"], split) for split in evaluation.questions if (row := evaluation.value(split, name)) is not None
     ]
     told = [f"{number(value)} % on {split}{_beside(part, split)}" for value, split in _extremes(found)]
-    return f"{part.title}: the estimates of {name}, {chosen}, are off by {' and '.join(told)}."
+    return f"{part.title}: the estimates of {name}, {chosen}, are off by {' and '.join(told)}.{_sureness(part)}"
+
+
+def _sureness(part: DatasetPart) -> str:
+    """Return one sentence on how often the intervals held on the questions; "" without intervals."""
+    held = [(float(one.coverage), one) for one in questions(part) if one.coverage]
+    if not held:
+        return ""
+    level = f"{100 * part.evaluation.level:g}"
+    worst, best = min(held, key=lambda one: one[0])[1], max(held, key=lambda one: one[0])[1]
+    told = [f"{one.coverage} % of the results on {one.split} ({one.width} % wide)" for one in (worst, best)]
+    return f" Its {level} % intervals held {' and '.join(dict.fromkeys(told))}."
+
+
+def questions(part: DatasetPart) -> list[Question]:
+    """Return, question by question, how good and how sure the leading predictor is."""
+    evaluation, name = part.evaluation, leading_predictor(part)
+    found = []
+    for split in evaluation.questions:
+        rows = {metric: evaluation.value(split, name, metric=metric) for metric in ("mape", "medape")}
+        mape, medape = rows["mape"], rows["medape"]
+        if mape is None or medape is None:
+            continue
+        held, wide = (_told(part, split, name, metric) for metric in ("coverage", "width"))
+        beside = evaluation.value(split, BASELINE)
+        found.append(
+            Question(
+                split=split,
+                asks=asks_about(split),
+                mape=number(mape["value"]),
+                interval=f"{number(mape['low'])} to {number(mape['high'])}" if np.isfinite(mape["low"]) else "",
+                medape=number(medape["value"]),
+                beside="" if beside is None or name == BASELINE else number(beside["value"]),
+                coverage=held,
+                width=wide,
+            )
+        )
+    return found
 
 
 def is_spec(sources: tuple[Mapping[str, Any], ...]) -> list[Mapping[str, Any]]:
@@ -50,6 +105,11 @@ def schedule_words(context: ReportContext) -> str:
             "quote those of the full experiment (make full)."
         )
     return f"This is the {context.params.get('schedule', 'unnamed')} schedule: {count}, all folds."
+
+
+def _told(part: DatasetPart, split: str, name: str, metric: str) -> str:
+    row = part.evaluation.value(split, name, metric=metric)
+    return "" if row is None or not np.isfinite(row["value"]) else number(row["value"])
 
 
 def _extremes(found: list[tuple[float, str]]) -> list[tuple[float, str]]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from perfcast import __version__, plugins
 from perfcast.errors import UserError
-from perfcast.evaluation import read_evaluation
+from perfcast.evaluation import Evaluation, read_evaluation
 from perfcast.io import read_json, sha256
 from perfcast.report.context import DatasetPart, FigurePart, ReportContext
+from perfcast.report.rows import Rows
+from perfcast.schema import read_table
 
 PACKAGES = (
     "numpy",
@@ -28,11 +32,18 @@ PACKAGES = (
 """The packages whose versions can change a number of the report."""
 
 
-def collect(results: Path, params: Mapping[str, Any], *, titles: Mapping[str, str] | None = None) -> ReportContext:
+def collect(
+    results: Path,
+    params: Mapping[str, Any],
+    *,
+    titles: Mapping[str, str] | None = None,
+    sources: Mapping[str, Sequence[str]] | None = None,
+) -> ReportContext:
     """Read everything the report shows.
 
     `params` are the parameters of the experiment, shown as they are; the order of its `datasets` and `figures` is the
-    report's order. `titles` gives data sets a readable name. Data sets without an evaluation are left out.
+    report's order. `titles` gives data sets a readable name, `sources` the names of what each is made from. Data sets
+    without an evaluation are left out.
     Raises: UserError when there is no evaluation at all.
     """
     results = Path(results)
@@ -45,7 +56,10 @@ def collect(results: Path, params: Mapping[str, Any], *, titles: Mapping[str, st
     order += sorted(found - set(order))
     available = results / "raw" / "available.json"
     return ReportContext(
-        datasets=tuple(_dataset(results, name, (titles or {}).get(name, name), params) for name in order),
+        datasets=tuple(
+            _dataset(results, name, (titles or {}).get(name, name), params, tuple((sources or {}).get(name, ())))
+            for name in order
+        ),
         sources=tuple(read_json(path) for path in sorted((results / "raw").glob("*/manifest.json"))),
         left_out=read_json(available).get("left_out", {}) if available.is_file() else {},
         params=params,
@@ -69,17 +83,30 @@ def environment() -> dict[str, str]:
     return {**versions, "machine": f"{platform.system()} {platform.machine()}"}
 
 
-def _dataset(results: Path, name: str, title: str, params: Mapping[str, Any]) -> DatasetPart:
+def _dataset(results: Path, name: str, title: str, params: Mapping[str, Any], sources: tuple[str, ...]) -> DatasetPart:
     quality = results / "standard" / f"{name}.quality.json"
     champion = results / "champion" / name / "about.json"
+    evaluation = read_evaluation(results / "evaluation" / name)
     return DatasetPart(
         name=name,
         title=title,
-        evaluation=read_evaluation(results / "evaluation" / name),
+        evaluation=evaluation,
         figures=_figures(results / "figures" / name, list(params.get("figures", ()))),
         quality=read_json(quality) if quality.is_file() else None,
         champion=read_json(champion) if champion.is_file() else None,
+        rows=_rows(results, name, evaluation),
+        sources=sources,
     )
+
+
+def _rows(results: Path, name: str, evaluation: Evaluation) -> Rows | None:
+    """Return the table with features and the splits, None where the table is not at hand."""
+    table = results / "features" / f"{name}.parquet"
+    if not table.is_file():
+        return None
+    paths = {split: results / "splits" / name / f"{split}.parquet" for split in evaluation.splits}
+    folds = {split: pd.read_parquet(path).filter(like="fold_") for split, path in paths.items() if path.is_file()}
+    return Rows(read_table(table), folds)
 
 
 def _figures(folder: Path, order: list[str]) -> tuple[FigurePart, ...]:

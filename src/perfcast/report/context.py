@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from perfcast.evaluation import Evaluation
+from perfcast.report.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,10 @@ class FigurePart:
 
 @dataclass(frozen=True)
 class DatasetPart:
-    """One data set: its evaluation, figures, the content of quality.json, and about.json of its champion, if any."""
+    """One data set: its evaluation, figures, the content of quality.json, and about.json of its champion, if any.
+
+    `rows` are its table and splits, None where they are not at hand; `sources` names the sources it is made from.
+    """
 
     name: str
     title: str
@@ -29,6 +33,8 @@ class DatasetPart:
     figures: tuple[FigurePart, ...]
     quality: Mapping[str, Any] | None
     champion: Mapping[str, Any] | None
+    rows: Rows | None = None
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,11 @@ def number(value: float) -> str:
     return f"{value:,.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}"
 
 
+def score(value: float) -> str:
+    """Return a score with three significant digits, whole from 100 on."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def headline_grid(evaluation: Evaluation) -> Grid:
     """Return predictors by splits: MAPE and MedAPE averaged over tasks, with intervals and the noise floor."""
     columns = [(split, AVERAGE, metric) for split in evaluation.splits for metric in SHOWN]

@@ -26,3 +26,28 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   }
 }
+// The contents tell which part is being read.
+{
+  const links = new Map();
+  for (const link of document.querySelectorAll("nav a")) links.set(link.getAttribute("href").slice(1), link);
+  const seen = new Set();
+  const watch = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) isIntersecting ? seen.add(target) : seen.delete(target);
+    const inner = [...seen].sort((a, b) => b.compareDocumentPosition(a) & 2 ? -1 : 1).at(-1);
+    for (const link of links.values()) link.removeAttribute("aria-current");
+    if (inner) links.get(inner.id).setAttribute("aria-current", "true");
+  }, { rootMargin: "-15% 0px -80% 0px" });
+  for (const id of links.keys()) watch.observe(document.getElementById(id));
+}
+// What is folded on a screen is open on paper.
+{
+  const folded = () => document.querySelectorAll('section[id$="-misses"] details, section[id$="-model_card"] details');
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...folded()].filter((one) => !one.open);
+    for (const one of opened) one.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const one of opened) one.open = false;
+  });
+}

@@ -1,0 +1,443 @@
+// The plot of single results: decodes the compact columns, filters, draws, and tells of one result at a time.
+(() => {
+  const PARTS = 1e4;
+  const SHAPES = ["circle", "triangle", "square", "diamond", "down", "cross"];
+  const number = (value) =>
+    value >= 100 ? Math.round(value).toLocaleString("en") : Number(value.toPrecision(3)).toString();
+  const percent = (value, digits = 1) => `${value.toFixed(digits)} %`.replace("-", "−");
+  const signed = (value) => (value > 0 ? "+" : "") + percent(value);
+
+  function unfront({ shared, rest }) {
+    let before = "";
+    return rest.split("\n").map((text, at) => (before = before.slice(0, shared[at]) + text));
+  }
+  function unstep(steps) {
+    let value = 0;
+    return Int32Array.from(steps, (step) => (value += step));
+  }
+  function uncode(coded) {
+    const values = unfront(coded.values);
+    const codes = unstep(coded.codes);
+    return (at) => values[codes[at]];
+  }
+  function read(root) {
+    const data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
+    data.row = unfront(data.row);
+    data.name = uncode(data.name);
+    data.block = data.block && uncode(data.block);
+    for (const split of data.splits) split.items = unstep(split.items);
+    return data;
+  }
+  function shape(pen, kind, x, y, r) {
+    pen.beginPath();
+    if (kind === "circle") pen.arc(x, y, r, 0, 7);
+    else if (kind === "square") pen.rect(x - r * 0.85, y - r * 0.85, r * 1.7, r * 1.7);
+    else if (kind === "cross") {
+      pen.rect(x - r, y - r * 0.35, r * 2, r * 0.7);
+      pen.rect(x - r * 0.35, y - r, r * 0.7, r * 2);
+    } else {
+      const corners = {
+        triangle: [[0, -1.1], [1, 0.8], [-1, 0.8]],
+        down: [[0, 1.1], [1, -0.8], [-1, -0.8]],
+        diamond: [[0, -1.2], [1, 0], [0, 1.2], [-1, 0]],
+      }[kind];
+      corners.forEach(([dx, dy], at) => pen[at ? "lineTo" : "moveTo"](x + dx * r, y + dy * r));
+      pen.closePath();
+    }
+    pen.fill();
+  }
+
+  // Ticks at 1, 2 and 5 times powers of ten.
+  function decades(low, high) {
+    const found = [];
+    for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++)
+      for (const step of [1, 2, 5]) found.push(step * 10 ** power);
+    const inside = found.filter((value) => value >= low && value <= high);
+    return inside.length > 8 ? inside.filter((value) => /^0?\.?0*1/.test(String(value))) : inside;
+  }
+  const BEND = 5;
+  const bend = (error) => Math.asinh(error / BEND);
+
+  function start(root) {
+    const data = read(root);
+    const form = root.querySelector("form");
+    const [marks, focus] = root.querySelectorAll("canvas");
+    const tip = root.querySelector(".tip");
+    const readout = root.querySelector(".readout");
+    const spoken = root.querySelector("p.spoken");
+    const stats = root.querySelector(".stats");
+    const task = data.filters.find((filter) => filter.label === "task");
+    const box = { left: 62, right: 14, top: 10, bottom: 40, width: 0, height: 0 };
+    let shown = [];
+    let at = -1;
+    let scale = null;
+
+    root.hidden = false;
+    legend();
+    counts();
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("change", (event) => {
+      if (event.target.name === "split") counts();
+      choose();
+    });
+    form.addEventListener("reset", () => setTimeout(() => { counts(); choose(); }));
+    new ResizeObserver(draw).observe(root.querySelector(".stage"));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { legend(); draw(); });
+    focus.addEventListener("pointermove", (event) => event.pointerType === "mouse" && point(event, false));
+    focus.addEventListener("pointerdown", (event) => point(event, true));
+    focus.addEventListener("pointerleave", () => { tip.hidden = true; });
+    focus.addEventListener("keydown", (event) => {
+      const last = shown.length - 1;
+      const to = {
+        ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1,
+        PageDown: at + 10, PageUp: at - 10, Home: 0, End: last,
+      }[event.key];
+      if (event.key === "Escape") letGo();
+      else if (to !== undefined) step(Math.max(0, Math.min(last, to)));
+      else return;
+      event.preventDefault();
+    });
+    for (const button of root.querySelectorAll("[data-step]"))
+      button.addEventListener("click", () =>
+        step(Math.max(0, Math.min(shown.length - 1, at + Number(button.dataset.step)))));
+    root.addEventListener("perfcast:show", ({ detail }) => {
+      form.reset();
+      form.elements.split.value = detail.split;
+      counts();
+      choose();
+      const found = shown.findIndex((one) => data.row[one.item] === detail.row);
+      root.scrollIntoView({ block: "start" });
+      focus.focus({ preventScroll: true });
+      if (found >= 0) step(found);
+    });
+    choose();
+
+    function legend() {
+      const list = root.querySelector(".legend");
+      list.replaceChildren();
+      for (const [code, value] of (task ? task.values : []).entries()) {
+        if (code >= SHAPES.length) break;
+        const line = document.createElement("li");
+        const mark = document.createElement("canvas");
+        mark.width = mark.height = 24;
+        mark.setAttribute("aria-hidden", "true");
+        const pen = mark.getContext("2d");
+        pen.fillStyle = ink(`--mark${code}`);
+        shape(pen, SHAPES[code], 12, 12, 8);
+        line.append(mark, value);
+        list.append(line);
+      }
+    }
+    // How many results of the question each choice has; what has none cannot be chosen.
+    function counts() {
+      const items = data.splits[form.elements.split.value].items;
+      data.filters.forEach((filter, place) => {
+        const found = new Int32Array(filter.values.length);
+        for (const item of items) found[filter.codes[item]]++;
+        const select = form.elements[`filter${place}`];
+        for (const option of select.options) {
+          if (option.value === "") continue;
+          const count = found[option.value];
+          option.textContent = `${filter.values[option.value]} (${count.toLocaleString("en")})`;
+          option.disabled = count === 0;
+          option.hidden = count === 0;
+          if (count === 0 && option.selected) select.value = "";
+        }
+      });
+    }
+    function choose() {
+      const split = data.splits[form.elements.split.value];
+      const run = data.runs[form.elements.split.value][form.elements.predictor.value];
+      const wanted = data.filters.map((_, place) => form.elements[`filter${place}`].value);
+      const chosen = wanted.flatMap((value, place) => (value === "" ? [] : [[data.filters[place].codes, Number(value)]]));
+      shown = [];
+      split.items.forEach((item, place) => {
+        if (!run || !chosen.every(([codes, code]) => codes[item] === code)) return;
+        const error = (100 * run.off[place]) / PARTS;
+        const half = run.half && run.half[place] >= 0 ? run.half[place] / PARTS : null;
+        const measured = data.measured[item];
+        const predicted = measured * (1 + error / 100);
+        const log = Math.log(predicted / measured);
+        shown.push({ item, measured, predicted, error, half, size: Math.abs(log), inside: half !== null && Math.abs(log) <= half });
+      });
+      shown.sort((a, b) => b.size - a.size || a.item - b.item);
+      // the largest error is what one looks at first
+      at = shown.length ? 0 : -1;
+      tip.hidden = true;
+      tell(split.items.length);
+      draw();
+      describe(false);
+    }
+    function tell(total) {
+      const count = `${shown.length.toLocaleString("en")} of ${total.toLocaleString("en")} results`;
+      if (!shown.length) {
+        stats.textContent = `${count}: choose fewer filters.`;
+        return;
+      }
+      const errors = shown.map((one) => Math.abs(one.error)).sort((a, b) => a - b);
+      const middle = (errors[Math.floor((errors.length - 1) / 2)] + errors[Math.ceil((errors.length - 1) / 2)]) / 2;
+      const mean = errors.reduce((sum, error) => sum + error, 0) / errors.length;
+      const known = shown.filter((one) => one.half !== null);
+      const wide = known.reduce((sum, one) => sum + 100 * (Math.exp(one.half) - Math.exp(-one.half)), 0) / known.length;
+      const held = (100 * known.filter((one) => one.inside).length) / known.length;
+      stats.textContent =
+        `${count}: MAPE ${percent(mean, 2)}, MedAPE ${percent(middle, 2)}` +
+        (known.length ? `; ${data.level} % intervals hold ${percent(held)} and are ${percent(wide)} wide` : "") +
+        ` (all chosen results together)`;
+    }
+    function ink(name) {
+      return getComputedStyle(root).getPropertyValue(name).trim();
+    }
+    function fit(canvas, width, height) {
+      const ratio = window.devicePixelRatio || 1;
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+      canvas.style.height = `${height}px`;
+      const pen = canvas.getContext("2d");
+      pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+      pen.font = "12px system-ui, sans-serif";
+      return pen;
+    }
+    function scales() {
+      const time = form.elements.view.value === "time";
+      if (time) {
+        const months = data.month.since;
+        const dated = shown.filter((one) => months[one.item] >= 0);
+        const first = Math.min(...minmax(dated.map((one) => months[one.item]))) - 1;
+        const last = Math.max(...minmax(dated.map((one) => months[one.item]))) + 1;
+        const [low, high] = minmax(shown.map((one) => one.error));
+        const [bottom, top] = [bend(Math.min(low * 1.1, -6)), bend(Math.max(high * 1.1, 6))];
+        // results of one month stand side by side inside it, always at the same place
+        const aside = (item) => ((item * 0.618034) % 1 - 0.5) * 0.7;
+        const x = (one) => box.left + ((months[one.item] + aside(one.item) - first) / (last - first)) * box.width;
+        const y = (error) => box.top + ((top - bend(error)) / (top - bottom)) * box.height;
+        return {
+          time, first, last, low: Math.sinh(bottom) * BEND, high: Math.sinh(top) * BEND, dated, x,
+          y: (one) => y(one.error),
+          level: y,
+          bar: (one) => [-1, 1].map((sign) => y(100 * ((one.predicted / one.measured) * Math.exp(sign * one.half) - 1))),
+        };
+      }
+      const [low, high] = minmax(shown.flatMap((one) => [one.measured, one.predicted]));
+      const [bottom, top] = [Math.log(low) - 0.15, Math.log(high) + 0.15];
+      const along = (value) => (Math.log(value) - bottom) / (top - bottom);
+      const y = (value) => box.top + (1 - along(value)) * box.height;
+      return {
+        time, low: Math.exp(bottom), high: Math.exp(top), dated: shown,
+        x: (one) => box.left + along(one.measured) * box.width,
+        across: (value) => box.left + along(value) * box.width,
+        y: (one) => y(one.predicted),
+        level: y,
+        bar: (one) => [-1, 1].map((sign) => y(one.predicted * Math.exp(sign * one.half))),
+      };
+    }
+    function minmax(values) {
+      let [low, high] = [Infinity, -Infinity];
+      for (const value of values) {
+        if (value < low) low = value;
+        if (value > high) high = value;
+      }
+      return [low, high];
+    }
+    function draw() {
+      const width = root.querySelector(".stage").clientWidth;
+      if (!width) return;
+      const height = Math.round(Math.max(300, Math.min(540, width * 0.8)));
+      box.width = width - box.left - box.right;
+      box.height = height - box.top - box.bottom;
+      const pen = fit(marks, width, height);
+      fit(focus, width, height);
+      pen.clearRect(0, 0, width, height);
+      scale = null;
+      if (!shown.length) return;
+      scale = scales();
+      axes(pen);
+      pen.save();
+      pen.beginPath();
+      pen.rect(box.left, box.top, box.width, box.height);
+      pen.clip();
+      if (form.elements.whiskers.checked) {
+        pen.strokeStyle = ink("--muted");
+        pen.globalAlpha = Math.max(0.1, Math.min(0.6, 200 / shown.length));
+        pen.beginPath();
+        for (const one of scale.dated) {
+          if (one.half === null) continue;
+          const [low, high] = scale.bar(one);
+          pen.moveTo(scale.x(one), low);
+          pen.lineTo(scale.x(one), high);
+        }
+        pen.stroke();
+      }
+      pen.globalAlpha = Math.max(0.4, Math.min(0.85, 900 / shown.length));
+      const colours = SHAPES.map((_, code) => ink(`--mark${code}`));
+      const size = shown.length > 3000 ? 2.6 : shown.length > 300 ? 3.4 : 4.6;
+      for (const one of scale.dated) {
+        const code = task ? task.codes[one.item] % SHAPES.length : 0;
+        pen.fillStyle = colours[code];
+        shape(pen, SHAPES[code], scale.x(one), scale.y(one), size);
+      }
+      pen.restore();
+      ring();
+    }
+    function axes(pen) {
+      const [line, text] = [ink("--line"), ink("--ink")];
+      const bottom = box.top + box.height;
+      pen.lineWidth = 1;
+      pen.strokeStyle = line;
+      pen.fillStyle = text;
+      const rule = (x1, y1, x2, y2) => { pen.beginPath(); pen.moveTo(x1, y1); pen.lineTo(x2, y2); pen.stroke(); };
+      const heads = scale.time ? ["month of publication", "error of the estimate"] : ["measured", "predicted (estimate)"];
+      if (scale.time) {
+        pen.textAlign = "center";
+        const start = data.month.first;
+        const years = Math.floor((start + scale.last) / 12) - Math.ceil((start + scale.first) / 12) + 1;
+        const every = Math.max(1, Math.ceil(years / (box.width / 60)));
+        for (let month = Math.ceil(scale.first); month <= scale.last; month++) {
+          const [year, of] = [Math.floor((start + month) / 12), (start + month) % 12];
+          if (of !== 0 && !(years <= 2 && of % 3 === 0)) continue;
+          if (of === 0 && year % every) continue;
+          const x = box.left + ((month - scale.first) / (scale.last - scale.first)) * box.width;
+          rule(x, box.top, x, bottom);
+          pen.fillText(of === 0 ? year : `${year}-${String(of + 1).padStart(2, "0")}`, x, bottom + 15);
+        }
+        pen.textAlign = "right";
+        let before = Infinity;
+        for (const error of [-90, -70, -50, -30, -20, -10, -5, -2, 0, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000]) {
+          if (error < scale.low || error > scale.high) continue;
+          const y = scale.level(error);
+          if (before - y < 15 && error !== 0) continue;
+          before = y;
+          rule(box.left, y, box.left + box.width, y);
+          pen.fillText(`${error > 0 ? "+" : ""}${error} %`.replace("-", "−"), box.left - 6, y + 4);
+        }
+      } else {
+        for (const value of decades(scale.low, scale.high)) {
+          const [x, y] = [scale.across(value), scale.level(value)];
+          const label = value >= 1000 ? value.toLocaleString("en") : String(Number(value.toPrecision(2)));
+          pen.textAlign = "center";
+          rule(x, box.top, x, bottom);
+          pen.fillText(label, x, bottom + 15);
+          pen.textAlign = "right";
+          rule(box.left, y, box.left + box.width, y);
+          pen.fillText(label, box.left - 6, y + 4);
+        }
+      }
+      pen.strokeStyle = ink("--muted");
+      pen.lineWidth = 1.5;
+      if (scale.time) rule(box.left, scale.level(0), box.left + box.width, scale.level(0));
+      else rule(box.left, bottom, box.left + box.width, box.top);
+      pen.textAlign = "center";
+      pen.fillStyle = ink("--muted");
+      pen.fillText(heads[0], box.left + box.width / 2, bottom + 33);
+      pen.save();
+      pen.translate(12, box.top + box.height / 2);
+      pen.rotate(-Math.PI / 2);
+      pen.fillText(heads[1], 0, 0);
+      pen.restore();
+    }
+    function ring() {
+      const pen = focus.getContext("2d");
+      pen.clearRect(0, 0, focus.width, focus.height);
+      if (at < 0 || !scale) return;
+      const one = shown[at];
+      const [x, y] = [scale.x(one), scale.y(one)];
+      pen.strokeStyle = ink("--ink");
+      pen.lineWidth = 2;
+      if (one.half !== null) {
+        const [low, high] = scale.bar(one);
+        pen.beginPath();
+        pen.moveTo(x, low);
+        pen.lineTo(x, high);
+        for (const end of [low, high]) {
+          pen.moveTo(x - 6, end);
+          pen.lineTo(x + 6, end);
+        }
+        pen.stroke();
+      }
+      pen.beginPath();
+      pen.arc(x, y, 7, 0, 7);
+      pen.stroke();
+    }
+    function point(event, speak) {
+      if (!scale) return;
+      const [x, y] = [event.offsetX, event.offsetY];
+      let [nearest, found] = [event.pointerType === "mouse" ? 400 : 1600, -1];
+      shown.forEach((one, place) => {
+        const far = (scale.x(one) - x) ** 2 + (scale.y(one) - y) ** 2;
+        if (far < nearest) [nearest, found] = [far, place];
+      });
+      if (found >= 0 && (found !== at || speak)) {
+        at = found;
+        ring();
+        describe(speak);
+      }
+      tip.hidden = found < 0;
+      if (found >= 0) label();
+    }
+    function label() {
+      const one = shown[at];
+      tip.textContent = `${data.name(one.item)}: ${signed(one.error)}`;
+      tip.hidden = false;
+      const [x, y] = [scale.x(one), scale.y(one)];
+      const most = box.left + box.width + box.right - tip.offsetWidth;
+      tip.style.left = `${Math.max(0, Math.min(most, x + 12))}px`;
+      tip.style.top = `${Math.max(0, y - tip.offsetHeight - 12)}px`;
+    }
+    function step(to) {
+      if (!shown.length) return;
+      at = to;
+      ring();
+      describe(true);
+      if (scale) label();
+    }
+    function letGo() {
+      at = -1;
+      tip.hidden = true;
+      ring();
+      describe(false);
+      spoken.textContent = "Nothing chosen.";
+    }
+    function describe(speak) {
+      readout.replaceChildren();
+      if (at < 0) {
+        tip.hidden = true;
+        const hint = document.createElement("dd");
+        hint.className = "note";
+        hint.textContent = "Nothing chosen: point at a mark, tap one, or step through them.";
+        readout.append(hint);
+        return;
+      }
+      const one = shown[at];
+      const kinds = data.filters.map((filter) => `${filter.label} ${filter.values[filter.codes[one.item]]}`).join(", ");
+      const span = one.half === null ? null : [-1, 1].map((sign) => number(one.predicted * Math.exp(sign * one.half)));
+      const held = one.inside ? "holds the measured score" : "misses the measured score";
+      const lines = [
+        ["machine", data.name(one.item)],
+        ["result", [data.row[one.item], data.block && data.block(one.item)].filter(Boolean).join(" · ")],
+        ["of", kinds],
+        ["measured", number(one.measured)],
+        ["estimate", number(one.predicted) + (span ? `, ${data.level} % interval ${span[0]} to ${span[1]} (${held})` : "")],
+        ["error", `${signed(one.error)}; number ${(at + 1).toLocaleString("en")} of ${shown.length.toLocaleString("en")} by size`],
+      ];
+      for (const [term, text] of lines) {
+        const [dt, dd] = [document.createElement("dt"), document.createElement("dd")];
+        dt.textContent = term;
+        dd.textContent = text;
+        readout.append(dt, dd);
+      }
+      if (speak) {
+        const interval = span ? `, ${data.level} % interval ${span[0]} to ${span[1]} ${held}` : "";
+        spoken.textContent =
+          `${data.name(one.item)}, ${task ? task.values[task.codes[one.item]] : ""}: measured ${number(one.measured)}, ` +
+          `estimate ${number(one.predicted)}${interval}, error ${signed(one.error)}. ${at + 1} of ${shown.length}.`;
+      }
+    }
+  }
+
+  for (const root of document.querySelectorAll(".explorer")) start(root);
+  for (const button of document.querySelectorAll("button.show")) {
+    button.hidden = false;
+    button.addEventListener("click", () =>
+      document.getElementById(button.dataset.plot).dispatchEvent(new CustomEvent("perfcast:show", { detail: button.dataset })));
+  }
+})();
