@@ -7,7 +7,18 @@ import pytest
 from small_project import REPOSITORY, call, change, digests, rules_run, small_project
 
 pytestmark = pytest.mark.slow
-VERSIONED = ("raw", "standard", "features", "splits", "support", "runs", "champion", "evaluation", "figures")
+VERSIONED = (
+    "raw",
+    "standard",
+    "features",
+    "splits",
+    "support",
+    "runs",
+    "champion",
+    "evaluation",
+    "figures",
+    "model_cards",
+)
 COMMENT = "# as many as the test needs"
 
 

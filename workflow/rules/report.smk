@@ -28,12 +28,17 @@ rule report:
         evaluations=evaluations,
         figures=figure_folders,
         champions=champions,
+        tables=lambda w: expand(f"{RESULTS}/features/{{dataset}}.parquet", dataset=available()),
+        splits=lambda w: [
+            f"{RESULTS}/splits/{dataset}/{split}.parquet" for dataset in available() for split in splits_of(dataset)
+        ],
     output:
-        report(
+        html=report(
             f"{RESULTS}/report.html",
             caption="../report/report.rst",
             category="Report",
         ),
+        cards=directory(f"{RESULTS}/model_cards"),
     log:
         f"{RESULTS}/logs/report.log",
     benchmark:
@@ -42,4 +47,5 @@ rule report:
         code=code("report"),
         experiment=PARAMS.model_dump_json(),
     shell:
-        "{PERFCAST} report --results {RESULTS} --experiment {params.experiment:q} --out {output} 2> >(tee {log} >&2)"
+        "{PERFCAST} report --results {RESULTS} --experiment {params.experiment:q} --out {output.html} "
+        "--cards {output.cards} 2> >(tee {log} >&2)"

@@ -24,20 +24,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--experiment", type=json.loads, help="the experiment as JSON (default: params.yaml)")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--cards", type=Path, help="folder for a model card per data set, as Markdown")
     add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Collect, render, write, record."""
     from perfcast import tracking
-    from perfcast.io import write_text
-    from perfcast.report import collect, render
+    from perfcast.io import atomic_folder, write_text
+    from perfcast.report import cards, collect, render
 
     params = options.experiment or read_yaml(options.project / "params.yaml")
     conf = options.project / "conf"
-    titles = {name: str(read_conf(conf, "dataset", name)["title"]) for name in known(conf, "dataset")}
-    context = collect(options.results, params, titles=titles)
+    datasets = {name: read_conf(conf, "dataset", name) for name in known(conf, "dataset")}
+    context = collect(
+        options.results,
+        params,
+        titles={name: str(one["title"]) for name, one in datasets.items()},
+        sources={
+            name: [*one["sources"]["required"], *one["sources"].get("optional", [])] for name, one in datasets.items()
+        },
+    )
     write_text(options.out, render(context))
+    if options.cards is not None:
+        with atomic_folder(options.cards) as folder:
+            for name, text in cards(context).items():
+                write_text(folder / f"{name}.md", text)
     print(f"{options.out}: {options.out.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
     store = tracking.store_from(read_yaml(conf / "tracking" / "default.yaml"), options.project, os.environ)
     if store is not None:
