@@ -38,6 +38,7 @@ def bare(evaluation):
         metrics=keep(evaluation.metrics).assign(low=float("nan"), high=float("nan")),
         slices=evaluation.slices.iloc[:0],
         support=evaluation.support.iloc[:0],
+        levels=evaluation.levels.iloc[:0],
         paired=evaluation.paired.iloc[:0],
         noise=evaluation.noise.iloc[:0],
         history=evaluation.history.iloc[:0],

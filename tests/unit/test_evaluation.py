@@ -139,7 +139,7 @@ def test_same_input_gives_the_same_bytes(table, runs, evaluation, support, tmp_p
     again = evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED, support=support)
     write_evaluation(again, tmp_path / "two")
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert len(names) == 12
+    assert len(names) == 13
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
@@ -153,6 +153,13 @@ def test_intervals_cover_what_they_say_on_every_split(evaluation):
         evaluation.value("random", "lookup", metric="width")["value"]
         > 3 * (evaluation.value("random", "network", metric="width")["value"])
     )
+    levels = evaluation.levels
+    ninety = levels[(levels["level"] == 90) & levels["split"].isin(evaluation.questions)]
+    assert ninety["coverage"].to_numpy() == pytest.approx(
+        found.loc[found["task"] == AVERAGE, "value"].to_numpy(), abs=1
+    )
+    for _, own in levels.groupby(["split", "predictor"]):
+        assert own["coverage"].is_monotonic_increasing
     for name in ("machine_vendor", "generation", "year"):
         assert evaluation.slices.loc[evaluation.slices["slice"] == name, "coverage"].between(60, 100).all()
 

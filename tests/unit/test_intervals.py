@@ -221,3 +221,19 @@ def test_the_group_that_takes_most_of_the_support_is_named():
     assert found["support"].iloc[0] == 1
     assert (found["support"].iloc[1:] < 1).all()
     assert (found["half"].iloc[1:] > found["half"].iloc[0]).all()
+
+
+def test_the_level_reached_is_that_of_the_narrowest_interval_that_holds_a_residual():
+    random = np.random.default_rng(5)
+    far = pd.DataFrame({"processor": random.random(600)})
+    tasks = np.where(np.arange(600) % 2 == 0, "int", "fp")
+    residuals = random.normal(0, 0.1, 600) * (1 + far["processor"].to_numpy()) * np.where(tasks == "int", 1, 3)
+    calibration = Calibration().fit(residuals, tasks, np.zeros(600), far)
+    reached = calibration.levels(tasks, far, residuals)
+    for level in (0.5, 0.8, 0.95):
+        inside = np.abs(residuals) <= calibration.half_widths(tasks, far, level)
+        # a residual that lies on the edge may fall on either side
+        assert (inside != (reached <= level + 1e-9)).sum() <= 2
+        assert (reached <= level + 1e-9).mean() == pytest.approx(level, abs=0.02)
+    beyond = calibration.levels(np.array(["int", "other"]), far.iloc[:2], np.array([9.0, 0.0]))
+    assert beyond.tolist() == [np.inf, 0.0]

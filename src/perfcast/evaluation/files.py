@@ -23,6 +23,7 @@ _TABLES = (
     "attention",
     "published",
     "support",
+    "levels",
 )
 _TEXT = (
     *("split", "predictor", "other", "task", "metric", "slice", "against", "reference", "claim"),

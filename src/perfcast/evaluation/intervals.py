@@ -9,9 +9,10 @@ import pandas as pd
 
 from perfcast.intervals import TEST, Calibration, questions_of
 
-HALF, SUPPORT, UNLIKE = "half", "support", "unlike"
+HALF, SUPPORT, UNLIKE, REACHED = "half", "support", "unlike", "reached"
 """Columns that `with_intervals` adds: half-width of the interval in logarithms and support, NaN where nothing is known,
-and the distance that takes most of the support, "" where none does."""
+the distance that takes most of the support, "" where none does, and the level of the narrowest interval that holds what
+was measured (inf where none does)."""
 
 _KEYS = ["fold", "rehearsal", "row"]
 
@@ -26,12 +27,12 @@ def read_rehearsals(folder: Path) -> pd.DataFrame | None:
 def with_intervals(
     predictions: pd.DataFrame, rehearsed: pd.DataFrame | None, distances: pd.DataFrame | None, level: float
 ) -> pd.DataFrame:
-    """Return the predictions with the columns HALF, SUPPORT and UNLIKE.
+    """Return the predictions with the columns HALF, SUPPORT, UNLIKE and REACHED.
 
     Shapes: `predictions` and `rehearsed` as runs hold them, `distances` one row per fold, rehearsal (-1: the test
     part) and row. A fold is calibrated by its own rehearsals alone.
     """
-    answer = predictions.assign(**{HALF: np.nan, SUPPORT: np.nan})
+    answer = predictions.assign(**{HALF: np.nan, SUPPORT: np.nan, REACHED: np.nan})
     answer[UNLIKE] = ""
     if rehearsed is None or distances is None:
         return answer
@@ -40,22 +41,27 @@ def with_intervals(
     asks = questions_of(answer["task"], answer["target"])
     asked = answer[["fold", "row"]].assign(rehearsal=TEST).merge(distances, on=_KEYS, how="left")
     for fold, own in known.groupby("fold", sort=True):
-        residuals = np.log(own["predicted"].to_numpy(dtype=float) / own["measured"].to_numpy(dtype=float))
         asked_for = questions_of(own["task"], own["target"])
-        calibration = Calibration().fit(residuals, asked_for, own["rehearsal"].to_numpy(), own[names])
+        calibration = Calibration().fit(_residuals(own), asked_for, own["rehearsal"].to_numpy(), own[names])
         rows = (answer["fold"] == fold).to_numpy() & asked[names].notna().all(axis=1).to_numpy()
         far = asked.loc[rows, names]
         answer.loc[rows, HALF] = calibration.half_widths(asks[rows], far, level)
         answer.loc[rows, SUPPORT] = calibration.support(far)
         answer.loc[rows, UNLIKE] = calibration.unlike(far).to_numpy()
+        answer.loc[rows, REACHED] = calibration.levels(asks[rows], far, _residuals(answer[rows]))
     return answer
 
 
 def covered(predictions: pd.DataFrame) -> np.ndarray:
     """Return whether the measured score lies in the interval, 1 or 0, NaN where there is no interval, (n,)."""
-    off = np.abs(np.log(predictions["predicted"].to_numpy(dtype=float) / predictions["measured"].to_numpy(dtype=float)))
     half = predictions[HALF].to_numpy(dtype=float)
-    return np.where(np.isnan(half), np.nan, off <= half)
+    return np.where(np.isnan(half), np.nan, np.abs(_residuals(predictions)) <= half)
+
+
+def _residuals(predictions: pd.DataFrame) -> np.ndarray:
+    """Return log forecast - log measured, (n,)."""
+    predicted, measured = (predictions[name].to_numpy(dtype=float) for name in ("predicted", "measured"))
+    return np.asarray(np.log(predicted / measured))
 
 
 def width(half: np.ndarray) -> np.ndarray:
@@ -82,3 +88,21 @@ def by_support(split: str, predictor: str, predictions: pd.DataFrame) -> pd.Data
         means = part[[SUPPORT, "mape", "coverage", "width"]].mean()
         rows.append((split, predictor, *edges, *means, part["row"].nunique(), part["entity"].nunique()))
     return pd.DataFrame(rows, columns=SUPPORT_COLUMNS)
+
+
+LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+_ROUNDING = 1e-9
+LEVEL_COLUMNS = ["split", "predictor", "level", "coverage", "rows"]
+
+
+def by_level(split: str, predictor: str, predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of measured scores inside intervals of LEVELS: columns LEVEL_COLUMNS; none without intervals.
+
+    Averaged over tasks, as the metrics are; seeds pooled. Units: level and coverage in %.
+    """
+    known = predictions[predictions[REACHED].notna()]
+    rows = []
+    for level in LEVELS if len(known) else ():
+        inside = (known[REACHED] <= level + _ROUNDING).groupby(known["task"]).mean()
+        rows.append((split, predictor, 100 * level, 100 * inside.mean(), known["row"].nunique()))
+    return pd.DataFrame(rows, columns=LEVEL_COLUMNS)

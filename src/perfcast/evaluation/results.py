@@ -46,8 +46,9 @@ class Evaluation:
     slice, value); `paired` as `comparison.compare`; `pairs` as `pairs.compare_all`; `noise` as `noise.noise_floor`;
     `history` one row per (split, predictor, seed, fold, epoch); `points` one per (split, predictor, test row, target),
     predictions being the geometric mean over seeds, with half-width of the interval in logarithms, support, and what is
-    least like anything measured; `support` as `intervals.by_support`; `importance` and `attention` as in
-    `explanations`; `published` one row per (what, split, task) that others published an error of. Units: errors in %.
+    least like anything measured; `support` and `levels` as `intervals.by_support` and `by_level`; `importance` and
+    `attention` as in `explanations`; `published` one row per (what, split, task) that others published an error of.
+    Units: errors in %.
     """
 
     dataset: str
@@ -59,6 +60,7 @@ class Evaluation:
     history: pd.DataFrame
     points: pd.DataFrame
     support: pd.DataFrame
+    levels: pd.DataFrame
     importance: pd.DataFrame
     attention: pd.DataFrame
     published: pd.DataFrame

@@ -100,6 +100,19 @@ class Calibration:
         factors = np.array([found.get(str(task), found[""]) for task in tasks])
         return np.asarray(factors * self.typical(distances), dtype=float)
 
+    def levels(self, tasks: np.ndarray, distances: pd.DataFrame, residuals: np.ndarray) -> np.ndarray:
+        """Return the level of the narrowest interval that holds each residual, (n,), inf where none does.
+
+        Were intervals perfect, these levels would be spread evenly from 0 to 1.
+        """
+        scores = np.abs(residuals) / self.typical(distances)
+        reached = np.empty(len(scores))
+        names = np.asarray([task if task in self.quantiles else "" for task in map(str, tasks)], dtype=object)
+        for task in set(names):
+            places = np.searchsorted(np.asarray(self.quantiles[task]), scores[names == task] * (1 - 1e-12))
+            reached[names == task] = np.append(_GRID, np.inf)[places]
+        return reached
+
     def to_state(self) -> dict[str, Any]:
         """Return what was learned as values that JSON can hold."""
         return {"base": self.base, "weights": self.weights, "quantiles": self.quantiles}
