@@ -61,6 +61,7 @@ def test_every_stage_leaves_valid_outputs(project):
         features = {c["name"] for c in read_declarations(results / "features" / f"{name}.parquet")["columns"]}
         assert standard < features or name == "perfcastdb"
         assert (results / "champion" / name / "about.json").exists()
+        assert (results / "model_cards" / f"{name}.md").read_text().startswith("# Model card: ")
     for run in (results / "runs").glob("*/*/*"):
         predictions = pd.read_parquet(run / "predictions.parquet")
         assert (predictions["predicted"] > 0).all(), run
