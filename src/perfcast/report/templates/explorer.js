@@ -67,7 +67,7 @@
     const spoken = root.querySelector("p.spoken");
     const stats = root.querySelector(".stats");
     const task = data.filters.find((filter) => filter.label === "task");
-    const box = { left: 62, right: 14, top: 10, bottom: 40, width: 0, height: 0 };
+    const box = { left: 62, right: 24, top: 10, bottom: 40, width: 0, height: 0 };
     let shown = [];
     let at = -1;
     let scale = null;
