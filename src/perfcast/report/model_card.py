@@ -25,8 +25,8 @@ _JUDGED = (
 )
 _LIMITS = (
     "Every figure it gives is an estimate, not a result; an estimate must not be quoted as a published result.",
-    "A kind of machine that no result has shown is a guess from what is stated of it: the errors to expect are those of "
-    "the questions about the future and the unseen.",
+    "A kind of machine that no result has shown is a guess from what is stated of it: the errors to expect are those "
+    "of the questions about the future and the unseen.",
     "Published results come from tuned systems, chosen by those who publish them; machines in everyday use are slower.",
     "Intervals were calibrated on forecasts rehearsed inside the training parts: they hold as often as the next "
     "generation drifts like those before it.",
