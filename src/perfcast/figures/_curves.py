@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
 
 from perfcast.evaluation import Evaluation
-from perfcast.figures._style import looks
+from perfcast.figures._style import looks, plain_axis
 from perfcast.splits import Shrunken, shrunken
 
 
@@ -59,7 +60,7 @@ def errors_along(evaluation: Evaluation, curve: Curve, predictor: str) -> pd.Dat
 
 
 def draw_errors(panel: Axes, evaluation: Evaluation, curve: Curve) -> None:
-    """Draw one line per predictor with its interval as a band."""
+    """Draw one line per predictor with its interval as a band, over a logarithmic scale of errors."""
     style = looks(evaluation.predictors)
     for predictor in evaluation.ranking():
         found = errors_along(evaluation, curve, predictor)
@@ -69,3 +70,6 @@ def draw_errors(panel: Axes, evaluation: Evaluation, curve: Curve) -> None:
         panel.plot(found["amount"], found["value"], label=predictor, linewidth=1.2, **style[predictor])
         panel.fill_between(found["amount"], found["low"], found["high"], color=colour, alpha=0.15, linewidth=0)
     panel.set_title(curve.base)
+    plain_axis(panel, "y", unit=" %", log=True)
+    # errors along a curve often stay within a factor of two, where 1, 2 and 5 would leave a single number
+    panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5, 7)))

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
 from perfcast.figures._curves import curves_of, draw_errors
-from perfcast.figures._style import legend_below, panels, plain_axis
+from perfcast.figures._style import legend_below, panels
 
 TITLE = "Error by years of history"
 CAPTION = (
@@ -26,7 +26,6 @@ def draw(evaluation: Evaluation) -> Figure | None:
     figure, axes = panels(len(curves), columns=2, height=2.9, sharey=True)
     for panel, curve in zip(axes, curves, strict=True):
         draw_errors(panel, evaluation, curve)
-        plain_axis(panel, "y", unit=" %", log=True)
         ticks = [f"{amount:g}" for amount in curve.amounts]
         panel.set_xticks(curve.amounts, [*ticks[:-1], "all"] if curve.whole else ticks)
         panel.set_xlabel("last years before the cut")

@@ -7,7 +7,7 @@ from matplotlib.ticker import NullLocator
 
 from perfcast.evaluation import Evaluation
 from perfcast.figures._curves import curves_of, draw_errors
-from perfcast.figures._style import legend_below, panels, plain_axis
+from perfcast.figures._style import legend_below, panels
 
 TITLE = "Error by size of the training data"
 CAPTION = (
@@ -26,7 +26,6 @@ def draw(evaluation: Evaluation) -> Figure | None:
     figure, axes = panels(len(curves), columns=2, height=2.9, sharey=True)
     for panel, curve in zip(axes, curves, strict=True):
         draw_errors(panel, evaluation, curve)
-        plain_axis(panel, "y", unit=" %", log=True)
         panel.set_xscale("log")
         panel.set_xticks(curve.amounts, [f"{100 * amount:g} %" for amount in curve.amounts])
         panel.xaxis.set_minor_locator(NullLocator())
