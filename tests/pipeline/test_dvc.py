@@ -15,6 +15,7 @@ VERSIONED = (
     "support",
     "runs",
     "champion",
+    "audit",
     "evaluation",
     "figures",
     "model_cards",

@@ -226,6 +226,23 @@ def test_without_any_source_the_embedded_data_set_runs_and_the_rest_is_told(tmp_
     assert "ingest" in rules_run(call(folder, "snakemake", "--dry-run"))
 
 
+def test_a_planted_leak_stops_the_run_before_anything_is_evaluated(tmp_path):
+    folder = small_project(tmp_path / "leaking")
+    call(folder, "snakemake", "results/audit/host_gemm.json")
+    path = folder / "results" / "runs" / "host_gemm" / "random" / "ridge" / "predictions.parquet"
+    frame = pd.read_parquet(path)
+    pd.concat([frame, frame.head(3)]).to_parquet(path, index=False)
+    code, output = failing(folder)
+    assert code != 0
+    # Snakemake shows the log of a failed job once more
+    told = {line for line in output.splitlines() if line.startswith("perfcast audit:")}
+    assert len(told) == 1
+    assert "ridge on random: 3 rows are predicted twice" in told.pop()
+    assert "Traceback" not in output
+    assert not (folder / "results" / "audit" / "host_gemm.json").exists()
+    assert not (folder / "results" / "evaluation").exists()
+
+
 def test_strict_makes_a_missing_source_an_error(tmp_path):
     folder = whole_project(tmp_path / "strict", mirrors=[], strict=True, predictors=["lookup"])
     code, output = failing(folder)

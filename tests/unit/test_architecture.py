@@ -22,6 +22,7 @@ FORBIDDEN = {
     "intervals": {"cli", "config", "tracking", "datasets", "sources", "predictors", "evaluation", "splits"},
     "predictors": {"cli", "config", "tracking", "datasets", "sources", "evaluation", "splits"},
     "evaluation": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training", "figures", "report"},
+    "audit": {"cli", "config", "tracking", "datasets", "sources", "training", "figures", "report"},
     "figures": {"cli", "config", "tracking", "datasets", "sources", "predictors", "report"},
     "report": {"cli", "config", "tracking", "sources", "predictors", "training"},
     "comparing": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training"},

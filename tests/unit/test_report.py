@@ -8,9 +8,11 @@ from perfcast.errors import UserError
 from perfcast.fake._results import FAKE_PARAMS, write_results
 from perfcast.report import collect, render
 from perfcast.report.answer import answer, leading_predictor, retrieved
+from perfcast.report.audit import section
 from perfcast.report.inline_svg import inline_svg
 from perfcast.report.quality import accounting, details
 from perfcast.report.tables import headline_grid, number, paired_rows, task_grids, worst_slices
+from perfcast.report.templates import environment
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "col"}
 
@@ -234,3 +236,30 @@ def test_order_of_data_sets_and_figures_is_that_of_the_parameters(results):
     assert figures == FAKE_PARAMS["figures"]
     turned = collect(results, {**FAKE_PARAMS, "figures": ["headline"]}).datasets[0].figures
     assert [figure.name for figure in turned] == ["headline", "learning_curves"]
+
+
+def test_the_audit_is_one_table_and_nothing_where_none_was_run():
+    check = {
+        "check": "tested rows",
+        "meaning": "rows <must> be test rows",
+        "looked_at": "7 runs",
+        "remedy": "train again",
+    }
+    numbers = {"control_mape": 87.3, "chance_mape": 84.7, "difference_low": -0.4, "difference_high": 6.5}
+    found = {
+        "dataset": "fake",
+        "checks": [
+            {**check, "findings": [], "numbers": {}},
+            {**check, "check": "shuffled target", "findings": ["one"], "numbers": numbers},
+            {**check, "findings": [], "numbers": {"least_share_of_error_left": 0.136, "by": "memory in rate"}},
+        ],
+    }
+    text = environment().get_template("audit.html").render(data=section(found))
+    assert "3 checks, 1 finding<" in text
+    assert "rows &lt;must&gt; be test rows" in text
+    assert "MAPE 87.3 %; chance: 84.7 % (difference -0.40 to +6.50)" in text
+    assert "memory in rate, leaves 14 % of a constant&#39;s error" in text
+    page = Strict()
+    page.feed(text)
+    assert not page.open + page.mistakes
+    assert section(None) is None

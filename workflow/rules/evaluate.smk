@@ -4,6 +4,7 @@ from perfcast.figures._captions import captions
 
 rule evaluate:
     input:
+        audit=f"{RESULTS}/audit/{{dataset}}.json",
         table=f"{RESULTS}/features/{{dataset}}.parquet",
         runs=lambda w: expand(
             f"{RESULTS}/runs/{w.dataset}/{{split}}/{{predictor}}/predictions.parquet",

@@ -92,8 +92,8 @@ def _rehearsals(frame: pd.DataFrame, wide: float, split: str) -> pd.DataFrame:
 def write_folds(table: Table, folder: Path, *, seed: int) -> None:
     """Write which rows each fold of `write_runs` tests; it trains on the others."""
     folder.mkdir(parents=True, exist_ok=True)
-    for number, split in enumerate(SPLITS):
-        tested = _tested(table, seed, number)
+    for split in (*SPLITS, *LESS_TRAINING):
+        tested = _tested(table, seed, split)
         dealt = np.cumsum(tested) - 1
         folds = {
             f"fold_{fold}": np.where(

@@ -87,6 +87,7 @@ def _dataset(results: Path, name: str, title: str, params: Mapping[str, Any], so
     quality = results / "standard" / f"{name}.quality.json"
     champion = results / "champion" / name / "about.json"
     evaluation = read_evaluation(results / "evaluation" / name)
+    audit = results / "audit" / f"{name}.json"
     return DatasetPart(
         name=name,
         title=title,
@@ -96,6 +97,7 @@ def _dataset(results: Path, name: str, title: str, params: Mapping[str, Any], so
         champion=read_json(champion) if champion.is_file() else None,
         rows=_rows(results, name, evaluation),
         sources=sources,
+        audit=read_json(audit) if audit.is_file() else None,
     )
 
 

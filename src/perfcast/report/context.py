@@ -25,6 +25,7 @@ class DatasetPart:
     """One data set: its evaluation, figures, the content of quality.json, and about.json of its champion, if any.
 
     `rows` are its table and splits, None where they are not at hand; `sources` names the sources it is made from.
+    `audit` is what `perfcast audit` looked at and found, None where it was not run.
     """
 
     name: str
@@ -35,6 +36,7 @@ class DatasetPart:
     champion: Mapping[str, Any] | None
     rows: Rows | None = None
     sources: tuple[str, ...] = ()
+    audit: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from perfcast.evaluation import BASELINE
-from perfcast.report import answer, misses, quality, sureness, tables, templates
+from perfcast.report import answer, audit, misses, quality, sureness, tables, templates
 from perfcast.report.ablation import ablations
 from perfcast.report.context import DatasetPart, ReportContext
 from perfcast.report.explorer import budgets, explorer, shown_predictors
@@ -78,6 +78,7 @@ def _sections(part: DatasetPart, context: ReportContext, leader: str, most: int)
         Section("sureness", "How often intervals held, and how wide", sureness.sureness(evaluation, leader)),
         Section("ablation", "What each idea is worth", ablations(evaluation, rows) if rows else None),
         Section("figures", "Figures", _figures(part)),
+        Section("audit", "Audit", audit.section(part.audit)),
         Section("quality", "Data quality", _quality(part.quality) if part.quality else None),
         Section("model_card", "Model card", model_card(part, context)),
     ]

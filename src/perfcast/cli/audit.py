@@ -1,0 +1,71 @@
+"""Look at the files of one data set anew for leaks, and refuse to go on where there is one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfcast.cli._common import add_project
+from perfcast.config import read_predictor, read_yaml
+
+if TYPE_CHECKING:
+    from perfcast.audit import Control
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("dataset")
+    parser.add_argument("--table", type=Path, required=True, help="the table with features")
+    parser.add_argument("--standard", type=Path, required=True, help="the table without them")
+    parser.add_argument("--folds", type=Path, required=True, help="folder of the data set's splits")
+    parser.add_argument("--runs", type=Path, required=True, help="folder of the data set's runs")
+    parser.add_argument("--splits", nargs="+", required=True)
+    parser.add_argument("--predictors", nargs="+", required=True)
+    parser.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default 1000)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, required=True)
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Audit one data set; 2 and one line per finding where something leaks."""
+    import pandas as pd
+
+    from perfcast.audit import Evidence, Run, audit, complaints
+    from perfcast.io import write_json
+    from perfcast.schema import Column, read_declarations, read_table
+
+    conf = options.project / "conf"
+    standard = read_declarations(options.standard)["columns"]
+    evidence = Evidence(
+        table=read_table(options.table),
+        standard=tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in standard),
+        splits={name: pd.read_parquet(options.folds / f"{name}.parquet") for name in options.splits},
+        runs=tuple(
+            Run(split, predictor, options.runs / split / predictor)
+            for split in options.splits
+            for predictor in options.predictors
+        ),
+        stochastic=frozenset(name for name in options.predictors if read_predictor(conf, name).stochastic),
+        control=_control(conf),
+        resamples=options.resamples,
+        seed=options.seed,
+    )
+    found = audit(evidence)
+    write_json(options.out, found)
+    told = complaints(found)
+    for complaint in told:
+        print(f"perfcast audit: {complaint}", file=sys.stderr)
+    return 2 if told else 0
+
+
+def _control(conf: Path) -> Control:
+    """Return the control that conf/audit/default.yaml names, with its short schedule."""
+    from perfcast.audit import Control
+    from perfcast.experiment import makers
+
+    chosen = read_yaml(conf / "audit" / "default.yaml")
+    own = makers(read_predictor(conf, chosen["control"]), "quick", {})
+    return Control(chosen["control"], next(iter(own.values())), int(chosen["shuffles"]))

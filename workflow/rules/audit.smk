@@ -1,0 +1,40 @@
+# What must hold before any error is believed, looked at anew in the files of all stages: a leak stops the run here.
+from perfcast import plugins
+
+CONTROL = perfcast_config.read_yaml(CONF / "audit" / "default.yaml")
+
+
+rule audit:
+    input:
+        table=f"{RESULTS}/features/{{dataset}}.parquet",
+        standard=f"{RESULTS}/standard/{{dataset}}.parquet",
+        folds=lambda w: expand(f"{RESULTS}/splits/{w.dataset}/{{split}}.parquet", split=splits_of(w.dataset)),
+        runs=lambda w: expand(
+            f"{RESULTS}/runs/{w.dataset}/{{split}}/{{predictor}}/{{part}}",
+            split=splits_of(w.dataset),
+            predictor=PARAMS.predictors,
+            part=["predictions.parquet", "rehearsals.parquet", "config.yaml", "model"],
+        ),
+    output:
+        f"{RESULTS}/audit/{{dataset}}.json",
+    log:
+        f"{RESULTS}/logs/audit/{{dataset}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/audit/{{dataset}}.tsv"
+    threads: 1
+    params:
+        control=CONTROL,
+        conf=conf_digest("predictor", CONTROL["control"]),
+        code=code(
+            "audit",
+            *[f"audit.{name}" for name in plugins.names("audit")],
+            f"predictors.{perfcast_config.read_predictor(CONF, CONTROL['control']).module}",
+        ),
+        resamples=PARAMS.resamples,
+        seed=PARAMS.split_seed,
+        splits=lambda w: splits_of(w.dataset),
+    shell:
+        "{PERFCAST} audit {wildcards.dataset} --table {input.table} --standard {input.standard} "
+        "--folds {RESULTS}/splits/{wildcards.dataset} --runs {RESULTS}/runs/{wildcards.dataset} "
+        "--splits {params.splits} --predictors {PARAMS.predictors} --resamples {params.resamples} --seed {params.seed} "
+        "--out {output} 2> >(tee {log} >&2)"
