@@ -21,7 +21,7 @@ from perfcast.report.inline_svg import inline_svg
 
 def as_page(changes: Changes) -> str:
     """Return the page; equal comparisons give equal text. Style, script and figures are inside; nothing is loaded."""
-    report = files("perfcast.report")
+    report = files("perfcast.report.templates")
     templates = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     page = templates.from_string((files("perfcast.comparing") / "page.html").read_text(encoding="utf-8"))
     frame = changes.metrics.frame

@@ -10,7 +10,7 @@ import pandas as pd
 
 from perfcast.evaluation import Evaluation
 from perfcast.evaluation.intervals import covered, width
-from perfcast.figures._slices import maker_slices, other_slices
+from perfcast.figures._slices import lineage_slices, maker_slices
 from perfcast.report.rows import ENTITY, WHEN, Rows
 
 _LEAST_ROWS = 5
@@ -43,7 +43,7 @@ def launches(evaluation: Evaluation, rows: Rows, predictor: str) -> dict[str, li
 
     A family is new where training held none of its results; `known` says how many it held of the others.
     """
-    families = [name for name in other_slices(evaluation) if name in rows.slices]
+    families = [name for name in lineage_slices(evaluation) if name in rows.slices][:1]
     if not families:
         return {}
     found = {}

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation import Evaluation
-from perfcast.figures._slices import other_slices
+from perfcast.figures._slices import lineage_slices, other_slices
 from perfcast.intervals.support import AHEAD, RESULTS
 from perfcast.report.rows import ENTITY, NAME, Rows
 
@@ -85,7 +85,7 @@ class _Known:
         self.usual = float(self.entity.median()) if len(self.entity) else 0.0
         self.kinds = {
             name: (rows.slices[name], rows.known(split, rows.slices[name]))
-            for name in other_slices(evaluation)
+            for name in [*lineage_slices(evaluation), *other_slices(evaluation)]
             if name in rows.slices
         }
 

@@ -58,8 +58,8 @@ class Rows:
 
     @cached_property
     def slices(self) -> pd.DataFrame:
-        """What errors are reported by, as text, by row; without the year."""
-        return slices_of(self.table).drop(columns=YEAR, errors="ignore")
+        """What errors are reported by, as text, by row; without the task and the year."""
+        return slices_of(self.table).drop(columns=[*self.table.select(tag=Tag.TASK), YEAR], errors="ignore")
 
     @property
     def entity_words(self) -> str:
