@@ -11,8 +11,10 @@ import yaml
 
 from perfcast import plugins, splits
 from perfcast.audit import Control, Evidence, Run, audit, complaints
+from perfcast.cli.audit import read_audit
 from perfcast.cli.main import main
 from perfcast.config import read_predictor
+from perfcast.errors import UserError
 from perfcast.experiment import makers, run_folds
 from perfcast.io import write_json
 from perfcast.predictors.base import Predictor
@@ -368,3 +370,24 @@ def test_a_missing_table_is_told_in_one_line(project, capsys):
     assert (code, written) == (2, None)
     assert len(lines) == 1
     assert "run snakemake" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("control: rigde\nshuffles: 5", "did you mean 'ridge'"),
+        ("control: ridge", "'shuffles'"),
+        ("control: ridge\nshuffles: 0", "'shuffles'"),
+    ],
+)
+def test_a_wrong_control_is_told_before_anything_is_planned(tmp_path, text, words):
+    (tmp_path / "predictor").mkdir()
+    (tmp_path / "predictor" / "ridge.yaml").touch()
+    (tmp_path / "audit").mkdir()
+    (tmp_path / "audit" / "default.yaml").write_text(text)
+    with pytest.raises(UserError, match=words):
+        read_audit(tmp_path)
+
+
+def test_the_projects_own_control_is_known_and_fast():
+    assert read_audit(REPOSITORY / "conf").control in {"ridge", "lightgbm"}

@@ -255,7 +255,7 @@ def test_the_audit_is_one_table_and_nothing_where_none_was_run():
         ],
     }
     text = environment().get_template("audit.html").render(data=section(found))
-    assert "3 checks, 1 finding<" in text
+    assert "3 checks, 1 finding. A finding" in text
     assert "rows &lt;must&gt; be test rows" in text
     assert "MAPE 87.3 %; chance: 84.7 % (difference -0.40 to +6.50)" in text
     assert "memory in rate, leaves 14 % of a constant&#39;s error" in text

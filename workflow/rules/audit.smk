@@ -1,7 +1,12 @@
 # What must hold before any error is believed, looked at anew in the files of all stages: a leak stops the run here.
 from perfcast import plugins
+from perfcast.cli.audit import read_audit
 
-CONTROL = perfcast_config.read_yaml(CONF / "audit" / "default.yaml")
+try:
+    AUDIT = read_audit(CONF)
+except UserError as error:
+    print(f"perfcast: {error}", file=sys.stderr)
+    raise SystemExit(2)
 
 
 rule audit:
@@ -23,12 +28,12 @@ rule audit:
         f"{RESULTS}/benchmarks/audit/{{dataset}}.tsv"
     threads: 1
     params:
-        control=CONTROL,
-        conf=conf_digest("predictor", CONTROL["control"]),
+        control=AUDIT.model_dump(),
+        conf=conf_digest("predictor", AUDIT.control),
         code=code(
             "audit",
             *[f"audit.{name}" for name in plugins.names("audit")],
-            f"predictors.{perfcast_config.read_predictor(CONF, CONTROL['control']).module}",
+            f"predictors.{perfcast_config.read_predictor(CONF, AUDIT.control).module}",
         ),
         resamples=PARAMS.resamples,
         seed=PARAMS.split_seed,

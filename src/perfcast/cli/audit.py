@@ -7,11 +7,32 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from perfcast.cli._common import add_project
-from perfcast.config import read_predictor, read_yaml
+from perfcast.config import known, read_predictor, read_yaml, validated
+from perfcast.errors import unknown_name
 
 if TYPE_CHECKING:
     from perfcast.audit import Control
+
+
+class AuditConf(BaseModel):
+    """conf/audit/default.yaml: the predictor that is trained on shuffled scores, and how often."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    control: str
+    shuffles: int = Field(ge=1, le=100)
+
+
+def read_audit(conf: Path) -> AuditConf:
+    """Read and check conf/audit/default.yaml. Raises: UserError for a wrong key or type, or an unknown predictor."""
+    where = "conf/audit/default.yaml"
+    chosen = validated(AuditConf, where, read_yaml(Path(conf) / "audit" / "default.yaml"))
+    if chosen.control not in known(conf, "predictor"):
+        raise unknown_name(f"control in {where}", chosen.control, known(conf, "predictor"))
+    return chosen
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,6 +87,6 @@ def _control(conf: Path) -> Control:
     from perfcast.audit import Control
     from perfcast.experiment import makers
 
-    chosen = read_yaml(conf / "audit" / "default.yaml")
-    own = makers(read_predictor(conf, chosen["control"]), "quick", {})
-    return Control(chosen["control"], next(iter(own.values())), int(chosen["shuffles"]))
+    chosen = read_audit(conf)
+    own = makers(read_predictor(conf, chosen.control), "quick", {})
+    return Control(chosen.control, next(iter(own.values())), chosen.shuffles)
