@@ -15,6 +15,7 @@ from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.report.context import DatasetPart, ReportContext
 from perfcast.report.questions import asks_about
 from perfcast.report.tables import number
+from perfcast.schema import Role
 
 _JUDGED = (
     "The figures are of the same predictor trained on each question's training part, not of the model fitted on every "
@@ -92,8 +93,10 @@ def _identity(about: Mapping[str, Any], part: DatasetPart, context: ReportContex
     if about.get("chosen_by"):
         lines.append(f"Chosen by: {about['chosen_by']}.")
     lines.append(f"Schedule {about.get('schedule', 'not stated')}, seed {about.get('seed', 'not stated')}.")
-    if about.get("features"):
-        lines.append(f"Groups of derived characteristics: {', '.join(about['features'])}.")
+    if part.rows is not None:
+        features = [column for column in part.rows.table.columns if column.role is Role.FEATURE]
+        groups = ", ".join(dict.fromkeys(column.group for column in features))
+        lines.append(f"It knows a machine by {len(features)} characteristics, by group: {groups}.")
     lines.append(f"Made by perfcast {context.environment['perfcast']}, Apache-2.0.")
     return tuple(lines)
 
