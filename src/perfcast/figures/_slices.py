@@ -17,7 +17,7 @@ _PREDICTORS = 2
 _VALUES = 14
 _MAKER = "vendor"
 _LINEAGE = ("family", "generation", "series")
-_SOME, _MANY = 0.9, 1.8
+_SOME, _MANY, _VERY_MANY = 0.9, 1.8, 3.2
 """Decades of a narrow axis above which its labels would touch."""
 
 
@@ -85,8 +85,9 @@ def _thin_out(panel: Axes) -> None:
     """Leave as many marks on a narrow logarithmic axis as there is room to label."""
     low, high = panel.get_xlim()
     decades = np.log10(high / low)
+    base = 100 if decades > _VERY_MANY else 10
     panel.xaxis.set_major_locator(
-        LogLocator(subs=(1,) if decades > _MANY else (1, 3) if decades > _SOME else (1, 2, 5))
+        LogLocator(base, subs=(1,) if decades > _MANY else (1, 3) if decades > _SOME else (1, 2, 5))
     )
 
 
