@@ -21,7 +21,6 @@ _LEAST_ROWS = 50
 _GRID = np.linspace(0.0, 1.0, 201)
 _FARTHEST = 0.99
 """Quantile at which residuals are cut off before their size is explained: a mistyped score explains nothing."""
-_LEAST = 1e-9
 
 
 def questions_of(tasks: pd.Series, targets: pd.Series | str) -> np.ndarray:
@@ -31,11 +30,10 @@ def questions_of(tasks: pd.Series, targets: pd.Series | str) -> np.ndarray:
 
 
 class Calibration:
-    """Half-widths of intervals in logarithms: quantile and usual error of a task x relative error at the distances.
+    """Half-widths of intervals in logarithms: quantile of a task x typical error at a machine's distances.
 
-    The relative error is a non-negative sum, base + weight x distance (`Support`), fitted to the absolute residuals of
-    rehearsals over the median of their task: what is farther away is never thought surer, and a task with larger errors
-    does not say alone how distance counts. Residuals over both are the conformal scores; a task's
+    The typical error is a non-negative sum, base + weight x distance (`Support`), fitted to the absolute residuals of
+    rehearsals, so what is farther away is never thought surer. Residuals over it are the conformal scores; a task's
     quantiles of them are those of all rehearsals, each of which counts the same however many rows it held: that is what
     makes an interval about the future expect the drift that earlier launches showed. A few launches do not tell which
     task drifts next: with several rehearsals no task's quantile is less than that of all tasks together.
@@ -44,8 +42,6 @@ class Calibration:
     113), weighted by rehearsal (Barber et al., 2023, Ann. Stat. 51).
     """
 
-    usual: dict[str, float]
-    """Median absolute residual by task, "" for all of them."""
     base: float
     weights: dict[str, float]
     quantiles: dict[str, list[float]]
@@ -55,32 +51,28 @@ class Calibration:
         """Learn from the residuals of rehearsed forecasts. Raises: ValueError when there are none."""
         if not len(residuals):
             raise ValueError("a calibration needs residuals of rehearsed forecasts")
-        size, names = np.abs(np.asarray(residuals, dtype=float)), np.asarray(tasks).astype(str)
-        many = [task for task in sorted(set(names)) if (names == task).sum() >= _LEAST_ROWS]
-        self.usual = {"": max(float(np.median(size)), _LEAST)}
-        self.usual |= {task: max(float(np.median(size[names == task])), _LEAST) for task in many}
-        size = size / self._usual(names)
+        size = np.abs(np.asarray(residuals, dtype=float))
         share = 1 / pd.Series(rehearsals).groupby(np.asarray(rehearsals)).transform("size").to_numpy(dtype=float)
         explained = np.column_stack([np.ones(len(size)), distances.to_numpy(dtype=float)])
         root = np.sqrt(share)
         found, _ = nnls(explained * root[:, None], np.minimum(size, np.quantile(size, _FARTHEST)) * root)
         self.weights = dict(zip(map(str, distances.columns), map(float, found[1:]), strict=True))
         # errors at no distance at all are never quite nothing
-        self.base = max(float(found[0]), 0.01 * float(size.mean()), _LEAST)
+        self.base = max(float(found[0]), 0.01 * float(size.mean()), 1e-9)
         scores = size / self.typical(distances)
         self.quantiles = {"": _quantiles(scores, share)}
         several = len(set(np.asarray(rehearsals).tolist())) > 1
-        for task in many:
-            own = _quantiles(scores[names == task], share[names == task])
-            floor = self.quantiles[""] if several else own
-            self.quantiles[task] = [max(pair) for pair in zip(own, floor, strict=True)]
+        for task in sorted(set(map(str, tasks))):
+            rows = np.asarray(tasks).astype(str) == task
+            if rows.sum() >= _LEAST_ROWS:
+                own = _quantiles(scores[rows], share[rows])
+                self.quantiles[task] = (
+                    [max(pair) for pair in zip(own, self.quantiles[""], strict=True)] if several else own
+                )
         return self
 
-    def _usual(self, tasks: np.ndarray) -> np.ndarray:
-        return np.array([self.usual.get(str(task), self.usual[""]) for task in tasks], dtype=float)
-
     def typical(self, distances: pd.DataFrame) -> np.ndarray:
-        """Return the typical error at the given distances, in usual errors of a task, (n,)."""
+        """Return the typical absolute error in logarithms at the given distances, (n,)."""
         weights = np.array([self.weights[str(name)] for name in distances.columns])
         typical: np.ndarray = self.base + distances.to_numpy(dtype=float) @ weights
         return typical
@@ -106,14 +98,14 @@ class Calibration:
             raise ValueError(f"a level must be between 0 and 1, however: {level}")
         found = {task: float(np.interp(level, _GRID, values)) for task, values in self.quantiles.items()}
         factors = np.array([found.get(str(task), found[""]) for task in tasks])
-        return np.asarray(factors * self._usual(tasks) * self.typical(distances), dtype=float)
+        return np.asarray(factors * self.typical(distances), dtype=float)
 
     def levels(self, tasks: np.ndarray, distances: pd.DataFrame, residuals: np.ndarray) -> np.ndarray:
         """Return the level of the narrowest interval that holds each residual, (n,), inf where none does.
 
         Were intervals perfect, these levels would be spread evenly from 0 to 1.
         """
-        scores = np.abs(residuals) / self._usual(tasks) / self.typical(distances)
+        scores = np.abs(residuals) / self.typical(distances)
         reached = np.empty(len(scores))
         names = np.asarray([task if task in self.quantiles else "" for task in map(str, tasks)], dtype=object)
         for task in set(names):
@@ -123,13 +115,12 @@ class Calibration:
 
     def to_state(self) -> dict[str, Any]:
         """Return what was learned as values that JSON can hold."""
-        return {"usual": self.usual, "base": self.base, "weights": self.weights, "quantiles": self.quantiles}
+        return {"base": self.base, "weights": self.weights, "quantiles": self.quantiles}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild from `to_state()`."""
         found = cls()
-        found.usual = dict(state["usual"])
         found.base, found.weights = float(state["base"]), dict(state["weights"])
         found.quantiles = {task: list(values) for task, values in state["quantiles"].items()}
         return found
