@@ -1,4 +1,4 @@
-"""A saved predictor as an MLflow pyfunc model, logged as code and data, never as a pickle."""
+"""A champion as an MLflow pyfunc model: it is told machines in words, and logged as data, never as a pickle."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ import mlflow
 import pandas as pd
 from mlflow.pyfunc import PythonModel, PythonModelContext
 
-from perfcast.predictors.base import Predictor, load_predictor
+from perfcast.forecasting import Asked, Champion, load_champion
+from perfcast.forecasting.library import entries_of_frame, forecast_entries
 
 
 class ForecastModel(PythonModel):
-    """Forecast from a table with the features and keys of the training table; an empty cell is a missing value."""
+    """Forecast machines, one a row, described by any columns that `perfcast predict` understands."""
 
-    predictor: Predictor
+    champion: Champion
 
     def load_context(self, context: PythonModelContext) -> None:
-        """Read the predictor from the logged folder."""
-        self.predictor = load_predictor(context.artifacts["predictor"])
+        """Read the champion from the logged folder."""
+        self.champion = load_champion(context.artifacts["champion"])
 
     def predict(
         self, context: PythonModelContext, model_input: pd.DataFrame, params: dict[str, Any] | None = None
     ) -> pd.DataFrame:
-        """Return one estimate per row and target."""
-        return self.predictor.predict(model_input)
+        """Return one row per machine, task and target: estimate, interval and support."""
+        asked = Asked(neighbours=0, explain=False)
+        return forecast_entries(entries_of_frame(model_input), self.champion, asked).to_frame()
 
 
 mlflow.models.set_model(ForecastModel())

@@ -132,15 +132,15 @@ def test_the_report_of_snakemake_shows_every_figure_with_its_own_caption(project
 def test_the_champion_answers_through_mlflow_and_without_it(project):
     import mlflow
 
-    from perfcast.predictors.base import load_predictor
-    from perfcast.schema import read_table
+    import perfcast
 
-    table = read_table(project / "results" / "features" / "spec_cpu2017.parquet")
-    direct = load_predictor(project / "results" / "champion" / "spec_cpu2017" / "model")
-    rows = table.frame[direct.input_names()].head(5)
+    part = pd.read_parquet(project / "results" / "champion" / "spec_cpu2017" / "knowledge" / "measured.parquet")
+    machines = pd.DataFrame({"processor": part["part_key"].dropna().unique()[:3], "chips": 2.0})
+    direct = perfcast.predict(machines, project / "results" / "champion" / "spec_cpu2017", neighbours=0, explain=False)
     mlflow.set_tracking_uri(f"sqlite:///{project}/results/mlflow/mlflow.db")
-    served = mlflow.pyfunc.load_model("models:/perfcast-spec_cpu2017@champion").predict(rows)
-    pd.testing.assert_frame_equal(served, direct.predict(rows), rtol=1e-6)
+    served = mlflow.pyfunc.load_model("models:/perfcast-spec_cpu2017@champion").predict(machines)
+    assert len(served) == 12
+    pd.testing.assert_frame_equal(served, direct.to_frame(), rtol=1e-6)
 
 
 def test_a_second_run_does_nothing(project):

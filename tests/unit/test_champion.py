@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from perfcast.cli.main import main
+from perfcast.config import read_dataset
 from perfcast.fake._runs import fake_table
+from perfcast.io import write_json
 from perfcast.schema import write_table
 
 PROJECT = Path(__file__).parents[2]
@@ -27,6 +29,9 @@ def project(tmp_path):
     tracking = tmp_path / "conf" / "tracking" / "default.yaml"
     tracking.write_text(tracking.read_text().replace("enabled: true", "enabled: false"))
     write_table(fake_table(rows=200, seed=0), tmp_path / "table.parquet")
+    sources = read_dataset(PROJECT / "conf", "spec_cpu2017_detail").sources
+    for source in (*sources.required, *sources.optional):
+        write_json(tmp_path / "raw" / source / "manifest.json", {"status": "missing"})
     for split, errors in INNER.items():
         for predictor, error in errors.items():
             folder = tmp_path / "runs" / split / predictor
@@ -36,7 +41,8 @@ def project(tmp_path):
 
 
 def champion(project, *splits):
-    places = ["--runs", "runs", "--table", "table.parquet", "--out", "champion", "--project", "."]
+    places = ["--runs", "runs", "--table", "table.parquet", "--standard", "table.parquet", "--raw", "raw"]
+    places += ["--out", "champion", "--project", "."]
     places = [str(project / word) if not word.startswith("--") else word for word in places]
     chosen = ["--splits", *splits, "--predictors", "lookup", "ridge", "--schedule", "quick"]
     assert main(["champion", "spec_cpu2017_detail", *places, *chosen]) == 0

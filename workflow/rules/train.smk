@@ -65,6 +65,11 @@ rule support:
 rule champion:
     input:
         table=f"{RESULTS}/features/{{dataset}}.parquet",
+        standard=f"{RESULTS}/standard/{{dataset}}.parquet",
+        raw=lambda w: [
+            f"{RESULTS}/raw/{source}/manifest.json"
+            for source in (*DATASETS[w.dataset].sources.required, *DATASETS[w.dataset].sources.optional)
+        ],
         inner=lambda w: expand(
             f"{RESULTS}/runs/{w.dataset}/{{split}}/{{predictor}}/inner.json",
             split=splits_of(w.dataset),
@@ -79,13 +84,18 @@ rule champion:
     threads: 1
     params:
         settings=lambda w: {name: conf.settings(PARAMS.schedule) for name, conf in PREDICTORS.items()},
-        code=lambda w: code("champion", *[f"predictors.{conf.module}" for conf in PREDICTORS.values()]),
+        code=lambda w: code(
+            "champion",
+            *[f"predictors.{conf.module}" for conf in PREDICTORS.values()],
+            *[f"completion.{name}" for name in plugins.names("completion") if name == w.dataset],
+        ),
         schedule=PARAMS.schedule,
         seed=PARAMS.seeds[0],
         rehearsals=PARAMS.rehearsals,
         splits=lambda w: splits_of(w.dataset),
     shell:
         "{PERFCAST} champion {wildcards.dataset} --runs {RESULTS}/runs/{wildcards.dataset} --table {input.table} "
+        "--standard {input.standard} --raw {RESULTS}/raw "
         "--predictors {PARAMS.predictors} --splits {params.splits} "
         "--out {output} --schedule {params.schedule} --rehearsals {params.rehearsals} --seed {params.seed} "
         "2> >(tee {log} >&2)"

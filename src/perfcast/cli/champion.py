@@ -23,6 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dataset")
     parser.add_argument("--runs", type=Path, required=True, help="folder of the data set's runs")
     parser.add_argument("--table", type=Path, required=True, help="the table with features")
+    parser.add_argument("--standard", type=Path, required=True, help="the standard table that it was made from")
+    parser.add_argument("--raw", type=Path, required=True, help="folder of the ingested sources")
     parser.add_argument("--splits", nargs="+", required=True)
     parser.add_argument("--predictors", nargs="+", required=True)
     parser.add_argument("--out", type=Path, required=True)
@@ -39,7 +41,8 @@ def run(options: argparse.Namespace) -> int:
     from perfcast import experiment
     from perfcast.calibrating import calibrate
     from perfcast.evaluation import choose_champion
-    from perfcast.io import atomic_folder, read_json, sha256, write_json
+    from perfcast.forecasting.saving import save_champion
+    from perfcast.io import atomic_folder, read_json, sha256
     from perfcast.schema import read_table
     from perfcast.splits import is_question
 
@@ -87,19 +90,25 @@ def run(options: argparse.Namespace) -> int:
         "candidate": asdict(choice),
         "features": dataset.features,
     }
+    raw = {
+        source: options.raw / source
+        for source in (*dataset.sources.required, *dataset.sources.optional)
+        if read_json(options.raw / source / "manifest.json")["status"] == "present"
+    }
     with atomic_folder(options.out) as folder:
-        fitted.save(folder / "model")
-        if calibrated is not None:
-            calibrated.save(folder / "intervals")
-        write_json(folder / "about.json", about)
+        save_champion(
+            folder, fitted, calibrated, standard=read_table(options.standard), table=table, raw=raw, about=about
+        )
     print(f"{options.dataset}: champion {name}", file=sys.stderr)
-    _record(options, table.frame[fitted.input_names()].head(3), fitted, about)
+    _record(options, about)
     return 0
 
 
-def _record(options: argparse.Namespace, example: Any, fitted: Any, about: dict[str, Any]) -> None:
-    """Log the model and give it the alias `champion` in the registry."""
+def _record(options: argparse.Namespace, about: dict[str, Any]) -> None:
+    """Log the champion's folder as a model and give it the alias `champion` in the registry."""
     from perfcast import tracking
+    from perfcast.forecasting import load_champion
+    from perfcast.forecasting.library import words_of
 
     config = compose(options.project, [f"dataset={options.dataset}", f"predictor={about['predictor']}", "split=all"])
     store = tracking.store_from(config["tracking"], options.project, os.environ)
@@ -109,5 +118,5 @@ def _record(options: argparse.Namespace, example: Any, fitted: Any, about: dict[
     with tracking.start_run(store, f"perfcast/{options.dataset}", f"champion: {about['predictor']}", tags) as record:
         record.log_params({key: about[key] for key in ("predictor", "schedule", "seed", "rows", "table_sha256")})
         record.log_artifacts(options.out / "about.json")
-        uri = record.log_model(options.out / "model", example, fitted.predict(example))
+        uri = record.log_model(options.out, words_of(load_champion(options.out)))
         tracking.register_champion(store, options.dataset, record.run_id, uri, tags)

@@ -1,56 +1,94 @@
-"""Forecast machines that nobody has measured, described in a CSV file, with the champion of a data set."""
+"""Forecast machines that nobody has measured with the champion of a data set."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
+
+from perfcast.cli._machines import add_champion, add_machines, champion_of, machines_of
+from perfcast.errors import UserError
+
+EXPLAINED = 20
+"""Machines up to which every forecast is explained where nothing else is asked: a batch is a table."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("machines", type=Path, help="CSV file: one machine a line, standard columns by name")
-    parser.add_argument("--dataset", default="spec_cpu2017")
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of a run (default: results)")
-    parser.add_argument("--champion", type=Path, help="its folder (default: <results>/champion/<dataset>)")
+    add_machines(parser)
+    add_champion(parser)
     parser.add_argument(
         "--level", type=float, help="level of the intervals, 0 to 1 (default: 0.9, that of the protocol)"
     )
     parser.add_argument("--when", metavar="YYYY-MM", help="when the machine will be measured (default: this month)")
-    parser.add_argument("--out", type=Path, help="write CSV to this file (default: print a table)")
+    parser.add_argument("--no-assume", action="store_true", help="leave unknown what nobody said")
+    parser.add_argument("--neighbours", type=int, default=3, metavar="N", help="measured machines shown (default: 3)")
+    parser.add_argument("--brief", action="store_true", help=f"estimates alone; so it is above {EXPLAINED} machines")
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--json", action="store_true", help="print JSON, with all that is known of every forecast")
+    shape.add_argument("--csv", action="store_true", help="print CSV, one line per machine and task")
+    parser.add_argument("--out", type=Path, help="write CSV (or JSON, where the name ends so) to this file")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Forecast and print, or write, one line per machine and task."""
-    import pandas as pd
+    """Forecast and print, or write."""
+    from perfcast.forecasting import Asked
+    from perfcast.forecasting.batch import forecast_in_batches
+    from perfcast.forecasting.text import as_text
 
-    from perfcast.errors import UserError
-    from perfcast.forecast import Asked, forecast_file, read_champion
-    from perfcast.intervals import LEVEL
-    from perfcast.io import atomic_path, read_json
-    from perfcast.schema import read_table
-
-    level = LEVEL if options.level is None else options.level
-    if not 0 < level < 1:
-        raise UserError("--level must be between 0 and 1", f"it is {level:g}", "0.9 means 90 %")
-    try:
-        when = pd.Timestamp.now().normalize() if options.when is None else pd.to_datetime(options.when, format="%Y-%m")
-    except ValueError:
-        raise UserError("--when must be a month such as 2026-03", f"it is {options.when!r}") from None
-    champion = read_champion(options.champion or options.results / "champion" / options.dataset, options.dataset)
-    standard = read_table(options.results / "standard" / f"{options.dataset}.parquet")
-    manifests = sorted((options.results / "raw").glob("*/manifest.json"))
-    raw = {path.parent.name: path.parent for path in manifests if read_json(path)["status"] == "present"}
-    forecasts = forecast_file(options.machines, standard, champion, raw, Asked(level, when))
-    if options.out is None:
-        print(forecasts.to_string(index=False, na_rep="", float_format=lambda value: f"{value:.4g}"))
+    level, when = level_of(options), when_of(options)
+    champion = champion_of(options)
+    described = machines_of(options, champion)
+    many = len(described.frame) > EXPLAINED
+    brief = options.brief or (many and not options.json)
+    asked = Asked(level, when, not options.no_assume, 0 if brief else options.neighbours, not brief)
+    answer = forecast_in_batches(described, champion, asked, progress=many)
+    if options.out is not None:
+        _write(options.out, answer)
+    elif options.json:
+        print(json.dumps(answer.to_dict(), indent=1, ensure_ascii=False))
+    elif options.csv:
+        print(_csv(answer), end="")
     else:
-        with atomic_path(options.out) as temporary:
-            forecasts.to_csv(temporary, index=False, float_format="%.6g", lineterminator="\n")
+        print(as_text(answer))
     print(
-        f"{len(forecasts)} estimates by {champion.name} ({champion.schedule} schedule), low to high: "
-        f"{100 * level:g} % interval; estimates are not official results, and the more features are missing "
-        "the less they are worth",
+        f"{sum(len(one.estimates) for one in answer)} estimates by {answer.champion} ({answer.schedule} schedule), "
+        f"{100 * level:g} % intervals; estimates are not official results",
         file=sys.stderr,
     )
     return 0
+
+
+def level_of(options: argparse.Namespace) -> float:
+    """Return the level that is asked for. Raises: UserError when it is none."""
+    from perfcast.intervals import LEVEL
+
+    level = LEVEL if options.level is None else float(options.level)
+    if not 0 < level < 1:
+        raise UserError("--level must be between 0 and 1", f"it is {level:g}", "0.9 means 90 %")
+    return level
+
+
+def when_of(options: argparse.Namespace):  # type: ignore[no-untyped-def]
+    """Return the month that is asked for, this one where none is. Raises: UserError when it is no month."""
+    import pandas as pd
+
+    if options.when is None:
+        return pd.Timestamp.now().normalize()
+    try:
+        return pd.to_datetime(options.when, format="%Y-%m")
+    except ValueError:
+        raise UserError("--when must be a month such as 2026-03", f"it is {options.when!r}") from None
+
+
+def _csv(answer) -> str:  # type: ignore[no-untyped-def]
+    return str(answer.to_frame().to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+
+
+def _write(out: Path, answer) -> None:  # type: ignore[no-untyped-def]
+    from perfcast.io import atomic_path
+
+    text = json.dumps(answer.to_dict(), indent=1, ensure_ascii=False) if out.suffix == ".json" else _csv(answer)
+    with atomic_path(out) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -2,64 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from perfcast.completion._server_fields import FIELDS
+from perfcast.completion._server_limits import refuse
+from perfcast.completion.base import Block
 from perfcast.datasets.spec_cpu2017 import CATALOGUE, join_processors
 from perfcast.processors.catalogue import own_catalogue, read_catalogue
-from perfcast.processors.names import part_id, part_key
+from perfcast.processors.names import part_id
 
-ALIASES = {"processor": "part_key"}
-"""Other names of columns in a file of machines."""
+__all__ = ["BLOCKS", "FIELDS", "assume", "complete_machine", "complete_part", "parts", "refuse"]
 
 _ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
 
+BLOCKS = (
+    Block(
+        "design of the processor",
+        (
+            *("cpu_vendor", "series", "isa", "mem_channels_per_chip", "mem_max_mts_1dpc", "simd_bits", "fma_units"),
+            *("has_amx", "l1i_kb", "l1d_kb", "l2_kb_per_core", "l2_scope", "l3_slice_mb", "l3_cores_per_slice"),
+            *("l3_asymmetric", "l4_mb", "pcie_gen", "process_node", "ddr_gen"),
+        ),
+        (("family",),),
+        recent=False,
+    ),
+    Block("size of the processor", ("l3_mb_per_chip", "tdp_w"), (("family", "cores_per_chip_part"),), recent=False),
+    Block("clocks of the processor", ("max_turbo_mhz",), (("family",),), recent=False),
+    Block("processors", ("chips",), (("part_key",), ("family",), ("cpu_vendor",), ()), recent=False),
+    Block(
+        "compiler",
+        (
+            *("compiler_vendor", "compiler_major_minor", "compiler_classic", "oneapi"),
+            *("mixed_fortran", "base_ptr", "parallel"),
+        ),
+        (("suite", "family"), ("suite", "cpu_vendor"), ("suite", "isa"), ("suite",)),
+        recent=True,
+    ),
+    Block("threads", ("threads_per_core",), (("suite", "family"), ("suite", "cpu_vendor"), ("suite",)), recent=False),
+    Block(
+        "operating system",
+        ("os_name", "os_version", "kernel_series", "arch", "file_system"),
+        (("suite", "family"), ("suite", "cpu_vendor"), ("suite", "isa"), ("suite",)),
+        recent=True,
+    ),
+    Block("storage", ("storage_class", "storage_gb"), (("family",), ("cpu_vendor",), ()), recent=True),
+    Block(
+        "memory modules",
+        ("dimm_gb", "dimm_type", "ecc", "dimm_ranks", "dimm_width", "dimm_groups", "hbm_gb"),
+        (("family", "chips"), ("ddr_gen", "mem_rated_mts"), ("ddr_gen",), ()),
+        recent=False,
+    ),
+    Block(
+        "system", ("hw_vendor", "orderable_min", "orderable_max"), (("family", "chips"), ("chips",), ()), recent=True
+    ),
+)
+"""What is assumed together, in this order: later ones may ask what earlier ones filled."""
 
-def complete_part(frame: pd.DataFrame, raw: Mapping[str, Path]) -> pd.DataFrame:
-    """Fill missing cells with what the family tables and the processor catalogue know of a part; given values win.
 
-    Shapes: the answer has the rows and columns of `frame`, which has every standard column. `raw` maps the ingested
-    sources to their folders; without the catalogue only the family tables are asked. Processor names are normalised.
+def parts(raw: Mapping[str, Path], measured: Iterable[str]) -> pd.DataFrame:
+    """Return what the family tables and the processor catalogue know of every part that is listed or was measured.
+
+    Shapes: one row per part key (index), with standard columns. `raw` maps the ingested sources to their folders;
+    without the catalogue only the family tables and this project's own facts are asked.
     """
-    named = frame.assign(part_key=frame["part_key"].map(part_key, na_action="ignore"))
-    facts = _part_facts(named["part_key"], raw)
-    return _fill(named, {**facts, "part_id": named["part_key"].map(part_id, na_action="ignore")})
+    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else own_catalogue()
+    named = pd.Series(sorted({*catalogue.facts.index, *measured}), dtype="str")
+    known = join_processors(pd.DataFrame({"part_key": named, "cores": np.nan, "chips": np.nan}), catalogue)
+    clock = named.map(catalogue.lookup(named)["base_mhz"])
+    known = known.drop(columns=["cores", "chips", "cores_per_chip_stated"]).assign(
+        base_mhz=clock, cores_per_chip_part=known["catalogue_cores"], ddr_gen=known["family_ddr_gen"]
+    )
+    return known.set_index("part_key")
+
+
+def complete_part(frame: pd.DataFrame, parts: pd.DataFrame) -> pd.DataFrame:
+    """Fill missing cells with what is known of a row's part; of a name that no table holds, with its family's facts.
+
+    Shapes: the answer has the rows and columns of `frame`, which has every standard column; `parts` is `parts()`.
+    """
+    named = frame["part_key"].dropna()
+    others = sorted(set(named) - set(parts.index))
+    if others:
+        asked = pd.DataFrame({"part_key": pd.Series(others, dtype="str"), "cores": np.nan, "chips": np.nan})
+        ruled = join_processors(asked, own_catalogue()).set_index("part_key")
+        parts = pd.concat([parts, ruled.assign(ddr_gen=ruled["family_ddr_gen"]).reindex(columns=parts.columns)])
+    facts = {str(name): frame["part_key"].map(parts[name]) for name in parts if name in frame}
+    return _fill(frame, {**facts, "part_id": frame["part_key"].map(part_id, na_action="ignore")})
 
 
 def complete_machine(frame: pd.DataFrame) -> pd.DataFrame:
-    """Fill missing cells with what the other cells of the same row imply; given values win.
+    """Fill missing cells with what the other cells of the same row imply.
 
     Shapes: the answer has the rows and columns of `frame`, which has every standard column.
     """
-    filled = _fill(frame, {"cores_per_chip_part": frame["cores_enabled_total"] / frame["chips"]})
+    stated = frame["cores_per_chip_stated"]
+    filled = _fill(frame, {"cores_enabled_total": stated * frame["chips"]})
+    filled = _fill(
+        filled,
+        {"cores_per_chip_part": stated.where(stated.notna(), filled["cores_enabled_total"] / filled["chips"])},
+    )
     rate = filled["mem_running_mts"].fillna(filled["mem_rated_mts"])
     return _fill(
         filled,
         {
             "cores_enabled_total": filled["cores_per_chip_part"] * filled["chips"],
             "mem_total_gb": filled["dimm_count"] * filled["dimm_gb"],
+            "dimm_gb": filled["mem_total_gb"] / filled["dimm_count"],
             # Memory runs no faster than the processor drives it, unless the limit is unknown.
-            "mem_eff_mts": pd.Series(np.fmin(rate, filled["mem_max_mts_1dpc"]), frame.index).where(rate.notna()),
+            "mem_eff_mts": rate.where(~(rate > filled["mem_max_mts_1dpc"]), filled["mem_max_mts_1dpc"]),
             "arch": filled["isa"].map(_ARCHITECTURE),
         },
     )
 
 
-def _part_facts(parts: pd.Series, raw: Mapping[str, Path]) -> dict[str, pd.Series]:
-    """Return what is known of each row's part, by standard column."""
-    named = parts.dropna()
-    if named.empty:
-        return {}
-    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else own_catalogue()
-    known = join_processors(pd.DataFrame({"part_key": named, "cores": np.nan, "chips": np.nan}), catalogue)
-    clock = named.map(catalogue.lookup(named)["base_mhz"])
-    known = known.drop(columns="part_key").assign(
-        base_mhz=clock, cores_per_chip_part=known["catalogue_cores"], ddr_gen=known["family_ddr_gen"]
+def assume(frame: pd.DataFrame, last: pd.Timestamp) -> pd.DataFrame:
+    """Fill missing cells with what is usual: one module in every channel, as fast as the processor takes, today's test.
+
+    Today is the month of the newest result: of the software after it nothing was measured.
+    Shapes: the answer has the rows and columns of `frame`, which has every standard column.
+    """
+    today = pd.Series(last, frame.index)
+    filled = _fill(
+        frame,
+        {
+            "dimm_count": frame["chips"] * frame["mem_channels_per_chip"],
+            "mem_rated_mts": frame["mem_max_mts_1dpc"],
+            "test_month": today,
+        },
     )
-    return {str(name): values.reindex(parts.index) for name, values in known.items()}
+    launch = filled["launch_quarter"]
+    return _fill(
+        filled,
+        {
+            "hw_avail": launch.where(launch < filled["test_month"], filled["test_month"]),
+            "sw_avail": filled["test_month"],
+        },
+    )
 
 
 def _fill(frame: pd.DataFrame, known: Mapping[str, pd.Series]) -> pd.DataFrame:

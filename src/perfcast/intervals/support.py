@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Self
@@ -74,6 +74,19 @@ class Support:
         found[AHEAD] = ahead
         return pd.DataFrame(found, index=X.index)
 
+    def encode(self, X: pd.DataFrame) -> np.ndarray:
+        """Return rows as `gower` compares them, (n, encoded columns) float32: one group after another, see `parts`."""
+        parts = [group.encode(X) for group in self._groups.values()]
+        return np.hstack(parts, dtype=np.float32) if parts else np.zeros((len(X), 0), dtype=np.float32)
+
+    def parts(self) -> Iterator[tuple[str, slice, np.ndarray]]:
+        """Give every group's name, its columns among the encoded ones, and which of them are numbers, (columns,)."""
+        begin = 0
+        for name, group in self._groups.items():
+            end = begin + len(group.numeric)
+            yield name, slice(begin, end), group.numeric
+            begin = end
+
     def save(self, folder: Path) -> None:
         """Write what was remembered: JSON, and arrays of numbers."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -102,6 +115,18 @@ class Support:
         return found
 
 
+def gower(one: np.ndarray, others: np.ndarray, numeric: np.ndarray) -> np.ndarray:
+    """Return Gower's distance of one encoded row to others, (m,): 0 alike to 1 different in everything.
+
+    Shapes: one (columns,), others (m, columns), numeric (columns,) bool.
+    """
+    apart = np.minimum(np.abs(others - one), 1.0)
+    unknown = np.isnan(others) != np.isnan(one)
+    apart = np.where(numeric, np.where(unknown, _UNKNOWN, np.nan_to_num(apart)), others != one)
+    distances: np.ndarray = apart.sum(axis=1) / max(1, len(numeric))
+    return distances
+
+
 def _by_group(columns: Iterable[Column]) -> dict[str, list[Column]]:
     found: dict[str, list[Column]] = {}
     for column in sorted(columns, key=lambda column: column.group):
@@ -128,9 +153,14 @@ class _Group:
         kept = np.linspace(0, len(distinct) - 1, min(len(distinct), _MOST_REFERENCES)).round().astype(int)
         return cls(encoder, scales, distinct[kept])
 
+    def encode(self, X: pd.DataFrame) -> np.ndarray:
+        """Return rows in units of the scales, (n, columns)."""
+        encoded: np.ndarray = self.encoder.transform(X) / self.scales
+        return encoded
+
     def distances(self, X: pd.DataFrame) -> np.ndarray:
         """Return the distance to the nearest reference, (n,)."""
-        asked, positions = np.unique(self.encoder.transform(X) / self.scales, axis=0, return_inverse=True)
+        asked, positions = np.unique(self.encode(X), axis=0, return_inverse=True)
         nearest = np.concatenate(
             [self._nearest(asked[start : start + _ROWS_AT_ONCE]) for start in range(0, len(asked), _ROWS_AT_ONCE)]
             or [np.zeros(0)]

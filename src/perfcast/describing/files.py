@@ -1,0 +1,171 @@
+"""Machines from a file: CSV, JSON or YAML, bounded in size, with nothing in it executed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from perfcast.errors import UserError
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Largest CSV file that is looked at."""
+MAX_NESTED_BYTES = 10 * 1024 * 1024
+"""Largest JSON or YAML file that is looked at: their readers hold it in memory several times."""
+_DEEPEST = 3
+_LIST = "machines"
+
+Entry = tuple[int, str, dict[str, object]]
+"""Line or number of a machine, how errors call it, and what was said of it."""
+
+
+def read_entries(path: Path) -> list[Entry]:
+    """Read the machines of a file; its ending says what it is: .csv, .json, .yaml or .yml.
+
+    A JSON or YAML file holds a machine, a list of them, or such a list under `machines`; nested names are joined with
+    dots. Raises: UserError, one line, for whatever is not such a file.
+    """
+    path = Path(path)
+    readers = {".csv": _csv, ".json": _json, ".yaml": _yaml, ".yml": _yaml}
+    if path.suffix.lower() not in readers:
+        raise UserError(f"a file of machines must end in {', '.join(readers)}", f"it is {path.name!r}")
+    if not path.is_file():
+        raise UserError("the file of machines must exist", f"there is no file {path}")
+    most = MAX_BYTES if path.suffix.lower() == ".csv" else MAX_NESTED_BYTES
+    if path.stat().st_size > most:
+        raise UserError(f"{path} must be smaller than {most >> 20} MiB", f"it has {path.stat().st_size >> 20} MiB")
+    entries = list(readers[path.suffix.lower()](path, _text(path)))
+    if not entries:
+        raise UserError(f"{path} must describe a machine at least", "it describes none")
+    return entries
+
+
+def entries_of(value: object, source: str) -> list[Entry]:
+    """Return the machines of a decoded JSON or YAML value; `source` names it in errors."""
+    if isinstance(value, Mapping) and set(value) == {_LIST}:
+        value = value[_LIST]
+    machines = value if isinstance(value, list) else [value]
+    entries = []
+    for number, machine in enumerate(machines, start=1):
+        if not isinstance(machine, Mapping):
+            shown = str(machine)[:40]
+            raise UserError(f"{source} must hold names with values", f"machine {number} is {shown!r}", "see --help")
+        entries.append((number, f"machine {number}", dict(_flat(machine, source))))
+    return entries
+
+
+def _flat(nested: Mapping[Any, object], source: str, before: str = "", depth: int = 1) -> Iterator[tuple[str, object]]:
+    if depth > _DEEPEST:
+        raise UserError(f"{source} must be nested {_DEEPEST} deep at most", f"{before!r} is deeper")
+    for key, value in nested.items():
+        if not isinstance(key, str):
+            raise UserError(f"names in {source} must be text", f"found {str(key)[:40]!r}", "put it in quotes")
+        if isinstance(value, Mapping):
+            yield from _flat(value, source, f"{before}{key}.", depth + 1)
+        else:
+            yield f"{before}{key}", value
+
+
+def _text(path: Path) -> str:
+    content = path.read_bytes()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{path} must be UTF-8 text", f"line {line} is not", "save it as UTF-8") from None
+    if not text.strip():
+        raise UserError(f"{path} must describe a machine at least", "it is empty")
+    return text
+
+
+def _csv(path: Path, text: str) -> Iterator[Entry]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header = _header(path, next(reader, []))
+        begin = reader.line_num + 1
+        for fields in reader:
+            line, begin = begin, reader.line_num + 1
+            if not any(field.strip() for field in fields):
+                continue
+            if len(fields) != len(header):
+                requirement = f"every line must have the header's {len(header)} fields"
+                raise UserError(requirement, f"line {line} has {len(fields)}")
+            yield line, f"line {line}", dict(zip(header, fields, strict=True))
+    except csv.Error as error:
+        raise UserError(f"{path} must be CSV", f"line {reader.line_num}: {error}") from None
+
+
+def _header(path: Path, fields: list[str]) -> list[str]:
+    header: list[str] = []
+    for position, field in enumerate(map(str.strip, fields), start=1):
+        if not field:
+            raise UserError(f"every column of {path} must have a name", f"column {position} has none")
+        if field in header:
+            raise UserError(f"{path} must have the column {field!r} once", f"column {position} repeats it")
+        header.append(field)
+    return header
+
+
+def _json(path: Path, text: str) -> Iterator[Entry]:
+    yield from entries_of(read_json_text(text, str(path)), str(path))
+
+
+def read_json_text(text: str | bytes, source: str) -> object:
+    """Decode JSON without repeated names and without NaN. Raises: UserError for whatever is not JSON."""
+
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise UserError(f"{source} must say a thing once", "a name is repeated in it")
+        return found
+
+    def refuse(constant: str) -> None:
+        raise UserError(f"numbers in {source} must be finite", f"found {constant}")
+
+    try:
+        value: object = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
+    except RecursionError:
+        raise UserError(f"{source} must be nested {_DEEPEST} deep at most", "it is deeper") from None
+    except ValueError as error:
+        raise UserError(f"{source} must be JSON", str(error)) from None
+    return value
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """YAML of values alone: no references, which may unfold to more than memory holds, and no name twice."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.events.AliasEvent):  # type: ignore[no-untyped-call]
+            event = self.peek_event()  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(problem="references (*) are not read", problem_mark=event.start_mark)
+        return super().compose_node(parent, index)  # type: ignore[no-untyped-call]
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        keys = [getattr(key, "value", None) for key, _ in node.value]
+        if len({str(key) for key in keys}) < len(keys):
+            raise yaml.MarkedYAMLError(problem="a name is repeated", problem_mark=node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+# a month such as 2026-03 is text, as everywhere here; YAML would read a full date as a date
+_PlainLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _yaml(path: Path, text: str) -> Iterator[Entry]:
+    try:
+        value = yaml.load(text, Loader=_PlainLoader)
+    except RecursionError:
+        raise UserError(f"{path} must be nested {_DEEPEST} deep at most", "it is deeper") from None
+    except yaml.YAMLError as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        where = f"line {mark.line + 1}: " if mark else ""
+        raise UserError(f"{path} must be YAML", f"{where}{problem or error}") from None
+    yield from entries_of(value, str(path))

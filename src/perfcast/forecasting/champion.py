@@ -1,0 +1,84 @@
+"""The champion of a data set: a folder that holds all that forecasts need, and nothing that is executed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from perfcast.describing.entries import Vocabulary
+from perfcast.describing.names import PartNames
+from perfcast.errors import UserError
+from perfcast.forecasting.donors import Donors
+from perfcast.forecasting.knowledge import Knowledge, describing_columns, fields_of
+from perfcast.forecasting.neighbours import Neighbourhood
+from perfcast.intervals import Calibrated
+from perfcast.io import read_json
+from perfcast.predictors.base import Predictor, load_predictor
+
+
+@dataclass(frozen=True)
+class Champion:
+    """The best predictor of a data set, fitted on every row, with what it knows and how sure it is."""
+
+    dataset: str
+    name: str
+    schedule: str
+    features: tuple[str, ...]
+    predictor: Predictor
+    knowledge: Knowledge
+    calibrated: Calibrated | None = None
+    """How sure it is; None where too few rows were there to say so."""
+    neighbourhood: Neighbourhood | None = None
+    """What finds the nearest measured machines; None where there is no calibration to say what is near."""
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """What a machine may be described by."""
+        columns = describing_columns(self.knowledge.measured, self.features)
+        return Vocabulary(columns, fields_of(self.dataset))
+
+    @cached_property
+    def part_names(self) -> PartNames:
+        """The names that parts are known by."""
+        return self.knowledge.part_names
+
+    @cached_property
+    def donors(self) -> Donors:
+        """The measured results that say what is usual."""
+        return Donors(self.knowledge.measured)
+
+    @cached_property
+    def typical(self) -> dict[str, int]:
+        """The measured row of every task whose first target is the median of its last year."""
+        return self.knowledge.typical(self.predictor.targets_)
+
+
+def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
+    """Read what `perfcast champion` wrote.
+
+    Raises: UserError when there is none, or it is another data set's than the one asked for.
+    """
+    folder = Path(folder)
+    path = folder / "about.json"
+    if not path.is_file():
+        what = "a champion" if dataset is None else f"a champion of {dataset!r}"
+        raise UserError(f"there must be {what}", f"there is no {path}", "run snakemake to make it")
+    about = read_json(path)
+    if dataset is not None and about["dataset"] != dataset:
+        raise UserError(f"the champion must be one of {dataset!r}", f"{folder} is of {about['dataset']!r}")
+    if not (folder / "knowledge").is_dir():
+        raise UserError("a champion must hold its knowledge", f"{folder} is of an older version", "make it again")
+    knowledge = Knowledge.load(folder / "knowledge")
+    place = folder / "intervals"
+    calibrated = Calibrated.load(place) if place.is_dir() else None
+    return Champion(
+        about["dataset"],
+        about["predictor"],
+        about["schedule"],
+        tuple(about["features"]),
+        load_predictor(folder / "model"),
+        knowledge,
+        calibrated,
+        Neighbourhood.load(folder / "knowledge", knowledge.measured, calibrated) if calibrated else None,
+    )

@@ -1,0 +1,100 @@
+"""What a champion knows beside its model: every measured result, and the facts of every named part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Self
+
+import pandas as pd
+
+from perfcast import plugins
+from perfcast.describing.fields import Field
+from perfcast.describing.names import PartNames
+from perfcast.io import atomic_path
+from perfcast.schema import Column, Kind, Role, Table, Tag, read_table, write_table
+
+_MEASURED, _PARTS = "measured.parquet", "parts.parquet"
+_YEAR = pd.DateOffset(months=12)
+_SHOWN = ("system_stem",)
+"""Columns beside those that a forecast reads that a measured machine is shown with."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """Measured results with their standard columns, and facts by part (index), empty where no table knows parts."""
+
+    measured: Table
+    parts: pd.DataFrame
+
+    @classmethod
+    def gather(cls, standard: Table, raw: Mapping[str, Path], features: Sequence[str]) -> Self:
+        """Take from a standard table what forecasts read and show, and from the ingested sources the facts of parts."""
+        asked = {column.name for column in describing_columns(standard, features)}
+        kept = [
+            column
+            for column in standard.columns
+            if column.name in asked or column.role is Role.TARGET or Tag.TIME in column.tags or column.name in _SHOWN
+        ]
+        measured = Table(standard.dataset, standard.frame[[column.name for column in kept]], tuple(kept))
+        module = completion_of(standard.dataset)
+        entities = standard.frame[standard.one(Tag.ENTITY)].dropna().unique()
+        return cls(measured, module.parts(raw, entities) if module else pd.DataFrame())
+
+    @property
+    def part_names(self) -> PartNames:
+        """The names that parts are known by, the most measured first."""
+        counts = self.measured.frame[self.measured.one(Tag.ENTITY)].astype("str").value_counts()
+        return PartNames([*counts.index, *self.parts.index])
+
+    def typical(self, targets: Sequence[str]) -> dict[str, int]:
+        """Return the row of every task with its median result of the last year, by the first target that it has."""
+        frame = self.measured.frame
+        times = self.measured.select(tag=Tag.TIME)
+        recent = frame[times[0]] > frame[times[0]].max() - _YEAR if times else pd.Series(True, frame.index)
+        found = {}
+        for task, rows in frame.groupby(frame[self.measured.one(Tag.TASK)].astype(str), sort=True):
+            target = next((name for name in targets if rows[name].notna().any()), None)
+            if target is None:
+                continue
+            last = rows[recent[rows.index] & rows[target].notna()]
+            scores = (last if len(last) else rows)[target].dropna().sort_values(kind="stable")
+            found[str(task)] = int(scores.index[len(scores) // 2])
+        return found
+
+    def save(self, folder: Path) -> None:
+        """Write both as Parquet."""
+        write_table(self.measured, folder / _MEASURED)
+        with atomic_path(folder / _PARTS) as temporary:
+            self.parts.to_parquet(temporary)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read what `save` wrote."""
+        return cls(read_table(folder / _MEASURED), pd.read_parquet(folder / _PARTS))
+
+
+def completion_of(dataset: str) -> ModuleType | None:
+    """Return the module that knows about machines of a data set, None where there is none."""
+    return plugins.load("completion", dataset) if dataset in plugins.names("completion") else None
+
+
+def fields_of(dataset: str) -> tuple[Field, ...]:
+    """Return what machines of a data set may be described by beside its columns."""
+    module = completion_of(dataset)
+    return module.FIELDS if module else ()
+
+
+def describing_columns(standard: Table, features: Sequence[str]) -> list[Column]:
+    """Return the columns a machine can be described by: features, keys, and what fields and feature modules read."""
+    further = {name for field in fields_of(standard.dataset) for name in field.columns}
+    dates = {name for module in features for name in plugins.load("features", module).REQUIRES}
+    return [
+        column
+        for column in standard.columns
+        if column.role in (Role.FEATURE, Role.KEY)
+        or column.name in further
+        or (column.kind is Kind.DATE and column.name in dates)
+    ]
