@@ -25,6 +25,7 @@ FORBIDDEN = {
     "audit": {"cli", "config", "tracking", "datasets", "sources", "training", "figures", "report"},
     "figures": {"cli", "config", "tracking", "datasets", "sources", "predictors", "report"},
     "report": {"cli", "config", "tracking", "sources", "predictors", "training"},
+    "describing": {"cli", "config", "tracking", "sources", "evaluation", "training", "figures", "report"},
     "comparing": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training"},
 }
 # third-party package -> the only places that may import it

@@ -2,51 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
+from perfcast.describing import lscpu
+from perfcast.describing.commands import FAILURES, run_command
+
 _CACHES = {"L1d cache": "l1d_kib", "L1i cache": "l1i_kib", "L2 cache": "l2_kib", "L3 cache": "l3_kib"}
-_UNIT_KIB = {"B": 1 / 1024, "KiB": 1.0, "K": 1.0, "MiB": 1024.0, "M": 1024.0, "GiB": 1024.0**2, "G": 1024.0**2}
 
 
 def _lscpu() -> dict[str, str]:
     """Return lscpu's fields, flat; an empty dict where there is no lscpu."""
     try:
-        text = subprocess.run(
-            ["lscpu", "-J"], capture_output=True, text=True, check=True, timeout=20, env={**os.environ, "LC_ALL": "C"}
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
+        return dict(lscpu.read_fields(run_command))
+    except FAILURES:
         return {}
-    fields: dict[str, str] = {}
-
-    def walk(entries: list[dict[str, Any]]) -> None:
-        for entry in entries:
-            fields[entry["field"].rstrip(":")] = str(entry.get("data") or "")
-            walk(entry.get("children", []))
-
-    walk(json.loads(text)["lscpu"])
-    return fields
 
 
 def _total_kib(text: str) -> float | None:
     """Return KiB of '4 MiB (2 instances)': lscpu states the sum over instances."""
-    match = re.match(r"([\d.]+)\s*([KMG]i?B?|B)", text)
-    return float(match[1]) * _UNIT_KIB[match[2]] if match and match[2] in _UNIT_KIB else None
+    size = lscpu.cache_size(text)
+    return size.kib if size else None
 
 
 def _memory_gib() -> float | None:
     path = Path("/proc/meminfo")
     match = re.search(r"MemTotal:\s+(\d+) kB", path.read_text()) if path.exists() else None
     return round(int(match[1]) / 1024**2, 1) if match else None
-
-
-def _count(text: str | None) -> int | None:
-    return int(text) if text and text.isdigit() else None
 
 
 def describe_machine() -> dict[str, Any]:
@@ -67,8 +52,8 @@ def describe_machine() -> dict[str, Any]:
         "cpu_vendor": fields.get("Vendor ID"),
         "architecture": platform.machine(),
         "cores": os.cpu_count(),
-        "threads_per_core": _count(fields.get("Thread(s) per core")),
-        "sockets": _count(fields.get("Socket(s)")),
+        "threads_per_core": lscpu.count(fields.get("Thread(s) per core", "")),
+        "sockets": lscpu.count(fields.get("Socket(s)", "")),
         "virtual": fields.get("Hypervisor vendor") or None,
         **{name: _total_kib(fields.get(label, "")) for label, name in _CACHES.items()},
         "memory_gib": _memory_gib(),
