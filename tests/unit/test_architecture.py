@@ -25,7 +25,10 @@ FORBIDDEN = {
     "audit": {"cli", "config", "tracking", "datasets", "sources", "training", "figures", "report"},
     "figures": {"cli", "config", "tracking", "datasets", "sources", "predictors", "report"},
     "report": {"cli", "config", "tracking", "sources", "predictors", "training"},
-    "describing": {"cli", "config", "tracking", "sources", "evaluation", "training", "figures", "report"},
+    "describing": {"cli", "config", "tracking", "sources", "predictors", "evaluation", "splits", "forecasting"},
+    "this_machine": {"cli", "config", "tracking", "sources", "predictors", "evaluation", "splits", "forecasting"},
+    "completion": {"cli", "config", "tracking", "predictors", "evaluation", "splits", "forecasting"},
+    "forecasting": {"cli", "config", "tracking", "evaluation", "splits", "training", "figures", "report"},
     "comparing": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training"},
 }
 # third-party package -> the only places that may import it

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfcast.datasets._spec_cpu2017_columns import COLUMNS
-from perfcast.describing import commands, lscpu
-from perfcast.describing._memory import installed_gib
-from perfcast.describing._part import part_of
-from perfcast.describing.this_machine import read_this_machine
 from perfcast.schema import Kind
+from perfcast.this_machine import commands, lscpu
+from perfcast.this_machine._memory import installed_gib
+from perfcast.this_machine._part import part_of
+from perfcast.this_machine.read import read_this_machine
 
 DECLARED = {column.name: column for column in COLUMNS}
 SECRETS = ("secret-host", "SN-4711", "TAG-0815", "4c4c4544", "192.0.2.7", "M393A4K40DB2")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,7 +63,7 @@ def machines_of(options: argparse.Namespace, champion: Champion) -> Described:
             (line, where, {**own, **_new(said, own, where)}) for line, where, own in read_entries(options.machines)
         ]
     elif options.this_machine:
-        entries = [(1, "this machine", {**this_machine(champion), **said})]
+        entries = [(1, "this machine", {**this_machine(champion, said), **said})]
     elif said:
         entries = [(1, "the machine", said)]
     else:
@@ -94,6 +95,29 @@ def _new(said: Mapping[str, object], own: Mapping[str, object], where: str) -> M
     return said
 
 
-def this_machine(champion: Champion) -> dict[str, object]:
-    """Read the machine at hand, and print what was read and what could not be."""
-    raise UserError("--this-machine must be able to read the machine", "it cannot yet")
+def this_machine(champion: Champion, said: Mapping[str, object]) -> dict[str, object]:
+    """Read the machine at hand, tell on standard error what was read and what could not be, and return what was.
+
+    What is `said` beside it comes first: it is left out of what was read.
+    """
+    from perfcast.this_machine import read_this_machine
+
+    read = read_this_machine()
+    already = champion.vocabulary.cells(said, "the command")
+    kept = {one.column: one for one in read.readings if one.column not in already}
+    lines = [
+        f"  {one.column} {one.value:g}" if isinstance(one.value, float) else f"  {one.column} {one.value}"
+        for one in kept.values()
+    ]
+    told = [f"{line} ({one.where}: {one.text})" for line, one in zip(lines, kept.values(), strict=True)]
+    reasons: dict[str, list[str]] = {}
+    for column, why in read.not_read.items():
+        if column not in already:
+            reasons.setdefault(why, []).append(column)
+    missing = [f"  {', '.join(columns)}: {why}" for why, columns in reasons.items()]
+    print(
+        "\n".join(["read of this machine:", *told, "could not be read:", *missing, *read.notes]),
+        file=sys.stderr,
+        flush=True,
+    )
+    return {column: one.value for column, one in kept.items()}

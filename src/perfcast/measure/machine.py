@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from perfcast.describing import lscpu
-from perfcast.describing.commands import FAILURES, run_command
+from perfcast.this_machine import lscpu
+from perfcast.this_machine.commands import FAILURES, run_command
 
 _CACHES = {"L1d cache": "l1d_kib", "L1i cache": "l1i_kib", "L2 cache": "l2_kib", "L3 cache": "l3_kib"}
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from perfcast.describing.commands import Host
-from perfcast.describing.reading import Gathering
+from perfcast.this_machine.commands import Host
+from perfcast.this_machine.reading import Gathering
 
 WHERE = "/sys/devices/system/edac/mc"
 _ENTRY = re.compile(r"(dimm|rank)\d{1,4}", re.ASCII)

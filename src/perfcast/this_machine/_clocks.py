@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from perfcast.describing import lscpu
-from perfcast.describing._host import Surroundings
-from perfcast.describing.commands import Host
-from perfcast.describing.reading import Gathering
+from perfcast.this_machine import lscpu
+from perfcast.this_machine._host import Surroundings
+from perfcast.this_machine.commands import Host
+from perfcast.this_machine.reading import Gathering
 
 _CPU = "/sys/devices/system/cpu"
 _FREQUENCY = f"{_CPU}/cpu0/cpufreq"

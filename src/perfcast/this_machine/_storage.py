@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from perfcast.describing._host import Surroundings
-from perfcast.describing.commands import Host
-from perfcast.describing.reading import Gathering
+from perfcast.this_machine._host import Surroundings
+from perfcast.this_machine.commands import Host
+from perfcast.this_machine.reading import Gathering
 
 _MOUNTS, _BLOCK = "/proc/mounts", "/sys/block"
 _LAYERS = frozenset({"overlay", "aufs", "rootfs", "unionfs", "fuse-overlayfs"})

@@ -7,11 +7,11 @@ import re
 import subprocess
 from collections import Counter
 
-from perfcast.describing._edac import read_edac
-from perfcast.describing._host import Surroundings
-from perfcast.describing.commands import FAILURES, Host
-from perfcast.describing.dmidecode import Module, parse_memory
-from perfcast.describing.reading import Gathering
+from perfcast.this_machine._edac import read_edac
+from perfcast.this_machine._host import Surroundings
+from perfcast.this_machine.commands import FAILURES, Host
+from perfcast.this_machine.dmidecode import Module, parse_memory
+from perfcast.this_machine.reading import Gathering
 
 COMMAND = ("dmidecode", "-t", "memory")
 _WHERE, _MEMINFO = "dmidecode", "/proc/meminfo"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from perfcast.describing import lscpu
-from perfcast.describing.commands import Host
-from perfcast.describing.reading import Gathering
 from perfcast.processors.families import facts_of, family_of
 from perfcast.processors.names import part_key
+from perfcast.this_machine import lscpu
+from perfcast.this_machine.commands import Host
+from perfcast.this_machine.reading import Gathering
 
 _MAKERS = {
     "GenuineIntel": "Intel",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from perfcast.describing import lscpu
-from perfcast.describing.commands import Host
-from perfcast.describing.reading import Gathering
 from perfcast.parsing.operating_system import parse_operating_system
+from perfcast.this_machine import lscpu
+from perfcast.this_machine.commands import Host
+from perfcast.this_machine.reading import Gathering
 
 _RELEASE_FILES = ("/etc/os-release", "/usr/lib/os-release")
 

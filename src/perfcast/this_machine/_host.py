@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from perfcast.describing import lscpu
-from perfcast.describing.commands import Host
-from perfcast.describing.reading import Gathering
+from perfcast.this_machine import lscpu
+from perfcast.this_machine.commands import Host
+from perfcast.this_machine.reading import Gathering
 
 DMI = "/sys/class/dmi/id"
 _VIRTUAL_MAKERS = re.compile(

@@ -11,18 +11,18 @@ from pathlib import Path
 
 from perfcast.datasets._spec_cpu2017_columns import COLUMNS
 from perfcast.datasets._spec_cpu2017_vendors import canonical_company
-from perfcast.describing import lscpu
-from perfcast.describing._caches import read_caches
-from perfcast.describing._clocks import read_clocks
-from perfcast.describing._cores import read_cores
-from perfcast.describing._host import DMI, Surroundings, note_surroundings, surroundings
-from perfcast.describing._memory import read_memory
-from perfcast.describing._operating_system import read_operating_system
-from perfcast.describing._part import read_part
-from perfcast.describing._storage import read_storage
-from perfcast.describing._vectors import read_vectors
-from perfcast.describing.commands import FAILURES, Host, Run, run_command
-from perfcast.describing.reading import Gathering, Reading, ThisMachine
+from perfcast.this_machine import lscpu
+from perfcast.this_machine._caches import read_caches
+from perfcast.this_machine._clocks import read_clocks
+from perfcast.this_machine._cores import read_cores
+from perfcast.this_machine._host import DMI, Surroundings, note_surroundings, surroundings
+from perfcast.this_machine._memory import read_memory
+from perfcast.this_machine._operating_system import read_operating_system
+from perfcast.this_machine._part import read_part
+from perfcast.this_machine._storage import read_storage
+from perfcast.this_machine._vectors import read_vectors
+from perfcast.this_machine.commands import FAILURES, Host, Run, run_command
+from perfcast.this_machine.reading import Gathering, Reading, ThisMachine
 
 __all__ = ["Reading", "ThisMachine", "read_this_machine"]
 

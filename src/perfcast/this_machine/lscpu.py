@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
-from perfcast.describing.commands import Run
+from perfcast.this_machine.commands import Run
 
 Fields = tuple[tuple[str, str], ...]
 """Field and value in the printed order; a field is repeated where kinds of cores differ."""

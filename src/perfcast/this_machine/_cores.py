@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from perfcast.describing import lscpu
-from perfcast.describing._host import Surroundings
-from perfcast.describing.commands import Host
-from perfcast.describing.reading import Gathering
+from perfcast.this_machine import lscpu
+from perfcast.this_machine._host import Surroundings
+from perfcast.this_machine.commands import Host
+from perfcast.this_machine.reading import Gathering
 
 _CPUS = "/sys/devices/system/cpu"
 _CPU = re.compile(r"cpu(\d{1,6})", re.ASCII)

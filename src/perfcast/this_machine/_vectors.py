@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from perfcast.describing import lscpu
-from perfcast.describing._host import Surroundings
-from perfcast.describing._part import known_part
-from perfcast.describing.reading import Gathering
+from perfcast.this_machine import lscpu
+from perfcast.this_machine._host import Surroundings
+from perfcast.this_machine._part import known_part
+from perfcast.this_machine.reading import Gathering
 
 _KERNEL_KNOWS_AMX = (5, 16)
 _ZEN_3_OR_4 = "25"

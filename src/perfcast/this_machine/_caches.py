@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from perfcast.describing import lscpu
-from perfcast.describing._cores import Cores, cpu_folders
-from perfcast.describing._host import Surroundings
-from perfcast.describing._part import known_part
-from perfcast.describing.commands import Host
-from perfcast.describing.reading import Gathering
+from perfcast.this_machine import lscpu
+from perfcast.this_machine._cores import Cores, cpu_folders
+from perfcast.this_machine._host import Surroundings
+from perfcast.this_machine._part import known_part
+from perfcast.this_machine.commands import Host
+from perfcast.this_machine.reading import Gathering
 
 _PER_CORE = {"L1d cache": "l1d_kb", "L1i cache": "l1i_kb", "L2 cache": "l2_kb_per_core"}
 _L3 = "L3 cache"
