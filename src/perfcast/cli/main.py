@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="perfcast", description="Forecast benchmark results of machines.")
     parser.add_argument("--version", action="version", version=f"perfcast {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    wanted = next((word for word in given if not word.startswith("-")), None)
+    wanted = next((word.replace("-", "_") for word in given if not word.startswith("-")), None)
     for name in COMMANDS:
         if name == wanted or wanted not in COMMANDS:
             module = plugins.load("cli", name)

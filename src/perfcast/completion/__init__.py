@@ -8,7 +8,13 @@ A module has
 - `complete_machine(frame)`: conclude from one cell of a row to another;
 - `assume(frame, last)`: what is taken for granted where nothing is said, `last` the month of the newest result;
 - `BLOCKS`: columns that are assumed together, as most measured results of the kind have them;
-- `refuse(frame)`: say what is impossible.
+- `refusals(frame)`: every rule that a row breaks (line, requirement, what was found); `refuse(frame)` raises the first;
+- `TASK_NAMES`: names of tasks beside the data set's own, such as a publisher's;
+- `WATTS`: columns whose product stands for a machine's power where nobody says it, and `WATTS_ARE`, what that counts;
+- `per_processor(frame)`: say of one processor what was said of all, so that their number may vary;
+- `CAPACITIES`: columns that the part bounds, with the part's own column: what is above it is another part;
+- `REPLACED`: by column, those that a change of it contradicts and that are worked out anew even where they were given;
+- `ADAPTED`: by column, those that are worked out anew where nobody gave them.
 
 They fill missing cells and change no given one.
 """

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from perfcast.errors import UserError
@@ -84,12 +85,17 @@ _LIMITS = (
 )
 
 
+def refusals(frame: pd.DataFrame) -> Iterator[tuple[int, str, str]]:
+    """Give what every row breaks, rule by rule: its line (index), what must be, and the values it has."""
+    lines = frame.index.to_numpy()
+    for limit in _LIMITS:
+        broken = limit.broken(frame).fillna(False).to_numpy(dtype=bool)
+        for place in np.flatnonzero(broken):
+            row = frame[list(limit.columns)].iloc[place]
+            yield int(lines[place]), limit.requirement, ", ".join(f"{name} {value:g}" for name, value in row.items())
+
+
 def refuse(frame: pd.DataFrame) -> None:
     """Refuse machines that cannot be. Raises: UserError for the first rule that a row breaks, naming row and values."""
-    for limit in _LIMITS:
-        broken = limit.broken(frame).fillna(False)
-        if broken.any():
-            line = frame.index[broken][0]
-            row = frame.loc[broken, list(limit.columns)].iloc[0]
-            found = ", ".join(f"{name} {value:g}" for name, value in row.items())
-            raise UserError(limit.requirement, f"machine {line} has {found}", "correct what was given")
+    for line, requirement, found in refusals(frame):
+        raise UserError(requirement, f"machine {line} has {found}", "correct what was given")

@@ -9,13 +9,38 @@ import numpy as np
 import pandas as pd
 
 from perfcast.completion._server_fields import FIELDS
-from perfcast.completion._server_limits import refuse
+from perfcast.completion._server_limits import refusals, refuse
+from perfcast.completion._server_variants import ADAPTED, CAPACITIES, REPLACED, WATTS, WATTS_ARE, per_processor
 from perfcast.completion.base import Block
 from perfcast.datasets.spec_cpu2017 import CATALOGUE, join_processors
 from perfcast.processors.catalogue import own_catalogue, read_catalogue
 from perfcast.processors.names import part_id
 
-__all__ = ["BLOCKS", "FIELDS", "assume", "complete_machine", "complete_part", "parts", "refuse"]
+__all__ = [
+    "ADAPTED",
+    "BLOCKS",
+    "CAPACITIES",
+    "FIELDS",
+    "REPLACED",
+    "TASK_NAMES",
+    "WATTS",
+    "WATTS_ARE",
+    "assume",
+    "complete_machine",
+    "complete_part",
+    "parts",
+    "per_processor",
+    "refusals",
+    "refuse",
+]
+
+TASK_NAMES = {
+    "SPECrate2017_int_base": "CINT2017rate",
+    "SPECrate2017_fp_base": "CFP2017rate",
+    "SPECspeed2017_int_base": "CINT2017speed",
+    "SPECspeed2017_fp_base": "CFP2017speed",
+}
+"""SPEC's name of a metric -> suite."""
 
 _ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
 

@@ -75,7 +75,19 @@ def complete(machines: pd.DataFrame, knowledge: Knowledge, donors: Donors | None
         return _complete(machines, knowledge, donors)
 
 
-def _complete(machines: pd.DataFrame, knowledge: Knowledge, donors: Donors | None) -> Completed:
+def refused(machines: pd.DataFrame, knowledge: Knowledge) -> dict[int, str]:
+    """Return why machines cannot be, by line (index): the first rule that each breaks, and the values it has."""
+    module = completion_of(knowledge.measured.dataset)
+    reasons: dict[int, str] = {}
+    if module:
+        with np.errstate(invalid="ignore"):
+            for line, requirement, found in module.refusals(_known(machines, knowledge).frame):
+                reasons.setdefault(int(line), f"{requirement}: it has {found}")
+    return reasons
+
+
+def _known(machines: pd.DataFrame, knowledge: Knowledge) -> _Filling:
+    """Fill what is known of the machines whatever their task: facts of the part, and what a row implies itself."""
     measured = knowledge.measured
     module = completion_of(measured.dataset)
     filling = _Filling(machines.reindex(columns=[column.name for column in measured.columns]))
@@ -84,6 +96,14 @@ def _complete(machines: pd.DataFrame, knowledge: Knowledge, donors: Donors | Non
     filling.step(_agreed(filling.frame, measured, Tag.ENTITY), MEASURED)
     if module:
         filling.step(module.complete_machine(filling.frame), IMPLIED)
+    return filling
+
+
+def _complete(machines: pd.DataFrame, knowledge: Knowledge, donors: Donors | None) -> Completed:
+    measured = knowledge.measured
+    module = completion_of(measured.dataset)
+    filling = _known(machines, knowledge)
+    if module:
         module.refuse(filling.frame)
     tasks = _tasks(filling.frame, measured)
     filling.repeat(np.repeat(np.arange(len(tasks)), [len(one) for one in tasks]))

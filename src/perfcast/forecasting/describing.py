@@ -11,6 +11,7 @@ import pandas as pd
 from perfcast.describing.files import Entry
 from perfcast.errors import UserError
 from perfcast.forecasting.champion import Champion
+from perfcast.forecasting.tasks import TaskNames
 from perfcast.schema import Tag
 
 _CORES = ("cores_per_chip_stated", "cores_per_chip_part", "cores_enabled_total")
@@ -34,12 +35,15 @@ def describe(entries: Sequence[Entry], champion: Champion) -> Described:
     Raises: UserError for the first thing that cannot be used, an unknown or ambiguous part among them.
     """
     vocabulary = champion.vocabulary
-    part = champion.knowledge.measured.one(Tag.ENTITY)
+    part, task = (champion.knowledge.measured.one(tag) for tag in (Tag.ENTITY, Tag.TASK))
+    tasks = TaskNames(champion)
     cells, notes = [], {}
     for line, where, said in entries:
         own = vocabulary.cells(said, where)
         if not own:
             raise UserError("a machine must be described by something", f"{where} says nothing", "see --help")
+        if task in own:  # an unknown one is told when machines are completed
+            own[task] = tasks.find(str(own[task])) or own[task]
         if part in own and not champion.knowledge.parts.empty:
             own[part], notes[line] = _part(str(own[part]), own, champion, where)
         cells.append(own)

@@ -17,7 +17,7 @@ def as_text(answer: Answer) -> str:
     if any(machine.values for machine in answer):
         return "\n\n".join(_machine(machine) for machine in answer)
     rows = [[machine.machine, *_estimate(one)] for machine in answer for one in machine.estimates]
-    return _table(["machine", *_HEADER], rows)
+    return table(["machine", *_HEADER], rows)
 
 
 _HEADER = ["task", "estimate", "interval", "unit", "support", "least like anything measured"]
@@ -27,7 +27,7 @@ def _machine(machine: MachineAnswer) -> str:
     level = machine.estimates[0].level
     header = [f"{100 * level:g} % interval" if name == "interval" else name for name in _HEADER]
     parts = [machine.machine, *[f"note: {note}" for note in machine.notes]]
-    parts.append(_table(header, [_estimate(one) for one in machine.estimates]))
+    parts.append(table(header, [_estimate(one) for one in machine.estimates]))
     if any(one.neighbours for one in machine.estimates):
         parts.append("nearest measured machines")
         rows = [
@@ -35,12 +35,12 @@ def _machine(machine: MachineAnswer) -> str:
             for one in machine.estimates
             for first, near in _marked(one.neighbours)
         ]
-        parts.append(_table(["task", "score", "machine", "published", "distance"], rows))
+        parts.append(table(["task", "score", "machine", "published", "distance"], rows))
     if any(one.typical for one in machine.estimates):
         parts.append("what drove it: the forecast of a typical machine of the last year, times")
         groups = sorted({driver.group for one in machine.estimates for driver in one.drivers})
         rows = [[one.task, *_drivers(one, groups), _typical(one)] for one in machine.estimates]
-        parts.append(_table(["task", *[GROUPS.get(group, group) for group in groups], "typical machine"], rows))
+        parts.append(table(["task", *[GROUPS.get(group, group) for group in groups], "typical machine"], rows))
     parts += [_wrapped(f"{origin} ({meaning})", machine.values, origin) for origin, meaning in ORIGINS.items()]
     return "\n".join(part for part in parts if part)
 
@@ -88,8 +88,8 @@ def number(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return aligned columns; those of numbers to the right."""
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return aligned columns, indented; those of numbers to the right."""
     widths = [max(len(row[place]) for row in [header, *rows]) for place in range(len(header))]
     right = [all(_is_number(row[place]) for row in rows) for place in range(len(header))]
     lines = [

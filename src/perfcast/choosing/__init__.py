@@ -1,0 +1,1 @@
+"""Help to choose: rank candidates, vary characteristics of a machine, find measured machines that are like it."""
