@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from perfcast.errors import UserError
 
 if TYPE_CHECKING:
+    from perfcast.describing.files import Entry
     from perfcast.forecasting import Champion, Described
 
 _FLAGS = {
@@ -50,12 +51,18 @@ def champion_of(options: argparse.Namespace) -> Champion:
 
 
 def machines_of(options: argparse.Namespace, champion: Champion) -> Described:
-    """Return the machines that are meant; flags describe one, or add to every machine of a file.
+    """Return the machines that are meant, understood; see `entries_of`."""
+    from perfcast.forecasting import describe
+
+    return describe(entries_of(options, champion), champion)
+
+
+def entries_of(options: argparse.Namespace, champion: Champion) -> list[Entry]:
+    """Return what was said of the machines that are meant; flags describe one, or add to every machine of a file.
 
     Raises: UserError when no machine is described, or a file and a flag say the same thing.
     """
     from perfcast.describing.files import read_entries
-    from perfcast.forecasting import describe
 
     said = flags_of(options)
     if options.machines is not None:
@@ -72,7 +79,7 @@ def machines_of(options: argparse.Namespace, champion: Champion) -> Described:
             "no file, no flag and no --this-machine was given",
             "try --processor 'EPYC 9654' --chips 2",
         )
-    return describe(entries, champion)
+    return entries
 
 
 def flags_of(options: argparse.Namespace) -> dict[str, object]:
