@@ -7,7 +7,11 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_LIBRARY = {"load_champion": "perfcast.forecasting", "predict": "perfcast.forecasting.library"}
+_LIBRARY = {
+    "estimator": "perfcast.estimators",
+    "load_champion": "perfcast.forecasting",
+    "predict": "perfcast.forecasting.library",
+}
 """What a program asks for, and where it lies: imported when it is asked for, as every command imports this package."""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from perfcast.intervals import TEST, Calibrated, Calibration, Support, questions_of
+from perfcast.intervals import TEST, Calibrated, Calibration, Correlation, Support, labels_of, questions_of
 from perfcast.parts import judged_rows, last_year, training_rows
 from perfcast.predictors.base import Predictor
 from perfcast.rehearsal import Rehearsal, rehearsals_of, rehearse
@@ -61,7 +61,15 @@ def calibrate(
     residuals = np.log(told["predicted"].to_numpy(dtype=float) / told["measured"].to_numpy(dtype=float))
     questions = questions_of(told["task"], told["target"])
     calibration = Calibration().fit(residuals, questions, told["rehearsal"].to_numpy(), told[support.names])
-    return Calibrated(support, calibration)
+    labels = labels_of(table).set_axis(table.frame[table.one(Tag.ROW)].to_numpy(), axis=0)
+    alike = Correlation().fit(
+        residuals,
+        labels.loc[told["row"]],
+        questions,
+        rehearsals=told["rehearsal"].to_numpy(),
+        typical=calibration.typical(told[support.names]),
+    )
+    return Calibrated(support, calibration, alike)
 
 
 def _support(table: Table, rows: np.ndarray) -> Support:

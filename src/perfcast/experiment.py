@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,29 +12,12 @@ import pandas as pd
 from perfcast import plugins
 from perfcast.config import PredictorConf
 from perfcast.errors import UserError
+from perfcast.estimators import predictor_class
 from perfcast.fitting import as_predictions, fit
 from perfcast.parts import judged_rows, last_year, training_rows
 from perfcast.predictors.base import Predictor
 from perfcast.rehearsal import first_error, rehearsals_of, rehearse
 from perfcast.schema import Table
-
-
-def predictor_class(module: ModuleType) -> type[Predictor]:
-    """Return the predictor of a plug-in module: its only public Predictor subclass.
-
-    Raises: TypeError when there is none, or more than one.
-    """
-    found = [
-        value
-        for name, value in vars(module).items()
-        if isinstance(value, type)
-        and issubclass(value, Predictor)
-        and value.__module__ == module.__name__
-        and not name.startswith("_")
-    ]
-    if len(found) != 1:
-        raise TypeError(f"{module.__name__} must define exactly one public predictor, found {len(found)}")
-    return found[0]
 
 
 def make_predictor(

@@ -6,8 +6,11 @@ from typing import Any
 
 import mlflow
 import pandas as pd
+from mlflow.exceptions import MlflowException
+from mlflow.protos.databricks_pb2 import BAD_REQUEST
 from mlflow.pyfunc import PythonModel, PythonModelContext
 
+from perfcast.errors import UserError
 from perfcast.forecasting import Asked, Champion, load_champion
 from perfcast.forecasting.library import entries_of_frame, forecast_entries
 
@@ -26,7 +29,10 @@ class ForecastModel(PythonModel):
     ) -> pd.DataFrame:
         """Return one row per machine, task and target: estimate, interval and support."""
         asked = Asked(neighbours=0, explain=False)
-        return forecast_entries(entries_of_frame(model_input), self.champion, asked).to_frame()
+        try:
+            return forecast_entries(entries_of_frame(model_input), self.champion, asked).to_frame()
+        except UserError as error:  # a server answers MLflow's exceptions in one line, others with their traceback
+            raise MlflowException(str(error), error_code=BAD_REQUEST) from None
 
 
 mlflow.models.set_model(ForecastModel())

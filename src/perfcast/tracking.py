@@ -124,10 +124,11 @@ class Run:
         with _locked(self.store):  # two runs that meet a new data set would both insert it
             self.client.log_inputs(self.run_id, [DatasetInput(entry, [InputTag("mlflow.data.context", context)])])
 
-    def log_model(self, folder: Path, words: Mapping[str, str]) -> str:
+    def log_model(self, folder: Path, words: Mapping[str, str], example: pd.DataFrame) -> str:
         """Log a champion's folder as a pyfunc model that is told machines in words; return its URI.
 
-        `words` maps what a machine may be described by, all of it optional, to MLflow's type of its values.
+        `words` maps what a machine may be described by, all of it optional, to MLflow's type of its values; `example`
+        is such a machine.
         """
         import mlflow
         from mlflow.models import ModelSignature
@@ -141,6 +142,7 @@ class Run:
                 python_model=str(Path(__file__).with_name("pyfunc_model.py")),
                 artifacts={"champion": str(folder)},
                 signature=ModelSignature(inputs=Schema(inputs)),
+                input_example=example,
                 pip_requirements=[f"perfcast=={__version__}"],
             )
         return str(logged.model_uri)

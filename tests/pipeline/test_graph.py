@@ -138,8 +138,11 @@ def test_the_champion_answers_through_mlflow_and_without_it(project):
     machines = pd.DataFrame({"processor": part["part_key"].dropna().unique()[:3], "chips": 2.0})
     direct = perfcast.predict(machines, project / "results" / "champion" / "spec_cpu2017", neighbours=0, explain=False)
     mlflow.set_tracking_uri(f"sqlite:///{project}/results/mlflow/mlflow.db")
-    served = mlflow.pyfunc.load_model("models:/perfcast-spec_cpu2017@champion").predict(machines)
+    model = mlflow.pyfunc.load_model("models:/perfcast-spec_cpu2017@champion")
+    served = model.predict(machines)
     assert len(served) == 12
+    with pytest.raises(mlflow.exceptions.MlflowException, match="the processor must be a known one"):
+        model.predict(machines.assign(processor="Zeus 1"))
     pd.testing.assert_frame_equal(served, direct.to_frame(), rtol=1e-6)
 
 

@@ -51,7 +51,7 @@ def champion_of(options: argparse.Namespace) -> Champion:
 
 
 def machines_of(options: argparse.Namespace, champion: Champion) -> Described:
-    """Return the machines that are meant; see `entries_of`."""
+    """Return the machines that are meant, understood; see `entries_of`."""
     from perfcast.forecasting import describe
 
     return describe(entries_of(options, champion), champion)

@@ -108,7 +108,7 @@ def _record(options: argparse.Namespace, about: dict[str, Any]) -> None:
     """Log the champion's folder as a model and give it the alias `champion` in the registry."""
     from perfcast import tracking
     from perfcast.forecasting import load_champion
-    from perfcast.forecasting.library import words_of
+    from perfcast.forecasting.library import example_of, words_of
 
     config = compose(options.project, [f"dataset={options.dataset}", f"predictor={about['predictor']}", "split=all"])
     store = tracking.store_from(config["tracking"], options.project, os.environ)
@@ -118,5 +118,6 @@ def _record(options: argparse.Namespace, about: dict[str, Any]) -> None:
     with tracking.start_run(store, f"perfcast/{options.dataset}", f"champion: {about['predictor']}", tags) as record:
         record.log_params({key: about[key] for key in ("predictor", "schedule", "seed", "rows", "table_sha256")})
         record.log_artifacts(options.out / "about.json")
-        uri = record.log_model(options.out, words_of(load_champion(options.out)))
+        champion = load_champion(options.out)
+        uri = record.log_model(options.out, words_of(champion), example_of(champion))
         tracking.register_champion(store, options.dataset, record.run_id, uri, tags)

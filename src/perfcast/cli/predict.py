@@ -5,10 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from perfcast.cli._machines import add_champion, add_machines, champion_of, machines_of
+from perfcast.cli._machines import add_champion, add_machines, champion_of, entries_of
 from perfcast.errors import UserError
+
+if TYPE_CHECKING:
+    from perfcast.describing.files import Entry
+    from perfcast.forecasting import Champion
+    from perfcast.forecasting.own_measurements import OwnMeasurements
 
 EXPLAINED = 20
 """Machines up to which every forecast is explained where nothing else is asked: a batch is a table."""
@@ -20,6 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_champion(parser)
     parser.add_argument(
         "--level", type=float, help="level of the intervals, 0 to 1 (default: 0.9, that of the protocol)"
+    )
+    parser.add_argument(
+        "--measured",
+        type=Path,
+        help="scores measured of these machines or of their siblings: machines with a task and a score",
     )
     parser.add_argument("--when", metavar="YYYY-MM", help="when the machine will be measured (default: this month)")
     parser.add_argument("--no-assume", action="store_true", help="leave unknown what nobody said")
@@ -33,17 +45,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Forecast and print, or write."""
-    from perfcast.forecasting import Asked
+    from perfcast.forecasting import Asked, describe
     from perfcast.forecasting.batch import forecast_in_batches
     from perfcast.forecasting.text import as_text
 
     level, when = level_of(options), when_of(options)
     champion = champion_of(options)
-    described = machines_of(options, champion)
+    entries = entries_of(options, champion)
+    described = describe(entries, champion)
     many = len(described.frame) > EXPLAINED
     brief = options.brief or (many and not options.json)
     asked = Asked(level, when, not options.no_assume, 0 if brief else options.neighbours, not brief)
-    answer = forecast_in_batches(described, champion, asked, progress=many)
+    own = own_of(options, entries, champion) if options.measured else None
+    answer = forecast_in_batches(described, champion, asked, own, progress=many)
     if options.out is not None:
         _write(options.out, answer)
     elif options.json:
@@ -58,6 +72,15 @@ def run(options: argparse.Namespace) -> int:
         file=sys.stderr,
     )
     return 0
+
+
+def own_of(options: argparse.Namespace, entries: Sequence[Entry], champion: Champion) -> OwnMeasurements:
+    """Read the measurements that are given; what they leave out is that of the machine, where there is only one."""
+    from perfcast.describing.files import read_entries
+    from perfcast.forecasting.own_measurements import measured_by_oneself
+
+    machine = dict(entries[0][2]) if len(entries) == 1 else None
+    return measured_by_oneself(read_entries(options.measured), champion, machine)
 
 
 def level_of(options: argparse.Namespace) -> float:

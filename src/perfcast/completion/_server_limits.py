@@ -13,6 +13,8 @@ from perfcast.errors import UserError
 _RATES = {2: (400, 1066), 3: (800, 2133), 4: (1600, 3600), 5: (3200, 12800)}
 """MT/s that modules of a DDR generation are sold for."""
 _DIMMS_PER_CHANNEL = 2
+_NODE_SOCKETS = 8
+"""Sockets from which node controllers join a part to more of them than it links itself."""
 _CAPACITY_TOLERANCE = 0.02
 
 
@@ -44,7 +46,7 @@ _LIMITS = (
     _Limit(
         "chips must be at most max_sockets, the sockets that the part scales to",
         ("chips", "max_sockets"),
-        lambda f: f["chips"] > f["max_sockets"],
+        lambda f: (f["chips"] > f["max_sockets"]) & (f["max_sockets"] < _NODE_SOCKETS),
     ),
     _Limit(
         "base_mhz must be at most max_turbo_mhz",

@@ -47,7 +47,8 @@ class Estimate:
 
     `low` to `high` is the interval of `level`; `support` is 1 where the like was measured and nearly 0 where nothing
     like it was; `unlike` names what is least like anything measured. They are None without a calibration. `typical` is
-    the machine that the drivers start from, and its forecast. Units: `unit`.
+    the machine that the drivers start from; they lead to the median without `own`, the factor by which one's own
+    measurements changed it (None without any). Units: `unit`.
     """
 
     task: str
@@ -60,6 +61,7 @@ class Estimate:
     support: float | None
     unlike: str | None
     missing: int
+    own: float | None = None
     neighbours: tuple[Neighbour, ...] = ()
     typical: Neighbour | None = None
     drivers: tuple[Driver, ...] = ()

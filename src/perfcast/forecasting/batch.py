@@ -8,18 +8,26 @@ from perfcast.forecasting.answer import Answer
 from perfcast.forecasting.champion import Champion
 from perfcast.forecasting.describing import Described
 from perfcast.forecasting.forecast import Asked, forecast
+from perfcast.forecasting.own_measurements import OwnMeasurements
 
 AT_ONCE = 500
 """Machines that are forecast together."""
 
 
-def forecast_in_batches(described: Described, champion: Champion, asked: Asked, *, progress: bool = False) -> Answer:
+def forecast_in_batches(
+    described: Described,
+    champion: Champion,
+    asked: Asked,
+    own: OwnMeasurements | None = None,
+    *,
+    progress: bool = False,
+) -> Answer:
     """Forecast as `forecast` does, a part of the machines at a time, with a bar on the terminal where it is wanted."""
     starts = range(0, len(described.frame), AT_ONCE)
     parts = []
     for start in _shown(starts, len(described.frame)) if progress else starts:
         part = Described(described.frame.iloc[start : start + AT_ONCE], described.notes)
-        parts.append(forecast(part, champion, asked))
+        parts.append(forecast(part, champion, asked, own))
     return replace(parts[0], machines=tuple(machine for part in parts for machine in part))
 
 

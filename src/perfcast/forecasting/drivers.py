@@ -22,8 +22,7 @@ def shapley(own: pd.DataFrame, typical: pd.DataFrame, groups: dict[str, list[str
     """
     names = list(groups)
     coalitions = [frozenset(chosen) for size in range(len(names) + 1) for chosen in combinations(names, size)]
-    values = logs(pd.concat([_mixed(own, typical, groups, chosen) for chosen in coalitions], ignore_index=True))
-    values = values.reshape(len(coalitions), len(own), -1)
+    values = logs(_mixed(own, typical, groups, coalitions)).reshape(len(coalitions), len(own), -1)
     at = dict(zip(coalitions, values, strict=True))
     share = np.zeros((len(own), len(names), values.shape[2]))
     for number, name in enumerate(names):
@@ -35,7 +34,15 @@ def shapley(own: pd.DataFrame, typical: pd.DataFrame, groups: dict[str, list[str
 
 
 def _mixed(
-    own: pd.DataFrame, typical: pd.DataFrame, groups: dict[str, list[str]], chosen: frozenset[str]
+    own: pd.DataFrame, typical: pd.DataFrame, groups: dict[str, list[str]], coalitions: list[frozenset[str]]
 ) -> pd.DataFrame:
-    taken = {column for name in chosen for column in groups[name]}
-    return pd.DataFrame({name: (own if name in taken else typical)[name].array for name in own})
+    """Return every row once for every coalition: its groups are the machine's own, the others the typical one's."""
+    rows = np.arange(len(own))
+    from_typical = np.tile(rows + len(own), len(coalitions))
+    taken = {
+        column: np.concatenate([rows if name in chosen else rows + len(own) for chosen in coalitions])
+        for name, columns in groups.items()
+        for column in columns
+    }
+    both = pd.concat([own, typical], ignore_index=True)
+    return pd.DataFrame({name: both[name].array.take(taken.get(str(name), from_typical)) for name in own})

@@ -14,6 +14,7 @@ from perfcast.forecasting.completing import Completed, complete
 from perfcast.forecasting.describing import Described
 from perfcast.forecasting.explaining import drivers, drivers_of, name_of, neighbours, shown, values_of
 from perfcast.forecasting.featuring import featured
+from perfcast.forecasting.own_measurements import OwnMeasurements
 from perfcast.intervals import LEVEL, questions_of
 from perfcast.schema import Role, Table, Tag, select
 
@@ -33,10 +34,13 @@ class Asked:
     explain: bool = True
 
 
-def forecast(described: Described, champion: Champion, asked: Asked = Asked()) -> Answer:
+def forecast(
+    described: Described, champion: Champion, asked: Asked = Asked(), own: OwnMeasurements | None = None
+) -> Answer:
     """Forecast every machine for its task, or for all tasks where it names none, after completing its description.
 
-    A task gets the targets that it was measured in, see `Predictor`.
+    A task gets the targets that it was measured in, see `Predictor`; with measurements of one's `own`, every forecast
+    is corrected by what they say of its error.
     Raises: UserError when a machine cannot be, or a task is not one of the data set's.
     """
     completed = complete(described.frame, champion.knowledge, champion.donors if asked.assume else None)
@@ -44,7 +48,7 @@ def forecast(described: Described, champion: Champion, asked: Asked = Asked()) -
     table = featured(champion.dataset, completed.frame, measured.columns, champion.features)
     estimates: dict[int, list[Estimate]] = {}
     first: dict[int, int] = {}
-    for row, estimate in _estimates(completed, table, champion, asked):
+    for row, estimate in _estimates(completed, table, champion, asked, own):
         line = int(completed.frame.index[row])
         first.setdefault(line, row)
         estimates.setdefault(line, []).append(estimate)
@@ -52,17 +56,19 @@ def forecast(described: Described, champion: Champion, asked: Asked = Asked()) -
         MachineAnswer(
             line,
             name_of(completed.frame.iloc[first[line]], measured),
-            tuple(own),
+            tuple(found),
             values_of(completed, first[line], measured) if asked.explain else (),
-            described.notes.get(line, ()),
+            (*described.notes.get(line, ()), *(own.notes if own else ())),
         )
-        for line, own in estimates.items()
+        for line, found in estimates.items()
     )
     inputs = select(champion.predictor.columns_, role=Role.FEATURE)
     return Answer(champion.dataset, champion.name, champion.schedule, machines, len(inputs))
 
 
-def _estimates(completed: Completed, table: Table, champion: Champion, asked: Asked) -> list[tuple[int, Estimate]]:
+def _estimates(
+    completed: Completed, table: Table, champion: Champion, asked: Asked, own: OwnMeasurements | None
+) -> list[tuple[int, Estimate]]:
     """Return the row and the estimate of every question, in the order of rows."""
     X = table.frame
     targets = champion.predictor.targets_
@@ -76,13 +82,16 @@ def _estimates(completed: Completed, table: Table, champion: Champion, asked: As
     found = []
     for number, target in enumerate(targets):
         sure = _sure(champion, table, target, asked)
+        shift, narrowing = np.zeros(len(X)), np.ones(len(X))
+        if own is not None and sure is not None:
+            shift, narrowing = own.correct(table, target, sure["typical"].to_numpy())
         for row in np.flatnonzero(wanted[:, number]):
             explained: dict[str, Any] = {}
             if asked.explain:
                 explained["typical"] = shown(champion, typical[row], 0.0, target)
                 explained["drivers"] = drivers_of(added[row, :, number], groups)
-            median = float(medians[row, number])
-            half = None if sure is None else float(sure["half"].iloc[row])
+            median = float(medians[row, number] * np.exp(shift[row]))
+            half = None if sure is None else float(sure["half"].iloc[row] * narrowing[row])
             found.append(
                 (
                     int(row),
@@ -97,6 +106,7 @@ def _estimates(completed: Completed, table: Table, champion: Champion, asked: As
                         support=None if sure is None else float(sure["support"].iloc[row]),
                         unlike=None if sure is None else str(sure["unlike"].iloc[row]) or None,
                         missing=int(missing[row]),
+                        own=float(np.exp(shift[row])) if own else None,
                         neighbours=tuple(shown(champion, one, far, target) for one, far in near[row]),
                         **explained,
                     ),

@@ -66,3 +66,11 @@ def words_of(champion: Champion) -> dict[str, str]:
 
 def _is_number(names: Sequence[str], columns: Mapping[str, Column]) -> bool:
     return len(names) == 1 and columns[names[0]].kind is Kind.NUMERICAL
+
+
+def example_of(champion: Champion) -> pd.DataFrame:
+    """Return a machine as it may be described: what the newest measured row states, but for dates."""
+    columns = {name: column for name, column in champion.vocabulary.columns.items() if column.kind is not Kind.DATE}
+    row = champion.knowledge.measured.frame[list(columns)].tail(1).reset_index(drop=True).dropna(axis=1)
+    types = {str(name): "float64" if columns[str(name)].kind is Kind.NUMERICAL else "object" for name in row}
+    return row.astype(types)

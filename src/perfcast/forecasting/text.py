@@ -28,6 +28,9 @@ def _machine(machine: MachineAnswer) -> str:
     header = [f"{100 * level:g} % interval" if name == "interval" else name for name in _HEADER]
     parts = [machine.machine, *[f"note: {note}" for note in machine.notes]]
     parts.append(table(header, [_estimate(one) for one in machine.estimates]))
+    changed = [f"{one.task} {100 * (one.own - 1):+.1f} %" for one in machine.estimates if one.own is not None]
+    if changed:
+        parts.append(f"changed by your own measurements: {', '.join(changed)}")
     if any(one.neighbours for one in machine.estimates):
         parts.append("nearest measured machines")
         rows = [

@@ -7,6 +7,18 @@ distances. Neither knows a predictor: they read residuals and tables.
 
 from perfcast.intervals.calibrated import Calibrated
 from perfcast.intervals.calibration import LEVEL, TEST, Calibration, questions_of
+from perfcast.intervals.correlation import Correlation, Errors, labels_of
 from perfcast.intervals.support import Support, gower
 
-__all__ = ["LEVEL", "TEST", "Calibrated", "Calibration", "Support", "gower", "questions_of"]
+__all__ = [
+    "LEVEL",
+    "TEST",
+    "Calibrated",
+    "Calibration",
+    "Correlation",
+    "Errors",
+    "Support",
+    "gower",
+    "labels_of",
+    "questions_of",
+]

@@ -1,0 +1,92 @@
+"""By how much a few measured scores of a new part sharpen the other forecasts of it, without retraining.
+
+Run: python benchmarks/own_measurements.py RUN_FOLDER SUPPORT TABLE [--shots 1 3 5] [--seed 0]
+RUN_FOLDER is results/runs/<data set>/<split>/<predictor> (its rehearsals are read), SUPPORT is
+results/support/<data set>/<split>.parquet, TABLE results/features/<data set>.parquet. Of every part at most `shots`
+results are drawn as measured; every other result of the part, but for those of a drawn one's submission, is forecast
+before and after, and is told nothing of other parts. What is learned of errors is learned from rehearsals alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from perfcast.intervals import TEST, Calibration, Correlation, Errors, labels_of, questions_of
+from perfcast.schema import Tag, read_table
+
+LEVEL = 0.9
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("support", type=Path)
+    parser.add_argument("table", type=Path)
+    parser.add_argument("--shots", type=int, nargs="+", default=[1, 3, 5])
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    table = read_table(options.table)
+    row = table.one(Tag.ROW)
+    labels = labels_of(table).set_axis(table.frame[row].to_numpy(), axis=0)
+    blocks = table.frame.set_index(row)[table.one(Tag.BLOCK)].astype(str)
+    far = pd.read_parquet(options.support)
+    names = [name for name in far if name not in ("fold", "rehearsal", "row")]
+
+    rehearsed = pd.read_parquet(options.run / "rehearsals.parquet").merge(far, on=["fold", "rehearsal", "row"])
+    residuals = np.log(rehearsed["predicted"] / rehearsed["measured"]).to_numpy()
+    questions, numbers = questions_of(rehearsed["task"], rehearsed["target"]), rehearsed["rehearsal"].to_numpy()
+    calibration = Calibration().fit(residuals, questions, numbers, rehearsed[names])
+    correlation = Correlation().fit(
+        residuals,
+        labels.loc[rehearsed["row"]],
+        questions,
+        rehearsals=numbers,
+        typical=calibration.typical(rehearsed[names]),
+    )
+
+    told = pd.read_parquet(options.run / "predictions.parquet")
+    told = told[told["seed"] == told["seed"].min()].merge(far[far["rehearsal"] == TEST], on=["fold", "row"])
+    told = told.reset_index(drop=True)
+    asked = questions_of(told["task"], told["target"])
+    typical = calibration.typical(told[names])
+    half = calibration.half_widths(asked, told[names], LEVEL)
+    errors = np.log(told["measured"] / told["predicted"]).to_numpy()
+    own = labels.loc[told["row"]]
+    entity, block = told["entity"].to_numpy(), blocks.loc[told["row"]].to_numpy()
+
+    print("| measured | rows | MAPE / MedAPE before | after | 90 % interval holds | its width is |")
+    print("|---|---|---|---|---|---|")
+    for shots in options.shots:
+        drawn = np.random.default_rng(options.seed).permutation(len(told))
+        rank = pd.Series(entity[drawn]).groupby(entity[drawn]).cumcount().to_numpy()
+        shown = np.zeros(len(told), dtype=bool)
+        shown[drawn[rank < shots]] = True
+        judged = ~shown & ~np.isin(block, block[shown])
+        shift, left = np.zeros(len(told)), np.ones(len(told))
+        for part in np.unique(entity[judged]):
+            known, others = (np.flatnonzero(rows & (entity == part)) for rows in (shown, judged))
+            shift[others], left[others] = correlation.predict(
+                Errors(own.iloc[known], asked[known], typical[known]),
+                errors[known],
+                Errors(own.iloc[others], asked[others], typical[others]),
+            )
+        tasks = told["task"][judged].to_numpy()
+        held = np.mean(np.abs(errors - shift)[judged] <= (half * left)[judged])
+        print(
+            f"| {shots} | {judged.sum()} | {_error(errors[judged], tasks)} | {_error((errors - shift)[judged], tasks)} "
+            f"| {100 * held:.1f} % | {100 * np.mean(left[judged]):.0f} % of that before |"
+        )
+
+
+def _error(errors: np.ndarray, tasks: np.ndarray) -> str:
+    """Return MAPE and MedAPE in percent, the mean over tasks."""
+    percent = pd.Series(np.abs(np.exp(-errors) - 1) * 100).groupby(tasks)
+    return f"{percent.mean().mean():.2f} / {percent.median().mean():.2f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""What a short description of a new machine costs: its forecast against that from everything published about it.
+
+Run: python benchmarks/short_descriptions.py RUN_FOLDER FOLDS STANDARD RAW [--rows 800] [--seed 0]
+RUN_FOLDER is results/runs/<data set>/<split>/<predictor> (the model of its first fold is asked), FOLDS
+results/splits/<data set>/<split>.parquet, STANDARD results/standard/<data set>.parquet, RAW results/raw. Test rows are
+described by some of their columns and completed from the rows that the fold trains on and the processor catalogue.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from perfcast.forecasting import Asked, Champion, Described, forecast
+from perfcast.forecasting.featuring import featured
+from perfcast.forecasting.knowledge import Knowledge, completion_of, describing_columns
+from perfcast.parts import judged
+from perfcast.predictors.base import load_predictor
+from perfcast.schema import Table, Tag, read_table
+
+FEATURES = ("processor", "memory", "system", "workload", "set_up")
+PART = ["part_key", "suite", "chips"]
+CHIP = ["cores_enabled_total", "cores_per_chip_part", "base_mhz", "max_turbo_mhz", "l3_mb_per_chip", "tdp_w"]
+MEMORY = ["dimm_count", "dimm_gb", "dimm_groups", "ddr_gen", "mem_rated_mts"]
+COMPILER = ["compiler_vendor", "compiler_major_minor"]
+SYSTEM = ["os_name", "os_version", "kernel_series", "threads_per_core"]
+SAID = {
+    "processor, chips": PART,
+    "processor with its cores, clocks, cache and power, chips": [*PART, *CHIP],
+    "... and memory": [*PART, *CHIP, *MEMORY],
+    "... and compiler": [*PART, *CHIP, *MEMORY, *COMPILER],
+    "... and operating system, threads per core": [*PART, *CHIP, *MEMORY, *COMPILER, *SYSTEM],
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("run", "folds", "standard", "raw"):
+        parser.add_argument(name, type=Path)
+    parser.add_argument("--rows", type=int, default=800)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    standard = read_table(options.standard)
+    part = pd.read_parquet(options.folds)["fold_0"].to_numpy()
+    table = featured(standard.dataset, standard.frame, standard.columns, FEATURES)
+    tested = np.flatnonzero((part == "test") & judged(table))
+    drawn = np.sort(np.random.default_rng(options.seed).choice(tested, min(options.rows, len(tested)), replace=False))
+    predictor = load_predictor(options.run / "model")
+    rows = standard.frame.iloc[drawn]
+    target, task = predictor.targets_[0], rows[standard.one(Tag.TASK)].to_numpy()
+    measured = rows[target].to_numpy()
+
+    past = Table(standard.dataset, standard.frame[np.isin(part, ["train", "valid"])], standard.columns)
+    raw = {path.parent.name: path.parent for path in options.raw.glob("*/manifest.json")}
+    knowledge = Knowledge.gather(past, raw, FEATURES)
+    knowledge = Knowledge(knowledge.measured, completion_of(standard.dataset).parts(raw, standard.frame["part_key"]))
+    champion = Champion(standard.dataset, "", "", FEATURES, predictor, knowledge)
+    names = [column.name for column in describing_columns(standard, FEATURES)]
+
+    print("| described by | assumed | MAPE / MedAPE |\n|---|---|---|")
+    everything = predictor.predict(table.frame.iloc[drawn])[target].to_numpy()
+    print(f"| everything published | | {_error(everything / measured, task)} |")
+    for said, columns in SAID.items():
+        for assume in (False, True):
+            told = rows[names].where(pd.Series([name in columns for name in names], names), axis=1)
+            machines = told.astype(rows[names].dtypes).set_axis(range(len(told)), axis=0)
+            answer = forecast(Described(machines, {}), champion, Asked(assume=assume, neighbours=0, explain=False))
+            medians = np.array([one.estimates[0].median for one in answer])
+            print(f"| {said} | {'yes' if assume else 'no'} | {_error(medians / measured, task)} |")
+
+
+def _error(ratio: np.ndarray, tasks: np.ndarray) -> str:
+    """Return MAPE and MedAPE in percent, the mean over tasks."""
+    percent = pd.Series(np.abs(ratio - 1) * 100).groupby(tasks)
+    return f"{percent.mean().mean():.2f} / {percent.median().mean():.2f}"
+
+
+if __name__ == "__main__":
+    main()

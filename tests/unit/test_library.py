@@ -1,0 +1,111 @@
+"""perfcast as a library: the notebook, the estimators, and the wheel outside the repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from forecasting_project import project
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+import perfcast
+from perfcast.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOK = ROOT / "examples" / "forecast.ipynb"
+
+
+def cells():
+    return [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
+
+
+def test_the_notebook_is_kept_without_its_answers():
+    assert all(not cell["outputs"] and cell["execution_count"] is None for cell in cells())
+
+
+def test_the_notebook_runs(tmp_path, monkeypatch):
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    (tmp_path / "results").symlink_to(project().results)
+    (tmp_path / "examples").mkdir()
+    monkeypatch.chdir(tmp_path / "examples")
+    names = {}
+    for cell in cells():
+        source = "".join(cell["source"])
+        exec(compile(source, NOTEBOOK.name, "exec"), names)
+    assert names["after"].machines[0].estimates[2].median > names["rate"].median
+    assert len(names["curve"]) == len(names["counts"])
+    assert set(names["errors"]) == {"ridge", "lightgbm"}
+
+
+def test_estimators_follow_scikit_learn():
+    X = pd.DataFrame({"cores": np.arange(1.0, 61), "kind": ["a", "b", "c"] * 20})
+    y = 3.0 * X["cores"]
+    search = GridSearchCV(perfcast.estimator("ridge"), {"clip": [1.0, 2.0]}, cv=3, scoring="neg_mean_absolute_error")
+    search.fit(X, y)
+    assert search.predict(X).shape == (60, 1)
+    assert clone(perfcast.estimator("ridge", clip=2.0)).get_params()["clip"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "said"), [("rigde", {}, "ridge"), ("ridge", {"clap": 1}, "alphas, clip")]
+)
+def test_a_wrong_estimator_is_told(name, parameters, said):
+    with pytest.raises(UserError) as error:
+        perfcast.estimator(name, **parameters)
+    assert said in str(error.value)
+
+
+def test_the_package_offers_what_it_names():
+    assert {"load_champion", "predict", "estimator"} <= set(dir(perfcast))
+    with pytest.raises(AttributeError, match="no attribute 'forecast_all'"):
+        _ = perfcast.forecast_all
+
+
+@pytest.mark.slow
+def test_the_wheel_forecasts_outside_the_repository(tmp_path):
+    made = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        str(tmp_path),
+    ]
+    source = tmp_path / "source"
+    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    call([*made, str(source)], tmp_path)
+    (wheel,) = tmp_path.glob("perfcast-*.whl")
+    installed = tmp_path / "installed"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(installed)
+    away = tmp_path / "away"
+    away.mkdir()
+    asked = ["predict", "--champion", str(project().folder), "--processor", "Xeon Gold 6148", "--chips", "2", "--csv"]
+    told = call([sys.executable, "-m", "perfcast", *asked], away, PYTHONPATH=str(installed))
+    assert "CINT2017speed" in told
+    where = call([sys.executable, "-c", "import perfcast; print(perfcast.__file__)"], away, PYTHONPATH=str(installed))
+    assert where.startswith(str(installed))
+
+
+def call(command, folder, **environment):
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
