@@ -29,6 +29,7 @@ FORBIDDEN = {
     "this_machine": {"cli", "config", "tracking", "sources", "predictors", "evaluation", "splits", "forecasting"},
     "completion": {"cli", "config", "tracking", "predictors", "evaluation", "splits", "forecasting"},
     "forecasting": {"cli", "config", "tracking", "evaluation", "splits", "training", "figures", "report"},
+    "choosing": {"cli", "config", "tracking", "training", "report", "comparing"},
     "comparing": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training"},
 }
 # third-party package -> the only places that may import it

@@ -113,7 +113,7 @@ def sweep(
         level=asked.level,
         units={one.name: one.unit for one in varied if one.unit is not None},
         combinations=made,
-        notes=(*found.notes, *_unchanged(made, [one.name for one in varied])),
+        notes=(*found.notes, *unchanged(made, [one.name for one in varied])),
     )
 
 
@@ -129,7 +129,7 @@ def _number(cells: Any) -> float:
     return float(cell)
 
 
-def _unchanged(made: Sequence[Combination], names: Sequence[str]) -> list[str]:
+def unchanged(made: Sequence[Combination], names: Sequence[str]) -> list[str]:
     """Tell of names whose values change no estimate at all: the machine's other limits, or the model, hide them."""
     notes = []
     for name in names:

@@ -170,7 +170,12 @@ def _machine(
         # a new part is described by what is varied, too: what is assumed is then assumed of the first combination
         described = describe([(line, where, kept | others)], champion)
     frame = described.frame
-    return ties.module.per_processor(frame) if ties.module else frame, described.notes.get(line, ())
+    if ties.module:
+        whole = vocabulary.frame([vocabulary.cells(said, where)], [line])
+        each = ties.module.per_processor(whole)
+        changed = [name for name in each if name not in columns and not each[name].equals(whole[name])]
+        frame = frame.assign(**{name: each[name].to_numpy() for name in changed})
+    return frame, described.notes.get(line, ())
 
 
 def _base(machine: pd.DataFrame, tasks: Sequence[str], champion: Champion, ties: _Ties, *, assume: bool) -> _Base:

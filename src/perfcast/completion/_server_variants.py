@@ -14,7 +14,6 @@ REPLACED = {
     "cores_per_chip_stated": ("cores_enabled_total",),
     "cores_per_chip_part": ("cores_enabled_total", "cores_per_chip_stated"),
     "cores_enabled_total": ("cores_per_chip_stated",),
-    "chips": ("cores_enabled_total",),
     "dimm_count": ("mem_total_gb",),
     "dimm_gb": ("mem_total_gb",),
     "mem_total_gb": ("dimm_gb",),
