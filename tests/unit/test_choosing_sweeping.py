@@ -9,15 +9,24 @@ import pandas as pd
 import pytest
 from forecasting_project import SUITES, project
 
+from perfcast import experiment
 from perfcast.choosing.drawing import draw_sweep
+from perfcast.choosing.goals import read_goals
+from perfcast.choosing.measures import read_measure, read_weights
+from perfcast.choosing.ranking import Wish, rank
 from perfcast.choosing.sweeping import sweep, unchanged
+from perfcast.choosing.text import sweep_as_text
 from perfcast.choosing.variants import vary
 from perfcast.choosing.varying import MOST, combinations, read_varied
 from perfcast.cli.main import main
 from perfcast.errors import UserError
-from perfcast.forecasting import Asked, describe, forecast
+from perfcast.fake._runs import fake_table
+from perfcast.forecasting import Asked, Champion, describe, forecast
 from perfcast.forecasting.completing import complete
+from perfcast.forecasting.knowledge import Knowledge
 from perfcast.forecasting.library import entries_from
+from perfcast.predictors.ridge import RidgePredictor
+from perfcast.schema import Column, Kind, Role, build_table
 
 GOLD = {"processor": "Xeon Gold 6148", "chips": 2}
 PLAIN = Asked(neighbours=0, explain=False)
@@ -223,6 +232,27 @@ def test_the_command_prints_and_writes(tmp_path, capsys):
             assert main([*given, "--out", str(out)]) == 0
         assert written[0].read_bytes() == written[1].read_bytes()
     assert len(pd.read_csv(tmp_path / "a.csv")) == 6
+
+
+def test_a_data_set_that_nothing_is_known_of_is_varied_and_ranked_too():
+    table = fake_table(rows=60, seed=0)
+    frame = table.frame.assign(second=table.frame["score"].where(table.frame["suite"] == "float"))
+    second = Column("second", Kind.NUMERICAL, Role.TARGET, "workload", "points")
+    standard = build_table("fake", frame, (*table.columns, second))
+    predictor, _ = experiment.fit_all(standard, {"params": lambda seed: RidgePredictor()}, 0, None)
+    champion = Champion("fake", "ridge", "quick", (), predictor, Knowledge(standard, pd.DataFrame()))
+    entries = entries_from([{"part": "part 001", "chips": 1}, {"part": "part 001", "chips": 2, "watts": 3}])
+    found = sweep(entries[0], read_varied(["chips=1,2"], champion.vocabulary), champion, asked=PLAIN)
+    assert list(found.questions.values()) == ["float score", "float second", "integer"]
+    text = sweep_as_text(found)
+    assert "float second" in text and "interval" not in text
+    wish = Wish(read_measure("float.second", champion), read_weights("integer=1", (), champion))
+    ranking = rank(entries, champion, wish)
+    assert [(one.line, one.watts, one.score_low) for one in ranking.candidates] == [(2, 3, None), (1, None, None)]
+    with pytest.raises(UserError, match="--target must say which target of float is meant"):
+        read_goals(["float >= 3"], champion)
+    with pytest.raises(UserError, match="needs the watts of every candidate, however: candidate 1"):
+        rank(entries, champion, replace(wish, measure=read_measure("score/watt", champion)))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from perfcast.describing.units import read_number
 from perfcast.errors import UserError
 
 NAME, PRICE, WATTS = "name", "price", "watts"
+_EXTRAS = (NAME, PRICE, WATTS)
 _LONGEST = 80
 
 
@@ -28,13 +29,24 @@ def split_candidates(entries: Sequence[Entry]) -> tuple[list[Entry], list[Candid
     """Take names, prices and watts from what was said of machines. Raises: UserError when one of them is none."""
     machines, candidates = [], []
     for line, where, said in entries:
-        own = {word.strip().lower(): value for word, value in said.items()}
+        own: dict[str, object] = {}
+        for word, value in said.items():
+            extra = word.strip().lower()
+            if extra in own and extra in _EXTRAS:
+                raise UserError(
+                    "a machine must say a thing once", f"{where} has {extra} twice", "leave one of them out"
+                )
+            if extra in _EXTRAS and value is not None and not isinstance(value, (str, int, float)):
+                raise UserError(
+                    f"{extra} must be one value", f"{where} has {str(value)[:40]!r}", "write a text or a number"
+                )
+            own[extra] = value
         name = _text(own.get(NAME))
         if name is not None and len(name) > _LONGEST:
             raise UserError(f"a name must be at most {_LONGEST} letters", f"{where} has {len(name)}")
         price, watts = _positive(own.get(PRICE), PRICE, "", where), _positive(own.get(WATTS), WATTS, "W", where)
         candidates.append(Candidate(line, name, price, watts))
-        kept = {word: value for word, value in said.items() if word.strip().lower() not in (NAME, PRICE, WATTS)}
+        kept = {word: value for word, value in said.items() if word.strip().lower() not in _EXTRAS}
         machines.append((line, where, kept))
     return machines, candidates
 

@@ -198,7 +198,7 @@ def _lacking(word: str, by: str, candidate: Candidate) -> UserError:
     called = f"candidate {candidate.line}" + (f" ({candidate.name})" if candidate.name else "")
     remedy = "add it in the column price"
     if word == WATTS:
-        remedy = "and the power of its processors is unknown: add the column watts, or tdp"
+        remedy = "what its processors draw is unknown, too: add the column watts, or tdp"
     return UserError(f"--by {by} needs the {word} of every candidate", f"{called} has none", remedy)
 
 

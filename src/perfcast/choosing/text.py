@@ -17,9 +17,14 @@ def ranking_as_text(ranking: Ranking) -> str:
     header = ["rank", "name", "score", f"{100 * ranking.level:g} % interval", *ranking.targets]
     header += ["all targets"] if len(ranking.targets) > 1 else []
     header += ["watts", "price", *([ranking.by, "its interval"] if _is_new(ranking) else []), "support"]
-    kept = [place for place, name in enumerate(header) if name in ("rank", "name") or any(row[place] for row in rows)]
-    shown = table([header[place] for place in kept], [[row[place] for place in kept] for row in rows])
+    shown = _filled(header, rows)
     return "\n".join([shown, *[f"note: {note}" for note in (_score(ranking), *ranking.notes)]])
+
+
+def _filled(header: list[str], rows: list[list[str]]) -> str:
+    """Return a table without the columns that are empty in every row."""
+    kept = [place for place in range(len(header)) if any(row[place] for row in rows)]
+    return table([header[place] for place in kept], [[row[place] for place in kept] for row in rows])
 
 
 def _row(one: Ranked, ranking: Ranking) -> list[str]:
@@ -78,7 +83,7 @@ def sweep_as_text(sweep: Sweep) -> str:
             row += ["", ""] if one is None else [number(one.median), _interval(one.low, one.high)]
         supports = [one.support for one in each.estimates if one.support is not None]
         rows.append([*row, f"{min(supports):.2f}" if supports else ""])
-    parts = [table(header, rows)]
+    parts = [_filled(header, rows)]
     refused = [each for each in sweep.combinations if each.refused]
     if refused:
         parts.append(f"cannot be ({len(refused)} of {len(sweep.combinations)} combinations)")
