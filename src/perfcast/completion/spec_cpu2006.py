@@ -2,7 +2,9 @@
 
 from perfcast.completion.spec_cpu2017 import (
     BLOCKS,
+    DESIGN,
     FIELDS,
+    NEW_PART,
     assume,
     complete_machine,
     complete_part,
@@ -10,4 +12,4 @@ from perfcast.completion.spec_cpu2017 import (
     refuse,
 )
 
-__all__ = ["BLOCKS", "FIELDS", "assume", "complete_machine", "complete_part", "parts", "refuse"]
+__all__ = ["BLOCKS", "DESIGN", "FIELDS", "NEW_PART", "assume", "complete_machine", "complete_part", "parts", "refuse"]

@@ -15,7 +15,17 @@ from perfcast.datasets.spec_cpu2017 import CATALOGUE, join_processors
 from perfcast.processors.catalogue import own_catalogue, read_catalogue
 from perfcast.processors.names import part_id
 
-__all__ = ["BLOCKS", "FIELDS", "assume", "complete_machine", "complete_part", "parts", "refuse"]
+__all__ = ["BLOCKS", "DESIGN", "FIELDS", "NEW_PART", "assume", "complete_machine", "complete_part", "parts", "refuse"]
+
+NEW_PART = {
+    "cores": ("cores_per_chip_stated", "cores_per_chip_part", "cores_enabled_total"),
+    "clock": ("base_mhz",),
+    "family": ("family",),
+}
+"""What a part that no table names must be described by at least: a word for each, and the columns that say it."""
+
+DESIGN = "family"
+"""The column that stands for all that parts of one design share: its value must be a known one."""
 
 _ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
 
