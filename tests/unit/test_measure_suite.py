@@ -317,7 +317,16 @@ def test_command_writes_a_table_that_is_a_data_set(tmp_path, capsys, monkeypatch
     built = host_suite.build({"host_suite": tmp_path / "one"}, {})
     assert set(built.rejected["reason"]) == {"interrupted"}
     assert set(built.table.frame["kernel"]) == set(suite.kernel_names()) - {"chase"}
-    for words in ("ns per access", "GB/s", "4 KiB", "1 thread ", "2 threads", "2!", "other work took the cores"):
+    for words in (
+        "ns per access",
+        "wrong guesses",
+        "GB/s",
+        "4 KiB",
+        "1 thread ",
+        "2 threads",
+        "2!",
+        "other work took the cores",
+    ):
         assert words in out
     assert "left out:" not in out
 

@@ -60,12 +60,16 @@ def run(options: argparse.Namespace) -> int:
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
     # redrawn between measurements only: a thread that draws would disturb what is measured
     with Progress(*columns, auto_refresh=False) as bar:
-        task = bar.add_task("kernels", total=len(cases), note="")
+        # the bar is the time: it is spent to the end unless everything is steady before
+        budget, begin = 60 * options.budget_minutes, bar.get_time()
+        task = bar.add_task("kernels", total=budget, note="")
 
         def show(done: int, total: int, again: int) -> None:
-            bar.update(task, completed=done, note=f"{done}/{total}, {again} measured again", refresh=True)
+            spent = min(bar.get_time() - begin, 0.99 * budget)
+            bar.update(task, completed=spent, note=f"{done} of {total}, {again} measured again", refresh=True)
 
-        timings = suite.measure(cases, budget_seconds=60 * options.budget_minutes, seed=options.seed, progress=show)
+        timings = suite.measure(cases, budget_seconds=budget, seed=options.seed, progress=show)
+        bar.update(task, completed=budget, refresh=True)
     frame = suite.as_frame(timings)
     require_clean(len(frame) and int((frame["interrupted"] == 0).sum()), len(cases))
     write(options.out, NAME, frame)
@@ -120,14 +124,16 @@ def as_table(frame: pd.DataFrame, counts: Sequence[int]) -> Table:
 
     module = suite.kernel(str(frame["kernel"].iloc[0]))
     unit = getattr(module, "INVERSE", module.UNIT)
-    how = f"{'all threads together' if module.SHARED else 'mean of the threads'}; the larger spread of the line"
+    how = "rates of all threads together" if module.SHARED else "mean of the threads"
     table = Table(title=f"{frame['kernel'].iloc[0]}: {module.MEANING}", title_justify="left", title_style="bold")
     table.add_column("variant")
     table.add_column("bytes per thread", justify="right")
     for count in counts:
         table.add_column(f"{count} thread{'s' if count > 1 else ''}\n{unit}", justify="right")
     table.add_column("spread\n%", justify="right")
-    table.caption = how if len(counts) > 1 else None
+    reading = getattr(module, "READING", "")
+    spread = "spread: interquartile range / median, the largest of the line"
+    table.caption = "; ".join(part for part in (how, spread, reading) if part)
     table.caption_justify = "left"
     for (variant, size), rows in frame.groupby(["variant", "bytes"]):
         by_count = rows.set_index("threads")

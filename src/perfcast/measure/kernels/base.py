@@ -9,9 +9,9 @@ A kernel is a public module of this package with
     def sizes(largest: int) -> list[int]                              bytes per thread, at most `largest`
     def prepare(variant: str, size: int, seed: int) -> Prepared       in the thread that will be measured
 
-and, where the rate is easier to read as a time, `INVERSE = "ns per access"`: 1000 / rate. The call must spend its time
-in native code that releases Python's lock, or threads would wait for each other; a call of less than some 20 us
-measures the interpreter.
+and, where it helps to read the results, `INVERSE: str`, the unit of 1000 / rate (ns per access), and `READING: str`,
+what must be known. The call must spend its time in native code that releases Python's lock, or threads would wait for
+each other, and should last 100 us or more: below, the cost of making it is measured too.
 """
 
 from __future__ import annotations

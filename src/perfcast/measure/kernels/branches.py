@@ -15,6 +15,7 @@ from perfcast.measure.kernels.base import MIB, Prepared, powers
 
 UNIT = "Mbranches/s"
 MEANING = "copy where a mask says so"
+READING = "what random takes longer than regular is the cost of wrong guesses"
 VARIANTS = ("regular", "random")
 SHARED = True
 _BYTES = 17

@@ -24,6 +24,7 @@ from perfcast.measure.kernels.base import KIB, Prepared, powers
 UNIT = "Maccesses/s"
 INVERSE = "ns per access"
 MEANING = "dependent loads through a random cycle of cache lines"
+READING = "the loop itself is part of every access: the smallest set shows it together with the first-level cache"
 VARIANTS = ("lines",)
 SHARED = False
 LINE = 64
