@@ -78,7 +78,13 @@ def run(options: argparse.Namespace) -> int:
     if not console.is_terminal:
         console = Console(width=max(80, 50 + 12 * len(counts)))
     for name in dict.fromkeys(frame["kernel"]):
+        module = suite.kernel(name)
+        how = "threads together" if module.SHARED else "mean of the threads"
+        print(f"\n{name}: {module.MEANING} ({how})")
         console.print(as_table(frame[frame["kernel"] == name], counts))
+        if hasattr(module, "READING"):
+            print(module.READING)
+    print()
     for line in notes(frame, len(cases), options.budget_minutes):
         print(line)
     print(f"written to {options.out / NAME}.csv.gz and .json")
@@ -124,17 +130,12 @@ def as_table(frame: pd.DataFrame, counts: Sequence[int]) -> Table:
 
     module = suite.kernel(str(frame["kernel"].iloc[0]))
     unit = getattr(module, "INVERSE", module.UNIT)
-    how = "rates of all threads together" if module.SHARED else "mean of the threads"
-    table = Table(title=f"{frame['kernel'].iloc[0]}: {module.MEANING}", title_justify="left", title_style="bold")
+    table = Table()
     table.add_column("variant")
     table.add_column("bytes per thread", justify="right")
     for count in counts:
         table.add_column(f"{count} thread{'s' if count > 1 else ''}\n{unit}", justify="right")
     table.add_column("spread\n%", justify="right")
-    reading = getattr(module, "READING", "")
-    spread = "spread: interquartile range / median, the largest of the line"
-    table.caption = "; ".join(part for part in (how, spread, reading) if part)
-    table.caption_justify = "left"
     for (variant, size), rows in frame.groupby(["variant", "bytes"]):
         by_count = rows.set_index("threads")
         cells = [_cell(by_count.loc[[count]].iloc[0], module) if count in by_count.index else "- " for count in counts]
@@ -176,5 +177,8 @@ def notes(frame: pd.DataFrame, wanted: int, minutes: float) -> list[str]:
         lines.append("this system does not let threads choose their core (column pinned)")
     if wanted > len(frame):
         lines.append(f"{wanted - len(frame)} configurations were left out: beyond the {minutes:g} minutes")
-    lines.append(f"measured {len(frame)} configurations, median spread {100 * frame['seconds_spread'].median():.1f} %")
+    spread = 100 * frame["seconds_spread"].median()
+    lines.append(
+        f"measured {len(frame)} configurations; spread (interquartile range / median): {spread:.1f} % on median"
+    )
     return lines
