@@ -119,7 +119,7 @@ def test_bad_csv_is_refused_in_one_line(tmp_path, text, said):
         ("a: &x [1]\nb: *x\n", "yaml", ["references"]),
         ("cores: !!python/object/apply:os.system ['true']\n", "yaml", ["must be YAML"]),
         ("just text\n", "yaml", ["'just text'"]),
-        ("cores: 1", "toml", ["must end in .csv, .json"]),
+        ("cores: 1", "toml", ["must end in .csv, .csv.gz, .json"]),
     ],
 )
 def test_bad_json_and_yaml_are_refused_in_one_line(tmp_path, text, ending, said):
