@@ -239,7 +239,7 @@ def test_what_cannot_be_ranked_is_refused(cells, asked, said):
 
 
 def test_unknown_power_is_told():
-    machine = {"processor": "Zeus 1", "cores": 4, "clock": "2 GHz", "chips": 1}
+    machine = {"processor": "Zeus 1", "cores": 4, "clock": "2 GHz", "family": "Skylake-SP", "chips": 1}
     with pytest.raises(UserError, match="add the column watts, or tdp"):
         rank(
             entries_from(machine),

@@ -33,6 +33,17 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments, words, capsys, monkeyp
     assert str(PROJECT) not in told
 
 
+def test_an_interruption_is_one_line(capsys, monkeypatch):
+    from perfcast.cli import sources
+
+    def interrupted(options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sources, "run", interrupted)
+    assert main(["sources"]) == 130
+    assert capsys.readouterr().err == "perfcast sources: interrupted, nothing half-written is left\n"
+
+
 def test_every_command_explains_itself(capsys):
     for name in COMMANDS:
         with pytest.raises(SystemExit) as stopped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perfcast.completion.spec_cpu2017 import FIELDS
+from perfcast.describing import files
 from perfcast.describing.entries import Vocabulary
 from perfcast.describing.fields import renamed
 from perfcast.describing.files import MAX_NESTED_BYTES, read_entries
@@ -117,7 +119,7 @@ def test_bad_csv_is_refused_in_one_line(tmp_path, text, said):
         ("a: &x [1]\nb: *x\n", "yaml", ["references"]),
         ("cores: !!python/object/apply:os.system ['true']\n", "yaml", ["must be YAML"]),
         ("just text\n", "yaml", ["'just text'"]),
-        ("cores: 1", "toml", ["must end in .csv, .json"]),
+        ("cores: 1", "toml", ["must end in .csv, .csv.gz, .json"]),
     ],
 )
 def test_bad_json_and_yaml_are_refused_in_one_line(tmp_path, text, ending, said):
@@ -135,6 +137,18 @@ def test_a_body_of_ten_megabytes_is_not_read(tmp_path):
     path = tmp_path / "m.json"
     path.write_bytes(b" " * (MAX_NESTED_BYTES + 1))
     with pytest.raises(UserError, match="smaller than 10 MiB"):
+        read_entries(path)
+
+
+def test_a_packed_file_is_read_and_bounded_unpacked(tmp_path, monkeypatch):
+    path = tmp_path / "machines.csv.gz"
+    path.write_bytes(gzip.compress(b"cores\n8\n"))
+    assert read_entries(path) == [(2, "line 2", {"cores": "8"})]
+    monkeypatch.setattr(files, "MAX_BYTES", 5)
+    with pytest.raises(UserError, match="smaller than"):
+        read_entries(path)
+    path.write_bytes(b"no archive")
+    with pytest.raises(UserError, match="must be readable"):
         read_entries(path)
 
 

@@ -155,7 +155,7 @@ def test_every_value_says_where_it_comes_from():
 
 
 def test_a_machine_without_a_task_is_forecast_for_all():
-    answer = asked([{"processor": "Xeon Gold 6148", "chips": 2}, {"suite": "CINT2017rate", "chips": 1}])
+    answer = asked([KNOWN, {"suite": "CINT2017rate", "chips": 1, "cores": 4, "clock": "2 GHz", "family": "Skylake-SP"}])
     frame = answer.to_frame()
     assert frame["line"].tolist() == [1, 1, 1, 1, 2]
     assert frame["task"].tolist() == [*SUITES, "CINT2017rate"]
@@ -245,7 +245,10 @@ def test_a_mistyped_processor_is_found_and_told():
     ("machine", "said"),
     [
         ({"processor": "Xeon Gold 61480", "chips": 2}, "the processor must be a known one"),
-        ({"suite": "CINT2006rate"}, "suite must be one of CFP2017rate"),
+        ({**KNOWN, "suite": "CINT2006rate"}, "suite must be one of CFP2017rate"),
+        ({"chips": 2}, "names none; or describe a new one: add cores, clock, family"),
+        ({"processor": "Zeus", "cores": 4, "clock": "2 GHz"}, "describe a new one: add family"),
+        ({**KNOWN, "family": "Skylake-SQ"}, "the known one that comes nearest: Skylake-SP"),
         ({"base_score": 100}, "'base_score'"),
         ({"chip": 2}, "chips"),
         ({}, "says nothing"),
@@ -353,8 +356,8 @@ def test_the_command_writes_the_same_bytes_twice(tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["--chips", "2", "--level", "90"], "0.9 means 90 %"),
-        (["--chips", "2", "--when", "soon"], "2026-03"),
+        (["--processor", "Xeon Gold 6148", "--level", "90"], "0.9 means 90 %"),
+        (["--processor", "Xeon Gold 6148", "--when", "soon"], "2026-03"),
         (["--set", "chip=2"], "chips"),
         (["--set", "tdp"], "NAME=VALUE"),
         ([], "--processor 'EPYC 9654'"),

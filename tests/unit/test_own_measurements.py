@@ -156,6 +156,11 @@ def test_scores_under_the_targets_name_and_of_siblings_are_read():
     assert asked(sibling).estimates != asked({**sibling, "base_score": 120}).estimates
 
 
+def test_columns_of_the_data_set_that_no_forecast_reads_are_passed_over():
+    plainly = {"suite": "CINT2017rate", "score": 100}
+    assert asked({**plainly, "tester": "me", "peak_score": 120}).estimates == asked(plainly).estimates
+
+
 def test_a_score_far_from_its_forecast_is_doubted_aloud():
     assert "times its forecast" in asked({"suite": "CINT2017rate", "score": 1e5}).notes[0]
     assert not asked({"suite": "CINT2017rate", "score": plain().estimates[2].median}).notes

@@ -13,7 +13,7 @@ COMMANDS = [name for name in plugins.names("cli") if name != "main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 2 a mistake of the user told in one line."""
+    """Run one command and return its exit code: 0 done, 2 a mistake of the user told in one line, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser(prog="perfcast", description="Forecast benchmark results of machines.")
     parser.add_argument("--version", action="version", version=f"perfcast {__version__}")
@@ -32,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:
         return 0
+    except KeyboardInterrupt:
+        print(f"perfcast {options.command}: interrupted, nothing half-written is left", file=sys.stderr)
+        return 130
     return code
 
 

@@ -1,9 +1,8 @@
-"""Measure this machine: `perfcast measure gemm` makes the embedded data set anew."""
+"""Measure this machine: `perfcast measure gemm` and `perfcast measure suite` make the embedded data sets anew."""
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import os
 from pathlib import Path
 
@@ -11,8 +10,16 @@ from perfcast.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("what", choices=["gemm"], help="gemm: matrix products by size, data type and threads")
+    """Declare the options of both measurements."""
+    from perfcast.cli import _measure_suite
+
+    whats = parser.add_subparsers(dest="what", metavar="{gemm,suite}", required=True)
+    _add_gemm(whats.add_parser("gemm", help="matrix products by size, data type and threads"))
+    summary = "memory, caches, compute, sort, compression and branches by size and threads"
+    _measure_suite.add_arguments(whats.add_parser("suite", help=summary, description=f"Measure {summary}."))
+
+
+def _add_gemm(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("data/embedded"), help="folder of host_gemm.csv.gz and .json")
     parser.add_argument("--configurations", type=int, default=6000, help="distinct configurations (default 6000)")
     parser.add_argument("--budget-minutes", type=float, default=20.0, help="time budget (default 20)")
@@ -22,13 +29,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measure and write the table and the machine's description."""
+    if options.what == "suite":
+        from perfcast.cli import _measure_suite
+
+        return _measure_suite.run(options)
+    return _run_gemm(options)
+
+
+def _run_gemm(options: argparse.Namespace) -> int:
     if options.configurations < 1 or options.budget_minutes <= 0 or options.threads < 1:
         raise UserError("--configurations, --budget-minutes and --threads must be positive", "one of them is not")
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from perfcast.io import atomic_path, write_json
     from perfcast.measure import gemm
-    from perfcast.measure.machine import describe_machine
+    from perfcast.measure.files import require_clean, write
 
     configurations = gemm.sample_configurations(options.configurations, max_threads=options.threads, seed=options.seed)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
@@ -42,16 +56,8 @@ def run(options: argparse.Namespace) -> int:
             configurations, budget_seconds=60 * options.budget_minutes, seed=options.seed, progress=show
         )
     frame = gemm.as_frame(timings)
-    if frame.empty:
-        raise UserError(
-            "measuring needs a core to itself",
-            f"other work interrupted every one of {len(configurations)} configurations",
-            "try again on an idle machine, or with a larger --budget-minutes",
-        )
-    with atomic_path(options.out / "host_gemm.csv.gz") as path:
-        # no file name and no time in the header: equal tables give equal bytes
-        path.write_bytes(gzip.compress(frame.to_csv(index=False, lineterminator="\n").encode(), mtime=0))
-    write_json(options.out / "host_gemm.json", describe_machine())
+    require_clean(len(frame), len(configurations))
+    write(options.out, "host_gemm", frame)
     left = len(configurations) - len(frame)
     print(f"measured {len(frame)} configurations, median spread {100 * frame['seconds_spread'].median():.1f} %")
     if left:

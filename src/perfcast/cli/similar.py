@@ -35,9 +35,9 @@ def run(options: argparse.Namespace) -> int:
     if options.out is not None and options.out.suffix not in (".csv", ".json"):
         raise UserError("--out must end in .csv or .json", f"it is {options.out.name!r}")
     champion = champion_of(options)
-    described = machines_of(options, champion)
     names = TaskNames(champion)
     tasks = list(dict.fromkeys(names.get(text, "--task") for text in options.task))
+    described = machines_of(options, champion)
     found = resemble(described, champion, count=options.count, tasks=tasks, assume=not options.no_assume)
     if options.out is not None:
         write_text(options.out, _json(found) if options.out.suffix == ".json" else _csv(found))

@@ -20,7 +20,9 @@ __all__ = [
     "ADAPTED",
     "BLOCKS",
     "CAPACITIES",
+    "DESIGN",
     "FIELDS",
+    "NEW_PART",
     "REPLACED",
     "TASK_NAMES",
     "WATTS",
@@ -41,6 +43,16 @@ TASK_NAMES = {
     "SPECspeed2017_fp_base": "CFP2017speed",
 }
 """SPEC's name of a metric -> suite."""
+
+NEW_PART = {
+    "cores": ("cores_per_chip_stated", "cores_per_chip_part", "cores_enabled_total"),
+    "clock": ("base_mhz",),
+    "family": ("family",),
+}
+"""What a part that no table names must be described by at least: a word for each, and the columns that say it."""
+
+DESIGN = "family"
+"""The column that stands for all that parts of one design share: its value must be a known one."""
 
 _ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
 

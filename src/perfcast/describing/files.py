@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,21 +27,20 @@ Entry = tuple[int, str, dict[str, object]]
 
 
 def read_entries(path: Path) -> list[Entry]:
-    """Read the machines of a file; its ending says what it is: .csv, .json, .yaml or .yml.
+    """Read the machines of a file; its ending says what it is: .csv, .csv.gz, .json, .yaml or .yml.
 
     A JSON or YAML file holds a machine, a list of them, or such a list under `machines`; nested names are joined with
     dots. Raises: UserError, one line, for whatever is not such a file.
     """
     path = Path(path)
-    readers = {".csv": _csv, ".json": _json, ".yaml": _yaml, ".yml": _yaml}
-    if path.suffix.lower() not in readers:
+    readers = {".csv": _csv, ".csv.gz": _csv, ".json": _json, ".yaml": _yaml, ".yml": _yaml}
+    ending = next((one for one in readers if path.name.lower().endswith(one)), None)
+    if ending is None:
         raise UserError(f"a file of machines must end in {', '.join(readers)}", f"it is {path.name!r}")
     if not path.is_file():
         raise UserError("the file of machines must exist", f"there is no file {path}")
-    most = MAX_BYTES if path.suffix.lower() == ".csv" else MAX_NESTED_BYTES
-    if path.stat().st_size > most:
-        raise UserError(f"{path} must be smaller than {most >> 20} MiB", f"it has {path.stat().st_size >> 20} MiB")
-    entries = list(readers[path.suffix.lower()](path, _text(path)))
+    content = _content(path, MAX_BYTES if readers[ending] is _csv else MAX_NESTED_BYTES)
+    entries = list(readers[ending](path, _text(path, content)))
     if not entries:
         raise UserError(f"{path} must describe a machine at least", "it describes none")
     return entries
@@ -71,8 +72,19 @@ def _flat(nested: Mapping[Any, object], source: str, before: str = "", depth: in
             yield f"{before}{key}", value
 
 
-def _text(path: Path) -> str:
-    content = path.read_bytes()
+def _content(path: Path, most: int) -> bytes:
+    """Return the bytes of a file, unpacked. Raises: UserError when they are more than `most`."""
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            content = file.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{path} must be readable", str(error)) from None
+    if len(content) > most:
+        raise UserError(f"{path} must be smaller than {most >> 20} MiB", "it is larger", "split it")
+    return content
+
+
+def _text(path: Path, content: bytes) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

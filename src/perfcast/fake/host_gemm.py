@@ -11,7 +11,7 @@ import pandas as pd
 from perfcast.io import atomic_path, write_json
 
 _BYTES = {"float32": 4, "float64": 8, "bfloat16": 2}
-_MACHINE = {
+MACHINE = {
     "architecture": "x86_64",
     "cores": 4,
     "cpu_model": "Generated Processor 1000",
@@ -59,7 +59,7 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     with atomic_path(Path(folder) / "host_gemm.csv.gz") as path:
         # Neither a time nor the temporary name goes into the bytes.
         path.write_bytes(gzip.compress(text.encode(), mtime=0))
-    write_json(Path(folder) / "host_gemm.json", _MACHINE)
+    write_json(Path(folder) / "host_gemm.json", MACHINE)
 
 
 def _timed(frame: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:

@@ -43,7 +43,8 @@ def append(table: Table, pairs: Iterable[Pair]) -> Table:
 
 def finite(values: pd.Series) -> pd.Series:
     """Return `values` as float64 with infinities made missing."""
-    return values.astype("float64").replace([np.inf, -np.inf], np.nan)
+    numbers = values.to_numpy(dtype="float64", na_value=np.nan)
+    return pd.Series(np.where(np.isfinite(numbers), numbers, np.nan), index=values.index, name=values.name)
 
 
 def ratio(numerator: pd.Series, denominator: pd.Series) -> pd.Series:

@@ -46,9 +46,10 @@ class Estimate:
     """The forecast of one machine, task and target.
 
     `low` to `high` is the interval of `level`; `support` is 1 where the like was measured and nearly 0 where nothing
-    like it was; `unlike` names what is least like anything measured. They are None without a calibration. `typical` is
-    the machine that the drivers start from; they lead to the median without `own`, the factor by which one's own
-    measurements changed it (None without any). Units: `unit`.
+    like it was; `unlike` names what is least like anything measured. They are None without a calibration. `missing`
+    counts features that nobody knows, `assumed` characteristics that were taken for granted. `typical` is the machine
+    that the drivers start from; they lead to the median without `own`, the factor by which one's own measurements
+    changed it (None without any). Units: `unit`.
     """
 
     task: str
@@ -61,6 +62,7 @@ class Estimate:
     support: float | None
     unlike: str | None
     missing: int
+    assumed: int
     own: float | None = None
     neighbours: tuple[Neighbour, ...] = ()
     typical: Neighbour | None = None
@@ -110,6 +112,7 @@ class Answer:
                 "unit": estimate.unit,
                 "support": estimate.support,
                 "unlike": estimate.unlike,
+                "assumed": estimate.assumed,
                 "champion": self.champion,
                 "features_missing": estimate.missing,
                 "features": self.features,

@@ -10,7 +10,7 @@ from perfcast.describing.entries import Vocabulary
 from perfcast.describing.names import PartNames
 from perfcast.errors import UserError
 from perfcast.forecasting.donors import Donors
-from perfcast.forecasting.knowledge import Knowledge, describing_columns, fields_of
+from perfcast.forecasting.knowledge import Knowledge, completion_of, describing_columns, fields_of
 from perfcast.forecasting.neighbours import Neighbourhood
 from perfcast.intervals import Calibrated
 from perfcast.io import read_json
@@ -42,6 +42,12 @@ class Champion:
     def part_names(self) -> PartNames:
         """The names that parts are known by."""
         return self.knowledge.part_names
+
+    @cached_property
+    def designs(self) -> list[str]:
+        """The designs of parts that something was measured of, the most measured first; see `completion`."""
+        module = completion_of(self.dataset)
+        return list(self.knowledge.measured.frame[module.DESIGN].value_counts().index) if module else []
 
     @cached_property
     def donors(self) -> Donors:

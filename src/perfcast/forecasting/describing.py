@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import pandas as pd
 
+from perfcast.describing.fields import Cell
 from perfcast.describing.files import Entry
+from perfcast.describing.names import Found
 from perfcast.errors import UserError
 from perfcast.forecasting.champion import Champion
+from perfcast.forecasting.knowledge import completion_of
 from perfcast.forecasting.tasks import TaskNames
 from perfcast.schema import Tag
 
-_CORES = ("cores_per_chip_stated", "cores_per_chip_part", "cores_enabled_total")
-_CLOCK = "base_mhz"
+_OFFERED = 6
 
 
 @dataclass(frozen=True)
@@ -37,27 +40,49 @@ def describe(entries: Sequence[Entry], champion: Champion) -> Described:
     vocabulary = champion.vocabulary
     part, task = (champion.knowledge.measured.one(tag) for tag in (Tag.ENTITY, Tag.TASK))
     tasks = TaskNames(champion)
-    cells, notes = [], {}
+    cells: list[dict[str, Cell]] = []
+    notes: dict[int, tuple[str, ...]] = {}
+    module = completion_of(champion.dataset)
     for line, where, said in entries:
         own = vocabulary.cells(said, where)
         if not own:
             raise UserError("a machine must be described by something", f"{where} says nothing", "see --help")
         if task in own:  # an unknown one is told when machines are completed
             own[task] = tasks.find(str(own[task])) or own[task]
-        if part in own and not champion.knowledge.parts.empty:
-            own[part], notes[line] = _part(str(own[part]), own, champion, where)
+        if module:
+            _check_design(own, champion, module.DESIGN, where)
+            notes[line] = ()
+            found = champion.part_names.find(str(own[part])) if part in own else Found(None)
+            if found.key is None:
+                notes[line] += _new_part(own, found, part, module.NEW_PART, where)
+            elif not found.exact:
+                notes[line] += (f"the processor {own[part]!r} was read as {found.key!r}",)
+            if found.key is not None:
+                own[part] = found.key
         cells.append(own)
     return Described(vocabulary.frame(cells, [line for line, _, _ in entries]), notes)
 
 
-def _part(text: str, own: Mapping[str, Any], champion: Champion, where: str) -> tuple[str, tuple[str, ...]]:
-    """Return the key of the part that is meant and what must be said of that; see `PartNames`."""
-    found = champion.part_names.find(text)
-    if found.key is not None:
-        return found.key, () if found.exact else (f"the processor {text!r} was read as {found.key!r}",)
-    if _CLOCK in own and any(name in own for name in _CORES):
-        return text, (f"no data names the processor {text!r}: it is forecast by what was said of it",)
-    remedy = "describe a new one by cores and clock at least (channels, l3, tdp, family and turbo tell more)"
-    if found.candidates:
-        remedy = f"say which one is meant, {', '.join(found.candidates)}, or {remedy}"
-    raise UserError("the processor must be a known one", f"{where} has {text!r}", remedy)
+def _new_part(
+    own: Mapping[str, Any], found: Found, part: str, needed: Mapping[str, Sequence[str]], where: str
+) -> tuple[str, ...]:
+    """Return what must be said of a part that nothing names. Raises: UserError when too little was said of it."""
+    missing = [word for word, columns in needed.items() if not any(name in own for name in columns)]
+    if missing:
+        remedy = f"or describe a new one: add {', '.join(missing)}"
+        if found.candidates:
+            remedy = f"say which is meant, {', '.join(found.candidates)}, {remedy}"
+        fact = f"{where} has {own[part]!r}" if part in own else f"{where} names none"
+        raise UserError("the processor must be a known one", fact, remedy)
+    if part not in own:
+        return ()
+    return (f"no data names the processor {own[part]!r}: it is forecast by what was said of it",)
+
+
+def _check_design(own: Mapping[str, Any], champion: Champion, design: str, where: str) -> None:
+    """Refuse a design that nothing was measured of: a new one is forecast by the one that is nearest to it."""
+    known = champion.designs
+    if design in own and own[design] not in known:
+        near = get_close_matches(str(own[design]), known, n=_OFFERED, cutoff=0.4) or known[:_OFFERED]
+        remedy = f"name the known one that comes nearest: {', '.join(near)}"
+        raise UserError(f"{design} must be one that was measured", f"{where} has {own[design]!r}", remedy)

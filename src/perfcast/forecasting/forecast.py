@@ -10,7 +10,7 @@ import pandas as pd
 
 from perfcast.forecasting.answer import Answer, Estimate, MachineAnswer
 from perfcast.forecasting.champion import Champion
-from perfcast.forecasting.completing import Completed, complete
+from perfcast.forecasting.completing import ASSUMED, Completed, complete
 from perfcast.forecasting.describing import Described
 from perfcast.forecasting.explaining import drivers, drivers_of, name_of, neighbours, shown, values_of
 from perfcast.forecasting.featuring import featured
@@ -76,6 +76,7 @@ def _estimates(
     units = {column.name: column.unit for column in table.columns}
     inputs = [column.name for column in select(champion.predictor.columns_, role=Role.FEATURE)]
     missing = X[inputs].isna().sum(axis=1).to_numpy()
+    assumed = (completed.origins == ASSUMED).sum(axis=1).to_numpy()
     tasks = X[table.one(Tag.TASK)].astype(str).to_numpy()
     near = neighbours(table, champion, asked.neighbours)
     typical, added, groups = drivers(completed, champion) if asked.explain else ([], np.zeros((0, 0, 0)), [])
@@ -106,6 +107,7 @@ def _estimates(
                         support=None if sure is None else float(sure["support"].iloc[row]),
                         unlike=None if sure is None else str(sure["unlike"].iloc[row]) or None,
                         missing=int(missing[row]),
+                        assumed=int(assumed[row]),
                         own=float(np.exp(shift[row])) if own else None,
                         neighbours=tuple(shown(champion, one, far, target) for one, far in near[row]),
                         **explained,

@@ -17,6 +17,7 @@ from perfcast.io import atomic_path
 from perfcast.schema import Column, Kind, Role, Table, Tag, read_table, write_table
 
 _MEASURED, _PARTS = "measured.parquet", "parts.parquet"
+_SET_ASIDE = "set_aside"
 _YEAR = pd.DateOffset(months=12)
 _SHOWN = ("system_stem",)
 """Columns beside those that a forecast reads that a measured machine is shown with."""
@@ -38,7 +39,9 @@ class Knowledge:
             for column in standard.columns
             if column.name in asked or column.role is Role.TARGET or Tag.TIME in column.tags or column.name in _SHOWN
         ]
-        measured = Table(standard.dataset, standard.frame[[column.name for column in kept]], tuple(kept))
+        names = [column.name for column in kept]
+        facts = {_SET_ASIDE: sorted({column.name for column in standard.columns} - set(names))}
+        measured = Table(standard.dataset, standard.frame[names], tuple(kept), facts)
         module = completion_of(standard.dataset)
         entities = standard.frame[standard.one(Tag.ENTITY)].dropna().unique()
         return cls(measured, module.parts(raw, entities) if module else pd.DataFrame())
@@ -48,6 +51,11 @@ class Knowledge:
         """The names that parts are known by, the most measured first."""
         counts = self.measured.frame[self.measured.one(Tag.ENTITY)].astype("str").value_counts()
         return PartNames([*counts.index, *self.parts.index])
+
+    @property
+    def set_aside(self) -> frozenset[str]:
+        """The names of standard columns that no forecast reads: a file of measurements may have them."""
+        return frozenset(self.measured.facts.get(_SET_ASIDE, ()))
 
     def typical(self, targets: Sequence[str]) -> dict[str, int]:
         """Return the row of every task with its median result of the last year, by the first target that it has."""

@@ -51,7 +51,8 @@ def measured_by_oneself(
 ) -> OwnMeasurements:
     """Read measured scores: machines in words, each with its task and a score under the name of a target or `score`.
 
-    What an entry leaves out is that of `machine`, where there is only one. Raises: UserError for what cannot be used.
+    What an entry leaves out is that of `machine`, where there is only one; columns of the data set that no forecast
+    reads, such as a spread, are passed over. Raises: UserError for what cannot be used.
     """
     calibrated = champion.calibrated
     correlation = calibrated.correlation if calibrated else None
@@ -65,7 +66,8 @@ def measured_by_oneself(
     task = champion.knowledge.measured.one(Tag.TASK)
     told: list[Entry] = []
     for number, (_, where, said) in enumerate(entries):
-        rest = {word: value for word, value in said.items() if word.strip().lower() not in (*targets, "score")}
+        other = {*targets, "score", *champion.knowledge.set_aside}
+        rest = {word: value for word, value in said.items() if word.strip().lower() not in other}
         whole = {**(machine or {}), **{word: value for word, value in rest.items() if value not in (None, "")}}
         if task not in champion.vocabulary.cells(whole, where):
             raise UserError(f"a measured score must name its {task}", f"{where} names none", "add that column")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from difflib import get_close_matches
 
 from perfcast.errors import UserError
@@ -49,12 +48,6 @@ class TaskNames:
             hint = f"did you mean {near[0]!r}?" if near else ""
             raise UserError(f"a task must be one of {', '.join(self.tasks)}", f"{where} names {text[:60]!r}", hint)
         return task
-
-
-def tasks_asked(names: Sequence[str], champion: Champion) -> list[str]:
-    """Return the tasks of the names given with --task, each once; all tasks where none is given."""
-    known = TaskNames(champion)
-    return list(dict.fromkeys(known.get(name, "--task") for name in names)) or known.tasks
 
 
 def _key(text: str) -> str:

@@ -20,7 +20,7 @@ def as_text(answer: Answer) -> str:
     return table(["machine", *_HEADER], rows)
 
 
-_HEADER = ["task", "estimate", "interval", "unit", "support", "least like anything measured"]
+_HEADER = ["task", "estimate", "interval", "unit", "support", "assumed", "least like anything measured"]
 
 
 def _machine(machine: MachineAnswer) -> str:
@@ -51,7 +51,7 @@ def _machine(machine: MachineAnswer) -> str:
 def _estimate(one: Estimate) -> list[str]:
     interval = "" if one.low is None or one.high is None else f"{number(one.low)} to {number(one.high)}"
     support = "" if one.support is None else f"{one.support:.2f}"
-    return [one.task, number(one.median), interval, one.unit, support, one.unlike or ""]
+    return [one.task, number(one.median), interval, one.unit, support, str(one.assumed), one.unlike or ""]
 
 
 def _marked(neighbours: Sequence[Neighbour]) -> list[tuple[bool, Neighbour]]:

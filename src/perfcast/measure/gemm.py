@@ -11,22 +11,28 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 
+from perfcast.measure.timing import (
+    HARMLESS_WAIT,
+    Timing,
+    in_rounds,
+    keep_steadiest,
+    relative_spread,
+    steadier,
+    until_steady,
+    waited_seconds,
+)
+
+__all__ = ["Gemm", "Timing", "as_frame", "collect", "measure", "sample_configurations", "steadier", "time_product"]
+
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 SMALLEST, LARGEST = 16, 4096
 MIN_SAMPLE_SECONDS = 5e-4
-MIN_SAMPLES, MAX_SAMPLES = 5, 15
-STEADY = 0.03
-"""Relative interquartile range under which no further samples are taken."""
-_HARMLESS_WAIT = 0.02
-"""Share of the measured time for which threads may have waited for a core."""
 
 
 @dataclass(frozen=True)
@@ -45,24 +51,6 @@ class Gemm:
     def flops(self) -> float:
         """Floating-point operations of one product, 2 m n k."""
         return 2.0 * self.m * self.n * self.k
-
-
-@dataclass(frozen=True)
-class Timing:
-    """What was measured. Units: seconds; `spread` is the interquartile range over the median.
-
-    `interrupted` says that threads waited for a core that other work had. With two threads that shows as one slow,
-    steady time (each product waits for a time slice), which a spread alone does not betray.
-    """
-
-    warmups: int
-    repeats: int
-    median: float
-    minimum: float
-    spread: float
-    order: int
-    measured_in: int
-    interrupted: bool
 
 
 def _primes(low: int, high: int) -> np.ndarray:
@@ -137,32 +125,17 @@ def time_product(product: Callable[[], object]) -> tuple[int, list[float], bool]
     product()
     once = min(first, time.perf_counter() - begin)
     calls = max(1, math.ceil(MIN_SAMPLE_SECONDS / max(once, 1e-7)))
-    samples: list[float] = []
-    waited = _waited_seconds()
-    while len(samples) < MAX_SAMPLES:
+
+    def sample() -> float:
         begin = time.perf_counter()
         for _ in range(calls):
             product()
-        samples.append((time.perf_counter() - begin) / calls)
-        if len(samples) >= MIN_SAMPLES and relative_spread(samples) < STEADY:
-            break
-    waited = _waited_seconds() - waited
-    return 2, samples, waited > _HARMLESS_WAIT * calls * sum(samples)
+        return (time.perf_counter() - begin) / calls
 
-
-def _waited_seconds() -> float:
-    """Return how long the threads of this process were ready and had no core so far; 0 where Linux does not tell."""
-    total = 0
-    for path in Path("/proc/self/task").glob("*/schedstat"):
-        with suppress(OSError):  # a thread may end meanwhile
-            total += int(path.read_text().split()[1])
-    return total / 1e9
-
-
-def relative_spread(samples: list[float]) -> float:
-    """Return the interquartile range over the median."""
-    low, middle, high = np.quantile(samples, [0.25, 0.5, 0.75])
-    return float((high - low) / middle)
+    waited = waited_seconds()
+    samples = until_steady(sample)
+    waited = waited_seconds() - waited
+    return 2, samples, waited > HARMLESS_WAIT * calls * sum(samples)
 
 
 def measure(configurations: list[Gemm], *, budget_seconds: float, seed: int) -> Iterator[tuple[Gemm, Timing]]:
@@ -170,47 +143,19 @@ def measure(configurations: list[Gemm], *, budget_seconds: float, seed: int) -> 
 
     The consumer keeps the steadier of two timings of one configuration. The threads of torch are restored at the end.
     """
-    random = np.random.default_rng(seed)
     operands = _Operands(seed)
     threads_before = torch.get_num_threads()
-    end = time.perf_counter() + budget_seconds
-    order = 0
-    best: dict[Gemm, Timing] = {}
+
+    def time_one(gemm: Gemm, order: int, pass_number: int) -> Timing:
+        torch.set_num_threads(gemm.threads)
+        warmups, samples, interrupted = time_product(operands.product(gemm))
+        median, spread = float(np.median(samples)), relative_spread(samples)
+        return Timing(warmups, len(samples), median, min(samples), spread, order, pass_number, interrupted)
+
     try:
-        pending = [configurations[i] for i in random.permutation(len(configurations))]
-        pass_number = 0
-        while pending:
-            for gemm in pending:
-                if time.perf_counter() > end:
-                    return
-                torch.set_num_threads(gemm.threads)
-                warmups, samples, interrupted = time_product(operands.product(gemm))
-                timing = Timing(
-                    warmups,
-                    len(samples),
-                    float(np.median(samples)),
-                    min(samples),
-                    relative_spread(samples),
-                    order,
-                    pass_number,
-                    interrupted,
-                )
-                order += 1
-                best[gemm] = steadier(best.get(gemm), timing)
-                yield gemm, timing
-            pass_number += 1
-            unsteady = [g for g, timing in best.items() if timing.interrupted or timing.spread >= STEADY]
-            unsteady.sort(key=lambda g: (best[g].interrupted, best[g].spread), reverse=True)
-            pending = unsteady[: max(1, len(best) // 10)]
+        yield from in_rounds(configurations, time_one, budget_seconds=budget_seconds, seed=seed)
     finally:
         torch.set_num_threads(threads_before)
-
-
-def steadier(one: Timing | None, other: Timing) -> Timing:
-    """Return the timing that was not interrupted, else the one with the smaller spread; on a tie the first."""
-    if one is None or (other.interrupted, other.spread) < (one.interrupted, one.spread):
-        return other
-    return one
 
 
 def as_frame(timings: dict[Gemm, Timing]) -> pd.DataFrame:
@@ -253,11 +198,5 @@ def collect(
     progress: Callable[[int, int, int], None] = lambda done, total, again: None,
 ) -> dict[Gemm, Timing]:
     """Measure and keep the steadiest timing of every configuration; `progress` gets (done, total, repeated)."""
-    kept: dict[Gemm, Timing] = {}
-    repeated = 0
-    for gemm, timing in measure(configurations, budget_seconds=budget_seconds, seed=seed):
-        repeated += gemm in kept
-        chosen = steadier(kept.get(gemm), timing)
-        kept[gemm] = chosen
-        progress(len(kept), len(configurations), repeated)
-    return kept
+    measured = measure(configurations, budget_seconds=budget_seconds, seed=seed)
+    return keep_steadiest(measured, len(configurations), progress)

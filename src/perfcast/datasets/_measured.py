@@ -1,0 +1,121 @@
+"""What data sets measured by the project itself share: the machine's description, numbers, spread, quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.datasets._strict_csv import Rejection
+from perfcast.errors import UserError
+from perfcast.io import read_json
+from perfcast.schema import Column, Kind, Role, Tag
+
+FACTS = ("architecture", "cpu_model", "cpu_vendor", "flags", "kernel", "sockets", "versions", "virtual")
+"""What the machine's description says beside its columns."""
+
+
+def feature(
+    name: str,
+    group: str,
+    meaning: str,
+    *,
+    unit: str = "",
+    low: float = 1,
+    high: float | None = None,
+    tags: tuple[Tag, ...] = (),
+) -> Column:
+    """Declare a number that predictors see."""
+    return Column(name, Kind.NUMERICAL, Role.FEATURE, group, unit, meaning, low, high, tags)
+
+
+def key(name: str, meaning: str, *tags: Tag) -> Column:
+    """Declare a name of the row or of what it belongs to."""
+    return Column(name, Kind.CATEGORICAL, Role.KEY, "problem", meaning=meaning, tags=tags)
+
+
+def audit(name: str, meaning: str, *, unit: str = "", high: float | None = None) -> Column:
+    """Declare a number that says how a row was measured."""
+    return Column(name, Kind.NUMERICAL, Role.PROVENANCE, "problem", unit, meaning, low=0, high=high)
+
+
+MACHINE_COLUMNS = (
+    Column("cpu_model", Kind.CATEGORICAL, Role.FEATURE, "machine", meaning="processor as the system names it"),
+    feature("cores", "machine", "logical processors"),
+    feature("threads_per_core", "machine", "hardware threads of one core"),
+    feature("l1d_kib", "machine", "first-level data caches of the machine together", unit="KiB"),
+    feature("l2_kib", "machine", "second-level caches of the machine together", unit="KiB"),
+    feature("l3_kib", "machine", "last-level caches of the machine together", unit="KiB"),
+    feature("memory_gib", "machine", "memory the system sees", unit="GiB", low=0),
+)
+
+
+def max_spread(source: str, options: Mapping[str, Any]) -> float:
+    """Return the option `max_spread`. Raises: UserError when it is not a positive number."""
+    value = options.get("max_spread", 0.5)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise UserError(f"option 'max_spread' of {source} must be a positive number", f"found {value!r}")
+    return float(value)
+
+
+def with_numbers(text: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return the frame with finite numbers, missing where the text is not one; the text stays in `<name>_text`."""
+    numbers = {name: pd.to_numeric(text[name], errors="coerce").astype("float64") for name in names}
+    finite = {name: values.where(np.isfinite(values)) for name, values in numbers.items()}
+    return text.assign(**finite, **{f"{name}_text": text[name] for name in names})
+
+
+def first_of(bad: pd.DataFrame, frame: pd.DataFrame) -> pd.Series:
+    """Return '<column>: <text>' of the first bad cell of each row, missing where there is none."""
+    detail = pd.Series(np.nan, index=frame.index, dtype="str")
+    for name in reversed(list(bad.columns)):
+        rows = bad[name]
+        detail[rows] = f"{name}: " + frame.loc[rows, f"{name}_text"]
+    return detail
+
+
+def quarantine(
+    source: str, file: str, frame: pd.DataFrame, rules: Mapping[str, pd.Series]
+) -> tuple[pd.DataFrame, list[Rejection]]:
+    """Take out rows by the first rule they break; return the others and the rejections.
+
+    Shapes: `rules` maps a reason to one detail per row of `frame`, missing where the row keeps the rule.
+    """
+    rejections = []
+    good = pd.Series(True, index=frame.index)
+    for reason, detail in rules.items():
+        hit = good & detail.notna()
+        good &= ~hit
+        rejections += [
+            Rejection(source, file, int(line), reason, str(text)[:200])
+            for line, text in zip(frame.loc[hit, "line"], detail[hit], strict=True)
+        ]
+    return frame[good], rejections
+
+
+def keep_steadiest(frame: pd.DataFrame, configuration: Sequence[str]) -> tuple[pd.DataFrame, int]:
+    """Keep the measurement with the smallest spread of each configuration; on a tie the earlier line."""
+    ordered = frame.sort_values([*configuration, "seconds_spread", "line"], kind="stable")
+    best = ordered.drop_duplicates(list(configuration))
+    return best.reset_index(drop=True), len(frame) - len(best)
+
+
+def read_machine(source: str, path: Path, remedy: str) -> dict[str, Any]:
+    """Read the machine's description; what is not a usable value is left out. Raises: UserError."""
+    if not path.is_file():
+        raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", remedy)
+    try:
+        content = read_json(path)
+    except ValueError as error:
+        raise UserError(f"{path} must be JSON", str(error), remedy) from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path} must hold one JSON object", f"found {type(content).__name__}", remedy)
+    for column in MACHINE_COLUMNS:
+        value = content.get(column.name)
+        numerical = isinstance(value, int | float) and not isinstance(value, bool) and value >= (column.low or 0)
+        if column.kind is Kind.NUMERICAL and not numerical:
+            content[column.name] = None
+    return content
