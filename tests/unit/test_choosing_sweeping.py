@@ -100,6 +100,8 @@ def test_a_name_may_come_again_and_all_combinations_are_made():
         (["cores=4", "cores_per_chip=8"], "must be independent"),
         (["os=SLES 15 SP6, kernel 6.4"], "join values by |"),
         (["suite=CINT2017rate"], "--task"),
+        (["family=Skylake-SP,Nonsense"], "family must be one that was measured"),
+        (["processor=Xeon Gold 6148,Xeon Nonsense"], "the processor must be a known one"),
     ],
 )
 def test_what_cannot_be_varied_is_refused(texts, said):

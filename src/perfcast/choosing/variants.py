@@ -15,6 +15,7 @@ from perfcast.describing.files import Entry
 from perfcast.errors import UserError
 from perfcast.forecasting import Champion, Described, describe
 from perfcast.forecasting.completing import ASSUMED, GIVEN, IMPLIED, LOOKED_UP, MEASURED, MISSING, complete, refused
+from perfcast.forecasting.describing import check_design
 from perfcast.forecasting.knowledge import completion_of
 from perfcast.forecasting.tasks import tasks_of
 from perfcast.schema import Role, Tag
@@ -111,6 +112,9 @@ def vary(
         raise UserError(
             "a task is not varied", f"--vary names {ties.task}", "name it with --task, which may be repeated"
         )
+    if ties.module:
+        for point in (point for one in varied for point in one.points):
+            check_design(point.cells, champion, ties.module.DESIGN, "--vary")
     parts: list[Point | None] = [point for one in varied if ties.part in one.columns for point in one.points]
     described = [_machine(entry, varied, one, champion=champion, ties=ties) for one in parts or [None]]
     machines = [machine for machine, _ in described]

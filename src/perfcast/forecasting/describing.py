@@ -50,7 +50,7 @@ def describe(entries: Sequence[Entry], champion: Champion) -> Described:
         if task in own:  # an unknown one is told when machines are completed
             own[task] = tasks.find(str(own[task])) or own[task]
         if module:
-            _check_design(own, champion, module.DESIGN, where)
+            check_design(own, champion, module.DESIGN, where)
             notes[line] = ()
             found = champion.part_names.find(str(own[part])) if part in own else Found(None)
             if found.key is None:
@@ -79,7 +79,7 @@ def _new_part(
     return (f"no data names the processor {own[part]!r}: it is forecast by what was said of it",)
 
 
-def _check_design(own: Mapping[str, Any], champion: Champion, design: str, where: str) -> None:
+def check_design(own: Mapping[str, Any], champion: Champion, design: str, where: str) -> None:
     """Refuse a design that nothing was measured of: a new one is forecast by the one that is nearest to it."""
     known = champion.designs
     if design in own and own[design] not in known:
