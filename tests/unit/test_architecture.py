@@ -29,6 +29,7 @@ FORBIDDEN = {
     "this_machine": {"cli", "config", "tracking", "sources", "predictors", "evaluation", "splits", "forecasting"},
     "completion": {"cli", "config", "tracking", "predictors", "evaluation", "splits", "forecasting"},
     "forecasting": {"cli", "config", "tracking", "evaluation", "splits", "training", "figures", "report"},
+    "serving": {"cli", "config", "tracking", "evaluation", "splits", "training", "figures", "report", "sources"},
     "comparing": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training"},
 }
 # third-party package -> the only places that may import it
@@ -44,6 +45,9 @@ KEEPERS = {
     "pickle": set(),
     "joblib": set(),
     "optuna": {"tuning"},
+    "fastapi": {"serving"},
+    "uvicorn": {"serving"},
+    "starlette": {"serving"},
     "dvc": {"comparing"},
     "dvc_data": {"comparing"},
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from perfcast.describing.fields import Cell
 from perfcast.describing.files import Entry
 from perfcast.errors import UserError
 from perfcast.forecasting.champion import Champion
@@ -28,22 +29,40 @@ class Described:
     notes: Mapping[int, tuple[str, ...]]
 
 
+@dataclass(frozen=True)
+class Understood:
+    """One machine as it was understood: its line, its cells by column, and what must be said of that."""
+
+    line: int
+    cells: Mapping[str, Cell]
+    notes: tuple[str, ...] = ()
+
+
 def describe(entries: Sequence[Entry], champion: Champion) -> Described:
     """Read what was said of machines; names of parts are found however they were typed.
 
     Raises: UserError for the first thing that cannot be used, an unknown or ambiguous part among them.
     """
-    vocabulary = champion.vocabulary
+    return together([understand(entry, champion) for entry in entries], champion)
+
+
+def understand(entry: Entry, champion: Champion) -> Understood:
+    """Read what was said of one machine. Raises: UserError as `describe` does."""
+    line, where, said = entry
+    own = champion.vocabulary.cells(said, where)
+    if not own:
+        raise UserError("a machine must be described by something", f"{where} says nothing", "see --help")
     part = champion.knowledge.measured.one(Tag.ENTITY)
-    cells, notes = [], {}
-    for line, where, said in entries:
-        own = vocabulary.cells(said, where)
-        if not own:
-            raise UserError("a machine must be described by something", f"{where} says nothing", "see --help")
-        if part in own and not champion.knowledge.parts.empty:
-            own[part], notes[line] = _part(str(own[part]), own, champion, where)
-        cells.append(own)
-    return Described(vocabulary.frame(cells, [line for line, _, _ in entries]), notes)
+    notes: tuple[str, ...] = ()
+    if part in own and not champion.knowledge.parts.empty:
+        own[part], notes = _part(str(own[part]), own, champion, where)
+    return Understood(line, own, notes)
+
+
+def together(machines: Sequence[Understood], champion: Champion) -> Described:
+    """Return machines as one table; their lines must differ."""
+    frame = champion.vocabulary.frame([one.cells for one in machines], [one.line for one in machines])
+    return Described(frame, {one.line: one.notes for one in machines if one.notes})
 
 
 def _part(text: str, own: Mapping[str, Any], champion: Champion, where: str) -> tuple[str, tuple[str, ...]]:
