@@ -13,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -149,10 +150,20 @@ def select(
     ]
 
 
+_DTYPES = {
+    Kind.NUMERICAL: np.dtype("float64"),
+    Kind.CATEGORICAL: pd.Series(dtype="str").dtype,
+    Kind.TEXT: pd.Series(dtype="str").dtype,
+    Kind.DATE: np.dtype("datetime64[us]"),
+}
+
+
 def as_declared(values: pd.Series, column: Column) -> pd.Series:
     """Return `values` with the pandas type of the column's semantic type and the column's name."""
     typed: pd.Series
-    if column.kind is Kind.NUMERICAL:
+    if values.dtype == _DTYPES[column.kind]:  # most often so, and converting costs more than all else
+        typed = values
+    elif column.kind is Kind.NUMERICAL:
         typed = pd.to_numeric(values).astype("float64")
     elif column.kind is Kind.DATE:
         typed = pd.to_datetime(values).astype("datetime64[us]")

@@ -38,7 +38,8 @@ PLAIN = "?explain=false&neighbours=0"
 
 @pytest.fixture(scope="module")
 def server():
-    with served(project().champion) as address:
+    # slow machines must not turn answers into refusals here
+    with served(project().champion, replace(DEFAULTS, seconds=120.0)) as address:
         yield address
 
 

@@ -24,8 +24,9 @@ AT_ONCE = 64
 """Machines that are answered together: a larger batch is done in parts, between which others get their turn."""
 _SHARE = 16
 """Machines of one request that are done in a turn."""
-_GATHER = 0.003
-"""Seconds that a batch waits for more when the one before had several: who asked together asks together again."""
+_GATHER = 0.05
+"""Seconds that a turn waits at the longest for as many requests as were there at the last one: who was answered
+together asks again together, and a turn of many takes little longer than one of few."""
 _KEPT = 512
 """Answers that are remembered."""
 
@@ -53,7 +54,7 @@ class Batcher:
         self._jobs: deque[_Job] = deque()
         self._changed = Condition()
         self._known: OrderedDict[object, dict[str, Any]] = OrderedDict()
-        self._several = False
+        self._expected = 0
         self._ended = False
         self._inside = 0
         self._thread = Thread(target=self._run, name="forecasts", daemon=True)
@@ -95,15 +96,16 @@ class Batcher:
                     self._changed.wait()
                 if self._ended:
                     return
-            if self._several:
-                time.sleep(_GATHER)
+                until = time.monotonic() + _GATHER
+                while len(self._jobs) < self._expected and (left := until - time.monotonic()) > 0:
+                    self._changed.wait(left)
+                self._expected = len(self._jobs)
             self._turn()
 
     def _turn(self) -> None:
         """Answer a share of every request that asks like the first one; what is unfinished goes to the end."""
         with self._changed:
             chosen = self._chosen()
-        self._several = len(chosen) > 1
         if not chosen:
             return
         parts = [job.machines[len(job.told) : len(job.told) + _SHARE] for job in chosen]
@@ -116,6 +118,7 @@ class Batcher:
                 self._finish(job, error)
             return
         with self._changed:
+            self._expected = max(self._expected, len(self._jobs) + len(chosen))
             for job in chosen:
                 if len(job.told) < len(job.machines):
                     self._jobs.append(job)
