@@ -3,30 +3,18 @@
 import itertools
 import json
 import re
-import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from browser import BROWSER, QUIET
 
 from perfcast.evaluation import read_evaluation
 from perfcast.fake._results import FAKE_PARAMS, write_results
 from perfcast.figures.base import draw_all
 from perfcast.report import collect, render
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-QUIET = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--enable-logging=stderr",
-    "--virtual-time-budget=4000",
-)
 # What a person would do: choose, filter, step with the keyboard, let go, show a miss; each step's words are kept.
 VISIT = """
 <script>

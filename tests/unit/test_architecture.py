@@ -30,6 +30,7 @@ FORBIDDEN = {
     "completion": {"cli", "config", "tracking", "predictors", "evaluation", "splits", "forecasting"},
     "forecasting": {"cli", "config", "tracking", "evaluation", "splits", "training", "figures", "report"},
     "choosing": {"cli", "config", "tracking", "training", "report", "comparing"},
+    "serving": {"cli", "config", "tracking", "evaluation", "splits", "training", "figures", "report", "sources"},
     "comparing": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training"},
 }
 # third-party package -> the only places that may import it
@@ -45,6 +46,9 @@ KEEPERS = {
     "pickle": set(),
     "joblib": set(),
     "optuna": {"tuning"},
+    "fastapi": {"serving"},
+    "uvicorn": {"serving"},
+    "starlette": {"serving"},
     "dvc": {"comparing"},
     "dvc_data": {"comparing"},
 }

@@ -127,7 +127,7 @@ def complete_part(frame: pd.DataFrame, parts: pd.DataFrame) -> pd.DataFrame:
         asked = pd.DataFrame({"part_key": pd.Series(others, dtype="str"), "cores": np.nan, "chips": np.nan})
         ruled = join_processors(asked, own_catalogue()).set_index("part_key")
         parts = pd.concat([parts, ruled.assign(ddr_gen=ruled["family_ddr_gen"]).reindex(columns=parts.columns)])
-    facts = {str(name): frame["part_key"].map(parts[name]) for name in parts if name in frame}
+    facts = parts[[name for name in parts if name in frame]].reindex(frame["part_key"]).set_axis(frame.index)
     return _fill(frame, {**facts, "part_id": frame["part_key"].map(part_id, na_action="ignore")})
 
 
@@ -182,7 +182,12 @@ def assume(frame: pd.DataFrame, last: pd.Timestamp) -> pd.DataFrame:
 
 
 def _fill(frame: pd.DataFrame, known: Mapping[str, pd.Series]) -> pd.DataFrame:
-    """Fill the missing cells of the columns that the frame has."""
-    return frame.assign(
-        **{name: frame[name].where(frame[name].notna(), values) for name, values in known.items() if name in frame}
-    )
+    """Fill the missing cells of the columns that the frame has; where there is nothing to fill it is the same frame."""
+    filled = {}
+    for name, values in known.items():
+        if name in frame:
+            own = frame[name]
+            missing = own.array.isna()
+            if missing.any() and not values.array[missing].isna().all():
+                filled[name] = own.where(~missing, values)
+    return frame.assign(**filled) if filled else frame

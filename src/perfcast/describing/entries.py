@@ -6,7 +6,9 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cached_property
 
+import numpy as np
 import pandas as pd
 
 from perfcast.describing.fields import Cell, Field
@@ -77,8 +79,16 @@ class Vocabulary:
     def frame(self, entries: Sequence[Mapping[str, Cell]], lines: Sequence[int]) -> pd.DataFrame:
         """Return entries as a table: every column of the vocabulary with its declared type, index `LINE`."""
         index = pd.Index(lines, name=LINE)
-        rows = {name: pd.Series([entry.get(name) for entry in entries], index, dtype=object) for name in self.columns}
-        return pd.DataFrame({name: as_declared(rows[name], column) for name, column in self.columns.items()}, index)
+        said = {name for entry in entries for name in entry}
+        rows = {name: pd.Series([entry.get(name) for entry in entries], index, dtype=object) for name in said}
+        frame = self._nothing.iloc[np.zeros(len(index), dtype=int)].set_axis(index)
+        return frame.assign(**{name: as_declared(own, self.columns[name]) for name, own in rows.items()})
+
+    @cached_property
+    def _nothing(self) -> pd.DataFrame:
+        """One machine of which nothing was said."""
+        nothing = pd.Series([None], dtype=object)
+        return pd.DataFrame({name: as_declared(nothing, column) for name, column in self.columns.items()})
 
 
 def _words(value: object, word: str, where: str) -> str:

@@ -65,6 +65,19 @@ class PartNames:
             return Found(right[0])
         return Found(None, candidates=tuple(known for _, known in near[:_OFFERED]))
 
+    def begun(self, text: str, count: int) -> list[str]:
+        """Return names a person may be about to type: those in which every word typed begins a word, in their order.
+
+        Names that merely hold what was typed come after them.
+        """
+        key = part_key(text) or text.strip().lower()
+        words, squashed = [word for word in _JOINTS.split(key) if word], _squash(key)
+        if not squashed:
+            return list(self.keys[:count])
+        first = [known for known in self.keys if all(f" {word}" in _spaced(known) for word in words)]
+        within = [known for own, keys in self._squashed.items() if squashed in own for known in keys]
+        return list(dict.fromkeys([*first, *within]))[:count]
+
     def _near(self, key: str) -> list[tuple[float, str]]:
         """Return the known names that look alike, the most alike first."""
         squashed = _squash(key)
@@ -79,6 +92,10 @@ class PartNames:
 
 def _squash(key: str) -> str:
     return _JOINTS.sub("", key)
+
+
+def _spaced(key: str) -> str:
+    return f" {_JOINTS.sub(' ', key)}"
 
 
 def _digits(key: str) -> list[str]:

@@ -12,6 +12,7 @@ from perfcast.errors import UserError
 from perfcast.forecasting.donors import Donors
 from perfcast.forecasting.knowledge import Knowledge, completion_of, describing_columns, fields_of
 from perfcast.forecasting.neighbours import Neighbourhood
+from perfcast.forecasting.tasks import TaskNames
 from perfcast.intervals import Calibrated
 from perfcast.io import read_json
 from perfcast.predictors.base import Predictor, load_predictor
@@ -42,6 +43,11 @@ class Champion:
     def part_names(self) -> PartNames:
         """The names that parts are known by."""
         return self.knowledge.part_names
+
+    @cached_property
+    def task_names(self) -> TaskNames:
+        """The names that tasks are known by."""
+        return TaskNames(self)
 
     @cached_property
     def designs(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 from perfcast.errors import UserError
 from perfcast.forecasting.donors import Donors
 from perfcast.forecasting.knowledge import Knowledge, completion_of
-from perfcast.schema import Role, Table, Tag
+from perfcast.schema import Table, Tag
 
 GIVEN, LOOKED_UP, IMPLIED, MEASURED, ASSUMED, MISSING = (
     "given",
@@ -49,18 +49,39 @@ class _Filling:
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame = frame
-        known = frame.notna().to_numpy()
-        self.origins = pd.DataFrame(np.where(known, GIVEN, MISSING), frame.index, frame.columns, dtype=object)
+        self._names = list(frame.columns)
+        self._missing = frame.isna().to_numpy()
+        self._origins = np.where(self._missing, MISSING, GIVEN).astype(object)
+        self._done: dict[object, int] = {}
+        self._fills = 0
 
     def step(self, filled: pd.DataFrame, origin: str) -> None:
-        """Take what a step made of the frame."""
-        new = self.frame.isna().to_numpy() & filled.notna().to_numpy()
-        self.origins = self.origins.mask(new, origin)
-        self.frame = filled
+        """Take what a step made of the frame; it has the same columns in the same order, and what was known is kept."""
+        self.frame, before = filled, self.frame
+        if filled is before:
+            return
+        for place in np.flatnonzero(self._missing.any(axis=0)):
+            new = self._missing[:, place] & ~np.asarray(filled[self._names[place]].array.isna())
+            if new.any():
+                self._missing[new, place] = False
+                self._origins[new, place] = origin
+                self._fills += 1
+
+    def conclude(self, rule: Callable[[pd.DataFrame], pd.DataFrame], origin: str, name: str) -> None:
+        """Take what a rule makes of the frame, unless nothing was filled since it last concluded all that it can."""
+        if self._done.get(name) != self._fills:
+            self.step(rule(self.frame), origin)
+            self._done[name] = self._fills
 
     def repeat(self, positions: np.ndarray) -> None:
         """Repeat rows, (m,) int of row numbers."""
-        self.frame, self.origins = self.frame.iloc[positions], self.origins.iloc[positions]
+        self.frame = self.frame.iloc[positions]
+        self._missing, self._origins = self._missing[positions], self._origins[positions]
+
+    @property
+    def origins(self) -> pd.DataFrame:
+        """Where every cell comes from."""
+        return pd.DataFrame(self._origins, self.frame.index, self.frame.columns, dtype=object)
 
 
 def complete(machines: pd.DataFrame, knowledge: Knowledge, donors: Donors | None) -> Completed:
@@ -93,9 +114,9 @@ def _known(machines: pd.DataFrame, knowledge: Knowledge) -> _Filling:
     filling = _Filling(machines.reindex(columns=[column.name for column in measured.columns]))
     if module:
         filling.step(module.complete_part(filling.frame, knowledge.parts), LOOKED_UP)
-    filling.step(_agreed(filling.frame, measured, Tag.ENTITY), MEASURED)
+    filling.step(_agreed(filling.frame, knowledge, Tag.ENTITY), MEASURED)
     if module:
-        filling.step(module.complete_machine(filling.frame), IMPLIED)
+        filling.conclude(module.complete_machine, IMPLIED, "implied")
     return filling
 
 
@@ -110,13 +131,13 @@ def _complete(machines: pd.DataFrame, knowledge: Knowledge, donors: Donors | Non
     name = measured.one(Tag.TASK)
     asked = pd.Series([task for one in tasks for task in one], filling.frame.index, dtype="str")
     filling.step(filling.frame.assign(**{name: asked}), GIVEN)
-    filling.step(_agreed(filling.frame, measured, Tag.TASK), MEASURED)
+    filling.step(_agreed(filling.frame, knowledge, Tag.TASK), MEASURED)
     if module and donors is not None:
         for block in module.BLOCKS:
             filling.step(donors.fill(filling.frame, block), ASSUMED)
-            filling.step(module.complete_machine(filling.frame), IMPLIED)
-            filling.step(module.assume(filling.frame, donors.last), ASSUMED)
-        filling.step(module.complete_machine(filling.frame), IMPLIED)
+            filling.conclude(module.complete_machine, IMPLIED, "implied")
+            filling.conclude(lambda frame: module.assume(frame, donors.last), ASSUMED, "assumed")
+        filling.conclude(module.complete_machine, IMPLIED, "implied")
     return Completed(filling.frame, filling.origins)
 
 
@@ -131,15 +152,17 @@ def _tasks(machines: pd.DataFrame, measured: Table) -> list[Sequence[str]]:
     return [known if pd.isna(task) else [task] for task in machines[name]]
 
 
-def _agreed(machines: pd.DataFrame, measured: Table, tag: Tag) -> pd.DataFrame:
+def _agreed(machines: pd.DataFrame, knowledge: Knowledge, tag: Tag) -> pd.DataFrame:
     """Fill missing features of the tagged column's group with the one value that its measured rows state.
 
     A feature on which the measured rows of a part (or task) differ is none of the part's own, and stays missing.
     """
-    by = measured.one(tag)
-    group = next(column.group for column in measured.columns if column.name == by)
-    names = [name for name in measured.select(role=Role.FEATURE, group=group) if name != by]
-    rows = measured.frame[measured.frame[by].isin(machines[by].dropna().unique())].groupby(by)[names]
-    agreed = rows.first().where(rows.nunique() == 1)
-    filled = {name: machines[name].where(machines[name].notna(), machines[by].map(agreed[name])) for name in names}
-    return machines.assign(**filled)
+    values = machines[knowledge.measured.one(tag)]
+    agreed = {value: knowledge.agreed(tag, str(value)) for value in values.dropna().unique()}
+    filled = {}
+    for name in dict.fromkeys(name for own in agreed.values() for name in own):
+        own = machines[name]
+        if own.isna().any():
+            facts = values.map({value: facts[name] for value, facts in agreed.items() if name in facts})
+            filled[name] = own.where(own.notna(), facts.astype(own.dtype))
+    return machines.assign(**filled) if filled else machines

@@ -15,7 +15,6 @@ from perfcast.describing.names import Found
 from perfcast.errors import UserError
 from perfcast.forecasting.champion import Champion
 from perfcast.forecasting.knowledge import completion_of
-from perfcast.forecasting.tasks import TaskNames
 from perfcast.schema import Tag
 
 _OFFERED = 6
@@ -32,35 +31,49 @@ class Described:
     notes: Mapping[int, tuple[str, ...]]
 
 
+@dataclass(frozen=True)
+class Understood:
+    """One machine as it was understood: its line, its cells by column, and what must be said of that."""
+
+    line: int
+    cells: Mapping[str, Cell]
+    notes: tuple[str, ...] = ()
+
+
 def describe(entries: Sequence[Entry], champion: Champion) -> Described:
     """Read what was said of machines; names of parts are found however they were typed.
 
     Raises: UserError for the first thing that cannot be used, an unknown or ambiguous part among them.
     """
-    vocabulary = champion.vocabulary
+    return together([understand(entry, champion) for entry in entries], champion)
+
+
+def understand(entry: Entry, champion: Champion) -> Understood:
+    """Read what was said of one machine. Raises: UserError as `describe` does."""
+    line, where, said = entry
+    own: dict[str, Cell] = champion.vocabulary.cells(said, where)
+    if not own:
+        raise UserError("a machine must be described by something", f"{where} says nothing", "see --help")
     part, task = (champion.knowledge.measured.one(tag) for tag in (Tag.ENTITY, Tag.TASK))
-    tasks = TaskNames(champion)
-    cells: list[dict[str, Cell]] = []
-    notes: dict[int, tuple[str, ...]] = {}
+    if task in own:  # an unknown one is told when machines are completed
+        own[task] = champion.task_names.find(str(own[task])) or own[task]
     module = completion_of(champion.dataset)
-    for line, where, said in entries:
-        own = vocabulary.cells(said, where)
-        if not own:
-            raise UserError("a machine must be described by something", f"{where} says nothing", "see --help")
-        if task in own:  # an unknown one is told when machines are completed
-            own[task] = tasks.find(str(own[task])) or own[task]
-        if module:
-            check_design(own, champion, module.DESIGN, where)
-            notes[line] = ()
-            found = champion.part_names.find(str(own[part])) if part in own else Found(None)
-            if found.key is None:
-                notes[line] += _new_part(own, found, part, module.NEW_PART, where)
-            elif not found.exact:
-                notes[line] += (f"the processor {own[part]!r} was read as {found.key!r}",)
-            if found.key is not None:
-                own[part] = found.key
-        cells.append(own)
-    return Described(vocabulary.frame(cells, [line for line, _, _ in entries]), notes)
+    notes: tuple[str, ...] = ()
+    if module:
+        check_design(own, champion, module.DESIGN, where)
+        found = champion.part_names.find(str(own[part])) if part in own else Found(None)
+        if found.key is None:
+            notes = _new_part(own, found, part, module.NEW_PART, where)
+        else:
+            notes = () if found.exact else (f"the processor {own[part]!r} was read as {found.key!r}",)
+            own[part] = found.key
+    return Understood(line, own, notes)
+
+
+def together(machines: Sequence[Understood], champion: Champion) -> Described:
+    """Return machines as one table; their lines must differ."""
+    frame = champion.vocabulary.frame([one.cells for one in machines], [one.line for one in machines])
+    return Described(frame, {one.line: one.notes for one in machines if one.notes})
 
 
 def _new_part(

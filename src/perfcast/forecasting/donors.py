@@ -36,7 +36,7 @@ class Donors:
     def fill(self, machines: pd.DataFrame, block: Block) -> pd.DataFrame:
         """Return the machines with the missing cells of a block filled where some result is like them."""
         columns = [name for name in block.columns if name in machines]
-        incomplete = machines[columns].isna().any(axis=1).to_numpy()
+        incomplete = np.any([machines[name].array.isna() for name in columns], axis=0)
         if not incomplete.any():
             return machines
         asked = machines.loc[incomplete]
@@ -47,8 +47,12 @@ class Donors:
                 asked[columns].itertuples(index=False), asked[ladder].itertuples(index=False), strict=True
             )
         ]
+        if all(donor is None for donor in lent):
+            return machines
         filled = {}
         for name in columns:
+            if not machines[name].array.isna().any():
+                continue
             values = machines[name].astype(object).to_numpy(copy=True)
             values[incomplete] = [
                 own if not pd.isna(own) or donor is None else donor[name]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Self
+from typing import Any, Self
 
 import pandas as pd
 
@@ -56,6 +57,31 @@ class Knowledge:
     def set_aside(self) -> frozenset[str]:
         """The names of standard columns that no forecast reads: a file of measurements may have them."""
         return frozenset(self.measured.facts.get(_SET_ASIDE, ()))
+
+    def agreed(self, tag: Tag, value: str) -> Mapping[str, Any]:
+        """Return the features of the tagged column's group in which all measured rows of one of its values agree.
+
+        The values are cells by name; a feature that the rows do not state, or differ on, is none of them.
+        """
+        key = (tag, value)
+        if key not in self._agreed:
+            by = self.measured.one(tag)
+            group = next(column.group for column in self.measured.columns if column.name == by)
+            names = [name for name in self.measured.select(role=Role.FEATURE, group=group) if name != by]
+            if tag not in self._rows:
+                self._rows[tag] = self.measured.frame.groupby(by).indices
+            rows = self.measured.frame[names].iloc[self._rows[tag].get(value, [])]
+            known = {name: rows[name].dropna().unique() for name in names}
+            self._agreed[key] = {name: cells[0] for name, cells in known.items() if len(cells) == 1}
+        return self._agreed[key]
+
+    @cached_property
+    def _agreed(self) -> dict[tuple[Tag, str], Mapping[str, Any]]:
+        return {}
+
+    @cached_property
+    def _rows(self) -> dict[Tag, Any]:
+        return {}
 
     def typical(self, targets: Sequence[str]) -> dict[str, int]:
         """Return the row of every task with its median result of the last year, by the first target that it has."""

@@ -27,6 +27,7 @@ class Neighbourhood:
         self.encoded, self.calibrated = encoded, calibrated
         self.tasks = measured.frame[measured.one(Tag.TASK)].astype(str).to_numpy()
         self._rows: dict[str, np.ndarray] = {}
+        self._distinct: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     def nearest(self, X: pd.DataFrame, tasks: pd.Series, count: int) -> list[list[tuple[int, float]]]:
         """Return for every row the numbers of the nearest measured rows of its task and their distances, nearest first.
@@ -34,11 +35,15 @@ class Neighbourhood:
         Of rows that are alike in everything encoded, the newest (last) comes first. X has the features of training.
         """
         asked = self.calibrated.support.encode(X)
+        known: dict[tuple[str, bytes], np.ndarray] = {}
         found = []
         for row, task in zip(asked, tasks.astype(str), strict=True):
             rows = self._rows_of(task)
-            far = self._distances(row, self.encoded[rows])
-            order = np.lexsort((-rows, far))[:count]
+            far = self._distances(row, rows, known)
+            # ties are told apart by the newest: all that are as near as the last one shown are sorted
+            last = np.partition(far, count - 1)[count - 1] if len(far) > count else np.inf
+            near = np.flatnonzero(far <= last)
+            order = near[np.lexsort((-rows[near], far[near]))[:count]]
             found.append([(int(rows[place]), float(far[place])) for place in order])
         return found
 
@@ -47,12 +52,31 @@ class Neighbourhood:
             self._rows[task] = np.flatnonzero(self.tasks == task)
         return self._rows[task]
 
-    def _distances(self, row: np.ndarray, others: np.ndarray) -> np.ndarray:
+    def _distances(self, row: np.ndarray, rows: np.ndarray, known: dict[tuple[str, bytes], np.ndarray]) -> np.ndarray:
+        """Return distances to some measured rows; `known` keeps those to the distinct values of a group, by values."""
         weights = self.calibrated.calibration.weights
-        far = np.zeros(len(others))
+        far = np.zeros(len(rows))
         for group, part, numeric in self.calibrated.support.parts():
-            far += weights.get(group, 0.0) * gower(row[part], others[:, part], numeric)
+            distinct, numbers = self._distinct_of(group, part)
+            key = (group, row[part].tobytes())
+            if key not in known:
+                known[key] = gower(row[part], distinct, numeric)
+            far += weights.get(group, 0.0) * known[key][numbers[rows]]
         return far
+
+    def _distinct_of(self, group: str, part: slice) -> tuple[np.ndarray, np.ndarray]:
+        """Return the distinct values of a group, (m, columns), and the number of every row's, (rows,)."""
+        if group not in self._distinct:
+            own = np.ascontiguousarray(self.encoded[:, part])
+            if not own.size:
+                self._distinct[group] = own[:1], np.zeros(len(own), dtype=int)
+            else:
+                # compared as bytes: missing values are alike then
+                _, first, numbers = np.unique(
+                    own.view(f"V{own.itemsize * own.shape[1]}").ravel(), return_index=True, return_inverse=True
+                )
+                self._distinct[group] = own[first], numbers
+        return self._distinct[group]
 
     def save(self, folder: Path) -> None:
         """Write the encoded rows."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from perfcast.errors import UserError
-from perfcast.forecasting.champion import Champion
 from perfcast.forecasting.knowledge import completion_of
 from perfcast.schema import Tag
+
+if TYPE_CHECKING:
+    from perfcast.forecasting.champion import Champion
 
 _JOINTS = re.compile(r"[\s_-]+")
 

@@ -141,6 +141,9 @@ class _Group:
         self.encoder, self.scales, self.references = encoder, scales, references
         self.numeric = np.ones(len(scales), dtype=bool)
         self.numeric[encoder.categorical_] = False
+        # column by column, as they are compared
+        self._turned = np.ascontiguousarray(references.T)
+        self._gaps = np.isnan(references).any(axis=0)
 
     @classmethod
     def fit(cls, X: pd.DataFrame, columns: list[Column]) -> Self:
@@ -170,13 +173,15 @@ class _Group:
     def _nearest(self, asked: np.ndarray) -> np.ndarray:
         total = np.zeros((len(asked), len(self.references)))
         for column, numeric in enumerate(self.numeric):
-            own, other = asked[:, column, None], self.references[None, :, column]
+            own, other = asked[:, column, None], self._turned[None, column]
             if not numeric:
                 total += own != other
                 continue
             apart = np.minimum(np.abs(own - other), 1.0)
-            unknown = np.isnan(own) != np.isnan(other)
-            total += np.where(unknown, _UNKNOWN, np.nan_to_num(apart))
+            if self._gaps[column] or np.isnan(own).any():
+                unknown = np.isnan(own) != np.isnan(other)
+                apart = np.where(unknown, _UNKNOWN, np.nan_to_num(apart))
+            total += apart
         nearest: np.ndarray = total.min(axis=1) / max(1, len(self.numeric))
         return nearest
 
