@@ -25,8 +25,9 @@ from perfcast.forecasting.drivers import shapley
 from perfcast.forecasting.featuring import featured
 from perfcast.forecasting.knowledge import Knowledge, describing_columns
 from perfcast.forecasting.library import entries_from
+from perfcast.intervals import gower
 from perfcast.predictors.ridge import RidgePredictor
-from perfcast.schema import Column, Kind, Role, build_table
+from perfcast.schema import Column, Kind, Role, Tag, build_table
 
 KNOWN = {"processor": "Xeon Gold 6148", "chips": 2}
 PLAIN = Asked(assume=False, neighbours=0, explain=False)
@@ -392,3 +393,34 @@ def test_entries_of_a_file_know_their_lines(tmp_path):
     path = tmp_path / "m.csv"
     path.write_text("chips\n2\n\n1\n")
     assert [line for line, _, _ in read_entries(path)] == [2, 4]
+
+
+def test_the_nearest_are_those_of_sorting_all_by_distance_and_then_the_newest_first():
+    champion = project().champion
+    found = champion.neighbourhood
+    table = featured("spec_cpu2017", project().standard.frame.iloc[::40], project().standard.columns, FEATURES)
+    tasks = table.frame["suite"]
+    parts = list(found.calibrated.support.parts())
+    weights = found.calibrated.calibration.weights
+    for count in (1, 5, 10_000):
+        nearest = found.nearest(table.frame, tasks, count)
+        for row, task, own in zip(found.calibrated.support.encode(table.frame), tasks, nearest, strict=True):
+            rows = np.flatnonzero(found.tasks == task)
+            others = found.encoded[rows]
+            far = sum(
+                weights.get(group, 0.0) * gower(row[part], others[:, part], numeric) for group, part, numeric in parts
+            )
+            expected = sorted(zip(far, -rows, strict=True))[:count]
+            assert own == [(-row, pytest.approx(distance)) for distance, row in expected]
+
+
+def test_what_all_measured_rows_of_a_part_agree_on_is_its_own():
+    knowledge = project().champion.knowledge
+    frame = knowledge.measured.frame
+    group = next(column.group for column in knowledge.measured.columns if column.name == "part_key")
+    names = [name for name in knowledge.measured.select(role=Role.FEATURE, group=group) if name != "part_key"]
+    rows = frame.groupby("part_key")[names]
+    expected = rows.first().where(rows.nunique() == 1)
+    for part in expected.index:
+        assert knowledge.agreed(Tag.ENTITY, part) == expected.loc[part].dropna().to_dict()
+    assert knowledge.agreed(Tag.ENTITY, "no such part") == {}

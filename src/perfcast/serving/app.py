@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
@@ -102,7 +103,11 @@ def _facts(app: FastAPI, champion: Champion, answering: Answering, limits: Limit
     }
     names = champion.part_names
 
-    @app.get("/health", summary="Who answers, and what it takes at most", responses={200: {"model": models.Health}})
+    @app.get(
+        "/health",
+        summary="Who answers, and what it takes at most",
+        responses={200: {"model": models.Health, "description": "The answer"}},
+    )
     async def tell_health() -> Response:
         return JSONResponse(health)
 
@@ -110,14 +115,18 @@ def _facts(app: FastAPI, champion: Champion, answering: Answering, limits: Limit
     async def tell_metrics() -> Response:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    @app.get("/vocabulary", summary="What a machine can be described by", responses={200: {"model": models.Words}})
+    @app.get(
+        "/vocabulary",
+        summary="What a machine can be described by",
+        responses={200: {"model": models.Words, "description": "The answer"}},
+    )
     async def tell_vocabulary() -> Response:
         return vocabulary
 
     @app.get(
         "/parts",
         summary="Names of processors that begin so",
-        responses={200: {"model": models.Parts}},
+        responses={200: {"model": models.Parts, "description": "The answer"}},
         openapi_extra={"parameters": [parameter("q", "what was typed, such as `epyc 97`", "string")]},
     )
     async def tell_parts(request: Request) -> Response:
@@ -134,7 +143,8 @@ def _asking(app: FastAPI, champion: Champion, answering: Answering, limits: Limi
 
     async def answered(entries: Sequence[Entry], asked: object, partial: bool) -> Response:
         async def work() -> list[Told]:
-            read = await asyncio.to_thread(_understood, entries, champion, partial)
+            until = time.monotonic() + limits.seconds
+            read = await asyncio.to_thread(_understood, entries, champion, partial, until)
             right = [one for one in read if isinstance(one, Understood)]
             told = iter(await _within(batcher, right, asked))
             return [one if isinstance(one, UserError) else next(told) for one in read]
@@ -174,10 +184,17 @@ def _asking(app: FastAPI, champion: Champion, answering: Answering, limits: Limi
         return await answered(entries, Completion(options.asked.assume), options.partial)
 
 
-def _understood(entries: Sequence[Entry], champion: Champion, partial: bool) -> list[Understood | UserError]:
-    """Read every machine; the first that cannot be read is raised, unless the others are wanted all the same."""
+def _understood(
+    entries: Sequence[Entry], champion: Champion, partial: bool, until: float
+) -> list[Understood | UserError]:
+    """Read every machine; the first that cannot be read is raised, unless the others are wanted all the same.
+
+    Raises: TimeoutError at `until`, of the monotonic clock: nobody waits for the rest by then.
+    """
     found: list[Understood | UserError] = []
     for entry in entries:
+        if time.monotonic() > until:
+            raise TimeoutError
         try:
             found.append(understand(entry, champion))
         except UserError as error:

@@ -40,7 +40,7 @@ def responses(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
     refused: dict[int | str, dict[str, Any]] = {
         status: {"model": models.Problem, "description": text} for status, text in meanings.items()
     }
-    return {200: {"model": model}, **refused}
+    return {200: {"model": model, "description": "The answer"}, **refused}
 
 
 def describe_models(app: FastAPI) -> None:

@@ -19,7 +19,7 @@ export function supportOf(estimate) {
   const unlike = estimate.unlike ? `; least like anything measured: ${named(estimate.unlike)}` : "";
   if (estimate.support >= 0.75) return `The like was measured${share}${unlike}.`;
   if (estimate.support >= 0.4) return `Machines somewhat like it were measured${share}${unlike}.`;
-  return `Nothing much like it was measured${share}${unlike}: trust the interval more than the number.`;
+  return `Nothing much like it was measured${share}${unlike}. Trust the interval more than the number.`;
 }
 
 export function tableOf(caption, header, rows) {
