@@ -17,8 +17,9 @@ async function visit() {
   await press("#machine .main");
   hear("nothing said", "#problem:not([hidden])");
   type(form.elements["m.processor"], "gold 6");
-  await until(() => [...document.querySelectorAll("#parts option")].every((one) => one.value.includes("gold 6")));
-  said.offered = [...document.querySelectorAll("#parts option")].map((one) => one.value);
+  const offered = () => [...document.querySelectorAll("#parts option")].map((one) => one.value);
+  await until(() => offered().length && offered().every((name) => name.includes("gold 6")));
+  said.offered = offered();
   type(form.elements["m.processor"], "Zeus 1");
   await press("#machine .main");
   hear("unknown", "#problem:not([hidden])");
