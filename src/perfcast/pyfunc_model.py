@@ -1,4 +1,4 @@
-"""A champion as an MLflow pyfunc model: it is told machines in words, and logged as data, never as a pickle."""
+"""A saved predictor as an MLflow pyfunc model, logged as code and data, never as a pickle."""
 
 from __future__ import annotations
 
@@ -6,33 +6,25 @@ from typing import Any
 
 import mlflow
 import pandas as pd
-from mlflow.exceptions import MlflowException
-from mlflow.protos.databricks_pb2 import BAD_REQUEST
 from mlflow.pyfunc import PythonModel, PythonModelContext
 
-from perfcast.errors import UserError
-from perfcast.forecasting import Asked, Champion, load_champion
-from perfcast.forecasting.library import entries_of_frame, forecast_entries
+from perfcast.predictors.base import Predictor, load_predictor
 
 
 class ForecastModel(PythonModel):
-    """Forecast machines, one a row, described by any columns that `perfcast predict` understands."""
+    """Forecast from a table with the features and keys of the training table; an empty cell is a missing value."""
 
-    champion: Champion
+    predictor: Predictor
 
     def load_context(self, context: PythonModelContext) -> None:
-        """Read the champion from the logged folder."""
-        self.champion = load_champion(context.artifacts["champion"])
+        """Read the predictor from the logged folder."""
+        self.predictor = load_predictor(context.artifacts["predictor"])
 
     def predict(
         self, context: PythonModelContext, model_input: pd.DataFrame, params: dict[str, Any] | None = None
     ) -> pd.DataFrame:
-        """Return one row per machine, task and target: estimate, interval and support."""
-        asked = Asked(neighbours=0, explain=False)
-        try:
-            return forecast_entries(entries_of_frame(model_input), self.champion, asked).to_frame()
-        except UserError as error:  # a server answers MLflow's exceptions in one line, others with their traceback
-            raise MlflowException(str(error), error_code=BAD_REQUEST) from None
+        """Return one estimate per row and target."""
+        return self.predictor.predict(model_input)
 
 
 mlflow.models.set_model(ForecastModel())

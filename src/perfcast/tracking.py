@@ -124,7 +124,24 @@ class Run:
         with _locked(self.store):  # two runs that meet a new data set would both insert it
             self.client.log_inputs(self.run_id, [DatasetInput(entry, [InputTag("mlflow.data.context", context)])])
 
-    def log_model(self, folder: Path, words: Mapping[str, str], example: pd.DataFrame) -> str:
+    def log_model(self, folder: Path, example: pd.DataFrame, forecast: pd.DataFrame) -> str:
+        """Log a saved predictor as a pyfunc model with signature and input example; return its URI."""
+        import mlflow
+        from mlflow.models import infer_signature
+
+        mlflow.set_tracking_uri(self.client.tracking_uri)
+        with mlflow.start_run(run_id=self.run_id):
+            logged = mlflow.pyfunc.log_model(
+                name="model",
+                python_model=str(Path(__file__).with_name("pyfunc_model.py")),
+                artifacts={"predictor": str(folder)},
+                signature=infer_signature(example, forecast),
+                input_example=example,
+                pip_requirements=[f"perfcast=={__version__}"],
+            )
+        return str(logged.model_uri)
+
+    def log_champion(self, folder: Path, words: Mapping[str, str], example: pd.DataFrame) -> str:
         """Log a champion's folder as a pyfunc model that is told machines in words; return its URI.
 
         `words` maps what a machine may be described by, all of it optional, to MLflow's type of its values; `example`
@@ -139,7 +156,7 @@ class Run:
         with mlflow.start_run(run_id=self.run_id):
             logged = mlflow.pyfunc.log_model(
                 name="model",
-                python_model=str(Path(__file__).with_name("pyfunc_model.py")),
+                python_model=str(Path(__file__).with_name("pyfunc_champion.py")),
                 artifacts={"champion": str(folder)},
                 signature=ModelSignature(inputs=Schema(inputs)),
                 input_example=example,

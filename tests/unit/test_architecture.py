@@ -37,7 +37,7 @@ FORBIDDEN = {
 KEEPERS = {
     "hydra": {"config"},
     "omegaconf": {"config"},
-    "mlflow": {"tracking", "pyfunc_model"},
+    "mlflow": {"tracking", "pyfunc_model", "pyfunc_champion"},
     "requests": {"sources"},
     "pytorch_lightning": {"training"},
     "tabm": {"predictors"},

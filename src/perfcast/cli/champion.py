@@ -119,5 +119,5 @@ def _record(options: argparse.Namespace, about: dict[str, Any]) -> None:
         record.log_params({key: about[key] for key in ("predictor", "schedule", "seed", "rows", "table_sha256")})
         record.log_artifacts(options.out / "about.json")
         champion = load_champion(options.out)
-        uri = record.log_model(options.out, words_of(champion), example_of(champion))
+        uri = record.log_champion(options.out, words_of(champion), example_of(champion))
         tracking.register_champion(store, options.dataset, record.run_id, uri, tags)
