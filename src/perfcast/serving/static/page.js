@@ -98,15 +98,18 @@ function remember() {
 
 function restore() {
   const link = new URLSearchParams(location.search);
+  let asked = false;
   for (const [name, value] of link) {
-    const own = [...form.querySelectorAll("#fields input")].find((input) => input.name === name);
+    // a link that was typed may leave the m. out
+    const own = [...form.querySelectorAll("#fields input")].find((input) => [name, `m.${name}`].includes(input.name));
+    asked ||= Boolean(own) || name.startsWith("m.");
     if (own) own.value = value;
     else if (name.startsWith("m.")) further(name.slice(2), value);
     else if (ASKED.includes(name)) form.elements[name].value = value;
     else if (VARIED.includes(name)) range.elements[name].value = value;
     if (!own && !VARIED.includes(name)) at("more").open = true;
   }
-  return { asked: [...link.keys()].some((name) => name.startsWith("m.")), varied: link.has("vary") };
+  return { asked, varied: link.has("vary") };
 }
 
 // Forecasts
