@@ -12,7 +12,7 @@ import yaml
 from factory import Part, parts, tiny_table
 from sklearn.base import clone
 
-from perfcast import plugins
+from perfcast import estimators, plugins
 from perfcast.config import read_predictor
 from perfcast.errors import UserError
 from perfcast.predictors.base import Predictor, load_predictor
@@ -38,17 +38,7 @@ OVERFIT_DEFAULT = 0.05
 
 
 def predictor_class(name: str) -> type[Predictor]:
-    module = plugins.load("predictors", conf(name)["module"])
-    found = [
-        thing
-        for key, thing in vars(module).items()
-        if isinstance(thing, type)
-        and issubclass(thing, Predictor)
-        and thing.__module__ == module.__name__
-        and not key.startswith("_")
-    ]
-    assert len(found) == 1, f"{module.__name__} must hold exactly one public predictor"
-    return found[0]
+    return estimators.predictor_class(plugins.load("predictors", conf(name)["module"]))
 
 
 def build(name: str, *, tiny: bool = True, **more: Any) -> Predictor:
