@@ -72,6 +72,16 @@ def test_the_package_offers_what_it_names():
         _ = perfcast.forecast_all
 
 
+def test_a_forecast_imports_no_learning_library():
+    # they would cost a cold forecast more than the forecast itself; the champion's own predictor imports what it needs
+    heavy = ["sklearn", "scipy", "torch", "mlflow", "pytorch_lightning", "matplotlib"]
+    code = (
+        "import sys, perfcast.forecasting, perfcast.predictors.law_trees\n"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    assert call([sys.executable, "-c", code], ROOT) == "[]\n"
+
+
 @pytest.mark.slow
 def test_the_wheel_forecasts_outside_the_repository(tmp_path):
     made = [

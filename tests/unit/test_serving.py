@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -23,12 +23,9 @@ from serving_project import JSON, request, served
 
 import perfcast
 from perfcast.cli.main import main
-from perfcast.errors import UserError
-from perfcast.forecasting.describing import Understood
 from perfcast.predictors.ridge import RidgePredictor
 from perfcast.serving import models
-from perfcast.serving.batching import AT_ONCE, Batcher
-from perfcast.serving.limits import DEFAULTS, Refusal
+from perfcast.serving.limits import DEFAULTS
 from perfcast.serving.metrics import Metrics
 
 KNOWN = {"processor": "Xeon Gold 6148", "chips": 2}
@@ -216,114 +213,6 @@ def test_every_answer_has_safe_headers(server):
         assert "server" not in headers or "uvicorn" in headers["server"]
 
 
-# Bad input
-
-BAD_BODIES = {
-    b"": (400, "it is empty"),
-    b"   ": (400, "it is empty"),
-    b'{"processor": ': (400, "the body must be JSON"),
-    b"\xff\xfe\x00": (400, "must be UTF-8 text"),
-    b"Name,Model,Score\nx,y,3\n": (400, "the body must be JSON"),
-    b'"EPYC 9654"': (400, "it is 'EPYC 9654'"),
-    b"null": (400, "it is 'None'"),
-    b"[]": (400, "it describes none"),
-    b'{"machines": []}': (400, "it describes none"),
-    b'{"machines": 3}': (400, "it is '3'"),
-    b'{"machines": [{"chips": 2}], "level": 0.5}': (400, "options such as level belong in the query"),
-    b'{"chips": NaN}': (400, "numbers in the body must be finite"),
-    b'{"chips": 1e999}': (422, "chips must be a number"),
-    b'{"chips": 2, "chips": 4}': (400, "a name is repeated"),
-    b"[" * 100_000: (400, "nested 3 deep at most"),
-    b'{"a": {"b": {"c": {"d": 1}}}}': (422, "nested 3 deep at most"),
-    b"[1, 2]": (422, "must hold names with values"),
-    b"{}": (422, "says nothing; see /vocabulary"),
-    b'{"chips": null}': (422, "says nothing"),
-    b'{"chips": [1, 2]}': (422, "chips must be one value"),
-    b'{"chips": ' + b"9" * 5000 + b"}": (400, "the body must be JSON"),
-}
-
-
-@pytest.mark.parametrize("body", BAD_BODIES, ids=lambda body: body[:24].decode("latin-1"))
-@pytest.mark.parametrize("route", ["forecast", "complete"])
-def test_a_body_that_cannot_be_used_is_told_in_one_line(server, route, body):
-    status, words = BAD_BODIES[body]
-    reply = request(f"{server}/{route}", body)
-    assert (reply.status, words in reply.error) == (status, True), reply.error
-
-
-BAD_MACHINES = [
-    {"processor": "Zeus 1"},
-    {"processor": "xeon"},
-    WRONG,
-    {"processor": "Xeon Gold 6148", "tdp": "400 GHz"},
-    {"processor": "Xeon Gold 6148", "chips": "two"},
-    {"processor": "Xeon Gold 6148", "chips": 0},
-    {"processor": "Xeon Gold 6148", "suite": "CINT2016"},
-    {"processor": "Xeon Gold 6148", "procesor_speed": 1},
-    {"processor": "Xeon Gold 6148", "hw_avail": "March 2020"},
-    {"processor": "Xeon Gold 6148", "cores": 20, "cores_per_chip": 10},
-    {"processor": "x" * 501},
-    {"processor": "<script>alert(1)</script>\n\u202e"},
-]
-
-
-@pytest.mark.parametrize("machine", BAD_MACHINES, ids=str)
-def test_a_machine_that_cannot_be_is_told_in_the_words_of_the_library(server, machine):
-    with pytest.raises(UserError) as told:
-        perfcast.predict(machine, project().champion)
-    reply = request(f"{server}/forecast", machine)
-    assert (reply.status, reply.error) == (422, str(told.value))
-
-
-@pytest.mark.parametrize(
-    ("query", "words"),
-    [
-        ("level=2", "level must be a number from 0 to 1"),
-        ("level=1", "level must be between 0 and 1"),
-        ("level=nan", "level must be a number"),
-        ("when=yesterday", "when must be a month such as 2026-03"),
-        ("when=0001-01", "when must be a month"),
-        ("neighbours=1000", "neighbours must be a number from 0 to 10"),
-        ("neighbours=1.5", "neighbours must be a whole number"),
-        ("explain=perhaps", "explain must be true or false"),
-        ("levle=0.5", "did you mean 'level'"),
-    ],
-)
-def test_an_option_that_cannot_be_is_refused(server, query, words):
-    reply = request(f"{server}/forecast?{query}", KNOWN)
-    assert (reply.status, words in reply.error) == (422, True), reply.error
-
-
-def test_a_machine_among_others_is_named_and_with_partial_the_others_are_answered(server):
-    machines = [KNOWN, {"processor": "Zeus 1"}, {**KNOWN, "chips": 1}, WRONG]
-    reply = request(f"{server}/forecast{PLAIN}", machines)
-    assert (reply.status, "machine 2 has 'Zeus 1'" in reply.error) == (422, True)
-    reply = request(f"{server}/forecast{PLAIN}", [KNOWN, WRONG])
-    assert (reply.status, "machine 2 has cores_enabled_total" in reply.error) == (422, True)
-    told = request(f"{server}/forecast{PLAIN}&partial=true", machines).json()
-    models.Forecasts.model_validate(told, extra="forbid")
-    assert [one["line"] for one in told["machines"]] == [1, 3]
-    assert [one["line"] for one in told["errors"]] == [2, 4]
-    assert "machine 4 has" in told["errors"][1]["error"]
-    nothing = request(f"{server}/forecast{PLAIN}&partial=true", [{"processor": "Zeus 1"}])
-    assert (nothing.status, nothing.json()["machines"]) == (200, [])
-
-
-def test_other_content_than_json_is_refused(server):
-    for kind in ("text/csv", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
-        reply = request(f"{server}/forecast", b'{"chips": 2}', {"Content-Type": kind})
-        assert (reply.status, "send it with Content-Type: application/json" in reply.error) == (415, True)
-
-
-def test_unknown_routes_and_methods_are_refused_in_one_line(server):
-    assert request(f"{server}/nowhere").status == 404
-    assert "GET /nowhere is none" in request(f"{server}/nowhere").error
-    assert request(f"{server}/forecast").status == 405
-    assert request(f"{server}/forecast", method="DELETE").status == 405
-    assert request(f"{server}/static/../app.py").status == 404
-    assert request(f"{server}/static/%2e%2e/app.py").status == 404
-
-
 # Bounds
 
 
@@ -442,100 +331,6 @@ def test_many_at_once_get_what_each_would_get_alone(server):
                     pytest.approx(other[name], rel=1e-9) for name in ("median", "low", "high", "support")
                 ]
                 assert (one["task"], one["unlike"]) == (other["task"], other["unlike"])
-
-
-def machines_of(*names):
-    return [Understood(line, {"name": name}, (f"note of {name}",)) for line, name in enumerate(names, 1)]
-
-
-class _Work:
-    """Notes what is asked together; a machine called "bad" cannot be."""
-
-    def __init__(self):
-        self.calls = []
-        self.gate = threading.Event()
-        self.gate.set()
-        self.begun = threading.Event()
-
-    def __call__(self, machines, asked):
-        self.begun.set()
-        self.gate.wait(10)
-        self.calls.append([one.cells["name"] for one in machines])
-        assert len({one.line for one in machines}) == len(machines)
-        for one in machines:
-            if one.cells["name"] == "bad":
-                raise UserError("it must be", f"machine {one.line} cannot", "mend it")
-        return [{"line": one.line, "name": one.cells["name"], "asked": asked} for one in machines]
-
-
-def test_who_waits_together_is_answered_together_and_equal_machines_once():
-    work = _Work()
-    batcher = Batcher(work, waiting=10)
-    work.gate.clear()
-    first = batcher.ask(machines_of("first"), "x")
-    assert work.begun.wait(5)
-    others = [batcher.ask(machines_of(name), "x") for name in ("a", "b", "a")]
-    another = batcher.ask(machines_of("a"), "y")
-    assert batcher.waiting == 5
-    work.gate.set()
-    told = [other.result(5)[0] for other in (first, *others, another)]
-    assert work.calls == [["first"], ["a", "b"], ["a"]]
-    assert [one["name"] for one in told] == ["first", "a", "b", "a", "a"]
-    assert [one["asked"] for one in told] == ["x", "x", "x", "x", "y"]
-    assert all(one["line"] == 1 for one in told)
-    assert told[1]["notes"] == ["note of a"]
-    assert batcher.ask(machines_of("b"), "x").result(5)[0]["name"] == "b"
-    assert len(work.calls) == 3, "the last answers are remembered"
-    assert batcher.waiting == 0
-    batcher.end()
-
-
-def test_a_wrong_machine_spoils_no_other_and_is_told_its_own_line():
-    work = _Work()
-    batcher = Batcher(work, waiting=10)
-    told = batcher.ask(machines_of("a", "b", "bad", "c", "bad"), "x").result(5)
-    assert [one if isinstance(one, UserError) else one["name"] for one in told] == ["a", "b", told[2], "c", told[4]]
-    assert [str(told[place]) for place in (2, 4)] == [
-        f"it must be, however: machine {line} cannot; mend it" for line in (3, 5)
-    ]
-    assert [told[place]["line"] for place in (0, 1, 3)] == [1, 2, 4]
-    batcher.end()
-
-
-def test_a_large_batch_lets_others_in_between():
-    work = _Work()
-    batcher = Batcher(work, waiting=10)
-    work.gate.clear()
-    large = batcher.ask(machines_of(*[f"m{place}" for place in range(3 * AT_ONCE)]), "x")
-    assert work.begun.wait(5)
-    small = batcher.ask(machines_of("small"), "y")
-    work.gate.set()
-    assert small.result(5)[0]["name"] == "small"
-    assert [one["line"] for one in large.result(10)] == list(range(1, 3 * AT_ONCE + 1))
-    assert ["small"] in work.calls[:3]
-    assert max(map(len, work.calls)) <= AT_ONCE
-    batcher.end()
-
-
-def test_what_is_given_up_is_not_worked_on_and_the_queue_is_bounded():
-    work = _Work()
-    batcher = Batcher(work, waiting=3)
-    work.gate.clear()
-    first = batcher.ask(machines_of("first"), "x")
-    assert work.begun.wait(5)
-    given_up, last = batcher.ask(machines_of("given up"), "x"), batcher.ask(machines_of("last"), "x")
-    with pytest.raises(Refusal, match="the server is busy; try again"):
-        batcher.ask(machines_of("too many"), "x")
-    given_up.cancel()
-    work.gate.set()
-    assert (first.result(5)[0]["name"], last.result(5)[0]["name"]) == ("first", "last")
-    with pytest.raises(CancelledError):
-        given_up.result(5)
-    assert work.calls == [["first"], ["last"]]
-    assert batcher.waiting == 0
-    batcher.end()
-    with pytest.raises(Refusal, match="it is ending"):
-        batcher.ask(machines_of("late"), "x")
 
 
 # The command

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import nnls
 
 LEVEL = 0.9
 """The level of an interval where none is asked for."""
@@ -49,6 +48,8 @@ class Calibration:
 
     def fit(self, residuals: np.ndarray, tasks: np.ndarray, rehearsals: np.ndarray, distances: pd.DataFrame) -> Self:
         """Learn from the residuals of rehearsed forecasts. Raises: ValueError when there are none."""
+        from scipy.optimize import nnls  # forecasts, which import this module, need none of it
+
         if not len(residuals):
             raise ValueError("a calibration needs residuals of rehearsed forecasts")
         size = np.abs(np.asarray(residuals, dtype=float))

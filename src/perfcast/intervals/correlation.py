@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import nnls
 
 from perfcast.schema import Table, Tag
 
@@ -74,6 +73,8 @@ class Correlation:
         typical: np.ndarray,
     ) -> Self:
         """Learn from residuals of rehearsed forecasts; every rehearsal counts the same."""
+        from scipy.optimize import nnls  # forecasts, which import this module, need none of it
+
         numbers = sorted(set(rehearsals.tolist()))
         self.reference = float(np.sqrt(np.mean([np.mean(typical[rehearsals == one] ** 2) for one in numbers])))
         scales = typical / self.reference

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,10 +26,8 @@ class ForestPredictor(Predictor):
     task is a feature. Nothing is chosen by the `valid` rows: all training rows are used. With `bootstrap` every tree
     sees a resampled table, except that fewer than 50 rows are never resampled.
     Saved as Parquet tables with one row per node, so nothing has to be unpickled: scikit-learn grows the trees, this
-    module walks them. A subclass names the scikit-learn class in `_grower`.
+    module walks them. A subclass says which forest in `_grower`, and imports scikit-learn there: a forecast needs none.
     """
-
-    _grower: ClassVar[Any]
 
     encoder_: TreeEncoder
     models_: list[list[str]]
@@ -61,6 +60,10 @@ class ForestPredictor(Predictor):
             groups = task_groups(tasks, rows, self.task_rows)
             self.models_.append(list(groups))
             self.forests_.append([self._grow(encoded[group], log_y[group, index]) for group in groups.values()])
+
+    @abstractmethod
+    def _grower(self, **settings: Any) -> Any:
+        """Return an unfitted forest of scikit-learn."""
 
     def _grow(self, encoded: np.ndarray, log_y: np.ndarray) -> pa.Table:
         forest = self._grower(

@@ -12,15 +12,15 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator
 
 from perfcast.errors import UserError
 from perfcast.io import read_json, write_json
+from perfcast.predictors._parameters import Parameters
 from perfcast.predictors._rows import partly_measured, task_labels
 from perfcast.schema import Column, Role, infer_columns
 
 
-class Predictor(BaseEstimator):
+class Predictor(Parameters):
     """A regressor of positive targets from declared columns.
 
     The constructor stores its arguments only. `fit` receives training rows alone; `valid` marks those of them that are

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sklearn.ensemble import ExtraTreesRegressor
+from typing import Any
 
 from perfcast.predictors._forest import ForestPredictor
 
@@ -15,4 +15,7 @@ class ExtraTreesPredictor(ForestPredictor):
     Source: Geurts, Ernst and Wehenkel, 2006, Machine Learning 63(1).
     """
 
-    _grower = ExtraTreesRegressor
+    def _grower(self, **settings: Any) -> Any:
+        from sklearn.ensemble import ExtraTreesRegressor
+
+        return ExtraTreesRegressor(**settings)

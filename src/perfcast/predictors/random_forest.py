@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sklearn.ensemble import RandomForestRegressor
+from typing import Any
 
 from perfcast.predictors._forest import ForestPredictor
 
@@ -13,4 +13,7 @@ class RandomForestPredictor(ForestPredictor):
     Source: Breiman, 2001, Machine Learning 45(1).
     """
 
-    _grower = RandomForestRegressor
+    def _grower(self, **settings: Any) -> Any:
+        from sklearn.ensemble import RandomForestRegressor
+
+        return RandomForestRegressor(**settings)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import least_squares
 
 from perfcast.predictors._law import LawBase, Part
 from perfcast.predictors._law_terms import LawTerms
@@ -123,6 +122,8 @@ def _log_score(form: str, p: np.ndarray, q: dict[str, np.ndarray]) -> np.ndarray
 
 def _fit_time(inputs: dict[str, np.ndarray], log_y: np.ndarray) -> dict[str, Any]:
     """Fit both forms to one task's rows by robust least squares; return the better one's name and parameters."""
+    from scipy.optimize import least_squares  # forecasts need none of it
+
     chosen = slice(None, None, max(1, len(log_y) // _ROWS))
     q, wanted = {name: values[chosen] for name, values in inputs.items()}, log_y[chosen]
     best: dict[str, Any] = {}

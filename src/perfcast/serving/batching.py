@@ -68,12 +68,21 @@ class Batcher:
     def ask(self, machines: Sequence[Understood], asked: Any) -> Future[list[Told]]:
         """Return what will hold the answers in the order of the machines; cancel it to give up.
 
+        What is remembered of every machine is answered at once, however many wait.
         Raises: Refusal when too many wait already, or the server ends.
         """
         job = _Job(machines, asked)
         with self._changed:
             if self._ended:
                 raise refusal(503, "a request must come before the server ends", "it is ending", "try another")
+            keys = _keys(machines, asked)
+            if all(key in self._known for key in keys):
+                self._counted("machines", len(machines))
+                for key in keys:
+                    self._known.move_to_end(key)
+                told: list[Told] = [_own(one, self._known[key]) for one, key in zip(machines, keys, strict=True)]
+                job.answer.set_result(told)
+                return job.answer
             if self._inside >= self._most:
                 raise refusal(503, f"at most {self._most} requests can wait", "the server is busy", "try again")
             self._inside += 1
@@ -154,7 +163,7 @@ class Batcher:
 
     def _answers(self, machines: Sequence[Understood], asked: Any) -> list[Told]:
         """Answer machines, equal ones once."""
-        keys = [(asked, tuple(sorted(machine.cells.items()))) for machine in machines]
+        keys = _keys(machines, asked)
         found: dict[object, Told] = {key: self._known[key] for key in keys if key in self._known}
         new = {key: machine for key, machine in zip(keys, machines, strict=True) if key not in found}
         self._counted("machines", len(machines))
@@ -165,15 +174,15 @@ class Batcher:
             found.update(zip(new, told, strict=True))
             self._remember(found)
         return [
-            self._own(machine, found[key], asked, alone=new.get(key) is machine)
+            self._told(machine, found[key], asked, alone=new.get(key) is machine)
             for key, machine in zip(keys, machines, strict=True)
         ]
 
-    def _own(self, machine: Understood, told: Told, asked: Any, *, alone: bool) -> Told:
-        """Return an answer under the machine's own line and notes; an error names the line, so it is made again."""
+    def _told(self, machine: Understood, told: Told, asked: Any, *, alone: bool) -> Told:
+        """Return an answer as the machine's own; an error names the line, so it is made again."""
         if isinstance(told, UserError):
             return told if alone else self._halved([machine], asked)[0]
-        return {**told, "line": machine.line, "notes": list(machine.notes)}
+        return _own(machine, told)
 
     def _halved(self, machines: Sequence[Understood], asked: Any) -> list[Told]:
         own = machines if len(machines) == 1 else [replace(one, line=place) for place, one in enumerate(machines, 1)]
@@ -186,9 +195,20 @@ class Batcher:
         return self._halved(machines[:half], asked) + self._halved(machines[half:], asked)
 
     def _remember(self, found: Mapping[object, Told]) -> None:
-        for key, told in found.items():
-            if not isinstance(told, UserError):
-                self._known[key] = told
-                self._known.move_to_end(key)
-        while len(self._known) > _KEPT:
-            self._known.popitem(last=False)
+        with self._changed:
+            for key, told in found.items():
+                if not isinstance(told, UserError):
+                    self._known[key] = told
+                    self._known.move_to_end(key)
+            while len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+
+
+def _keys(machines: Sequence[Understood], asked: Any) -> list[object]:
+    """Return by what an answer is remembered: what is asked, and of what machine."""
+    return [(asked, tuple(sorted(machine.cells.items()))) for machine in machines]
+
+
+def _own(machine: Understood, told: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer under the machine's own line and notes."""
+    return {**told, "line": machine.line, "notes": list(machine.notes)}
