@@ -1,9 +1,12 @@
 """Latency of `perfcast serve` with several clients at once, over loopback, on machines that are all distinct.
 
-Run: perfcast serve &   python benchmarks/serve_latency.py http://127.0.0.1:8000 [--clients 20] [--seconds 20]
+Run: perfcast serve &
+     python benchmarks/serve_latency.py http://127.0.0.1:8000 [--clients 20] [--seconds 20] [--distinct N]
 Every client asks one machine, waits for the answer, and asks the next. No description is asked twice, so that nothing
-comes from the server's memory of answers. Printed are the median, the 90th and the 99th percentile of a request's time,
-in milliseconds, requests per second, machines per joint forecast, and how often the 99th percentile is the goal.
+comes from the server's memory of answers; with `--distinct N` the same N are asked again and again, and the times are
+those of remembered answers once the warm-up has asked them all. Printed are the median, the 90th and the 99th
+percentile of a request's time, in milliseconds, requests per second, machines per joint forecast, and how often the
+99th percentile is the goal.
 """
 
 from __future__ import annotations
@@ -28,8 +31,9 @@ WAYS = {
 class Machines:
     """Distinct machines of known parts: their chips and a thermal design power that nobody sells."""
 
-    def __init__(self, parts: list[str]) -> None:
-        watts = itertools.count(20_000)
+    def __init__(self, parts: list[str], distinct: int | None = None) -> None:
+        watts = itertools.cycle(range(20_000, 20_000 + distinct)) if distinct else itertools.count(20_000)
+        parts = parts[:1] if distinct else parts
         self._all = ({"processor": part, "chips": 1, "tdp": next(watts) / 200} for part in itertools.cycle(parts))
         self._lock = threading.Lock()
 
@@ -67,11 +71,12 @@ def main() -> None:
     parser.add_argument("server")
     parser.add_argument("--clients", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--distinct", type=int)
     options = parser.parse_args()
     place = urlsplit(options.server).netloc
     letters = ["epyc 9", "epyc 7", "xeon platinum 8", "xeon gold 6", "xeon gold 5", "xeon silver 4"]
     parts = [name for text in letters for name in json.loads(get(place, f"/parts?q={text.replace(' ', '+')}"))["parts"]]
-    machines = Machines(parts)
+    machines = Machines(parts, options.distinct)
     for name, query in WAYS.items():
         for seconds, shown in ((options.seconds / 4, False), (options.seconds, True)):
             times: list[float] = []
