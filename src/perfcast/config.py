@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from perfcast import plugins
 from perfcast.errors import UserError, unknown_name
+from perfcast.metric_names import METRICS
 from perfcast.space import Choices, Dimension, Range
 
 # which key of params.yaml lists which kind of named thing
@@ -59,12 +69,32 @@ class DatasetSources(_Strict):
 
 
 class PublishedErrors(_Strict):
-    """Errors that others published: of what, by task in %, where, and the split of ours that asks the same."""
+    """What others published: of what, where, the split of ours that asks the same, and any of METRICS by task.
+
+    A metric is a key of its own, such as `mape` or `spearman`, with a mapping from task to value.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, dict[str, float]]
 
     what: str
     split: str
     citation: str
-    mape: dict[str, float] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _metrics(self) -> Self:
+        """Hold the keys beside the declared ones to be metrics, at least one of them with a task."""
+        given = self.figures
+        unknown = [name for name in given if name not in METRICS]
+        if unknown or not any(given.values()):
+            found = f"not {unknown[0]!r}" if unknown else "there is none"
+            raise ValueError(f"must have a metric by task, one of {', '.join(METRICS)}; {found}")
+        return self
+
+    @property
+    def figures(self) -> dict[str, dict[str, float]]:
+        """Metric -> task -> value."""
+        return self.__pydantic_extra__
 
 
 class DatasetConf(_Strict):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from perfcast.config import PredictorConf, compose, read_conf, read_yaml, validate, validated
+from perfcast.config import PredictorConf, PublishedErrors, compose, read_conf, read_yaml, validate, validated
 from perfcast.errors import UserError
 
 PROJECT = Path(__file__).parents[2]
@@ -195,3 +195,30 @@ def test_wrong_tuned_values_are_one_line(entry):
     with pytest.raises(UserError, match=r"tuned\.d\.s") as raised:
         validated(PredictorConf, "conf/predictor/x.yaml", content)
     assert "\n" not in str(raised.value)
+
+
+SAID = {"what": "forest", "split": "random", "citation": "Nobody, 2020"}
+
+
+def test_published_figures_are_any_metrics_by_task():
+    read = validated(PublishedErrors, "a conf", {**SAID, "mape": {"a": 2.0}, "spearman": {"a": 1}})
+    assert read.figures == {"mape": {"a": 2.0}, "spearman": {"a": 1.0}}
+    assert read.model_dump() == {**SAID, "mape": {"a": 2.0}, "spearman": {"a": 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        ({}, ["mape", "there is none"]),
+        ({"mape": {}}, ["mape", "there is none"]),
+        ({"mapee": {"a": 1.0}}, ["mape", "'mapee'"]),
+        ({"mape": {"a": "low"}}, ["mape.a", "'low'"]),
+        ({"mape": 2.0}, ["mape", "2.0"]),
+    ],
+)
+def test_a_published_figure_that_is_no_metric_by_task_is_one_line(figures, words):
+    with pytest.raises(UserError) as raised:
+        validated(PublishedErrors, "a conf", {**SAID, **figures})
+    assert "\n" not in str(raised.value)
+    for word in words:
+        assert word in str(raised.value)

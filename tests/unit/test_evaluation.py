@@ -43,7 +43,7 @@ def evaluation(table, runs, support):
 
 
 def test_every_split_predictor_and_task_has_every_metric_inside_its_interval(evaluation):
-    assert len(evaluation.metrics) == (3 + len(LESS_TRAINING)) * 5 * 3 * 8
+    assert len(evaluation.metrics) == (3 + len(LESS_TRAINING)) * 5 * 3 * 9
     assert (evaluation.metrics["low"] <= evaluation.metrics["value"] + 0.5).all()
     assert (evaluation.metrics["high"] >= evaluation.metrics["value"] - 0.5).all()
     assert evaluation.ranking() == ["network", "forest", "ridge", "physical", "lookup"]
@@ -259,8 +259,14 @@ def test_forms_with_less_training_are_measured_and_counted_nowhere(evaluation):
     assert alone.beside_published == []
 
 
-def test_published_errors_are_of_tasks_of_the_table(evaluation, runs, table):
-    assert evaluation.published[["task", "mape"]].to_numpy().tolist() == [["float", 4.0], ["integer", 3.5]]
+def test_published_figures_are_of_tasks_of_the_table(evaluation, runs, table):
+    found = evaluation.published[["task", "metric", "value"]].to_numpy().tolist()
+    assert found == [
+        ["float", "mape", 4.0],
+        ["integer", "mape", 3.5],
+        ["float", "spearman", 0.95],
+        [AVERAGE, "spearman", 0.9],
+    ]
     wrong = [{**PUBLISHED[0], "mape": {"flaot": 4.0}}]
     with pytest.raises(UserError, match=r"float, integer.*flaot"):
         evaluate(runs, table, resamples=10, seed=0, published=wrong)

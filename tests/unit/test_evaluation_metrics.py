@@ -31,8 +31,16 @@ def test_metrics_match_values_computed_by_hand():
     logs = np.log([10, 100, 50, 20])
     residual = np.log([1.1, 0.9, 1.0, 1.5])
     assert values["r2"] == pytest.approx(1 - (residual**2).sum() / ((logs - logs.mean()) ** 2).sum())
+    measured, missed = np.array([10, 100, 50, 20]), np.array([1, -10, 0, 10])
+    assert values["r2_raw"] == pytest.approx(1 - (missed**2).sum() / ((measured - measured.mean()) ** 2).sum())
     assert values["spearman"] == pytest.approx(1.0)
     assert values["pairs"] == pytest.approx(1.0)
+
+
+def test_r2_of_raw_scores_does_not_depend_on_their_unit():
+    small, large = (values_of(scored(np.array([1, 2, 4]) * unit, np.array([2, 2, 3]) * unit)) for unit in (1e-9, 1e9))
+    assert small["r2_raw"] == pytest.approx(large["r2_raw"])
+    assert np.isnan(values_of(scored([5, 5], [4, 6]))["r2_raw"])
 
 
 def test_perfect_and_reversed_predictions():

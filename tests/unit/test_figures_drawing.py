@@ -44,6 +44,8 @@ def test_published_errors_stand_beside_the_split_that_asks_the_same(evaluation):
     for told in (
         "forest of others, random: 4 %",
         "forest of others, random: 3.5 %",
+        "network of others, unseen_cpu: 0.95 <",
+        "average: Spearman",
         "Nobody, 2020",
         "unseen_cpu",
         "lookup",
@@ -51,6 +53,8 @@ def test_published_errors_stand_beside_the_split_that_asks_the_same(evaluation):
         assert told in drawn
     own = evaluation.value("random", "network", "float")["value"]
     assert f">{own:.2f}<" in drawn
+    ranked = evaluation.value("unseen_cpu", "network", metric="spearman")["value"]
+    assert f">{ranked:.2f}<" in drawn
 
 
 def test_published_errors_of_a_split_that_was_not_run_are_not_drawn(evaluation):

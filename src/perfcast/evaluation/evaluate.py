@@ -25,13 +25,14 @@ from perfcast.evaluation.intervals import (
     width,
     with_intervals,
 )
-from perfcast.evaluation.metrics import METRICS, Scored, draw_weights, interval, mean_of_finite, score
+from perfcast.evaluation.metrics import Scored, draw_weights, interval, mean_of_finite, score
 from perfcast.evaluation.noise import noise_floor
 from perfcast.evaluation.pairs import PAIR_COLUMNS, compare_all
 from perfcast.evaluation.predictions import HISTORY_COLUMNS, Predictions, attach_slices, read_predictions, slices_of
-from perfcast.evaluation.published import published_errors
+from perfcast.evaluation.published import published_figures
 from perfcast.evaluation.results import AVERAGE, BASELINE, METRIC_COLUMNS, POINT_COLUMNS, SLICE_COLUMNS, Evaluation
 from perfcast.intervals import LEVEL
+from perfcast.metric_names import METRICS
 from perfcast.schema import Table, Tag
 
 _SCORED = ("measured", "predicted", "code", "cluster", HALF)
@@ -72,10 +73,10 @@ def evaluate(
 
     `runs` maps (split, predictor) to the folder of the run. Metrics are computed per seed, folds pooled, and averaged
     over seeds; intervals are 95 % bootstrap intervals clustered by entity, with the same resamples for all predictors
-    of a split. `published` are the errors that others published, see `published_errors`. Forecasts of a split whose
+    of a split. `published` are the figures that others published, see `published_figures`. Forecasts of a split whose
     distances `support` names get intervals of `level`, calibrated on the run's rehearsals.
     Raises: UserError when there are no runs, predictors of one split were tested on different rows, or a published
-    error is of no task of the table.
+    figure is of no task of the table.
     """
     if not runs:
         raise UserError("an evaluation must have runs", "there are none", "name splits and predictors in params.yaml")
@@ -119,7 +120,7 @@ def evaluate(
         points=pd.concat([_points(member) for member in everything], ignore_index=True),
         importance=importances(runs),
         attention=attentions(runs),
-        published=published_errors(published, set(tasks.dropna().astype(str))),
+        published=published_figures(published, set(tasks.dropna().astype(str))),
         support=pd.concat([by_support(one.split, one.predictor, one.frame) for one in everything], ignore_index=True),
         levels=pd.concat([by_level(one.split, one.predictor, one.frame) for one in everything], ignore_index=True),
         resamples=resamples,

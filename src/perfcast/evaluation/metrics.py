@@ -9,10 +9,10 @@ import numpy as np
 
 from perfcast.evaluation.intervals import width
 from perfcast.evaluation.ranks import ordered_pairs, spearman
+from perfcast.metric_names import METRICS
 
-METRICS = ("mape", "medape", "p90", "r2", "spearman", "pairs", "coverage", "width")
-"""Mean, median and 90th percentile of the absolute percentage error in %, R2 of the log score, Spearman's rank
-correlation, share of pairs in the measured order; share of scores inside their interval and its mean width, in %."""
+__all__ = ["METRICS", "Scored", "draw_weights", "interval", "mean_of_finite", "score"]
+
 _QUANTILES = {"medape": 0.5, "p90": 0.9}
 _CELLS_AT_ONCE = 4_000_000
 
@@ -53,7 +53,9 @@ def score(scored: Scored, weights: np.ndarray) -> tuple[dict[str, float], dict[s
         for metric, share in _QUANTILES.items():
             values[metric] = float(np.quantile(errors, share))
         draws.update(_quantile_draws(errors, scored.cluster, weights))
-        values["r2"], draws["r2"] = _r2(scored, weights)
+        both = np.stack([scored.measured, scored.predicted])
+        for metric, pair in (("r2", np.log(both)), ("r2_raw", both / scored.measured.mean())):
+            values[metric], draws[metric] = _r2(scored, pair[0], pair[1], weights)
         for metric, statistic in (("spearman", spearman), ("pairs", ordered_pairs)):
             values[metric], influence = _by_target(scored, statistic)
             draws[metric] = values[metric] + _totals(scored, weights, influence) / totals
@@ -114,20 +116,19 @@ def _quantile_draws(errors: np.ndarray, cluster: np.ndarray, weights: np.ndarray
     return draws
 
 
-def _r2(scored: Scored, weights: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return R2 of the natural log of the score about each target's own mean, and its draws."""
-    logs = np.log(scored.measured)
-    squares = np.log(scored.predicted / scored.measured) ** 2
+def _r2(scored: Scored, measured: np.ndarray, predicted: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return R2, about each target's own mean, of scores of magnitude 1 or of their logs, and its draws."""
+    squares = (predicted - measured) ** 2
     once = np.ones((1, weights.shape[1]), dtype=np.int32)
     both = np.concatenate([once, weights])
     spread = np.zeros(len(both))
     for code in np.unique(scored.target):
         member = (scored.target == code).astype(float)
-        centred = (logs - logs[scored.target == code].mean()) * member
+        centred = (measured - measured[scored.target == code].mean()) * member
         count, sums = _totals(scored, both, member), _totals(scored, both, centred)
         spread += _totals(scored, both, centred**2) - np.where(count > 0, sums**2 / np.maximum(count, 1), 0)
     # A spread of rounding size stands for "all scores are equal", of which R2 says nothing.
-    result = np.where(spread > 1e-12 * len(logs), 1 - _totals(scored, both, squares) / spread, np.nan)
+    result = np.where(spread > 1e-12 * len(measured), 1 - _totals(scored, both, squares) / spread, np.nan)
     return float(result[0]), result[1:]
 
 

@@ -1,4 +1,4 @@
-"""Errors that others published, as a tidy table to be shown beside one's own."""
+"""Figures that others published, as a tidy table to be shown beside one's own."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any
 import pandas as pd
 
 from perfcast.errors import UserError
-from perfcast.evaluation.results import PUBLISHED_COLUMNS
+from perfcast.evaluation.results import AVERAGE, PUBLISHED_COLUMNS
+from perfcast.metric_names import METRICS
 
 
-def published_errors(entries: Sequence[Mapping[str, Any]], tasks: Collection[str]) -> pd.DataFrame:
-    """Return one line per published error: columns PUBLISHED_COLUMNS.
+def published_figures(entries: Sequence[Mapping[str, Any]], tasks: Collection[str]) -> pd.DataFrame:
+    """Return one line per published figure: columns PUBLISHED_COLUMNS.
 
-    Each entry has `what` was fitted, the `split` of ours that asks what was asked there, the `citation`, and `mape`, a
-    mapping from task to error. Units: %. Raises: UserError when a task is none of `tasks`.
+    Each entry has `what` was fitted, the `split` of ours that asks what was asked there, the `citation`, and under the
+    name of any of METRICS a mapping from task, or "average" for the mean over them, to the value. Units: as the metric.
+    Raises: UserError when a task is none of `tasks`.
     """
+    rows = []
     for entry in entries:
-        for task in entry["mape"]:
-            if task not in tasks:
-                raise UserError(
-                    f"a published error must be of one of {', '.join(sorted(tasks))}",
-                    f"{entry['what']!r} has one of {task!r}",
-                    "edit published in the data set's conf",
-                )
-    rows = [
-        (entry["what"], entry["split"], task, float(mape), entry["citation"])
-        for entry in entries
-        for task, mape in entry["mape"].items()
-    ]
+        for metric in METRICS:
+            for task, value in entry.get(metric, {}).items():
+                if task not in tasks and task != AVERAGE:
+                    raise UserError(
+                        f"a published {metric} must be of one of {', '.join(sorted(tasks))} or of the {AVERAGE}",
+                        f"{entry['what']!r} has one of {task!r}",
+                        "edit published in the data set's conf",
+                    )
+                rows.append((entry["what"], entry["split"], task, metric, float(value), entry["citation"]))
     return pd.DataFrame(rows, columns=PUBLISHED_COLUMNS)

@@ -31,7 +31,7 @@ SLICE_COLUMNS = [
     *("split", "predictor", "slice", "value", "mape", "low", "high", "medape"),
     *("coverage", "width", "rows", "entities"),
 ]
-PUBLISHED_COLUMNS = ["what", "split", "task", "mape", "citation"]
+PUBLISHED_COLUMNS = ["what", "split", "task", "metric", "value", "citation"]
 POINT_COLUMNS = [
     *("split", "predictor", "row", "task", "target", "measured", "predicted"),
     *("half", "support", "unlike"),
@@ -47,7 +47,8 @@ class Evaluation:
     `history` one row per (split, predictor, seed, fold, epoch); `points` one per (split, predictor, test row, target),
     predictions being the geometric mean over seeds, with half-width of the interval in logarithms, support, and what is
     least like anything measured; `support` and `levels` as `intervals.by_support` and `by_level`; `importance` and
-    `attention` as in `explanations`; `published` one row per (what, split, task) that others published an error of.
+    `attention` as in `explanations`; `published` one row per (what, split, task, metric) that others published
+    a figure of.
     Units: errors in %.
     """
 

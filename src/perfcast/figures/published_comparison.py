@@ -1,22 +1,26 @@
-"""Errors that others published, beside those of every predictor on the same and on harder questions."""
+"""Figures that others published, beside those of every predictor on the same and on harder questions."""
 
 from __future__ import annotations
 
 from textwrap import wrap
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
-from perfcast.evaluation import Evaluation
+from perfcast.evaluation import AVERAGE, Evaluation
 from perfcast.figures._style import INK, MUTED, legend_below, looks, panels, plain_axis
+from perfcast.metric_names import LABELS, METRICS, PERCENT
 
-TITLE = "Beside published errors"
+TITLE = "Beside published figures"
 CAPTION = (
-    "MAPE of every predictor by task and split; the scale is logarithmic, further left is better. The dashed line is "
-    "the error that others published, on rows drawn as the split named beside it draws them; filled marks are that "
-    "split, and only they compare with the line. The other splits ask about machines that training does not know: the "
-    "distance between the marks is what such a published error hides."
+    "What others published an error or another figure of: every predictor by task, metric and split. MAPE and other "
+    "errors are on a logarithmic scale, further left is better; of R², rank correlations and shares of pairs, further "
+    "right is better, and what is below the axis stands at its left end. The dashed line is what others published, on "
+    "rows drawn as the split named beside it draws them; filled marks are that split, and only they compare with the "
+    "line. The other splits ask about what training does not know: the distance between the marks is what such a "
+    "published figure hides."
 )
 
 _LINE = 160
@@ -24,22 +28,31 @@ _LINE = 160
 
 
 def draw(evaluation: Evaluation) -> Figure | None:
-    """Draw one panel per task with a published error; None when there is none, or none of the splits was run."""
+    """Draw one panel per task and metric published; None when there is none, or none of the splits was run."""
     published = evaluation.published[evaluation.published["split"].isin(evaluation.splits)]
-    tasks = [task for task in evaluation.tasks if task in set(published["task"])]
-    if not tasks:
+    asked = [
+        (task, metric)
+        for metric in METRICS
+        for task in (*evaluation.tasks, AVERAGE)
+        if ((published["task"] == task) & (published["metric"] == metric)).any()
+    ]
+    if not asked:
         return None
     order = evaluation.ranking()
-    figure, axes = panels(len(tasks), columns=2, height=0.28 * len(order) + 1.2, sharex=True, sharey=True)
-    compared = set(published["split"])
-    for panel, task in zip(axes, tasks, strict=True):
-        _draw_splits(panel, evaluation, task, order, compared)
-        for row in published[published["task"] == task].to_dict("records"):
-            panel.axvline(row["mape"], color=INK, linestyle="--", linewidth=1)
-            told = f" {row['what']}, {row['split']}: {row['mape']:g} %"
-            panel.annotate(told, (row["mape"], -0.5), va="bottom", fontsize=6.5, color=MUTED)
-        plain_axis(panel, "x", unit=" %", log=True)
-        panel.set_title(task)
+    one_scale = len({metric for _, metric in asked}) == 1
+    figure, axes = panels(len(asked), columns=2, height=0.28 * len(order) + 1.2, sharex=one_scale, sharey=True)
+    for panel, (task, metric) in zip(axes, asked, strict=True):
+        mine = published[(published["task"] == task) & (published["metric"] == metric)]
+        unit = " %" if metric in PERCENT else ""
+        lowest = -np.inf if metric in PERCENT else min(0.0, mine["value"].min())
+        _draw_splits(panel, evaluation, (task, metric), set(mine["split"]), lowest)
+        for row in mine.to_dict("records"):
+            panel.axvline(row["value"], color=INK, linestyle="--", linewidth=1)
+            told = f" {row['what']}, {row['split']}: {row['value']:g}{unit} "
+            side = "left" if metric in PERCENT else "right"
+            panel.annotate(told, (row["value"], -0.5), va="bottom", ha=side, fontsize=6.5, color=MUTED)
+        plain_axis(panel, "x", unit=unit, log=metric in PERCENT)
+        panel.set_title(task if metric == "mape" else f"{task}: {LABELS[metric]}")
         panel.set_yticks(range(len(order)), order)
         panel.set_ylim(len(order) - 0.4, -1.3)
     sources = "Published: " + "; ".join(dict.fromkeys(published["citation"]))
@@ -48,16 +61,17 @@ def draw(evaluation: Evaluation) -> Figure | None:
     return figure
 
 
-def _draw_splits(panel: Axes, evaluation: Evaluation, task: str, order: list[str], compared: set[str]) -> None:
+def _draw_splits(
+    panel: Axes, evaluation: Evaluation, asked: tuple[str, str], compared: set[str], lowest: float
+) -> None:
     """Draw one row per predictor and one mark per split, the compared ones filled and with their number."""
-    style = looks(evaluation.splits)
+    order, style = evaluation.ranking(), looks(evaluation.splits)
     for split in evaluation.splits:
-        found = [(row["value"], name) for name in order if (row := evaluation.value(split, name, task)) is not None]
-        if not found:
-            continue
+        rows = {name: evaluation.value(split, name, *asked) for name in order}
+        found = [(row["value"], name) for name, row in rows.items() if row is not None and np.isfinite(row["value"])]
         values, places = [value for value, _ in found], [order.index(name) for _, name in found]
         face = style[split]["color"] if split in compared else "none"
-        panel.plot(values, places, linestyle="none", label=split, markerfacecolor=face, **style[split])
-        for value, place in zip(values, places, strict=True) if split in compared else ():
-            told, at = f"{value:.2f}", (value, place)
-            panel.annotate(told, at, xytext=(0, 4), textcoords="offset points", ha="center", fontsize=6.5)
+        shown = np.maximum(values, lowest)
+        panel.plot(shown, places, linestyle="none", label=split, markerfacecolor=face, **style[split])
+        for value, at in zip(values, zip(shown, places, strict=True), strict=True) if split in compared else ():
+            panel.annotate(f"{value:.2f}", at, xytext=(0, 4), textcoords="offset points", ha="center", fontsize=6.5)
