@@ -80,6 +80,8 @@ class PublishedErrors(_Strict):
     what: str
     split: str
     citation: str
+    predictor: str = ""
+    """The one here that does the same, "" where none does."""
 
     @model_validator(mode="after")
     def _metrics(self) -> Self:

@@ -10,6 +10,9 @@ inside their interval and its mean width, in %."""
 PERCENT = ("mape", "medape", "p90", "coverage", "width")
 """Metrics in %; the others are shares and coefficients, 1 at best."""
 
+HIGH_IS_GOOD = ("r2", "r2_raw", "spearman", "pairs")
+"""Metrics of which more is better; of errors and widths less is, and coverage is good at its level."""
+
 LABELS = {
     "mape": "MAPE",
     "medape": "MedAPE",

@@ -197,7 +197,7 @@ def test_wrong_tuned_values_are_one_line(entry):
     assert "\n" not in str(raised.value)
 
 
-SAID = {"what": "forest", "split": "random", "citation": "Nobody, 2020"}
+SAID = {"what": "forest", "split": "random", "citation": "Nobody, 2020", "predictor": "random_forest"}
 
 
 def test_published_figures_are_any_metrics_by_task():

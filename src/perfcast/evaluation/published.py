@@ -29,5 +29,15 @@ def published_figures(entries: Sequence[Mapping[str, Any]], tasks: Collection[st
                         f"{entry['what']!r} has one of {task!r}",
                         "edit published in the data set's conf",
                     )
-                rows.append((entry["what"], entry["split"], task, metric, float(value), entry["citation"]))
+                rows.append(
+                    (
+                        entry["what"],
+                        entry["split"],
+                        task,
+                        metric,
+                        float(value),
+                        entry["citation"],
+                        entry.get("predictor", ""),
+                    )
+                )
     return pd.DataFrame(rows, columns=PUBLISHED_COLUMNS)

@@ -31,7 +31,7 @@ SLICE_COLUMNS = [
     *("split", "predictor", "slice", "value", "mape", "low", "high", "medape"),
     *("coverage", "width", "rows", "entities"),
 ]
-PUBLISHED_COLUMNS = ["what", "split", "task", "metric", "value", "citation"]
+PUBLISHED_COLUMNS = ["what", "split", "task", "metric", "value", "citation", "predictor"]
 POINT_COLUMNS = [
     *("split", "predictor", "row", "task", "target", "measured", "predicted"),
     *("half", "support", "unlike"),

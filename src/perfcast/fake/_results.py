@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from perfcast.evaluation import evaluate, write_evaluation
-from perfcast.fake._runs import fake_table, write_folds, write_runs, write_support
+from perfcast.fake._runs import PUBLISHED, fake_table, write_folds, write_runs, write_support
 from perfcast.figures.base import draw_all
 from perfcast.io import write_json
 from perfcast.schema import write_table
@@ -28,7 +28,7 @@ def write_results(folder: Path, *, rows: int, seed: int) -> None:
     write_folds(table, folder / "splits" / "fake", seed=seed)
     runs = write_runs(table, folder / "runs" / "fake", seed=seed)
     support = write_support(table, folder / "support" / "fake", seed=seed)
-    evaluation = evaluate(runs, table, resamples=200, seed=seed, support=support)
+    evaluation = evaluate(runs, table, resamples=200, seed=seed, published=PUBLISHED, support=support)
     write_evaluation(evaluation, folder / "evaluation" / "fake")
     draw_all(evaluation, folder / "figures" / "fake", FAKE_PARAMS["figures"])
     write_json(folder / "champion" / "fake" / "about.json", {"predictor": "network"})

@@ -22,7 +22,13 @@ LESS_TRAINING = {
 """Forms of the splits with less training: of which one, and how many times as large the error is."""
 _TASKS = ("float", "integer")
 PUBLISHED: tuple[dict[str, Any], ...] = (
-    {"what": "forest of others", "split": "random", "citation": "Nobody, 2020", "mape": {"float": 4.0, "integer": 3.5}},
+    {
+        "what": "forest of others",
+        "predictor": "forest",
+        "split": "random",
+        "citation": "Nobody, 2020",
+        "mape": {"float": 4.0, "integer": 3.5},
+    },
     {
         "what": "network of others",
         "split": "unseen_cpu",

@@ -16,6 +16,7 @@ from perfcast.report.explorer import budgets, explorer, shown_predictors
 from perfcast.report.inline_svg import inline_svg
 from perfcast.report.launches import launches, place, reach
 from perfcast.report.model_card import model_card
+from perfcast.report.published import comparisons
 from perfcast.report.questions import asks_about
 
 
@@ -76,6 +77,7 @@ def _sections(part: DatasetPart, context: ReportContext, leader: str, most: int)
         Section("misses", "Worst misses", misses.worst_misses(evaluation, rows, leader) if rows else None),
         Section("launches", "New families, launch by launch", launches(evaluation, rows, leader) if rows else None),
         Section("sureness", "How often intervals held, and how wide", sureness.sureness(evaluation, leader)),
+        Section("published", "Beside what others published", comparisons(evaluation, leader)),
         Section("ablation", "What each idea is worth", ablations(evaluation, rows) if rows else None),
         Section("figures", "Figures", _figures(part)),
         Section("audit", "Audit", audit.section(part.audit)),
