@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -188,3 +190,23 @@ def test_the_command_tells_what_the_measurements_changed(tmp_path, capsys):
     given = ["predict", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--chips", "2"]
     assert main([*given, "--measured", str(tmp_path / "mine.csv")]) == 0
     assert "changed by your own measurements: CFP2017rate" in capsys.readouterr().out
+
+
+def test_candidates_and_combinations_are_corrected_as_single_forecasts_are(tmp_path, capsys):
+    score = 1.2 * plain().estimates[2].median
+    (tmp_path / "mine.csv").write_text(f"processor,chips,suite,score\nXeon Gold 6148,2,CINT2017rate,{score}\n")
+    (tmp_path / "candidates.csv").write_text("name,processor,chips\nmine,Xeon Gold 6148,2\n")
+    expected = asked({**MACHINE, "suite": "CINT2017rate", "score": score}).estimates[2]
+    given = ["--champion", str(project().folder), "--measured", str(tmp_path / "mine.csv"), "--json"]
+    commands = {
+        "rank": [str(tmp_path / "candidates.csv"), "--target", "CINT2017rate >= 1"],
+        "what-if": ["--processor", "Xeon Gold 6148", "--chips", "2", "--vary", "chips=2", "--task", "CINT2017rate"],
+    }
+    told = {}
+    for name, options in commands.items():
+        assert main([name, *options, *given]) == 0
+        told[name] = json.loads(capsys.readouterr().out)
+    (combination,) = told["what-if"]["combinations"]
+    # what is not varied is held as it was completed for the task, so this is not quite the machine of the others
+    assert combination["estimates"][0]["own"] == pytest.approx(expected.own, rel=0.02)
+    assert told["rank"]["candidates"][0]["score"] == pytest.approx(expected.median)

@@ -17,6 +17,7 @@ from perfcast.forecasting import Asked, Champion, Described, Estimate, MachineAn
 from perfcast.forecasting.batch import forecast_in_batches
 from perfcast.forecasting.completing import complete
 from perfcast.forecasting.knowledge import completion_of
+from perfcast.forecasting.own_measurements import OwnMeasurements
 from perfcast.intervals.reaching import all_together
 from perfcast.schema import Tag
 
@@ -97,10 +98,17 @@ class Wish:
 
 
 def rank(
-    entries: Sequence[Entry], champion: Champion, wish: Wish, asked: Asked = PLAIN, *, progress: bool = False
+    entries: Sequence[Entry],
+    champion: Champion,
+    wish: Wish,
+    asked: Asked = PLAIN,
+    *,
+    own: OwnMeasurements | None = None,
+    progress: bool = False,
 ) -> Ranking:
     """Order candidates by the wish's measure; of equal ones the higher score, then the earlier line comes first.
 
+    With measurements of one's `own` every forecast is corrected, see `forecast`.
     Where it holds `probability`, that is the least probability that all targets are met together.
     Raises: UserError when a candidate cannot be used, or lacks the price or the watts that it is to be ordered by.
     """
@@ -114,7 +122,8 @@ def rank(
     if wish.sure is not None and not wish.goals:
         raise UserError("--sure needs a target", "there is no --target")
     watts = _watts(described, candidates, champion, asked)
-    answer = forecast_in_batches(described, champion, replace(asked, neighbours=0, explain=False), progress=progress)
+    plain = replace(asked, neighbours=0, explain=False)
+    answer = forecast_in_batches(described, champion, plain, own, progress=progress)
     found = [_ranked(one, candidate, watts, wish, champion) for one, candidate in zip(answer, candidates, strict=True)]
     sign = 1 if wish.ascending else -1
     found.sort(key=lambda one: (one.sure is False, sign * one.value, -one.score, one.line))
@@ -131,7 +140,7 @@ def rank(
         targets=tuple(map(str, wish.goals)),
         sure=wish.sure,
         candidates=tuple(replace(one, rank=place) for place, one in enumerate(_told_apart(found), start=1)),
-        notes=_notes(found, described, wish, champion),
+        notes=(*_notes(found, described, wish, champion), *(own.notes if own else ())),
     )
 
 

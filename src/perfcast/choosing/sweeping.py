@@ -15,6 +15,7 @@ from perfcast.describing.files import Entry
 from perfcast.errors import UserError
 from perfcast.forecasting import Asked, Champion, Estimate
 from perfcast.forecasting.batch import forecast_in_batches
+from perfcast.forecasting.own_measurements import OwnMeasurements
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,10 @@ def sweep(
     tasks: Sequence[str] = (),
     asked: Asked = PLAIN,
     *,
+    own: OwnMeasurements | None = None,
     progress: bool = False,
 ) -> Sweep:
-    """Forecast every combination; see `vary` for what is held.
+    """Forecast every combination; see `vary` for what is held, and `forecast` for measurements of one's `own`.
 
     Raises: UserError when the machine cannot be used, or no combination can be.
     """
@@ -99,7 +101,7 @@ def sweep(
     found = vary(entry, varied, champion, tasks, assume=asked.assume)
     if found.described.frame.empty:
         raise UserError("one combination at least must be possible", f"none is: {found.variants[0].refused}")
-    answer = forecast_in_batches(found.described, champion, asked, progress=progress)
+    answer = forecast_in_batches(found.described, champion, asked, own, progress=progress)
     by_line = {machine.line: machine.estimates for machine in answer}
     made = tuple(
         _combination(one, [estimate for line in one.lines for estimate in by_line[line]], varied)
@@ -113,7 +115,7 @@ def sweep(
         level=asked.level,
         units={one.name: one.unit for one in varied if one.unit is not None},
         combinations=made,
-        notes=(*found.notes, *unchanged(made, [one.name for one in varied])),
+        notes=(*found.notes, *(own.notes if own else ()), *unchanged(made, [one.name for one in varied])),
     )
 
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfcast.cli.predict import level_of, when_of
+from perfcast.cli.predict import add_measured, level_of, when_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def add_asked(parser: argparse.ArgumentParser) -> None:
     """Declare how forecasts are made."""
     parser.add_argument("--level", type=float, help="level of the intervals, 0 to 1 (default: 0.9)")
+    add_measured(parser)
     parser.add_argument("--when", metavar="YYYY-MM", help="when machines will be measured (default: this month)")
     parser.add_argument("--no-assume", action="store_true", help="leave unknown what nobody said")
 

@@ -28,11 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level", type=float, help="level of the intervals, 0 to 1 (default: 0.9, that of the protocol)"
     )
-    parser.add_argument(
-        "--measured",
-        type=Path,
-        help="scores measured of these machines or of their siblings: machines with a task and a score",
-    )
+    add_measured(parser)
     parser.add_argument("--when", metavar="YYYY-MM", help="when the machine will be measured (default: this month)")
     parser.add_argument("--no-assume", action="store_true", help="leave unknown what nobody said")
     parser.add_argument("--neighbours", type=int, default=3, metavar="N", help="measured machines shown (default: 3)")
@@ -56,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     many = len(described.frame) > EXPLAINED
     brief = options.brief or (many and not options.json)
     asked = Asked(level, when, not options.no_assume, 0 if brief else options.neighbours, not brief)
-    own = own_of(options, entries, champion) if options.measured else None
+    own = own_of(options, entries, champion)
     answer = forecast_in_batches(described, champion, asked, own, progress=many)
     if options.out is not None:
         _write(options.out, answer)
@@ -74,8 +70,19 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def own_of(options: argparse.Namespace, entries: Sequence[Entry], champion: Champion) -> OwnMeasurements:
-    """Read the measurements that are given; what they leave out is that of the machine, where there is only one."""
+def add_measured(parser: argparse.ArgumentParser) -> None:
+    """Declare where measurements of one's own are read from."""
+    parser.add_argument(
+        "--measured",
+        type=Path,
+        help="scores measured of these machines or of their siblings: machines with a task and a score",
+    )
+
+
+def own_of(options: argparse.Namespace, entries: Sequence[Entry], champion: Champion) -> OwnMeasurements | None:
+    """Read the measurements, None without; what they leave out is that of the machine, where there is only one."""
+    if options.measured is None:
+        return None
     from perfcast.describing.files import read_entries
     from perfcast.forecasting.own_measurements import measured_by_oneself
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from perfcast.cli._choosing import add_asked, add_shape, as_csv, as_json, asked_of, told
 from perfcast.cli._machines import add_champion, champion_of
+from perfcast.cli.predict import own_of
 from perfcast.errors import UserError
 
 
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     goals = read_goals(options.target, champion)
     weights = read_weights(options.weights, goals, champion)
     wish = Wish(read_measure(options.by, champion), weights, goals, options.sure, options.ascending)
-    ranking = rank(entries, champion, wish, asked, progress=len(entries) > 20)
+    ranking = rank(entries, champion, wish, asked, own=own_of(options, [], champion), progress=len(entries) > 20)
     if options.out is not None:
         text = as_json(ranking.to_dict()) if options.out.suffix == ".json" else as_csv(ranking.to_frame())
         write_text(options.out, text)

@@ -8,6 +8,7 @@ import sys
 
 from perfcast.cli._choosing import add_asked, add_shape, as_csv, as_json, asked_of, told
 from perfcast.cli._machines import add_champion, add_machines, champion_of, entries_of
+from perfcast.cli.predict import own_of
 from perfcast.errors import UserError
 
 SHOWN = 100
@@ -50,9 +51,8 @@ def run(options: argparse.Namespace) -> int:
         raise UserError("what is varied is one machine", f"{options.machines} describes {len(entries)}")
     names = TaskNames(champion)
     tasks = list(dict.fromkeys(names.get(text, "--task") for text in options.task))
-    found = sweep(
-        entries[0], varied, champion, tasks, asked, progress=math.prod(len(one.points) for one in varied) > SHOWN
-    )
+    many = math.prod(len(one.points) for one in varied) > SHOWN
+    found = sweep(entries[0], varied, champion, tasks, asked, own=own_of(options, entries, champion), progress=many)
     if ending == ".svg":
         write_text(options.out, draw_sweep(found))
     elif ending:
