@@ -1,0 +1,180 @@
+"""What the commands and files of a machine say, made by hand, and how they are planted and read."""
+
+import json
+
+from perfcast.datasets._spec_cpu2017_columns import COLUMNS
+from perfcast.schema import Kind
+from perfcast.this_machine.read import read_this_machine
+
+DECLARED = {column.name: column for column in COLUMNS}
+SECRETS = ("secret-host", "SN-4711", "TAG-0815", "4c4c4544", "192.0.2.7", "M393A4K40DB2")
+INTEL_FLAGS = "fpu sse4_2 avx avx2 avx512f avx512_vnni"
+OS = {
+    "rhel": 'NAME="Red Hat Enterprise Linux"\nPRETTY_NAME="Red Hat Enterprise Linux 9.2 (Plow)"\nVERSION_ID="9.2"\n',
+    "sles": 'PRETTY_NAME="SUSE Linux Enterprise Server 15 SP5"\n',
+    "ubuntu": "PRETTY_NAME='Ubuntu 22.04.3 LTS'\n",
+    "arch": 'PRETTY_NAME="Arch Linux"\n',
+}
+
+
+def as_json(fields):
+    """Return fields as `lscpu -J` prints them, the last two inside the first."""
+    entries = [{"field": f"{name}:", "data": value} for name, value in fields]
+    entries[0]["children"] = entries[-2:]
+    return json.dumps({"lscpu": entries[:-2]})
+
+
+def as_text(fields):
+    return "".join(f"{name + ':':<32} {value}\n" for name, value in fields)
+
+
+def module(**values):
+    """Return a memory device as dmidecode prints it."""
+    told = {
+        "Array Handle": "0x0031",
+        "Total Width": "72 bits",
+        "Data Width": "64 bits",
+        "Size": "32 GB",
+        "Form Factor": "DIMM",
+        "Locator": "A1",
+        "Type": "DDR4",
+        "Type Detail": "Synchronous Registered (Buffered)",
+        "Speed": "2933 MT/s",
+        "Serial Number": "SN-4711",
+        "Asset Tag": "TAG-0815",
+        "Part Number": "M393A4K40DB2-CVF",
+        "Rank": "2",
+        "Configured Memory Speed": "2933 MT/s",
+        **values,
+    }
+    lines = "".join(f"\t{name}: {value}\n" for name, value in told.items())
+    return f"Handle 0x0039, DMI type 17, 84 bytes\nMemory Device\n{lines}\n"
+
+
+def tables(*modules, ecc="Multi-bit ECC"):
+    array = f"\tLocation: System Board\n\tUse: System Memory\n\tError Correction Type: {ecc}\n"
+    start = f"# dmidecode 3.3\nHandle 0x0031, DMI type 16, 23 bytes\nPhysical Memory Array\n{array}\n"
+    return start + "".join(modules)
+
+
+EMPTY = module(Size="No Module Installed", Type="Unknown", Speed="Unknown", Rank="Unknown")
+
+
+def plant(root, files):
+    """Write files below a root; the value None makes a folder."""
+    for path, text in files.items():
+        place = root / path.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if text is None:
+            place.mkdir(exist_ok=True)
+        else:
+            place.write_text(text)
+
+
+def cpus(*siblings, per_package=1000):
+    """Return the kernel's topology of processors, each given by the list of its core's threads."""
+    return {
+        f"/sys/devices/system/cpu/cpu{number}/topology/{name}": value
+        for number, threads in enumerate(siblings)
+        for name, value in (("core_cpus_list", threads), ("physical_package_id", str(number // per_package)))
+    }
+
+
+def read(tmp_path, said, files=None):
+    """Read a machine whose commands print `said`; a command that is absent there does not exist."""
+
+    def run(command):
+        answer = said.get(" ".join(command), FileNotFoundError(command[0]))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    plant(tmp_path, files or {})
+    return read_this_machine(run, tmp_path)
+
+
+def values(machine):
+    return {reading.column: reading.value for reading in machine.readings}
+
+
+def check(machine):
+    """Check what holds of every answer."""
+    names = [reading.column for reading in machine.readings]
+    assert len(names) == len(set(names))
+    assert not set(names) & set(machine.not_read)
+    assert {"part_key", "chips", "mem_total_gb", "compiler_vendor", "l3_mb_per_chip"} <= {*names, *machine.not_read}
+    for reading in machine.readings:
+        column = DECLARED[reading.column]
+        if column.kind is Kind.NUMERICAL:
+            assert type(reading.value) is float
+            assert column.low is None or column.low <= reading.value
+            assert column.high is None or reading.value <= column.high
+        else:
+            assert type(reading.value) is str
+            assert reading.value
+        assert reading.where
+        assert len(reading.text) <= 120
+        assert reading.text.isprintable()
+    assert all(len(why.splitlines()) == 1 for why in (*machine.not_read.values(), *machine.notes))
+
+
+XEON = [
+    ("Architecture", "x86_64"),
+    ("CPU(s)", "96"),
+    ("On-line CPU(s) list", "0-95"),
+    ("Vendor ID", "GenuineIntel"),
+    ("BIOS Vendor ID", "Intel(R) Corporation"),
+    ("Model name", "Intel(R) Xeon(R) Gold 6252 CPU @ 2.10GHz"),
+    ("BIOS Model name", "Intel(R) Xeon(R) Gold 6252 CPU @ 2.10GHz"),
+    ("CPU family", "6"),
+    ("Thread(s) per core", "2"),
+    ("Core(s) per socket", "24"),
+    ("Socket(s)", "2"),
+    ("CPU max MHz", "3700.0000"),
+    ("CPU min MHz", "1000.0000"),
+    ("Virtualization", "VT-x"),
+    ("L1d cache", "1.5 MiB (48 instances)"),
+    ("L1i cache", "1.5 MiB (48 instances)"),
+    ("L2 cache", "48 MiB (48 instances)"),
+    ("L3 cache", "71.5 MiB (2 instances)"),
+    ("NUMA node(s)", "2"),
+    ("Flags", INTEL_FLAGS),
+]
+XEON_FILES = {
+    "/etc/os-release": OS["rhel"],
+    "/etc/hostname": "secret-host\n",
+    "/proc/meminfo": "MemTotal:       394839040 kB\nMemFree:        1 kB\n",
+    "/proc/mounts": "proc /proc proc rw 0 0\n/dev/mapper/secret--host-root / xfs rw 0 0\n",
+    "/sys/class/dmi/id/sys_vendor": "Dell Inc.\n",
+    "/sys/class/dmi/id/product_name": "PowerEdge R640\n",
+    "/sys/class/dmi/id/product_serial": "SN-4711\n",
+    "/sys/class/dmi/id/product_uuid": "4c4c4544\n",
+    "/sys/class/dmi/id/chassis_asset_tag": "TAG-0815\n",
+    "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver": "intel_pstate\n",
+    "/sys/devices/system/cpu/intel_pstate/no_turbo": "0\n",
+    "/sys/block/dm-0/dm/name": "secret--host-root\n",
+    "/sys/block/dm-0/slaves/sda3": None,
+    "/sys/block/sda/sda3/partition": "3\n",
+    "/sys/block/sda/size": "1875385008\n",
+    "/sys/block/sda/queue/rotational": "0\n",
+}
+
+ALTRA = [
+    ("Architecture", "aarch64"),
+    ("CPU(s)", "160"),
+    ("On-line CPU(s) list", "0-159"),
+    ("Vendor ID", "ARM"),
+    ("BIOS Vendor ID", "Ampere(R)"),
+    ("Model name", "Neoverse-N1"),
+    ("BIOS Model name", "Ampere(R) Altra(R) Processor Q80-30 CPU @ 3.0GHz"),
+    ("Thread(s) per core", "1"),
+    ("Core(s) per cluster", "80"),
+    ("Socket(s)", "-"),
+    ("Cluster(s)", "2"),
+    ("Frequency boost", "disabled"),
+    ("CPU max MHz", "3000.0000"),
+    ("L1d cache", "10 MiB (160 instances)"),
+    ("L1i cache", "10 MiB (160 instances)"),
+    ("L2 cache", "160 MiB (160 instances)"),
+    ("Flags", "fp asimd aes"),
+]
