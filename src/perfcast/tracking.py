@@ -268,11 +268,25 @@ def _process_name(pid: int) -> str:
 
 def _close_abandoned(client: MlflowClient, experiment_id: str) -> None:
     """End runs left RUNNING by processes of this boot that are gone: a SIGKILL gives them no time to do it."""
+    for run_id in _abandoned(client, [experiment_id]):
+        client.set_terminated(run_id, status="KILLED")
+
+
+def abandoned_runs(store: Store) -> int:
+    """Count the runs of a store that are RUNNING by its record and by processes of this boot that are gone."""
+    client = open_client(store)
+    return len(_abandoned(client, [one.experiment_id for one in client.search_experiments()]))
+
+
+def _abandoned(client: MlflowClient, experiments: list[str]) -> list[str]:
     boot = _process_name(os.getpid()).partition(":")[0]
-    for run in client.search_runs([experiment_id], "attributes.status = 'RUNNING'"):
-        process = run.data.tags.get(_PROCESS_TAG, "")
-        if process.startswith(f"{boot}:") and _process_name(int(process.split(":")[1])) != process:
-            client.set_terminated(run.info.run_id, status="KILLED")
+    running = client.search_runs(experiments, "attributes.status = 'RUNNING'") if experiments else []
+    named = [(run.info.run_id, run.data.tags.get(_PROCESS_TAG, "")) for run in running]
+    return [
+        run_id
+        for run_id, process in named
+        if process.startswith(f"{boot}:") and _process_name(int(process.split(":")[1])) != process
+    ]
 
 
 def register_champion(store: Store, dataset: str, run_id: str, model_uri: str, tags: Mapping[str, str]) -> str:

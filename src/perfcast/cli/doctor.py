@@ -1,0 +1,61 @@
+"""Look whether a run would go well here: software, configuration, data, room, leftovers, tracking."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from perfcast.cli._common import add_project, cache_folder, embedded_folder, mirror_folders
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_project(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what was found; exit 1 when something is broken."""
+    from dataclasses import asdict
+
+    from perfcast.config import read_yaml, validate
+    from perfcast.doctor import BROKEN, Place, examine
+    from perfcast.errors import UserError
+
+    if not options.project.is_dir():
+        raise UserError("--project must be a folder", f"there is none at {options.project}", "name a clone of perfcast")
+    try:
+        params = validate(read_yaml(options.project / "params.yaml"), options.project / "conf")
+    except UserError:  # told among the findings
+        params = None
+    place = Place(
+        project=options.project,
+        cache=cache_folder(options.project),
+        mirrors=mirror_folders(params.mirrors if params else (), options.project),
+        embedded=embedded_folder(options.project),
+        params=params,
+    )
+    findings = examine(place)
+    if options.json:
+        print(json.dumps([asdict(one) for one in findings], indent=1, ensure_ascii=False))
+    else:
+        _show(findings)
+    return int(any(one.state == BROKEN for one in findings))
+
+
+def _show(findings) -> None:  # type: ignore[no-untyped-def]
+    from rich.console import Console
+    from rich.table import Table
+
+    from perfcast.doctor import BROKEN, CARE
+
+    colours = {BROKEN: "bold red", CARE: "yellow"}
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "state", "found", "what to do"):
+        table.add_column(heading, overflow="fold")
+    for one in findings:
+        table.add_row(one.what, f"[{colours.get(one.state, 'green')}]{one.state}[/]", one.found, one.remedy)
+    console = Console()
+    console.print(table)
+    broken = sum(one.state == BROKEN for one in findings)
+    console.print(f"{broken} broken: a run would fail" if broken else "A run can start.")
