@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from perfcast import __version__
+from perfcast.relocating import follow
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -187,9 +188,12 @@ def open_client(store: Store) -> MlflowClient:
         os.environ.setdefault(name, value)
     from mlflow import MlflowClient
 
-    if store.uri.startswith("sqlite:///"):
-        Path(store.uri.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+    database = Path(store.uri.removeprefix("sqlite:///")) if store.uri.startswith("sqlite:///") else None
+    if database:
+        database.parent.mkdir(parents=True, exist_ok=True)
     with _locked(store):
+        if database and database.is_file():
+            follow(database, store.artifacts)
         client = MlflowClient(tracking_uri=store.uri, registry_uri=store.uri)
         client.search_experiments(max_results=1)
     return client

@@ -22,7 +22,8 @@ PROJECT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def project(tmp_path):
+def project(tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     folder = tmp_path / "project"
     folder.mkdir()
     shutil.copytree(PROJECT / "conf", folder / "conf")
