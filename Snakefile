@@ -22,3 +22,7 @@ rule all:
         f"{RESULTS}/report.html",
         f"{RESULTS}/metrics.json",
         champions,
+
+
+onsuccess:
+    shell("{PERFCAST} times --results {RESULTS} --since {STARTED}")

@@ -8,6 +8,7 @@ start-up of a command, and the training of the network. With --recorded nothing 
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandas as pd
+from perfcast.job_times import Job, as_text, read_jobs
 
 RUN_SECONDS, RUN_MIB = 15 * 60, 4 * 1024
 DATA_SECONDS, NOTHING_TO_DO_SECONDS = 40, 15
@@ -44,60 +45,23 @@ class Figure:
         return f"{text} {sign} {self.budget:6g} {self.measured / self.budget:8.2f}  {'yes' if within else 'NO'}"
 
 
-def read_jobs(results: Path) -> pd.DataFrame:
-    """Return one row per job: rule, name, seconds, cpu_seconds, peak_mib, start, end."""
-    folder = results / "benchmarks"
-    jobs = []
-    for path in sorted(folder.rglob("*.tsv")):
-        first, *rest = path.relative_to(folder).with_suffix("").parts
-        row = pd.read_csv(path, sep="\t", na_values=["-", "NA"]).iloc[-1]
-        end = path.stat().st_mtime
-        jobs.append(
-            {
-                "rule": first,
-                "name": "/".join(rest),
-                "seconds": row["s"],
-                "cpu_seconds": row["cpu_time"],
-                "peak_mib": row["max_rss"],
-                "start": end - row["s"],
-                "end": end,
-            }
-        )
-    return pd.DataFrame(jobs)
-
-
-def peak_together(jobs: pd.DataFrame) -> float:
+def peak_together(jobs: list[Job]) -> float:
     """Return the largest sum of the peaks of jobs that ran at the same time: an upper bound of the memory used."""
-    starts = jobs["start"]
-    return max(float(jobs.loc[(starts <= at) & (jobs["end"] > at), "peak_mib"].sum()) for at in starts)
+    sampled = [job for job in jobs if math.isfinite(job.peak)]
+    return max(sum(job.peak for job in sampled if job.start <= one.start < job.end) for one in jobs)
 
 
-def recorded(jobs: pd.DataFrame, cores: int) -> list[Figure]:
-    data = jobs[jobs["rule"].isin(DATA_RULES) & (jobs["name"] == DATASET)]
+def recorded(jobs: list[Job], cores: int) -> list[Figure]:
+    data = [job for job in jobs if job.rule in DATA_RULES and job.name == DATASET]
+    span = max(job.end for job in jobs) - min(job.start for job in jobs)
     return [
-        Figure(f"run: job seconds / {cores} cores", jobs["seconds"].sum() / cores, "s", RUN_SECONDS),
-        Figure(
-            "run: first start to last end, pauses included", jobs["end"].max() - jobs["start"].min(), "s", RUN_SECONDS
-        ),
+        Figure(f"run: job seconds / {cores} cores", sum(job.seconds for job in jobs) / cores, "s", RUN_SECONDS),
+        Figure("run: first start to last end, pauses included", span, "s", RUN_SECONDS),
         Figure("run: memory, peaks of simultaneous jobs added", peak_together(jobs), "MiB", RUN_MIB),
-        Figure(f"ingestion + standardisation + features of {DATASET}", data["seconds"].sum(), "s", DATA_SECONDS),
+        Figure(
+            f"ingestion + standardisation + features of {DATASET}", sum(job.seconds for job in data), "s", DATA_SECONDS
+        ),
     ]
-
-
-def print_rules(jobs: pd.DataFrame) -> None:
-    grouped = jobs.groupby("rule", sort=False).agg(
-        jobs=("name", "size"),
-        seconds=("seconds", "sum"),
-        cpu_seconds=("cpu_seconds", "sum"),
-        peak_mib=("peak_mib", "max"),
-    )
-    print(f"{'rule':14s} {'jobs':>5s} {'seconds':>10s} {'CPU s':>10s} {'peak MiB':>9s}")
-    for rule, row in grouped.sort_values("seconds", ascending=False).iterrows():
-        print(f"{rule:14s} {row.jobs:5.0f} {row.seconds:10.1f} {row.cpu_seconds:10.1f} {row.peak_mib:9.0f}")
-    total = grouped[["jobs", "seconds", "cpu_seconds"]].sum()
-    print(
-        f"{'all':14s} {total.jobs:5.0f} {total.seconds:10.1f} {total.cpu_seconds:10.1f} {grouped.peak_mib.max():9.0f}"
-    )
 
 
 def seconds_of(command: list[str]) -> float:
@@ -155,10 +119,10 @@ def main() -> None:
     options = parser.parse_args()
     figures: list[Figure] = []
     jobs = read_jobs(options.results)
-    if jobs.empty:
+    if not jobs:
         print(f"no run is recorded in {options.results}/benchmarks; `make run` leaves one")
     else:
-        print_rules(jobs)
+        print(as_text(jobs))
         figures += recorded(jobs, options.cores)
     if not options.recorded:
         figures += [*nothing_to_do(options.results), *start_up(), *throughput()]

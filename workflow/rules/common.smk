@@ -1,6 +1,7 @@
 # What every rule uses: the validated experiment, the command, digests of code and conf.
 import os
 import sys
+import time
 from pathlib import Path
 
 from perfcast import config as perfcast_config
@@ -11,6 +12,7 @@ from perfcast.errors import UserError
 CONF = Path("conf")
 RESULTS = config.pop("results", "results")
 PERFCAST = f"{sys.executable} -m perfcast"
+STARTED = time.time()
 
 # One invocation is one parent run in MLflow; sub-processes of this one keep its name.
 os.environ.setdefault(
