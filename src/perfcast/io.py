@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,20 @@ def sha256(path: Path) -> str:
     """Return the SHA-256 of a file as 64 hexadecimal digits."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file below a folder, by its path there."""
+    files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
+
+
+def first_changed(folder: Path, expected: Mapping[str, str]) -> Path | None:
+    """Return the first file below a folder that is not the one of the expected SHA-256, None where all are.
+
+    Raises: OSError when one cannot be read.
+    """
+    return next((folder / name for name, digest in expected.items() if sha256(folder / name) != digest), None)
 
 
 def write_text(path: Path, text: str) -> None:

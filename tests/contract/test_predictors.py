@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +199,24 @@ class TestForecast:
         assert (np.abs(np.log(forecast / usual)) < 0.7).all(axis=None)
 
 
+class _Planted:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.marker,)
+
+
+def _archive(marker: Path) -> bytes:
+    """Return an archive of arrays under the names that models use, each of them a pickled object."""
+    content = io.BytesIO()
+    planted = np.array([_Planted(marker)], dtype=object)
+    np.savez(content, allow_pickle=True, **dict.fromkeys(("weights", "vectors", "0", "data"), planted))
+    return content.getvalue()
+
+
 @pytest.mark.parametrize("name", MODULES)
 class TestLearning:
     def test_clone_has_equal_parameters_and_nothing_learned(self, name: str, models: dict[str, Predictor]) -> None:
@@ -230,6 +250,22 @@ class TestLearning:
         assert suffixes <= {".json", ".npy", ".npz", ".parquet", ".txt", ".safetensors"}
         for path in tmp_path.rglob("*.np[yz]"):
             np.load(path, allow_pickle=False)
+
+    def test_a_file_that_someone_replaced_is_refused_in_one_line_and_never_executed(
+        self, name: str, models: dict[str, Predictor], tmp_path: Path
+    ) -> None:
+        marker = tmp_path / "executed"
+        models[name].save(tmp_path / "model")
+        for path in [path for path in sorted((tmp_path / "model").rglob("*")) if path.is_file()]:
+            whole = path.read_bytes()
+            for planted in (pickle.dumps(_Planted(marker)), _archive(marker), b"", whole[: len(whole) // 2]):
+                path.write_bytes(planted)
+                with pytest.raises(UserError) as told:
+                    load_predictor(tmp_path / "model")
+                assert "\n" not in str(told.value)
+                assert not marker.exists(), path
+            path.write_bytes(whole)
+        load_predictor(tmp_path / "model")
 
     def test_column_order_does_not_matter(
         self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]

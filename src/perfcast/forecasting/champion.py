@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from perfcast.describing.entries import Vocabulary
 from perfcast.describing.names import PartNames
@@ -14,7 +16,7 @@ from perfcast.forecasting.knowledge import Knowledge, completion_of, describing_
 from perfcast.forecasting.neighbours import Neighbourhood
 from perfcast.forecasting.tasks import TaskNames
 from perfcast.intervals import Calibrated
-from perfcast.io import read_json
+from perfcast.io import first_changed, read_json
 from perfcast.predictors.base import Predictor, load_predictor
 
 
@@ -69,18 +71,30 @@ class Champion:
 def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
     """Read what `perfcast champion` wrote.
 
-    Raises: UserError when there is none, or it is another data set's than the one asked for.
+    Raises: UserError when there is none, it is another data set's than the one asked for, or something in it is not
+    what was saved.
     """
     folder = Path(folder)
     path = folder / "about.json"
     if not path.is_file():
         what = "a champion" if dataset is None else f"a champion of {dataset!r}"
         raise UserError(f"there must be {what}", f"there is no {path}", "run snakemake to make it")
-    about = read_json(path)
+    try:
+        return _loaded(folder, read_json(path), dataset)
+    except UserError:
+        raise
+    except Exception as error:  # whatever a library raises for bytes that are not those it wrote
+        fact = f"{folder} cannot be read ({type(error).__name__})"
+        raise UserError("a champion must be as it was saved", fact, "make it again, or fetch it again") from error
+
+
+def _loaded(folder: Path, about: Mapping[str, Any], dataset: str | None) -> Champion:
     if dataset is not None and about["dataset"] != dataset:
         raise UserError(f"the champion must be one of {dataset!r}", f"{folder} is of {about['dataset']!r}")
     if not (folder / "knowledge").is_dir():
         raise UserError("a champion must hold its knowledge", f"{folder} is of an older version", "make it again")
+    if changed := first_changed(folder, about["files"]):
+        raise UserError("a champion must be as it was saved", f"{changed} was changed", "make it again")
     knowledge = Knowledge.load(folder / "knowledge")
     place = folder / "intervals"
     calibrated = Calibrated.load(place) if place.is_dir() else None

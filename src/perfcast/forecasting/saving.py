@@ -9,7 +9,7 @@ from typing import Any
 from perfcast.forecasting.knowledge import Knowledge
 from perfcast.forecasting.neighbours import Neighbourhood
 from perfcast.intervals import Calibrated
-from perfcast.io import write_json
+from perfcast.io import digests, write_json
 from perfcast.predictors.base import Predictor
 from perfcast.schema import Table, Tag
 
@@ -40,4 +40,5 @@ def save_champion(
         ordered = table.frame.set_index(row).loc[knowledge.measured.frame[row]].reset_index()
         encoded = calibrated.support.encode(ordered)
         Neighbourhood(knowledge.measured, encoded, calibrated).save(folder / "knowledge")
-    write_json(folder / "about.json", about)
+    (folder / "about.json").unlink(missing_ok=True)
+    write_json(folder / "about.json", {**about, "files": digests(folder)})

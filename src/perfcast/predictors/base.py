@@ -14,10 +14,12 @@ import numpy as np
 import pandas as pd
 
 from perfcast.errors import UserError
-from perfcast.io import read_json, write_json
+from perfcast.io import digests, first_changed, read_json, write_json
 from perfcast.predictors._parameters import Parameters
 from perfcast.predictors._rows import partly_measured, task_labels
 from perfcast.schema import Column, Role, infer_columns
+
+_ABOUT = "predictor.json"
 
 
 class Predictor(Parameters):
@@ -139,8 +141,9 @@ class Predictor(Parameters):
             "targets": list(self.targets_),
             "partial": self.partial_,
         }
-        write_json(folder / "predictor.json", about)
         self._save(folder)
+        (folder / _ABOUT).unlink(missing_ok=True)
+        write_json(folder / _ABOUT, {**about, "files": digests(folder)})
 
     @abstractmethod
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None: ...
@@ -158,12 +161,26 @@ class Predictor(Parameters):
 def load_predictor(folder: Path) -> Predictor:
     """Read a predictor written by `Predictor.save`.
 
-    Raises: UserError when the folder holds none. Only classes inside `perfcast.predictors` are instantiated.
+    Only classes inside `perfcast.predictors` are instantiated.
+
+    Raises: UserError when the folder holds none, or something in it is not what was saved.
     """
-    path = Path(folder) / "predictor.json"
+    path = Path(folder) / _ABOUT
     if not path.is_file():
         raise UserError("a model folder must hold predictor.json", f"there is none in {folder}", "train it first")
+    try:
+        return _loaded(Path(folder), path)
+    except UserError:
+        raise
+    except Exception as error:  # whatever a library raises for bytes that are not those it wrote
+        fact = f"{folder} cannot be read ({type(error).__name__})"
+        raise UserError("a model folder must be as it was saved", fact, "train it again, or fetch it again") from error
+
+
+def _loaded(folder: Path, path: Path) -> Predictor:
     about = read_json(path)
+    if changed := first_changed(folder, about["files"]):  # compiled libraries may crash on what they did not write
+        raise UserError("a model folder must be as it was saved", f"{changed} was changed", "train it again")
     module, _, name = about["class"].partition(":")
     if not module.startswith("perfcast.predictors."):
         raise UserError("a model must be one of perfcast's predictors", f"{path} names {about['class']!r}")
@@ -171,5 +188,5 @@ def load_predictor(folder: Path) -> Predictor:
     predictor.columns_ = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"])
     predictor.targets_ = tuple(about["targets"])
     predictor.partial_ = about.get("partial", {})
-    predictor._load(Path(folder))
+    predictor._load(folder)
     return predictor
