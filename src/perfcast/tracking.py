@@ -41,17 +41,28 @@ _QUIET = {
 class Store:
     """Where to record.
 
-    `uri` is an MLflow tracking URI; `artifacts` a folder for a local store (a server keeps its own); `invocation` names
-    the command under which runs are gathered in one parent run.
+    `uri` is an MLflow tracking URI; `artifacts` a folder for a database's files, of this project's lock in any case;
+    `bucket` a URI where they go instead, such as s3://...; a server keeps its own. `invocation` names the command under
+    which runs are gathered in one parent run.
     """
 
     uri: str
     artifacts: Path
     invocation: str
+    bucket: str = ""
+
+    def place(self, experiment: str) -> str | None:
+        """Return where the files of an experiment go; None where the server decides."""
+        if self.uri.startswith(("http://", "https://", "databricks")):
+            return None
+        return f"{self.bucket or self.artifacts.as_uri()}/{experiment}"
 
 
 def store_from(conf: Mapping[str, Any], root: Path, environment: Mapping[str, str]) -> Store | None:
-    """Return the configured store, or None when tracking is off; MLFLOW_TRACKING_URI comes before the conf."""
+    """Return the configured store, or None when tracking is off.
+
+    MLFLOW_TRACKING_URI comes before the conf's uri, and PERFCAST_ARTIFACTS, a folder or a URI, before its artifacts.
+    """
     if not conf.get("enabled", True):
         return None
     uri = environment.get("MLFLOW_TRACKING_URI") or str(conf["uri"])
@@ -59,7 +70,9 @@ def store_from(conf: Mapping[str, Any], root: Path, environment: Mapping[str, st
     if uri.startswith(prefix) and not uri.startswith(prefix + "/"):
         uri = f"{prefix}{(root / uri.removeprefix(prefix)).resolve()}"
     stamp = environment.get("PERFCAST_INVOCATION") or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{os.getpid()}"
-    return Store(uri, (root / str(conf["artifacts"])).resolve(), stamp)
+    given = environment.get("PERFCAST_ARTIFACTS") or str(conf["artifacts"])
+    bucket = given.rstrip("/") if "://" in given else ""
+    return Store(uri, (root / (str(conf["artifacts"]) if bucket else given)).resolve(), stamp, bucket)
 
 
 @dataclass
@@ -205,9 +218,7 @@ def _experiment(client: MlflowClient, store: Store, name: str) -> str:
         found = client.get_experiment_by_name(name)
         if found is not None:
             return str(found.experiment_id)
-        local = store.uri.startswith("sqlite:")
-        where = (store.artifacts / name).as_uri() if local else None
-        return str(client.create_experiment(name, artifact_location=where, tags=_EXPERIMENT_TAGS))
+        return str(client.create_experiment(name, artifact_location=store.place(name), tags=_EXPERIMENT_TAGS))
 
 
 def _parent(client: MlflowClient, store: Store, experiment: str) -> str:

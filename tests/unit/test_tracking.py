@@ -104,4 +104,16 @@ def test_the_environment_variable_comes_first(tmp_path):
     assert tracking.store_from(conf, tmp_path, {}).uri == f"sqlite:///{tmp_path}/results/mlflow/mlflow.db"
     elsewhere = {"MLFLOW_TRACKING_URI": "http://127.0.0.1:5000"}
     assert tracking.store_from(conf, tmp_path, elsewhere).uri == "http://127.0.0.1:5000"
+    assert tracking.store_from(conf, tmp_path, elsewhere).place("demo") is None, "a server decides"
     assert tracking.store_from({**conf, "enabled": False}, tmp_path, elsewhere) is None
+
+
+def test_artifacts_go_to_the_folder_or_bucket_that_a_variable_names(tmp_path):
+    conf = {"uri": "sqlite:///mlflow.db", "artifacts": "artifacts"}
+    places = {
+        "": (tmp_path / "artifacts" / "demo").as_uri(),
+        "other": (tmp_path / "other" / "demo").as_uri(),
+        "s3://bucket/of/mine/": "s3://bucket/of/mine/demo",
+    }
+    for given, expected in places.items():
+        assert tracking.store_from(conf, tmp_path, {"PERFCAST_ARTIFACTS": given}).place("demo") == expected

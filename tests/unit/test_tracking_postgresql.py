@@ -1,0 +1,96 @@
+"""The record in PostgreSQL: what sqlite holds, from several jobs at once. Needs Debian's postgresql and psycopg2."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+
+from perfcast import tracking
+
+PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+pytest.importorskip("psycopg2", reason="needs the extra: pip install -e '.[postgresql]'")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not PROGRAMS, reason="needs PostgreSQL: apt-get install postgresql"),
+]
+JOB = """
+import os, sys
+from pathlib import Path
+from perfcast import tracking
+folder, number = Path(sys.argv[1]), sys.argv[2]
+store = tracking.store_from({"uri": "unused", "artifacts": "artifacts"}, folder, os.environ)
+with tracking.start_run(store, "perfcast/demo", f"job {number}", {"job": number}) as run:
+    run.log_params({"number": number, "nested": {"one": 1}})
+    run.log_dataset("shared", "1" * 64, "random")
+    for step in range(10):
+        run.log_metrics({"loss": float(step), "other": 1.0}, step)
+    (folder / f"{number}.txt").write_text(number)
+    run.log_artifacts(folder / f"{number}.txt")
+"""
+JOBS = 4
+
+
+@pytest.fixture(scope="module")
+def server():
+    """Start a server of its own in a temporary folder, reached by a socket there; give its SQLAlchemy URI."""
+    folder = Path(mkdtemp(prefix="perfcast-postgresql-"))
+    bin_folder, data = PROGRAMS[-1].parent, folder / "data"
+    user = {}
+    if os.getuid() == 0:  # the server refuses to run as root
+        shutil.chown(folder, "postgres", "postgres")
+        user = {"user": "postgres", "group": "postgres", "cwd": folder}
+
+    def run(program, *options):
+        subprocess.run([bin_folder / program, *options], check=True, stdout=subprocess.DEVNULL, timeout=120, **user)
+
+    run("initdb", "-D", data, "--username=perfcast", "--auth=trust", "--no-sync")
+    run("pg_ctl", "-D", data, "-l", folder / "log", "-w", "-o", f"-k {folder} -h '' -F", "start")
+    try:
+        run("createdb", "-h", folder, "-U", "perfcast", "record")
+        yield f"postgresql+psycopg2://perfcast@/record?host={folder}"
+    finally:
+        run("pg_ctl", "-D", data, "-m", "immediate", "stop")
+        shutil.rmtree(folder)
+
+
+def recorded(uri, folder):
+    """Run jobs at once against a store and return all that it holds of them, in their order."""
+    folder.mkdir()
+    given = {"MLFLOW_TRACKING_URI": uri, "PERFCAST_ARTIFACTS": "elsewhere", "PERFCAST_INVOCATION": "x"}
+    environment = {**os.environ, **given}
+    command = [sys.executable, "-c", JOB, str(folder)]
+    jobs = [subprocess.Popen([*command, str(number)], env=environment) for number in range(JOBS)]
+    assert [job.wait(timeout=300) for job in jobs] == [0] * JOBS
+    store = tracking.store_from({"uri": "unused", "artifacts": "artifacts"}, folder, environment)
+    client = tracking.open_client(store)
+    experiment = client.get_experiment_by_name("perfcast/demo")
+    assert experiment.artifact_location == (folder / "elsewhere" / "perfcast" / "demo").as_uri()
+    found = []
+    for run in client.search_runs([experiment.experiment_id], "tags.job LIKE '%'"):
+        name = client.list_artifacts(run.info.run_id)[0].path
+        own = {key: value for key, value in run.data.tags.items() if key in {"job", "perfcast.invocation"}}
+        found.append(
+            {
+                "name": run.info.run_name,
+                "status": run.info.status,
+                "params": run.data.params,
+                "tags": own,
+                "losses": [metric.value for metric in client.get_metric_history(run.info.run_id, "loss")],
+                "data": [(one.dataset.name, one.dataset.digest) for one in run.inputs.dataset_inputs],
+                "artifact": Path(client.download_artifacts(run.info.run_id, name)).read_text(),
+                "has a parent": client.get_run(run.data.tags["mlflow.parentRunId"]).info.status,
+            }
+        )
+    return sorted(found, key=lambda run: run["name"])
+
+
+def test_postgresql_holds_what_sqlite_holds(server, tmp_path):
+    there = recorded(server, tmp_path / "postgresql")
+    assert len(there) == JOBS
+    assert there == recorded(f"sqlite:///{tmp_path}/record.db", tmp_path / "sqlite")
