@@ -55,6 +55,9 @@ class Tag(StrEnum):
     TIME      when the result became known (publication); orders forward splits
     SLICE     a column by which errors are reported (vendor, family)
     UNJUDGED  1 where the measured score cannot be its machine's own: no forecast is judged by the row
+    COST      an amount whose time adds to that of the row: the terms of the roofline law (operations, bytes)
+    WORK      what a rate counts: work / score is the time; without such a column a score is itself a time or a cost
+    PARALLEL  how many workers share a row's work: what a question about more of them holds out
     CONFIG    rows equal on every CONFIG column are repetitions of one configuration (noise floor)
     """
 
@@ -65,6 +68,9 @@ class Tag(StrEnum):
     ENTITY = "entity"
     BLOCK = "block"
     TIME = "time"
+    COST = "cost"
+    WORK = "work"
+    PARALLEL = "parallel"
     SLICE = "slice"
     CONFIG = "config"
     UNJUDGED = "unjudged"
