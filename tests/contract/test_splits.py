@@ -34,7 +34,7 @@ COLUMNS = (
     Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY,)),
     Column("published", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
     Column(splits.PUBLISHED_PART, Kind.CATEGORICAL, Role.PROVENANCE, "audit"),
-    Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
+    Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor", tags=(Tag.PARALLEL,)),
     Column("memory_gb", Kind.NUMERICAL, Role.FEATURE, "memory"),
     Column("os", Kind.CATEGORICAL, Role.FEATURE, "system"),
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),

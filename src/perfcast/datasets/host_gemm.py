@@ -48,7 +48,7 @@ COLUMNS = (
     feature("k", "problem", "length of the inner products", tags=_SAME),
     feature("transpose_a", "kernel", "1 where A lies transposed in memory", low=0, high=1, tags=_SAME),
     feature("transpose_b", "kernel", "1 where B lies transposed in memory", low=0, high=1, tags=_SAME),
-    feature("threads", "kernel", "threads the product may use", tags=(*_SAME, Tag.SCALING)),
+    feature("threads", "kernel", "threads the product may use", tags=(*_SAME, Tag.SCALING, Tag.PARALLEL)),
     *MACHINE_COLUMNS,
     Column("gflops", Kind.NUMERICAL, Role.TARGET, "problem", "GFLOP/s", _RATE, low=0),
     audit("seconds_median", "median over samples of the time of one product", unit="s"),

@@ -24,7 +24,8 @@ class ForestPredictor(Predictor):
 
     One forest per target and task of at least `task_rows` rows; smaller tasks share a forest of all rows in which the
     task is a feature. Nothing is chosen by the `valid` rows: all training rows are used. With `bootstrap` every tree
-    sees a resampled table, except that fewer than 50 rows are never resampled.
+    sees a resampled table, except that fewer than 50 rows are never resampled. `depth`, unless None, bounds the splits
+    between root and leaf.
     Saved as Parquet tables with one row per node, so nothing has to be unpickled: scikit-learn grows the trees, this
     module walks them. A subclass says which forest in `_grower`, and imports scikit-learn there: a forecast needs none.
     """
@@ -39,6 +40,7 @@ class ForestPredictor(Predictor):
         trees: int = 100,
         feature_fraction: float = 0.5,
         leaf_rows: int = 1,
+        depth: int | None = None,
         bootstrap: bool = False,
         task_rows: int = 500,
         n_jobs: int = 1,
@@ -47,6 +49,7 @@ class ForestPredictor(Predictor):
         self.trees = trees
         self.feature_fraction = feature_fraction
         self.leaf_rows = leaf_rows
+        self.depth = depth
         self.bootstrap = bootstrap
         self.task_rows = task_rows
         self.n_jobs = n_jobs
@@ -70,6 +73,7 @@ class ForestPredictor(Predictor):
             n_estimators=self.trees,
             max_features=self.feature_fraction,
             min_samples_leaf=self.leaf_rows,
+            max_depth=self.depth,
             bootstrap=self.bootstrap and len(encoded) >= SMALL_TABLE,
             n_jobs=self.n_jobs,
             random_state=self.random_state,

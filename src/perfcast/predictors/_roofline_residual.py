@@ -1,0 +1,133 @@
+"""The roofline law as structure, and a learner of what it leaves: its weight is chosen by entity inside training."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from perfcast.encoding.dense import coded, feature_columns
+from perfcast.io import read_json, write_json
+from perfcast.predictors._rows import POOLED, SMALL_TABLE, groups_of, joined_labels, measured_rows, task_labels
+from perfcast.predictors.base import Predictor, load_predictor
+from perfcast.predictors.roofline import RooflinePredictor
+from perfcast.schema import Tag
+
+FAR = 0.3
+"""A residual (logarithm) beyond this and beyond `_TIMES` the usual one is of a disturbed row: learned as this much."""
+_TIMES = 4.0
+_STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_ALIKE = 1.02
+"""Weights whose errors are within this factor of the smallest are not told apart."""
+_FOLDS = 4
+
+
+class RooflineResidualPredictor(Predictor):
+    """log y = log roofline law + weight x learner of the residual.
+
+    The law carries the forecast to sizes unlike any in training. Rows that no predictor can tell apart are first
+    brought to their median: many repetitions of a case teach no more than one. For every task the weight is the mean of
+    those (in steps of a quarter) with nearly the smallest mean absolute percentage error over inner folds by ENTITY,
+    and over the `valid` rows as one more fold; where a learner only repeats what it has seen, they say so. Fewer than
+    50 rows are not divided: the learner then counts in full.
+    Source: stacking (Breiman, 1996, Machine Learning 24) on the residual of a fixed structure.
+    """
+
+    law_: RooflinePredictor
+    learner_: Predictor
+    weights_: dict[str, float]
+    """By task; POOLED for a task never seen."""
+
+    @abstractmethod
+    def _learner(self) -> Predictor:
+        """Return the unfitted learner of the residual."""
+
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+        measured_rows(log_y, self.targets_)
+        rows, log_y, valid = self._alike(X, log_y, valid)
+        X = coded(X.iloc[rows])
+        tasks = task_labels(X, self.columns_)
+        errors: list[tuple[np.ndarray, np.ndarray]] = []
+        for held in self._held(X, valid) if len(X) >= SMALL_TABLE else ():
+            if (~np.isnan(log_y[~held])).any(axis=0).all() and not np.isnan(log_y[held]).all():
+                self._fit_parts(X[~held], log_y[~held])
+                errors.append((np.flatnonzero(held), self._errors(X[held], log_y[held])))
+        everything = np.ones(len(X), dtype=bool)
+        self.weights_ = {name: _weight(errors, group) for name, group in groups_of(tasks, everything).items()}
+        self._fit_parts(X, log_y)
+
+    def _alike(
+        self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the first row of each group of equal features, the medians of its scores, and whether it is valid."""
+        names = [column.name for column in feature_columns(self.columns_, task=True)]
+        group = X.groupby(names, dropna=False, sort=False, observed=True).ngroup().to_numpy() if names else None
+        if group is None:
+            return np.arange(len(X)), log_y, valid
+        _, first = np.unique(group, return_index=True)
+        medians = pd.DataFrame(log_y).groupby(group).median().to_numpy()
+        return first, medians, pd.Series(valid).groupby(group).any().to_numpy()
+
+    def _held(self, X: pd.DataFrame, valid: np.ndarray) -> Iterator[np.ndarray]:
+        """Give the rows that each inner fold holds out. Shapes: (n,) bool."""
+        tagged = [column for column in self.columns_ if Tag.ENTITY in column.tags]
+        entity = joined_labels(X, tagged) if tagged else np.arange(len(X)).astype(str).astype(object)
+        names = np.unique(np.where(pd.isna(entity), "", entity).astype(str))
+        dealt = dict(zip(names, np.random.default_rng(0).permutation(len(names)) % _FOLDS, strict=True))
+        fold = np.array([dealt["" if name is None else str(name)] for name in entity])
+        yield from (fold == number for number in range(min(_FOLDS, len(names))) if len(names) > 1)
+        if valid.any() and not valid.all():
+            yield valid
+
+    def _fit_parts(self, X: pd.DataFrame, log_y: np.ndarray) -> None:
+        def fitted(predictor: Predictor, logs: np.ndarray) -> Predictor:
+            return predictor.fit(X, pd.DataFrame(np.exp(logs), columns=list(self.targets_)), columns=self.columns_)
+
+        law = fitted(RooflinePredictor(), log_y)
+        assert isinstance(law, RooflinePredictor)
+        self.law_ = law
+        rest = log_y - _logs(law, X)
+        far = max(FAR, _TIMES * float(np.nanmedian(np.abs(rest))))
+        self.learner_ = fitted(self._learner(), np.clip(rest, -far, far))
+
+    def _errors(self, X: pd.DataFrame, log_y: np.ndarray) -> np.ndarray:
+        """Return the absolute relative error of every weight. Shapes: (weights, rows), targets averaged."""
+        law, rest = _logs(self.law_, X), _logs(self.learner_, X)
+        found = [np.abs(np.expm1(law + weight * rest - log_y)) for weight in _STEPS]
+        # a row without any score has no error; those of several targets are averaged
+        return np.array([pd.DataFrame(one).mean(axis=1).to_numpy() for one in found])
+
+    def _predict(self, X: pd.DataFrame) -> np.ndarray:
+        X = coded(X)
+        tasks = task_labels(X, self.columns_)
+        weight = np.array([self.weights_.get(str(task), self.weights_[POOLED]) for task in tasks])[:, None]
+        rest = _logs(self.learner_, X) if weight.any() else 0.0
+        return np.asarray(_logs(self.law_, X) + weight * rest)
+
+    def _save(self, folder: Path) -> None:
+        write_json(folder / "weights.json", self.weights_)
+        self.law_.save(folder / "law")
+        self.learner_.save(folder / "learner")
+
+    def _load(self, folder: Path) -> None:
+        self.weights_ = read_json(folder / "weights.json")
+        law = load_predictor(folder / "law")
+        assert isinstance(law, RooflinePredictor)
+        self.law_, self.learner_ = law, load_predictor(folder / "learner")
+
+
+def _logs(predictor: Predictor, X: pd.DataFrame) -> np.ndarray:
+    return np.log(predictor.predict(X).to_numpy(dtype=float))
+
+
+def _weight(errors: list[tuple[np.ndarray, np.ndarray]], group: np.ndarray) -> float:
+    """Return the mean of the weights nearly as good as the best one on the rows of a group; 1 without rows."""
+    own = [error[:, group[rows]] for rows, error in errors]
+    together = np.concatenate(own, axis=1) if own else np.empty((len(_STEPS), 0))
+    if not np.isfinite(together).any():
+        return 1.0
+    means = np.nanmean(together, axis=1)
+    return float(np.mean([step for step, mean in zip(_STEPS, means, strict=True) if mean <= _ALIKE * means.min()]))
