@@ -15,19 +15,25 @@ ABLATIONS := $(filter law_ensemble_without_%,$(ALL))
 # every predictor that the locked packages can run: a new conf joins the comparison by itself
 FIELD := $(filter-out catboost $(ABLATIONS),$(ALL))
 QUESTIONS := random unseen_cpu unseen_shape forward_2023 forward_2024 few_shot_3 published
+# data sets that others published predictors on, each with the questions of its conf: `make systems SYSTEMS=gpperf`
+SYSTEMS ?= gpperf host_gemm
+SYSTEM_SOURCES = $(sort $(subst $(comma), ,$(shell sed -n 's/^  required: \[\(.*\)\]/\1/p' $(SYSTEMS:%=conf/dataset/%.yaml))))
+SYSTEM_QUESTIONS ?= $(sort $(subst $(comma), ,$(shell sed -n 's/^splits: \[\(.*\)\]/\1/p' $(SYSTEMS:%=conf/dataset/%.yaml))))
+SYSTEMS_BY ?= lookup physical ridge random_forest gpperf_forest lightgbm mlp ncpp roofline roofline_ridge roofline_trees roofline_attention
 # questions asked after less training, and by whom: `make curves CURVES_BY="lookup ridge" SCHEDULE=full`
 SHARES := $(foreach base,random unseen_cpu,$(base) $(foreach share,05 10 20 40,$(base)_$(share)_percent))
 YEARS := $(foreach base,forward_2023 forward_2024,$(base) $(foreach years,1_year 2_years 3_years 4_years,$(base)_last_$(years)))
 CURVES_BY ?= lookup ridge lightgbm mlp law law_trees
 SCHEDULE ?= quick
 
-.PHONY: help setup run full ablation curves pull test lint ui retry benchmark clean
+.PHONY: help setup run full ablation curves systems pull test lint ui retry benchmark clean
 
 help:
 	@echo "make run    set up, then run the default experiment (one seed, short schedule)"
 	@echo "make full   the full experiment: every predictor, all folds, three seeds (hours; resumes where it stopped)"
 	@echo "make ablation   law_ensemble without one of its ideas at a time (hours; resumes where it stopped)"
 	@echo "make curves     the error over training size and years of history (an hour or two; SCHEDULE=full: hours)"
+	@echo "make systems    data sets with published predictors, and others of the like: $(SYSTEMS)"
 	@echo "make pull   set up, fetch the versioned results from the DVC remote, and tell Snakemake that they are current"
 	@echo "make test   set up, then run all tests and linters"
 	@echo "make ui     open the MLflow UI on the project's store"
@@ -66,6 +72,10 @@ ablation: setup
 curves: setup
 	snakemake --config results=results/curves schedule=$(SCHEDULE) rehearsals=1 "datasets=[spec_cpu2017]" "sources=[spec_cpu2017,cpu_catalog]" "predictors=[$(call joined,$(CURVES_BY))]" "splits=[$(call joined,$(SHARES) $(YEARS))]"
 	perfcast summary --results results/curves
+
+systems: setup
+	snakemake --config results=results/systems schedule=$(SCHEDULE) rehearsals=1 "datasets=[$(call joined,$(SYSTEMS))]" "sources=[$(call joined,$(SYSTEM_SOURCES))]" "predictors=[$(call joined,$(SYSTEMS_BY))]" "splits=[$(call joined,$(SYSTEM_QUESTIONS))]"
+	perfcast summary --results results/systems
 
 # Snakemake has no records of files that DVC brought: without the touch it would make them all again.
 pull: setup

@@ -189,3 +189,38 @@ def test_unknown_name_lists_the_known():
 
 def test_names():
     assert {"random", "unseen_cpu", "unseen_shape", "forward_2023", "forward_2024", "published"} <= set(splits.names())
+
+
+def with_workers(workers):
+    columns = tuple(
+        Column(column.name, column.kind, column.role, column.group, tags=(Tag.PARALLEL,))
+        if column.name == "cores"
+        else column
+        for column in COLUMNS
+    )
+    made = table(["2020-01"] * len(workers), cores=[float(number) for number in workers])
+    return build_table("small", made.frame, columns)
+
+
+def test_more_threads_asks_about_the_largest_number_of_workers():
+    asked = with_workers([1, 2, 4, 4, 1, 2, 1, 1, 2, 2, 1, 1])
+    fold = splits.make("more_threads", asked, 0)["fold_0"]
+    assert (fold == "test").tolist() == (asked.frame["cores"] == 4).tolist()
+    assert (fold == "valid").any()
+    both = fold.mask(asked.frame["cores"] == 2, "test").to_frame()
+    assert splits.leaks(asked, both, "more_threads") == []
+    one_too_few = fold.mask(asked.frame.index == 0, "test").to_frame()
+    assert any("as many workers" in problem for problem in splits.leaks(asked, one_too_few, "more_threads"))
+
+
+def test_a_block_with_more_threads_is_not_learned_from():
+    asked = with_workers([1, 2, 4, 1, 2, 1])
+    asked.frame.loc[[0, 2], "block"] = "both"
+    fold = splits.make("more_threads", asked, 0)["fold_0"]
+    assert (fold[0], fold[2]) == ("unused", "test")
+
+
+@pytest.mark.parametrize("made", [table(["2020-01"] * 4), with_workers([2, 2, 2])])
+def test_more_threads_needs_several_numbers_of_workers(made):
+    with pytest.raises(UserError, match="several numbers of workers"):
+        splits.make("more_threads", made, 0)

@@ -73,8 +73,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     outside = out_of_bounds(table)
     wrong = outside.any(axis=1)
     rejections += [
-        _rejection(int(table.frame.at[row, "source_line"]), "out_of_bounds", f"{outside.loc[row].idxmax()}")
-        for row in table.frame.index[wrong]
+        _rejection(int(line), "out_of_bounds", str(column))
+        for line, column in zip(table.frame.loc[wrong, "source_line"], outside[wrong].idxmax(axis=1), strict=True)
     ]
     table = build_table(SOURCE, table.frame[~wrong], COLUMNS)
     return Standardized(

@@ -30,10 +30,10 @@ def derive(table: Table) -> Table:
     a, b, c = (frame["m"] * frame["k"], frame["k"] * frame["n"], frame["m"] * frame["n"])
     old = c.where(frame["beta"] != 0, 0.0)
     flops, touched = 2 * frame["m"] * frame["n"] * frame["k"], element * (a + b + c + old)
-    rows, across = np.ceil(frame["m"] / frame["tile_m"]), np.ceil(frame["n"] / frame["tile_n"])
+    rows, across = _whole(frame["m"] / frame["tile_m"]), _whole(frame["n"] / frame["tile_n"])
     tiles = rows * across
-    waves = pd.Series(np.ceil(tiles / frame["sms"]), index=frame.index)
-    steps = waves * np.ceil(frame["k"] / frame["tile_k"])
+    waves = _whole(tiles / frame["sms"])
+    steps = waves * _whole(frame["k"] / frame["tile_k"])
     # each tile loads its rows of A and its columns of B
     loaded = element * frame["k"] * (rows * frame["n"] + across * frame["m"])
     peak = 2 * frame["sms"] * frame["lanes"] * frame["boost_mhz"] * 1e6
@@ -69,3 +69,8 @@ def derive(table: Table) -> Table:
     ]
     extended = append(table, pairs)
     return append(extended, logs(declared(extended, _LOGS)))
+
+
+def _whole(shares: pd.Series) -> pd.Series:
+    """Return how many whole pieces hold the given share of pieces."""
+    return pd.Series(np.ceil(shares), index=shares.index)

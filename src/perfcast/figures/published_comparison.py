@@ -48,10 +48,12 @@ def draw(evaluation: Evaluation) -> Figure | None:
         _draw_splits(panel, evaluation, (task, metric), set(mine["split"]), lowest)
         for row in mine.to_dict("records"):
             panel.axvline(row["value"], color=INK, linestyle="--", linewidth=1)
-            told = f" {row['what']}, {row['split']}: {row['value']:g}{unit} "
-            side = "left" if metric in PERCENT else "right"
-            panel.annotate(told, (row["value"], -0.5), va="bottom", ha=side, fontsize=6.5, color=MUTED)
         plain_axis(panel, "x", unit=unit, log=metric in PERCENT)
+        for row in mine.to_dict("records"):
+            told = f" {row['what']}, {row['split']}: {row['value']:g}{unit} "
+            at = panel.transAxes.inverted().transform(panel.transData.transform((row["value"], 0)))[0]
+            side = "left" if at < 0.5 else "right"
+            panel.annotate(told, (row["value"], -0.5), va="bottom", ha=side, fontsize=6.5, color=MUTED)
         panel.set_title(task if metric == "mape" else f"{task}: {LABELS[metric]}")
         panel.set_yticks(range(len(order)), order)
         panel.set_ylim(len(order) - 0.4, -1.3)

@@ -22,7 +22,7 @@ _TIMES = 4.0
 _STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _ALIKE = 1.02
 """Weights whose errors are within this factor of the smallest are not told apart."""
-_FOLDS = 4
+_FOLDS = 3
 
 
 class RooflineResidualPredictor(Predictor):
@@ -120,7 +120,8 @@ class RooflineResidualPredictor(Predictor):
 
 
 def _logs(predictor: Predictor, X: pd.DataFrame) -> np.ndarray:
-    return np.log(predictor.predict(X).to_numpy(dtype=float))
+    logs: np.ndarray = np.log(predictor.predict(X).to_numpy(dtype=float))
+    return logs
 
 
 def _weight(errors: list[tuple[np.ndarray, np.ndarray]], group: np.ndarray) -> float:

@@ -24,8 +24,8 @@ class RooflineAttentionPredictor(RooflineResidualPredictor):
     def __init__(
         self,
         *,
-        epochs: int = 40,
-        least_steps: int = 600,
+        epochs: int = 12,
+        least_steps: int = 300,
         width: int = 16,
         group_width: int = 64,
         inter_blocks: int = 1,

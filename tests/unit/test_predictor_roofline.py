@@ -1,0 +1,176 @@
+"""The roofline law finds rates, extrapolates and is not led by disturbed rows; a learner counts as inner folds say."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from perfcast.predictors._roofline_residual import FAR, RooflineResidualPredictor
+from perfcast.predictors.base import Predictor, load_predictor
+from perfcast.predictors.roofline import RooflinePredictor
+from perfcast.predictors.roofline_attention import RooflineAttentionPredictor
+from perfcast.predictors.roofline_ridge import RooflineRidgePredictor
+from perfcast.predictors.roofline_trees import RooflineTreesPredictor
+from perfcast.schema import Column, Kind, Role, Tag
+
+
+def number(name, group, *tags):
+    return Column(name, Kind.NUMERICAL, Role.FEATURE, group, tags=tags)
+
+
+COLUMNS = (
+    Column("shape", Kind.CATEGORICAL, Role.KEY, "problem", tags=(Tag.ENTITY,)),
+    Column("quantity", Kind.CATEGORICAL, Role.FEATURE, "problem", tags=(Tag.TASK,)),
+    number("operations", "problem", Tag.COST),
+    number("bytes", "memory", Tag.COST),
+    number("odd", "kernel"),
+    Column("score", Kind.NUMERICAL, Role.TARGET, "problem"),
+)
+RATED = (*COLUMNS, number("work", "problem", Tag.WORK))
+
+
+def cases(rows=300, seed=0):
+    """Return products of two quantities: a time is 2 + 3 x operations + 5 x bytes, an energy is ten times that."""
+    random = np.random.default_rng(seed)
+    shape = random.integers(0, max(2, rows // 4), rows)
+    amounts = np.exp(np.random.default_rng(1).normal(0, 2, (rows, 2)))[shape]
+    frame = pd.DataFrame(
+        {
+            "shape": [f"s{number}" for number in shape],
+            "quantity": random.choice(["energy", "time"], rows),
+            "operations": amounts[:, 0],
+            "bytes": amounts[:, 1],
+            "odd": random.integers(0, 2, rows).astype(float),
+        }
+    )
+    return frame.assign(work=frame["operations"] * 2)
+
+
+def times(frame):
+    factor = np.where(frame["quantity"] == "time", 1.0, 10.0)
+    return (2 + 3 * frame["operations"] + 5 * frame["bytes"]) * factor
+
+
+def fit(predictor, frame, score, columns=COLUMNS, **options):
+    return predictor.fit(frame, score.to_frame("score"), columns=columns, **options)
+
+
+def error(predictor, frame, score):
+    return float(np.abs(predictor.predict(frame)["score"] / score - 1).mean())
+
+
+def test_finds_the_rates_of_every_task_and_holds_far_outside():
+    frame = cases()
+    law = fit(RooflinePredictor(), frame, times(frame))
+    assert list(law.medians_) == ["bytes", "operations"]
+    for task, coefficients in law.laws_["score"].items():
+        factor = {"time": 1, "ener": 10}.get(task[:4])
+        if factor:
+            assert coefficients == pytest.approx([2 * factor, 5 * factor, 3 * factor], rel=1e-6)
+    far = frame.assign(operations=frame["operations"] * 1e4)
+    assert error(law, far, times(far)) < 1e-6
+
+
+def test_a_rate_is_work_over_time():
+    frame = cases()
+    rate = frame["work"] / times(frame)
+    assert error(fit(RooflinePredictor(), frame, rate, RATED), frame, rate) < 1e-6
+    missing = frame.assign(work=np.nan)
+    assert np.isfinite(fit(RooflinePredictor(), frame, rate, RATED).predict(missing)).all(axis=None)
+
+
+def test_disturbed_rows_do_not_decide():
+    frame = cases()
+    clean = times(frame)
+    disturbed = clean * np.where(np.arange(len(frame)) % 5 == 0, 3.0, 1.0)
+    assert error(fit(RooflinePredictor(), frame, disturbed), frame, clean) < 0.01
+
+
+def test_amounts_without_a_part_get_none_and_no_forecast_reaches_zero():
+    frame = cases().assign(bytes=0.0)
+    score = 4 * frame["operations"]
+    law = fit(RooflinePredictor(), frame, score)
+    assert error(law, frame, score) < 1e-6
+    nothing = frame.assign(operations=0.0)
+    assert (law.predict(nothing)["score"] > 0).all()
+
+
+class Oracle(Predictor):
+    """Knows that odd rows are `gain` above the law, and nothing else."""
+
+    def __init__(self, gain=0.2):
+        self.gain = gain
+
+    def _fit(self, X, log_y, valid):
+        self.seen = log_y
+
+    def _predict(self, X):
+        return np.where(X[["odd"]].to_numpy() == 1.0, self.gain, 0.0)
+
+    def _save(self, folder): ...
+
+    def _load(self, folder): ...
+
+
+class Corrected(RooflineResidualPredictor):
+    def __init__(self, gain=0.2):
+        self.gain = gain
+
+    def _learner(self):
+        return Oracle(self.gain)
+
+
+def odd_scores(frame, gain):
+    return times(frame) * np.exp(gain * frame["odd"])
+
+
+@pytest.mark.parametrize(("gain", "weight"), [(0.2, 1.0), (0.1, 0.5), (0.0, 0.0), (-0.2, 0.0)])
+def test_a_learner_counts_as_much_as_inner_folds_say(gain, weight):
+    # few rows are odd, so that the robust law is the one of the others
+    frame = cases(600)
+    frame["odd"] = (np.arange(len(frame)) % 4 == 0).astype(float)
+    fitted = fit(Corrected(), frame, odd_scores(frame, gain))
+    assert list(fitted.weights_.values()) == pytest.approx([weight] * 3, abs=0.13)
+
+
+def test_inner_folds_hold_out_whole_entities():
+    frame = cases()
+    held = list(fit(Corrected(), frame, times(frame))._held(frame, np.zeros(len(frame), dtype=bool)))
+    assert np.sum(held, axis=0).tolist() == [1] * len(frame)
+    for rows in held:
+        assert not set(frame["shape"][rows]) & set(frame["shape"][~rows])
+
+
+def test_repetitions_are_brought_to_their_median_and_wild_residuals_are_cut():
+    frame = cases(80)
+    score = times(frame)
+    many, scores = pd.concat([frame] * 5, ignore_index=True), pd.concat([score] * 5, ignore_index=True)
+    scores[: len(frame)] *= 40.0
+    fitted = fit(Corrected(), many, scores)
+    assert len(fitted.learner_.seen) == len(frame.drop_duplicates(list(frame.columns)))
+    assert np.abs(fitted.learner_.seen).max() < 0.01
+    wild = score.mask(frame.index == 3, score * 40)
+    assert np.abs(fit(Corrected(), frame, wild).learner_.seen).max() == pytest.approx(FAR)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        RooflineRidgePredictor,
+        lambda: RooflineTreesPredictor(trees=30),
+        lambda: RooflineAttentionPredictor(epochs=20, least_steps=300, width=8, group_width=16),
+    ],
+)
+def test_what_the_law_cannot_say_is_learned(make, tmp_path):
+    frame = cases(400)
+    score = odd_scores(frame, 0.2)
+    law, corrected = fit(RooflinePredictor(), frame, score), fit(make(), frame, score)
+    assert error(corrected, frame, score) < error(law, frame, score) / 2
+    corrected.save(tmp_path)
+    pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(frame), corrected.predict(frame))
+
+
+def test_attention_is_between_the_groups_of_the_data_set():
+    frame = cases(60)
+    fitted = fit(RooflineAttentionPredictor(epochs=1, least_steps=2), frame, times(frame))
+    assert list(fitted.attention(frame).inter.index) == ["kernel", "memory", "problem"]
+    assert fitted.history_
