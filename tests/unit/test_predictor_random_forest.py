@@ -48,3 +48,10 @@ def test_the_saved_table_holds_every_node_once(tmp_path: Path) -> None:
     leaves = int((nodes["feature"] == -1).sum())
     assert nodes["root"].sum() == 4
     assert len(nodes) == 2 * leaves - 4
+
+
+def test_depth_bounds_the_leaves(tmp_path: Path) -> None:
+    X, y = data()
+    RandomForestPredictor(trees=4, depth=2).fit(X, y).save(tmp_path)
+    nodes = pq.read_table(tmp_path / "forest_0_0.parquet").to_pandas()
+    assert nodes["root"].cumsum().value_counts().max() <= 7
