@@ -107,6 +107,8 @@ class DatasetConf(_Strict):
     sources: DatasetSources
     features: list[str]
     splits: list[str] = Field(min_length=1)
+    predictors: list[str] | None = Field(default=None, min_length=1)
+    """Those that can answer its questions; None: all of them."""
     label_outlier: float | None = Field(default=None, gt=0)
     published: list[PublishedErrors] = []
     options: dict[str, Any] = {}
@@ -256,6 +258,15 @@ def validate(content: Any, conf: Path) -> Params:
                     f"{source!r} is not listed",
                     f"add it, or take {name!r} out of datasets",
                 )
+    for name in params.datasets:
+        able = read_dataset(conf, name).predictors
+        _require(f"each of predictors in conf/dataset/{name}.yaml", able or (), known(conf, "predictor"))
+        if able is not None and not set(able) & set(params.predictors):
+            raise UserError(
+                f"predictors in params.yaml must have one that can answer the data set {name!r}",
+                f"none of {', '.join(able)} is listed",
+                f"add one, or take {name!r} out of datasets",
+            )
     offered = {split for name in known(conf, "dataset") for split in read_dataset(conf, name).splits}
     _require("each of splits in params.yaml", params.splits, offered)
     return params

@@ -222,3 +222,24 @@ def test_a_published_figure_that_is_no_metric_by_task_is_one_line(figures, words
     assert "\n" not in str(raised.value)
     for word in words:
         assert word in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("able", "words"),
+    [
+        (["ridgee"], ["conf/dataset/host_gemm.yaml", "did you mean 'ridge'"]),
+        (["tabm"], ["'host_gemm'", "none of tabm is listed", "take 'host_gemm' out of datasets"]),
+        ([], ["predictors"]),
+    ],
+)
+def test_a_data_set_names_the_predictors_that_can_answer_it(params, tmp_path, able, words):
+    conf = tmp_path / "conf"
+    shutil.copytree(PROJECT / "conf", conf)
+    path = conf / "dataset" / "host_gemm.yaml"
+    content = yaml.safe_load(path.read_text())
+    path.write_text(yaml.safe_dump({**content, "predictors": ["lookup", "tabm"]}))
+    assert validate(params, conf).predictors == params["predictors"]
+    path.write_text(yaml.safe_dump({**content, "predictors": able}))
+    with pytest.raises(UserError) as raised:
+        validate(params, conf)
+    assert all(word in str(raised.value) for word in words)

@@ -17,7 +17,7 @@ rule audit:
         runs=lambda w: expand(
             f"{RESULTS}/runs/{w.dataset}/{{split}}/{{predictor}}/{{part}}",
             split=splits_of(w.dataset),
-            predictor=PARAMS.predictors,
+            predictor=predictors_of(w.dataset),
             part=["predictions.parquet", "rehearsals.parquet", "config.yaml", "model"],
         ),
     output:
@@ -38,8 +38,9 @@ rule audit:
         resamples=PARAMS.resamples,
         seed=PARAMS.split_seed,
         splits=lambda w: splits_of(w.dataset),
+        predictors=lambda w: predictors_of(w.dataset),
     shell:
         "{PERFCAST} audit {wildcards.dataset} --table {input.table} --standard {input.standard} "
         "--folds {RESULTS}/splits/{wildcards.dataset} --runs {RESULTS}/runs/{wildcards.dataset} "
-        "--splits {params.splits} --predictors {PARAMS.predictors} --resamples {params.resamples} --seed {params.seed} "
+        "--splits {params.splits} --predictors {params.predictors} --resamples {params.resamples} --seed {params.seed} "
         "--out {output} 2> >(tee {log} >&2)"

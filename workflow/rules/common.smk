@@ -55,6 +55,12 @@ def conf_digest(group, name):
     return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
+def predictors_of(dataset):
+    """The predictors of the experiment that can answer a data set's questions."""
+    able = DATASETS[dataset].predictors
+    return [name for name in PARAMS.predictors if able is None or name in able]
+
+
 def splits_of(dataset):
     """The splits of a data set that the experiment asks for."""
     return [name for name in DATASETS[dataset].splits if name in PARAMS.splits]

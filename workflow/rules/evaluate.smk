@@ -9,12 +9,12 @@ rule evaluate:
         runs=lambda w: expand(
             f"{RESULTS}/runs/{w.dataset}/{{split}}/{{predictor}}/predictions.parquet",
             split=splits_of(w.dataset),
-            predictor=PARAMS.predictors,
+            predictor=predictors_of(w.dataset),
         ),
         rehearsals=lambda w: expand(
             f"{RESULTS}/runs/{w.dataset}/{{split}}/{{predictor}}/rehearsals.parquet",
             split=splits_of(w.dataset),
-            predictor=PARAMS.predictors,
+            predictor=predictors_of(w.dataset),
         ),
         support=lambda w: expand(f"{RESULTS}/support/{w.dataset}/{{split}}.parquet", split=splits_of(w.dataset)),
     output:
@@ -29,11 +29,12 @@ rule evaluate:
         level=PARAMS.level,
         seed=PARAMS.split_seed,
         splits=lambda w: splits_of(w.dataset),
+        predictors=lambda w: predictors_of(w.dataset),
         published=lambda w: [one.model_dump() for one in DATASETS[w.dataset].published],
     shell:
         "{PERFCAST} evaluate {wildcards.dataset} --table {input.table} --runs {RESULTS}/runs/{wildcards.dataset} "
         "--support {RESULTS}/support/{wildcards.dataset} --level {params.level} "
-        "--splits {params.splits} --predictors {PARAMS.predictors} --resamples {params.resamples} --seed {params.seed} "
+        "--splits {params.splits} --predictors {params.predictors} --resamples {params.resamples} --seed {params.seed} "
         "--out {output} 2> >(tee {log} >&2)"
 
 

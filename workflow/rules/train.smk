@@ -73,7 +73,7 @@ rule champion:
         inner=lambda w: expand(
             f"{RESULTS}/runs/{w.dataset}/{{split}}/{{predictor}}/inner.json",
             split=splits_of(w.dataset),
-            predictor=PARAMS.predictors,
+            predictor=predictors_of(w.dataset),
         ),
     output:
         directory(f"{RESULTS}/champion/{{dataset}}"),
@@ -93,10 +93,11 @@ rule champion:
         seed=PARAMS.seeds[0],
         rehearsals=PARAMS.rehearsals,
         splits=lambda w: splits_of(w.dataset),
+        predictors=lambda w: predictors_of(w.dataset),
     shell:
         "{PERFCAST} champion {wildcards.dataset} --runs {RESULTS}/runs/{wildcards.dataset} --table {input.table} "
         "--standard {input.standard} --raw {RESULTS}/raw "
-        "--predictors {PARAMS.predictors} --splits {params.splits} "
+        "--predictors {params.predictors} --splits {params.splits} "
         "--out {output} --schedule {params.schedule} --rehearsals {params.rehearsals} --seed {params.seed} "
         "2> >(tee {log} >&2)"
 
