@@ -1,0 +1,174 @@
+"""HELP's latencies as one tidy table: a row per device and architecture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.datasets._help_devices import describe
+from perfcast.datasets._help_parts import parts_of, protocol_of
+from perfcast.datasets._strict_csv import Rejection, rejected_frame
+from perfcast.datasets._torch_files import read_torch
+from perfcast.datasets.base import Standardized
+from perfcast.errors import UserError
+from perfcast.schema import Column, Kind, Role, Tag, build_table
+from perfcast.sources.help import ARCHITECTURES, DEVICES, REFERENCES, latency_file
+
+SOURCE = "help"
+PUBLISHED_PART = "published_part"
+_REMEDY = "ingest the source again"
+
+_NEITHER = "a device's name says it of GPUs alone"
+BEFORE = (
+    Column("result_id", Kind.CATEGORICAL, Role.KEY, "device", meaning="device and architecture", tags=(Tag.ROW,)),
+    Column(
+        "architecture",
+        Kind.CATEGORICAL,
+        Role.KEY,
+        "architecture",
+        meaning="search space and position of the architecture in it",
+        tags=(Tag.ENTITY,),
+    ),
+    Column(
+        "device",
+        Kind.CATEGORICAL,
+        Role.FEATURE,
+        "device",
+        meaning="device, with the batch size of GPUs, as published",
+        tags=(Tag.TASK,),
+    ),
+    Column(
+        "device_kind",
+        Kind.CATEGORICAL,
+        Role.FEATURE,
+        "device",
+        meaning="gpu, cpu, phone, board (a single-board computer) or accelerator (ASIC, FPGA)",
+        tags=(Tag.SLICE,),
+    ),
+    Column("device_model", Kind.CATEGORICAL, Role.FEATURE, "device", meaning="model, whatever the batch size"),
+    Column("batch", Kind.NUMERICAL, Role.FEATURE, "device", meaning=f"images at once; {_NEITHER}", low=1),
+)
+AFTER = (
+    Column(
+        "latency_ms", Kind.NUMERICAL, Role.TARGET, "device", "ms", "time of one inference; lower is better", low=1e-6
+    ),
+    Column(
+        PUBLISHED_PART,
+        Kind.CATEGORICAL,
+        Role.PROVENANCE,
+        "device",
+        meaning="what the authors used the row for: train, valid, test; unused",
+    ),
+    Column(
+        "reference",
+        Kind.NUMERICAL,
+        Role.PROVENANCE,
+        "device",
+        meaning="1: measured on every device first",
+        low=0,
+        high=1,
+    ),
+    Column("source_file", Kind.CATEGORICAL, Role.PROVENANCE, "device", meaning="file the row was read from"),
+    Column("source_line", Kind.NUMERICAL, Role.PROVENANCE, "device", meaning="position in that file, from 1", low=1),
+)
+
+
+def build_space(
+    space: str,
+    raw: Mapping[str, Path],
+    options: Mapping[str, Any],
+    columns: Sequence[Column],
+    encode: Callable[[Any], pd.DataFrame],
+) -> Standardized:
+    """Standardise a search space: `columns` and `encode` (content of its file -> rows) are of the architectures.
+
+    Options: `near_zero`, the share of a device's median latency below which a latency is no inference; `protocol`, see
+    `_help_parts.Protocol`. Raises: UserError when a file is broken or an option is.
+    """
+    folder = raw[SOURCE]
+    near_zero = options.get("near_zero")
+    if isinstance(near_zero, bool) or not isinstance(near_zero, int | float) or not 0 <= near_zero < 1:
+        raise UserError("option 'near_zero' must be a share from 0 to below 1", f"found {near_zero!r}")
+    devices = DEVICES[space]
+    protocol = protocol_of(options, devices)
+    architectures = encode(read_torch(folder / space / ARCHITECTURES[space]))
+    count = len(architectures)
+    references = _positions(folder / space / REFERENCES, count)
+    frames, rejections = [], []
+    for device in devices:
+        file = latency_file(space, device)
+        latency = _numbers(folder / file, count)
+        reasons = _reasons(latency, near_zero)
+        rejections += [
+            Rejection(SOURCE, file, int(row) + 1, str(reasons[row]), f"{latency[row]:.6g} ms")
+            for row in np.flatnonzero(reasons != "")
+        ]
+        good = np.flatnonzero(reasons == "")
+        parts = parts_of(protocol, device, np.where(reasons == "", latency, np.nan), references)
+        kind, model, batch = describe(device)
+        frames.append(
+            pd.DataFrame(
+                {
+                    "position": good,
+                    "device": device,
+                    "device_kind": kind,
+                    "device_model": model,
+                    "batch": batch,
+                    "latency_ms": latency[good],
+                    PUBLISHED_PART: parts[good],
+                    "reference": np.isin(good, references).astype(float),
+                    "source_file": file,
+                    "source_line": good + 1.0,
+                }
+            )
+        )
+    rows = pd.concat(frames, ignore_index=True)
+    position = rows["position"].to_numpy()
+    text = pd.Series(np.arange(count), dtype="int64").astype("str").str.zfill(5)
+    named = architectures.assign(architecture=f"{space}-" + text, number=text).iloc[position].reset_index(drop=True)
+    result_id = rows["device"] + "/" + named["number"]
+    frame = pd.concat([rows, named.drop(columns="number")], axis=1).assign(result_id=result_id)
+    table = build_table(f"{SOURCE}_{space}", frame, (*BEFORE, *columns, *AFTER))
+    return Standardized(
+        table=table,
+        rejected=rejected_frame(rejections),
+        rows_in=count * len(devices),
+        quality={
+            "architectures": count,
+            "devices": len(devices),
+            "distinct_latencies": {device: int(values.nunique()) for device, values in _by_device(rows)},
+        },
+    )
+
+
+def _by_device(rows: pd.DataFrame) -> list[tuple[str, pd.Series]]:
+    return [(str(device), values) for device, values in rows.groupby("device", sort=True)["latency_ms"]]
+
+
+def _reasons(latency: np.ndarray, near_zero: float) -> np.ndarray:
+    """Return why each latency is quarantined, "" where it is not. Shapes: (n,) -> (n,) object."""
+    usable = np.isfinite(latency) & (latency > 0)
+    middle = np.median(latency[usable]) if usable.any() else 0.0
+    reasons = np.where(usable, "", "not_a_positive_number").astype(object)
+    reasons[usable & (latency < near_zero * middle)] = "near_zero_latency"
+    return reasons
+
+
+def _numbers(path: Path, count: int) -> np.ndarray:
+    """Return a device's latencies in ms, NaN where an entry is no number. Raises: UserError."""
+    content = read_torch(path)
+    if not isinstance(content, list) or len(content) != count:
+        fact = f"found {len(content)}" if isinstance(content, list) else f"found {type(content).__name__}"
+        raise UserError(f"{path.name} must be a list of {count} latencies", fact, _REMEDY)
+    return np.array([float(one) if isinstance(one, int | float) else np.nan for one in content], dtype=float)
+
+
+def _positions(path: Path, count: int) -> list[int]:
+    content = read_torch(path)
+    if not isinstance(content, list) or not all(isinstance(one, int) and 0 <= one < count for one in content):
+        raise UserError(f"{path.name} must be a list of positions from 0 to {count - 1}", "it is not", _REMEDY)
+    return list(content)

@@ -1,0 +1,116 @@
+"""Work and shape of a NAS-Bench-201 network, from the six operations of the cell that it repeats."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from perfcast.features._derive import append, declared, feature, logs, require
+from perfcast.schema import Column, Table, Tag
+
+EDGES = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
+"""Edges of a cell, 0 its input and 3 its output; the columns are op_<from>_<to>."""
+
+REQUIRES: tuple[str, ...] = tuple(f"op_{start}_{end}" for start, end in EDGES)
+
+CELLS, CHANNELS, SIDE = 5, (16, 32, 64), 32
+"""Cells of a stage, channels of each stage, and side of the image at the first; it halves from stage to stage."""
+
+_SHORT = {"nor_conv_3x3": "conv3", "nor_conv_1x1": "conv1", "avg_pool_3x3": "pool", "skip_connect": "skip"}
+_TOLD = {"conv3": "3 x 3 convolutions", "conv1": "1 x 1 convolutions", "pool": "poolings", "skip": "skips"}
+_FIXED_MFLOP, _FIXED_PARAMETERS = 7.783, 73_306
+"""What stem, reductions and classifier cost: what NAS-Bench-201 states of a cell without operations."""
+
+_LOGS = ("mflop", "live_mflop")
+
+
+def cost(kernels: dict[str, int]) -> tuple[float, float]:
+    """Return MFLOP (multiply-adds, as the benchmark counts them) and parameters of a network.
+
+    `kernels` says how many convolutions of each kind, conv1 and conv3, its cell has. Every stage costs the same
+    multiply-adds: channels double as the image's sides halve. Source: Dong and Yang, arXiv 2001.00326, appendix.
+    """
+    weights = 9 * kernels.get("conv3", 0) + kernels.get("conv1", 0)
+    convolutions = kernels.get("conv3", 0) + kernels.get("conv1", 0)
+    adds = sum(CELLS * (width * SIDE // 2**stage) ** 2 for stage, width in enumerate(CHANNELS))
+    parameters = sum(CELLS * (weights * width**2 + convolutions * 2 * width) for width in CHANNELS)
+    return _FIXED_MFLOP + weights * adds / 1e6, float(_FIXED_PARAMETERS + parameters)
+
+
+def describe(operations: tuple[str, ...]) -> dict[str, float]:
+    """Return the derived numbers of one cell, by the operations of `EDGES`.
+
+    An edge is live when it lies on a path from the cell's input to its output: the others need not be computed.
+    """
+    present = {
+        edge: _SHORT[operation] for edge, operation in zip(EDGES, operations, strict=True) if operation in _SHORT
+    }
+    from_input, to_output = _reached(present, 0, forward=True), _reached(present, 3, forward=False)
+    live = {edge: name for edge, name in present.items() if edge[0] in from_input and edge[1] in to_output}
+    kinds = list(_SHORT.values())
+    every, used = ({kind: list(edges.values()).count(kind) for kind in kinds} for edges in (present, live))
+    mflop, parameters = cost(every)
+    found = {"mflop": mflop, "kparameters": parameters / 1e3, "live_mflop": cost(used)[0]}
+    found |= {f"n_{kind}": float(every[kind]) for kind in kinds}
+    found |= {f"live_{kind}": float(used[kind]) for kind in kinds}
+    found["connected"] = float(bool(live))
+    found["additions"] = float(sum(max(0, sum(end == node for _, end in live) - 1) for node in (1, 2, 3)))
+    found["depth_conv"] = _longest(live, {"conv3": 1.0, "conv1": 1.0})
+    found["depth_conv3"] = _longest(live, {"conv3": 1.0})
+    found["depth_operations"] = _longest(live, {"conv3": 1.0, "conv1": 1.0, "pool": 1.0})
+    return found
+
+
+def derive(table: Table) -> Table:
+    """Append the derived numbers to a table of cells.
+
+    Raises: ValueError when a column of `REQUIRES` is missing.
+    """
+    frame = require(table, REQUIRES)
+    cells = frame[list(REQUIRES)].drop_duplicates()
+    numbers = pd.DataFrame([describe(tuple(map(str, cell))) for cell in cells.itertuples(index=False)], dtype=float)
+    if cells.empty:
+        numbers = pd.DataFrame(columns=list(describe(("none",) * len(EDGES))), dtype=float)
+    keyed = pd.concat([cells.reset_index(drop=True), numbers], axis=1)
+    found = frame[list(REQUIRES)].merge(keyed, on=list(REQUIRES), how="left").set_axis(frame.index)
+    extended = append(table, [(column, found[column.name]) for column in _columns()])
+    return append(extended, logs(declared(extended, _LOGS)))
+
+
+def _columns() -> list[Column]:
+    live = "on a path from the cell's input to its output"
+    group = "architecture"
+    return [
+        feature("mflop", group, "MFLOP", "multiply-adds of the network", 0, tags=(Tag.SCALING,)),
+        feature("kparameters", group, "1000", "parameters of the network", 0),
+        feature("live_mflop", group, "MFLOP", f"multiply-adds of what is {live}", 0),
+        *(feature(f"n_{kind}", group, "", f"{told} of the cell", 0, 6) for kind, told in _TOLD.items()),
+        *(feature(f"live_{kind}", group, "", f"{told} {live}", 0, 6) for kind, told in _TOLD.items()),
+        feature("connected", group, "", "1: the cell's output depends on its input", 0, 1),
+        feature("additions", group, "", "sums of two feature maps in the cell", 0, 3),
+        feature("depth_conv", group, "", "convolutions on the longest path through the cell", 0, 3),
+        feature("depth_conv3", group, "", "3 x 3 convolutions on the path with most of them", 0, 3),
+        feature("depth_operations", group, "", "convolutions and poolings on the longest path", 0, 3),
+    ]
+
+
+def _reached(edges: dict[tuple[int, int], str], node: int, *, forward: bool) -> set[int]:
+    """Return the nodes that a path leads to from `node`, or from which one leads to it."""
+    found = {node}
+    for _, (start, end) in product(range(3), edges):
+        near, far = (start, end) if forward else (end, start)
+        if near in found:
+            found.add(far)
+    return found
+
+
+def _longest(edges: dict[tuple[int, int], str], weights: dict[str, float]) -> float:
+    """Return the largest sum of weights on a path from 0 to 3; 0 where there is none."""
+    best = {0: 0.0, 1: -np.inf, 2: -np.inf, 3: -np.inf}
+    for end in (1, 2, 3):
+        for (start, stop), kind in edges.items():
+            if stop == end:
+                best[end] = max(best[end], best[start] + weights.get(kind, 0.0))
+    return float(max(best[3], 0.0))
