@@ -18,9 +18,7 @@ BLOCKS = ("k3_e1", "k3_e1_g2", "k3_e3", "k3_e6", "k5_e1", "k5_e1_g2", "k5_e3", "
 """Kernel size, expansion and groups of an inverted residual block; skip is the identity."""
 
 COLUMNS = tuple(
-    Column(
-        name, Kind.CATEGORICAL, Role.FEATURE, "architecture", meaning=f"block chosen for layer {int(name[6:])} of 22"
-    )
+    Column(name, Kind.CATEGORICAL, Role.FEATURE, "blocks", meaning=f"block chosen for layer {int(name[6:])} of 22")
     for name in LAYERS
 )
 

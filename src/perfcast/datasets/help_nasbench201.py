@@ -23,7 +23,7 @@ COLUMNS = tuple(
         name,
         Kind.CATEGORICAL,
         Role.FEATURE,
-        "architecture",
+        "cell",
         meaning=f"operation on the edge of the cell from node {name[3]} to node {name[5]}",
     )
     for name in EDGES

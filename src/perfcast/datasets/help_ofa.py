@@ -18,13 +18,13 @@ LAYERS = tuple(f"layer_{stage}_{layer}" for stage in range(1, STAGES + 1) for la
 ABSENT = "absent"
 
 COLUMNS = (
-    Column("resolution", Kind.NUMERICAL, Role.FEATURE, "architecture", "px", "side of the input image", low=1),
+    Column("resolution", Kind.NUMERICAL, Role.FEATURE, "cost", "px", "side of the input image", low=1),
     *(
         Column(
             name,
             Kind.CATEGORICAL,
             Role.FEATURE,
-            "architecture",
+            "layers",
             meaning=f"kernel and expansion of layer {name[8]} of stage {name[6]}; {ABSENT} beyond the stage's depth",
         )
         for name in LAYERS

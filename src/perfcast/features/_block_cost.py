@@ -1,9 +1,9 @@
-"""What inverted residual blocks cost: multiply-adds, parameters and bytes moved, block by block."""
+"""What inverted residual blocks cost: multiply-adds, parameters and numbers written, block by block."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 
 import pandas as pd
@@ -14,14 +14,21 @@ from perfcast.schema import Column, Tag
 
 @dataclass(frozen=True)
 class Cost:
-    """Multiply-adds (MFLOP), parameters (1000), and numbers written by the block's convolutions (1000)."""
+    """Multiply-adds of 1 x 1 and of depthwise convolutions (MFLOP), parameters and numbers written (1000 of each)."""
 
-    mflop: float
-    kparameters: float
-    kactivations: float
+    pointwise: float
+    depthwise: float
+    parameters: float
+    written: float
 
 
-NOTHING = Cost(0.0, 0.0, 0.0)
+NOTHING = Cost(0.0, 0.0, 0.0, 0.0)
+_PARTS = {
+    "pointwise": ("mflop_pointwise", "MFLOP", "multiply-adds of 1 x 1 convolutions"),
+    "depthwise": ("mflop_depthwise", "MFLOP", "multiply-adds of depthwise convolutions"),
+    "parameters": ("kparameters", "1000", "parameters"),
+    "written": ("kwritten", "1000", "numbers that convolutions write"),
+}
 
 
 @cache
@@ -33,17 +40,20 @@ def inverted_residual(  # noqa: PLR0917 - the order of a block's definition
     `side` is that of the block's input image. Source: Sandler et al., MobileNetV2, arXiv 1801.04381, table 1.
     """
     middle, after = inputs * expansion, side / stride
-    first = inputs * middle / groups if expansion > 1 or groups > 1 else 0
+    first = inputs * middle / groups
     depthwise, last = kernel**2 * middle, middle * outputs / groups
-    flops = first * side**2 + (depthwise + last) * after**2
-    written = (middle * side**2 if first else 0) + (middle + outputs) * after**2
-    return Cost(flops / 1e6, (first + depthwise + last) / 1e3, written / 1e3)
+    return Cost(
+        pointwise=(first * side**2 + last * after**2) / 1e6,
+        depthwise=depthwise * after**2 / 1e6,
+        parameters=(first + depthwise + last) / 1e3,
+        written=(middle * side**2 + (middle + outputs) * after**2) / 1e3,
+    )
 
 
 def totals(
     costs: Callable[[tuple[object, ...]], list[list[Cost]]], frame: pd.DataFrame, names: Sequence[str], stages: int
 ) -> list[Pair]:
-    """Return the sums over a network's blocks, and those of each of its `stages`, for rows of a frame.
+    """Return the sums over a network's blocks, and over those of each of its `stages`, for rows of a frame.
 
     `costs` gives the blocks of each stage, of one network's values in the columns `names`.
     """
@@ -57,17 +67,21 @@ def totals(
 
 
 def _sums(stages: list[list[Cost]]) -> list[float]:
-    blocks = [cost for stage in stages for cost in stage]
-    whole = [sum(getattr(cost, name) for cost in blocks) for name in ("mflop", "kparameters", "kactivations")]
-    return [*whole, float(sum(cost.mflop > 0 for cost in blocks)), *(sum(cost.mflop for cost in s) for s in stages)]
+    by_stage = [[sum(values) for values in zip(*map(astuple, stage), strict=True)] or [0.0] * 4 for stage in stages]
+    whole = [sum(values) for values in zip(*by_stage, strict=True)]
+    blocks = sum(cost is not NOTHING for stage in stages for cost in stage)
+    return [whole[0] + whole[1], *whole, float(blocks), *(value for stage in by_stage for value in stage)]
 
 
 def _columns(stages: int) -> list[Column]:
-    group = "architecture"
+    told = [
+        feature(f"{name}_{stage}", "stages", unit, f"{meaning} in stage {stage}", 0)
+        for stage in range(1, stages + 1)
+        for name, unit, meaning in _PARTS.values()
+    ]
     return [
-        feature("mflop", group, "MFLOP", "multiply-adds of the blocks", 0, tags=(Tag.SCALING,)),
-        feature("kparameters", group, "1000", "parameters of the blocks", 0),
-        feature("kactivations", group, "1000", "numbers that the blocks' convolutions write", 0),
-        feature("blocks", group, "", "blocks that are there", 0),
-        *(feature(f"mflop_stage_{n + 1}", group, "MFLOP", f"multiply-adds of stage {n + 1}", 0) for n in range(stages)),
+        feature("mflop", "cost", "MFLOP", "multiply-adds of the blocks", 0, tags=(Tag.SCALING,)),
+        *(feature(name, "cost", unit, f"{meaning} of the blocks", 0) for name, unit, meaning in _PARTS.values()),
+        feature("blocks", "cost", "", "blocks that are there", 0),
+        *told,
     ]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.features._derive import append, declared, feature, logs, require
-from perfcast.schema import Column, Table, Tag
+from perfcast.schema import Column, Kind, Role, Table, Tag
 
 EDGES = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
 """Edges of a cell, 0 its input and 3 its output; the columns are op_<from>_<to>."""
@@ -17,6 +17,9 @@ REQUIRES: tuple[str, ...] = tuple(f"op_{start}_{end}" for start, end in EDGES)
 
 CELLS, CHANNELS, SIDE = 5, (16, 32, 64), 32
 """Cells of a stage, channels of each stage, and side of the image at the first; it halves from stage to stage."""
+
+DEAD = "dead"
+"""What a live operation's column says of an edge that need not be computed."""
 
 _SHORT = {"nor_conv_3x3": "conv3", "nor_conv_1x1": "conv1", "avg_pool_3x3": "pool", "skip_connect": "skip"}
 _TOLD = {"conv3": "3 x 3 convolutions", "conv1": "1 x 1 convolutions", "pool": "poolings", "skip": "skips"}
@@ -39,7 +42,7 @@ def cost(kernels: dict[str, int]) -> tuple[float, float]:
     return _FIXED_MFLOP + weights * adds / 1e6, float(_FIXED_PARAMETERS + parameters)
 
 
-def describe(operations: tuple[str, ...]) -> dict[str, float]:
+def describe(operations: tuple[str, ...]) -> dict[str, float | str]:
     """Return the derived numbers of one cell, by the operations of `EDGES`.
 
     An edge is live when it lies on a path from the cell's input to its output: the others need not be computed.
@@ -52,7 +55,7 @@ def describe(operations: tuple[str, ...]) -> dict[str, float]:
     kinds = list(_SHORT.values())
     every, used = ({kind: list(edges.values()).count(kind) for kind in kinds} for edges in (present, live))
     mflop, parameters = cost(every)
-    found = {"mflop": mflop, "kparameters": parameters / 1e3, "live_mflop": cost(used)[0]}
+    found: dict[str, float | str] = {"mflop": mflop, "kparameters": parameters / 1e3, "live_mflop": cost(used)[0]}
     found |= {f"n_{kind}": float(every[kind]) for kind in kinds}
     found |= {f"live_{kind}": float(used[kind]) for kind in kinds}
     found["connected"] = float(bool(live))
@@ -60,7 +63,7 @@ def describe(operations: tuple[str, ...]) -> dict[str, float]:
     found["depth_conv"] = _longest(live, {"conv3": 1.0, "conv1": 1.0})
     found["depth_conv3"] = _longest(live, {"conv3": 1.0})
     found["depth_operations"] = _longest(live, {"conv3": 1.0, "conv1": 1.0, "pool": 1.0})
-    return found
+    return found | {f"live_op_{start}_{end}": live.get((start, end), DEAD) for start, end in EDGES}
 
 
 def derive(table: Table) -> Table:
@@ -70,29 +73,36 @@ def derive(table: Table) -> Table:
     """
     frame = require(table, REQUIRES)
     cells = frame[list(REQUIRES)].drop_duplicates()
-    numbers = pd.DataFrame([describe(tuple(map(str, cell))) for cell in cells.itertuples(index=False)], dtype=float)
-    if cells.empty:
-        numbers = pd.DataFrame(columns=list(describe(("none",) * len(EDGES))), dtype=float)
-    keyed = pd.concat([cells.reset_index(drop=True), numbers], axis=1)
+    described = [describe(tuple(map(str, cell))) for cell in cells.itertuples(index=False)]
+    made = pd.DataFrame(described, columns=list(describe(("none",) * len(EDGES))))
+    keyed = pd.concat([cells.reset_index(drop=True), made], axis=1)
     found = frame[list(REQUIRES)].merge(keyed, on=list(REQUIRES), how="left").set_axis(frame.index)
-    extended = append(table, [(column, found[column.name]) for column in _columns()])
-    return append(extended, logs(declared(extended, _LOGS)))
+    extended = append(table, [(column, found[column.name].astype("float64")) for column in _columns()])
+    extended = append(extended, logs(declared(extended, _LOGS)))
+    return extended.with_columns((column, found[column.name]) for column in _live_columns())
 
 
 def _columns() -> list[Column]:
     live = "on a path from the cell's input to its output"
-    group = "architecture"
     return [
-        feature("mflop", group, "MFLOP", "multiply-adds of the network", 0, tags=(Tag.SCALING,)),
-        feature("kparameters", group, "1000", "parameters of the network", 0),
-        feature("live_mflop", group, "MFLOP", f"multiply-adds of what is {live}", 0),
-        *(feature(f"n_{kind}", group, "", f"{told} of the cell", 0, 6) for kind, told in _TOLD.items()),
-        *(feature(f"live_{kind}", group, "", f"{told} {live}", 0, 6) for kind, told in _TOLD.items()),
-        feature("connected", group, "", "1: the cell's output depends on its input", 0, 1),
-        feature("additions", group, "", "sums of two feature maps in the cell", 0, 3),
-        feature("depth_conv", group, "", "convolutions on the longest path through the cell", 0, 3),
-        feature("depth_conv3", group, "", "3 x 3 convolutions on the path with most of them", 0, 3),
-        feature("depth_operations", group, "", "convolutions and poolings on the longest path", 0, 3),
+        feature("mflop", "cost", "MFLOP", "multiply-adds of the network", 0, tags=(Tag.SCALING,)),
+        feature("kparameters", "cost", "1000", "parameters of the network", 0),
+        feature("live_mflop", "cost", "MFLOP", f"multiply-adds of what is {live}", 0),
+        *(feature(f"n_{kind}", "operations", "", f"{told} of the cell", 0, 6) for kind, told in _TOLD.items()),
+        *(feature(f"live_{kind}", "live operations", "", f"{told} {live}", 0, 6) for kind, told in _TOLD.items()),
+        feature("connected", "shape", "", "1: the cell's output depends on its input", 0, 1),
+        feature("additions", "shape", "", "sums of two feature maps in the cell", 0, 3),
+        feature("depth_conv", "shape", "", "convolutions on the longest path through the cell", 0, 3),
+        feature("depth_conv3", "shape", "", "3 x 3 convolutions on the path with most of them", 0, 3),
+        feature("depth_operations", "shape", "", "convolutions and poolings on the longest path", 0, 3),
+    ]
+
+
+def _live_columns() -> list[Column]:
+    meaning = f"operation on the edge from node %d to %d where it counts, {DEAD} where the output does not depend on it"
+    return [
+        Column(f"live_op_{start}_{end}", Kind.CATEGORICAL, Role.FEATURE, "live cell", meaning=meaning % (start, end))
+        for start, end in EDGES
     ]
 
 

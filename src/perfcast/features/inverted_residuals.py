@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 
 from perfcast.features._block_cost import NOTHING, Cost, inverted_residual, totals
-from perfcast.features._derive import append, declared, logs, require
-from perfcast.schema import Table
+from perfcast.features._derive import append, declared, feature, logs, require
+from perfcast.schema import Column, Table
 
 REQUIRES: tuple[str, ...] = tuple(f"block_{number:02d}" for number in range(1, 23))
 
 STAGES = ((16, 1, 1), (24, 4, 1), (32, 4, 2), (64, 4, 2), (112, 4, 1), (184, 4, 2), (352, 1, 1))
 """Channels, layers and first stride of each stage: FBNet's (Wu et al., arXiv 1812.03443, table 1) for images of 32 px,
 which are halved twice less. The measured latencies that add up block by block, of pixel3, agree with these strides."""
+
+KINDS = ("k3_e1", "k3_e1_g2", "k3_e3", "k3_e6", "k5_e1", "k5_e1_g2", "k5_e3", "k5_e6")
+"""Blocks by kernel size, expansion and groups; any other is the identity."""
 
 SIDE, STEM = 32, 16
 """Side of the image at the first stage, and channels that it receives."""
@@ -39,7 +42,12 @@ def derive(table: Table) -> Table:
     """
     frame = require(table, REQUIRES)
     extended = append(table, totals(blocks_of, frame, REQUIRES, len(STAGES)))
-    return append(extended, logs(declared(extended, ["mflop", "kactivations"])))
+    extended = append(extended, logs(declared(extended, ["mflop", "kwritten"])))
+    return append(extended, [(_count(kind), (frame[list(REQUIRES)] == kind).sum(axis=1)) for kind in KINDS])
+
+
+def _count(kind: str) -> Column:
+    return feature(f"n_{kind}", "kinds", "", f"blocks {kind} of the network", 0, len(REQUIRES))
 
 
 def _cost(name: str, inputs: int, outputs: int, side: float, stride: int) -> Cost:

@@ -43,4 +43,4 @@ def derive(table: Table) -> Table:
     """
     frame = require(table, REQUIRES)
     extended = append(table, totals(layers_of, frame, REQUIRES, len(STAGES)))
-    return append(extended, logs(declared(extended, ["mflop", "kactivations"])))
+    return append(extended, logs(declared(extended, ["mflop", "kwritten"])))
