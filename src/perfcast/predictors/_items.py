@@ -47,6 +47,15 @@ def task_descriptions(X: pd.DataFrame, columns: Sequence[Column], items: Iterabl
     }
 
 
+def at_most(tasks: np.ndarray, most: int) -> np.ndarray:
+    """Return the positions of at most `most` rows of each task, evenly spread over its rows, in order."""
+    parts = []
+    for task in np.unique(tasks):
+        rows = np.flatnonzero(tasks == task)
+        parts.append(rows[np.linspace(0, len(rows) - 1, min(len(rows), most)).round().astype(int)])
+    return np.sort(np.concatenate(parts))
+
+
 class ItemEncoder:
     """Encodes item columns by group, centred and of about one length each; pairs of categories of a group after them.
 

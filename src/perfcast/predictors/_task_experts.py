@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.io import read_json, write_json
-from perfcast.predictors._items import ItemEncoder, item_columns, task_descriptions
+from perfcast.predictors._items import ItemEncoder, at_most, item_columns, task_descriptions
 from perfcast.predictors._rows import POOLED, measured_rows, task_labels
 from perfcast.predictors.base import Predictor
 from perfcast.schema import Column
@@ -67,7 +67,7 @@ class TaskExpertsPredictor(Predictor):
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
         masks = measured_rows(log_y, self.targets_)
         tasks = task_labels(X, self.columns_).astype(str)
-        kept = _at_most(tasks, self.expert_rows)
+        kept = at_most(tasks, self.expert_rows)
         X, tasks, y = X.iloc[kept], tasks[kept], np.exp(log_y[kept])
         sizes = pd.Series(tasks).value_counts()
         rich = sizes[sizes > self.few_rows]
@@ -152,15 +152,6 @@ class TaskExpertsPredictor(Predictor):
 def _alike(own: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> np.ndarray:
     """Return which share of a task's descriptions each other task has too, 0 without any. Shapes: (others,)."""
     return np.array([sum(one.get(name) == own[name] for name in own) / max(1, len(own)) for one in others], dtype=float)
-
-
-def _at_most(tasks: np.ndarray, most: int) -> np.ndarray:
-    """Return the positions of at most `most` rows of each task, evenly spread over its rows, in order."""
-    parts = []
-    for task in np.unique(tasks):
-        rows = np.flatnonzero(tasks == task)
-        parts.append(rows[np.linspace(0, len(rows) - 1, min(len(rows), most)).round().astype(int)])
-    return np.sort(np.concatenate(parts))
 
 
 def _expert(matrix: np.ndarray, y: np.ndarray) -> np.ndarray:
