@@ -51,8 +51,8 @@ class HelpPredictor(Predictor):
     The embedding of a task is its values of the reference items, those measured in every task, from 0 to 1. Tasks of
     more than `few_rows` rows teach: an episode adapts the network to each of `tasks` of them by `steps` steps on
     `shots` rows, with learned rates, and moves its parameters by the error on `queries` other rows. A new task adapts
-    it by its known rows alone. Tasks with `valid` rows teach nothing and choose the epoch. An item's columns go through two
-    layers; the authors' network of cells is a graph convolution, and it knew a device's range and ten rows beside the
+    it by its known rows alone. Tasks with `valid` rows teach nothing and choose the epoch. An item's columns
+    go through two layers; the authors' network of cells is a graph convolution, and it knew a device's range and ten rows beside the
     references. Values are learned as they are, not in logarithms.
     Source: Lee, Lee, Chong and Hwang, NeurIPS 2021, arXiv 2106.08630.
     """

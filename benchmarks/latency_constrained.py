@@ -1,0 +1,74 @@
+"""Choose networks that keep a latency bound on a device of which ten latencies are known, by a predictor's forecasts.
+
+No accuracies come with HELP's data, so a search for the most accurate network within a bound cannot be judged. What a
+search needs of its predictor can: are networks forecast within the bound within it, and how much of the largest network
+within the bound (by multiply-adds, which accuracy grows with) does one get that trusts the forecasts?
+
+    python benchmarks/latency_constrained.py results/systems help_nasbench201 device_attention help ridge_transfer
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from perfcast.predictors.base import Predictor, load_predictor
+from perfcast.schema import Role, Table, Tag, read_table
+
+SHARES = (0.25, 0.5, 0.75)
+"""Bounds: the latencies that these shares of a device's networks keep."""
+
+
+def judge(predictor: Predictor, table: Table, rows: pd.DataFrame, work: str) -> list[dict[str, object]]:
+    """Return what comes of trusting the forecasts of one device's networks, one row per bound."""
+    measured = rows[table.select(role=Role.TARGET)[0]].to_numpy()
+    predicted = predictor.predict(rows).iloc[:, 0].to_numpy()
+    size, found = rows[work].to_numpy(), []
+    for share in SHARES:
+        bound = np.quantile(measured, share)
+        chosen, kept = predicted <= bound, measured <= bound
+        pick = np.flatnonzero(chosen)[np.argmax(size[chosen])] if chosen.any() else -1
+        found.append(
+            {
+                "device": rows[table.one(Tag.TASK)].iloc[0],
+                "bound_ms": bound,
+                "told within": 100 * chosen.mean(),
+                "truly within, of these": 100 * kept[chosen].mean() if chosen.any() else np.nan,
+                "found, of those within": 100 * chosen[kept].mean(),
+                "largest found: its latency / bound": measured[pick] / bound if pick >= 0 else np.nan,
+                "its work / the largest's within": size[pick] / size[kept].max() if pick >= 0 else np.nan,
+            }
+        )
+    return found
+
+
+def main() -> None:
+    """Judge the predictors of a results folder on all networks that no fold of `published` showed of a device."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("dataset")
+    parser.add_argument("predictors", nargs="+")
+    parser.add_argument("--work", default="mflop", help="column that tells the size of a network")
+    options = parser.parse_args()
+    table = read_table(options.results / "features" / f"{options.dataset}.parquet")
+    folds = pd.read_parquet(options.results / "splits" / options.dataset / "published.parquet")
+    row, task = table.one(Tag.ROW), table.one(Tag.TASK)
+    part = folds.set_index(row)["fold_0"].loc[table.frame[row]].to_numpy()
+    asked = sorted(set(table.frame[task][part == "test"]))
+    unknown = table.frame[~np.isin(part, ["train", "valid"])]
+    for name in options.predictors:
+        predictor = load_predictor(options.results / "runs" / options.dataset / "published" / name / "model")
+        judged = [
+            one for device in asked for one in judge(predictor, table, unknown[unknown[task] == device], options.work)
+        ]
+        frame = pd.DataFrame(judged)
+        print(f"\n{name}: {len(unknown[unknown[task] == asked[0]])} networks of each device, bounds at {SHARES}")
+        print(frame.round(3).to_string(index=False))
+        print(frame.drop(columns=["device", "bound_ms"]).mean().round(3).to_string())
+
+
+if __name__ == "__main__":
+    main()
