@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
@@ -35,28 +33,38 @@ def initial(inputs: int, embedding: int, width: int, generator: torch.Generator)
 
 
 def forward(network: Parameters, items: Tensor, task: Tensor) -> Tensor:
-    """Return the forecast of items for a task: (n, inputs), (embedding,) -> (n,)."""
+    """Return the forecasts of items for tasks: network (tasks, ..), items (tasks, n, inputs), task (tasks, embedding).
+
+    Shapes: (tasks, n).
+    """
     item = torch.relu(_linear(network, "item2", torch.relu(_linear(network, "item1", items))))
-    told = torch.relu(_linear(network, "task2", torch.relu(_linear(network, "task1", task))))
-    hidden = torch.cat([item, told.expand(len(items), -1)], dim=-1)
+    told = torch.relu(_linear(network, "task2", torch.relu(_linear(network, "task1", task[:, None, :]))))
+    hidden = torch.cat([item, told.expand(-1, items.shape[1], -1)], dim=-1)
     hidden = torch.relu(_linear(network, "head2", torch.relu(_linear(network, "head1", hidden))))
-    return _linear(network, "head3", hidden)[:, 0]
+    return _linear(network, "head3", hidden)[:, :, 0]
 
 
-def adapt(  # noqa: PLR0917 - as torch.func.vmap maps them
+def adapt(  # noqa: PLR0917 - what a task is, in the order of its rows
     parameters: Parameters, items: Tensor, values: Tensor, task: Tensor, noise: Tensor, steps: int
 ) -> tuple[Parameters, Tensor]:
-    """Return the network after `steps` gradient steps on a task's known rows, and the modulation's divergence.
+    """Return a network per task after `steps` gradient steps on its known rows, and the modulations' divergences.
 
-    Shapes: items (n, inputs), values (n,), task (embedding,), noise (modulation,): 0 for its mean.
+    Gradients flow to `parameters` where these require them, through the steps as well.
+    Shapes: items (tasks, n, inputs), values (tasks, n), task (tasks, embedding), noise (tasks, modulation): 0 for its
+    mean -> (tasks, ..), (tasks,).
     Source: Lee et al., arXiv 2106.08630, section 3.3; the learned rates are Meta-SGD's (Li et al., arXiv 1707.09835).
     """
-    network = {name: value for name, value in parameters.items() if not name.startswith(("rate.", "code"))}
+    learning = any(value.requires_grad for value in parameters.values())
+    shared = {name: value for name, value in parameters.items() if not name.startswith(("rate.", "code"))}
+    network = {name: value.expand(len(task), *value.shape) for name, value in shared.items()}
     network, divergence = _modulated(parameters, network, task, noise)
-    slope: Callable[..., Parameters] = torch.func.grad(_loss)
     for _ in range(steps):
-        moved = slope(network, items, values, task)
-        network = {name: value - parameters[f"rate.{name}"] * moved[name] for name, value in network.items()}
+        if not learning:
+            network = {name: value.detach().requires_grad_() for name, value in network.items()}
+        loss = ((forward(network, items, task) - values) ** 2).mean(dim=1).sum()
+        moved = torch.autograd.grad(loss, list(network.values()), create_graph=learning)
+        pairs = zip(network.items(), moved, strict=True)
+        network = {name: value - parameters[f"rate.{name}"] * slope for (name, value), slope in pairs}
     return network, divergence
 
 
@@ -65,23 +73,19 @@ def modulation_size(width: int) -> int:
     return 3 * (2 * width + 1)
 
 
-def _loss(network: Parameters, items: Tensor, values: Tensor, task: Tensor) -> Tensor:
-    return ((forward(network, items, task) - values) ** 2).mean()
-
-
 def _modulated(parameters: Parameters, network: Parameters, task: Tensor, noise: Tensor) -> tuple[Parameters, Tensor]:
-    """Scale the head's weights and shift its biases by a code drawn for the task."""
-    coded = _linear(parameters, "code2", torch.relu(_linear(parameters, "code1", task)))
-    mean, raw = coded.chunk(2)
+    """Scale the head's weights and shift its biases by a code drawn for each task."""
+    hidden = torch.relu(task @ parameters["code1.weight"].T + parameters["code1.bias"])
+    mean, raw = (hidden @ parameters["code2.weight"].T + parameters["code2.bias"]).chunk(2, dim=1)
     spread = torch.nn.functional.softplus(raw) + 1e-6
     code = mean + spread * noise
-    divergence = 0.5 * (spread**2 + mean**2 - 1 - 2 * torch.log(spread)).sum()
-    count = (len(code) - len(_HEAD)) // len(_HEAD)
+    divergence = 0.5 * (spread**2 + mean**2 - 1 - 2 * torch.log(spread)).sum(dim=1)
+    count = (code.shape[1] - len(_HEAD)) // len(_HEAD)
     moved = dict(network)
     for place, name in enumerate(_HEAD):
-        factor = 1 + _MODULATION * code[place * count : (place + 1) * count]
+        factor = 1 + _MODULATION * code[:, None, place * count : (place + 1) * count]
         moved[f"{name}.weight"] = network[f"{name}.weight"] * factor
-        moved[f"{name}.bias"] = network[f"{name}.bias"] + _MODULATION * code[len(_HEAD) * count + place]
+        moved[f"{name}.bias"] = network[f"{name}.bias"] + _MODULATION * code[:, len(_HEAD) * count + place, None]
     return moved, divergence
 
 
@@ -94,5 +98,7 @@ def _layer(inputs: int, outputs: int, generator: torch.Generator) -> Parameters:
     }
 
 
-def _linear(parameters: Parameters, name: str, inputs: Tensor) -> Tensor:
-    return torch.nn.functional.linear(inputs, parameters[f"{name}.weight"], parameters[f"{name}.bias"])
+def _linear(network: Parameters, name: str, inputs: Tensor) -> Tensor:
+    """Apply a layer of every task: (tasks, n, inputs) -> (tasks, n, outputs)."""
+    weight, bias = network[f"{name}.weight"], network[f"{name}.bias"]
+    return torch.baddbmm(bias[:, None, :], inputs, weight.transpose(1, 2))

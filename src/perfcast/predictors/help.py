@@ -51,9 +51,9 @@ class HelpPredictor(Predictor):
     The embedding of a task is its values of the reference items, those measured in every task, from 0 to 1. Tasks of
     more than `few_rows` rows teach: an episode adapts the network to each of `tasks` of them by `steps` steps on
     `shots` rows, with learned rates, and moves its parameters by the error on `queries` other rows. A new task adapts
-    it by its known rows alone. Tasks with `valid` rows teach nothing and choose the epoch. An item's columns
-    go through two layers; the authors' network of cells is a graph convolution, and it knew a device's range and ten rows beside the
-    references. Values are learned as they are, not in logarithms.
+    it by its known rows alone. Tasks with `valid` rows teach nothing and choose the epoch. An item's columns go
+    through two layers, where the authors' network of cells is a graph convolution; and it was told a device's range and
+    ten rows beside the references. Values are learned as they are, not in logarithms.
     Source: Lee, Lee, Chong and Hwang, NeurIPS 2021, arXiv 2106.08630.
     """
 
@@ -162,15 +162,17 @@ class HelpPredictor(Predictor):
         generator = torch.Generator().manual_seed(self.random_state)
         random = np.random.default_rng(self.random_state)
         size = (teaching[0].items.shape[1], len(teaching[0].embedding), self.width)
-        parameters = {name: one.requires_grad_() for name, one in network.initial(*size, generator).items()}
+        # half the time of doubles, which forecasts use so that one row and many agree
+        first = network.initial(*size, generator)
+        parameters = {name: one.float().requires_grad_() for name, one in first.items()}
         optimizer = torch.optim.Adam(parameters.values(), lr=self.learning_rate)
-        best, chosen = np.inf, {name: value.detach().clone() for name, value in parameters.items()}
+        best, chosen = np.inf, first
         for epoch in range(self.epochs):
             losses = [self._episode(parameters, optimizer, teaching, random, generator) for _ in range(_EPISODES)]
-            now = {name: value.detach() for name, value in parameters.items()}
+            now = {name: value.detach().double() for name, value in parameters.items()}
             error = float(np.mean([self._error(now, *one) for one in judged])) if judged else np.nan
             if not judged or error < best:
-                best, chosen = error, {name: value.clone() for name, value in now.items()}
+                best, chosen = error, now
             told: dict[str, Any] = {
                 "epoch": epoch,
                 "target": target,
@@ -201,15 +203,12 @@ class HelpPredictor(Predictor):
             support, query = rows[:shots], rows[shots : shots + queries] if queries else rows[:least]
             values = (one.items[support], one.values[support], one.items[query], one.values[query], one.embedding)
             batches.append(values)
-        stacked = [torch.from_numpy(np.stack(part)) for part in zip(*batches, strict=True)]
-        noise = torch.randn((len(drawn), network.modulation_size(self.width)), generator=generator, dtype=torch.float64)
+        stacked = [torch.from_numpy(np.stack(part)).float() for part in zip(*batches, strict=True)]
+        noise = torch.randn((len(drawn), network.modulation_size(self.width)), generator=generator)
 
-        def loss(one: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, torch.Tensor]:
-            items, values, asked, measured, task, noise = one
-            adapted, divergence = network.adapt(parameters, items, values, task, noise, self.steps)
-            return ((network.forward(adapted, asked, task) - measured) ** 2).mean(), divergence
-
-        errors, divergences = torch.func.vmap(loss)((*stacked, noise))
+        items, known, asked, measured, embedding = stacked
+        adapted, divergences = network.adapt(parameters, items, known, embedding, noise, self.steps)
+        errors = (network.forward(adapted, asked, embedding) - measured) ** 2
         optimizer.zero_grad()
         (errors.mean() + self.divergence * divergences.mean() / noise.shape[1]).backward()
         optimizer.step()
@@ -221,13 +220,13 @@ class HelpPredictor(Predictor):
 
     def _forecast(self, parameters: dict[str, torch.Tensor], task: _Task, items: np.ndarray) -> np.ndarray:
         """Return a task's values of items, (n,), from the network adapted to its known rows."""
-        embedding = torch.from_numpy(task.embedding)
-        known, values = torch.from_numpy(task.items[task.known]), torch.from_numpy(task.values[task.known])
-        noise = torch.zeros(network.modulation_size(self.width), dtype=torch.float64)
-        steps = self.steps if len(values) else 0
+        embedding = torch.from_numpy(task.embedding)[None]
+        known, values = (torch.from_numpy(one[task.known])[None] for one in (task.items, task.values))
+        noise = torch.zeros((1, network.modulation_size(self.width)), dtype=torch.float64)
+        steps = self.steps if values.shape[1] else 0
         adapted, _ = network.adapt(parameters, known, values, embedding, noise, steps)
         with torch.no_grad():
-            found = network.forward(adapted, torch.from_numpy(items), embedding).numpy()
+            found = network.forward(adapted, torch.from_numpy(items)[None], embedding)[0].numpy()
         return np.asarray(task.low + task.spread * found)
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
