@@ -115,7 +115,7 @@ class HelpPredictor(Predictor):
                 for task in sorted(choosing & set(found) - set(rich))
             ]
             judged = [(one, items[rows], y[rows, index]) for one, rows in asked]
-            self.parameters_[target] = self._meta_learn(list((rich or found).values()), judged, target)
+            self.parameters_[target] = self._meta_learn(list((rich or found).values()), judged, index)
             self.known_[target] = {
                 **found,
                 **self._left(items, y[:, index], reference, np.where(own, tasks, ""), found),
@@ -157,7 +157,7 @@ class HelpPredictor(Predictor):
         return _Task(items[rows], (y[rows] - low) / spread, embedding, places, low, spread, floor)
 
     def _meta_learn(
-        self, teaching: list[_Task], judged: list[tuple[_Task, np.ndarray, np.ndarray]], target: str
+        self, teaching: list[_Task], judged: list[tuple[_Task, np.ndarray, np.ndarray]], target: int
     ) -> dict[str, torch.Tensor]:
         generator = torch.Generator().manual_seed(self.random_state)
         random = np.random.default_rng(self.random_state)
