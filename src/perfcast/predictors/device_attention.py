@@ -10,7 +10,11 @@ _SCALES = (0.0, 0.3, 0.5, 1.0, 2.0, 4.0)
 _DISTANCES = (0.03, 0.1, 0.2, 0.5, 100.0)
 _LIKENESS = (0.0, 0.0, 1.0, 3.0)
 _CONSTANTS = (0.0, 0.1, 0.3)
-_ABSENT = 0.3
+_ABSENT = (0.0, 0.9, 0.95)
+_NOISE = (-2.5, -0.5)
+"""How often settings leave a group of columns out, and the exponents of ten between which the noise lies: chosen by
+leaving one known device out after the other, and all of its kind, among the training devices of HELP's data sets."""
+
 _DRAWS_AT_ONCE = 256
 
 
@@ -74,15 +78,15 @@ class DeviceAttentionPredictor(TaskExpertsPredictor):
 class _Prior:
     """Settings drawn from the prior: scales (draws, groups + 2), and (draws,) of the others.
 
-    Scales are in units of the mean of the known rows, from 1 % to 100 % of it; a group is left out in three of ten.
+    Scales are in units of the mean of the known rows, from 1 % to 100 % of it.
     """
 
     def __init__(self, random: np.random.Generator, draws: int, groups: int) -> None:
-        present = random.random((draws, groups)) >= _ABSENT
+        present = random.random((draws, groups)) >= random.choice(_ABSENT, draws)[:, None]
         own = 10 ** random.uniform(-2, 0, (draws, groups)) * present
         between, constant = random.choice(_SCALES, draws), random.choice(_CONSTANTS, draws)
         self.scales = np.column_stack([own, between, constant])
-        self.noise = 10 ** random.uniform(-2.5, -0.5, draws)
+        self.noise = 10 ** random.uniform(*_NOISE, draws)
         self.range = random.choice(_DISTANCES, draws)
         self.likeness = random.choice(_LIKENESS, draws)
         self.power = random.choice([0.0, 1.0], draws)
