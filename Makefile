@@ -13,27 +13,30 @@ joined = $(subst $(empty) $(empty),$(comma),$(strip $(1)))
 ALL := $(basename $(notdir $(wildcard conf/predictor/*.yaml)))
 ABLATIONS := $(filter law_ensemble_without_%,$(ALL))
 # every predictor that the locked packages can run: a new conf joins the comparison by itself
-FIELD := $(filter-out catboost $(ABLATIONS),$(ALL))
+FIELD = $(filter-out catboost $(ABLATIONS) $(GEMM_ALONE) $(HELP_ALONE),$(ALL))
 QUESTIONS := random unseen_cpu unseen_shape forward_2023 forward_2024 few_shot_3 published
-# data sets that others published predictors on, each with the questions of its conf: `make systems SYSTEMS=gpperf`
-SYSTEMS ?= gpperf host_gemm
-SYSTEM_SOURCES = $(sort $(subst $(comma), ,$(shell sed -n 's/^  required: \[\(.*\)\]/\1/p' $(SYSTEMS:%=conf/dataset/%.yaml))))
-SYSTEM_QUESTIONS ?= $(sort $(subst $(comma), ,$(shell sed -n 's/^splits: \[\(.*\)\]/\1/p' $(SYSTEMS:%=conf/dataset/%.yaml))))
-SYSTEMS_BY ?= lookup physical ridge random_forest gpperf_forest lightgbm group_pooling roofline roofline_ridge roofline_trees roofline_attention
+# systems that others published, each with its data sets and who answers them; the questions are those of the data sets' confs
+GEMM := gpperf host_gemm
+GEMM_BY ?= lookup physical ridge random_forest lightgbm group_pooling $(GEMM_ALONE)
+GEMM_ALONE := gpperf_forest roofline roofline_ridge roofline_trees roofline_attention
+HELP := help_nasbench201 help_fbnet help_ofa
+HELP_BY ?= lookup ridge $(HELP_ALONE)
+HELP_ALONE := flops ridge_transfer help device_attention
+of_confs = $(call joined,$(sort $(subst $(comma), ,$(shell sed -n 's/^ *$(1): \[\(.*\)\]/\1/p' $(2:%=conf/dataset/%.yaml)))))
 # questions asked after less training, and by whom: `make curves CURVES_BY="lookup ridge" SCHEDULE=full`
 SHARES := $(foreach base,random unseen_cpu,$(base) $(foreach share,05 10 20 40,$(base)_$(share)_percent))
 YEARS := $(foreach base,forward_2023 forward_2024,$(base) $(foreach years,1_year 2_years 3_years 4_years,$(base)_last_$(years)))
 CURVES_BY ?= lookup ridge lightgbm mlp law law_trees
 SCHEDULE ?= quick
 
-.PHONY: help setup run full ablation curves systems pull test lint ui retry benchmark clean
+.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull test lint ui retry benchmark clean
 
 help:
 	@echo "make run    set up, then run the default experiment (one seed, short schedule)"
 	@echo "make full   the full experiment: every predictor, all folds, three seeds (hours; resumes where it stopped)"
 	@echo "make ablation   law_ensemble without one of its ideas at a time (hours; resumes where it stopped)"
 	@echo "make curves     the error over training size and years of history (an hour or two; SCHEDULE=full: hours)"
-	@echo "make systems    data sets with published predictors, and others of the like: $(SYSTEMS)"
+	@echo "make systems    systems that others published, on their own data: systems-gemm (GPPerf) and systems-help (HELP)"
 	@echo "make pull   set up, fetch the versioned results from the DVC remote, and tell Snakemake that they are current"
 	@echo "make test   set up, then run all tests and linters"
 	@echo "make ui     open the MLflow UI on the project's store"
@@ -73,9 +76,15 @@ curves: setup
 	snakemake --config results=results/curves schedule=$(SCHEDULE) rehearsals=1 "datasets=[spec_cpu2017]" "sources=[spec_cpu2017,cpu_catalog]" "predictors=[$(call joined,$(CURVES_BY))]" "splits=[$(call joined,$(SHARES) $(YEARS))]"
 	perfcast summary --results results/curves
 
-systems: setup
-	snakemake --config results=results/systems schedule=full rehearsals=1 "datasets=[$(call joined,$(SYSTEMS))]" "sources=[$(call joined,$(SYSTEM_SOURCES))]" "predictors=[$(call joined,$(SYSTEMS_BY))]" "splits=[$(call joined,$(SYSTEM_QUESTIONS))]"
-	perfcast summary --results results/systems
+systems: systems-gemm systems-help
+
+systems-gemm: setup
+	snakemake --config results=results/systems/gemm schedule=full rehearsals=1 "datasets=[$(call joined,$(GEMM))]" "sources=[$(call of_confs,required,$(GEMM))]" "predictors=[$(call joined,$(GEMM_BY))]" "splits=[$(call of_confs,splits,$(GEMM))]"
+	perfcast summary --results results/systems/gemm
+
+systems-help: setup
+	snakemake --config results=results/systems/help schedule=full rehearsals=1 "seeds=[0,1,2,3,4]" "datasets=[$(call joined,$(HELP))]" "sources=[$(call of_confs,required,$(HELP))]" "predictors=[$(call joined,$(HELP_BY))]" "splits=[$(call of_confs,splits,$(HELP))]"
+	perfcast summary --results results/systems/help
 
 # Snakemake has no records of files that DVC brought: without the touch it would make them all again.
 pull: setup
