@@ -52,6 +52,8 @@ def _generate_source(out: Path, source: str, rows: int, seed: int) -> None:
     snapshots = conf.get("snapshots", [conf])
     for snapshot in snapshots:
         for file in snapshot["files"]:
+            if len(snapshots) == 1:  # a generator knows the files' names, and not where a mirror keeps them
+                file["mirror"] = f"{source}/{file['name']}"
             generated = out / "mirror" / file["mirror"]
             if generated.is_file():
                 file["sha256"] = sha256(generated)

@@ -122,7 +122,7 @@ class TestDeviceAttention:
         )
         from perfcast.predictors.device_attention import _Prior
 
-        prior = _Prior(np.random.default_rng(4), 1, 1)
+        prior = _Prior(np.random.default_rng(4), 1, 1, [0.3])
         scale, _, constant = prior.scales[0]
         kernel = scale**2 * known.groups["a"] @ known.groups["a"].T + constant**2
         solution = np.linalg.solve(kernel + prior.noise[0] ** 2 * np.eye(10), known.values - 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from perfcast.predictors._task_experts import Known, TaskExpertsPredictor, Weights
@@ -10,10 +12,8 @@ _SCALES = (0.0, 0.3, 0.5, 1.0, 2.0, 4.0)
 _DISTANCES = (0.03, 0.1, 0.2, 0.5, 100.0)
 _LIKENESS = (0.0, 0.0, 1.0, 3.0)
 _CONSTANTS = (0.0, 0.1, 0.3)
-_ABSENT = (0.0, 0.9, 0.95)
 _NOISE = (-2.5, -0.5)
-"""How often settings leave a group of columns out, and the exponents of ten between which the noise lies: chosen by
-leaving one known device out after the other, and all of its kind, among the training devices of HELP's data sets."""
+"""Exponents of ten between which the noise lies, in units of the mean of the known rows."""
 
 _DRAWS_AT_ONCE = 256
 
@@ -26,14 +26,22 @@ class DeviceAttentionPredictor(TaskExpertsPredictor):
     a squared range, plus a share of what both tasks are described by alike. Its covariance is what experts differ in,
     a linear kernel of every group of item columns, and a constant; the noise is constant or grows with the value. The
     posterior mean, attention over the known rows, has a closed form.
-    Ranges, scales and noise are not chosen but integrated out: `draws` settings from a wide prior (the same for
-    all tasks) count by the likelihood of the known rows. Everything is linear, so a task keeps one weight vector.
+    Ranges, scales and noise are not chosen but integrated out: `draws` settings from a wide prior, the same for all
+    tasks, count by the likelihood of the known rows; a setting leaves every group of columns out with a probability
+    drawn from `absent`. Everything is linear, so a task keeps one weight vector.
     Source: Rasmussen and Williams, 2006, Gaussian Processes for Machine Learning, equations 2.25, 2.30 and 5.4.
     """
 
     def __init__(
-        self, *, draws: int = 4000, few_rows: int = 100, expert_rows: int = 4000, random_state: int = 0
+        self,
+        *,
+        draws: int = 4000,
+        absent: Sequence[float] = (0.3,),
+        few_rows: int = 100,
+        expert_rows: int = 4000,
+        random_state: int = 0,
     ) -> None:
+        self.absent = absent
         self.draws = draws
         self.few_rows = few_rows
         self.expert_rows = expert_rows
@@ -41,7 +49,7 @@ class DeviceAttentionPredictor(TaskExpertsPredictor):
 
     def _weigh(self, known: Known) -> Weights:
         names = [name for name in known.groups if known.groups[name].any()]
-        prior = _Prior(np.random.default_rng(self.random_state), self.draws, len(names))
+        prior = _Prior(np.random.default_rng(self.random_state), self.draws, len(names), self.absent)
         size, experts = len(known.values), len(known.experts)
         differing = (
             (known.experts - known.experts.mean(axis=0)) / np.sqrt(max(1, experts)) if experts else known.experts
@@ -81,8 +89,8 @@ class _Prior:
     Scales are in units of the mean of the known rows, from 1 % to 100 % of it.
     """
 
-    def __init__(self, random: np.random.Generator, draws: int, groups: int) -> None:
-        present = random.random((draws, groups)) >= random.choice(_ABSENT, draws)[:, None]
+    def __init__(self, random: np.random.Generator, draws: int, groups: int, absent: Sequence[float]) -> None:
+        present = random.random((draws, groups)) >= random.choice(list(absent), draws)[:, None]
         own = 10 ** random.uniform(-2, 0, (draws, groups)) * present
         between, constant = random.choice(_SCALES, draws), random.choice(_CONSTANTS, draws)
         self.scales = np.column_stack([own, between, constant])
