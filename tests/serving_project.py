@@ -16,6 +16,9 @@ from perfcast.serving.limits import DEFAULTS
 from perfcast.serving.server import address_of, listen
 
 JSON = {"Content-Type": "application/json"}
+KNOWN = {"processor": "Xeon Gold 6148", "chips": 2}
+WRONG = {"processor": "Xeon Gold 6148", "chips": 2, "cores": 500}
+PLAIN = "?explain=false&neighbours=0"
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pandas as pd
 import pytest
 from forecasting_project import SUITES, project
-from serving_project import JSON, request, served
+from serving_project import JSON, KNOWN, PLAIN, WRONG, request, served
 
 import perfcast
 from perfcast.cli.main import main
@@ -27,10 +27,6 @@ from perfcast.predictors.ridge import RidgePredictor
 from perfcast.serving import models
 from perfcast.serving.limits import DEFAULTS
 from perfcast.serving.metrics import Metrics
-
-KNOWN = {"processor": "Xeon Gold 6148", "chips": 2}
-WRONG = {"processor": "Xeon Gold 6148", "chips": 2, "cores": 500}
-PLAIN = "?explain=false&neighbours=0"
 
 
 @pytest.fixture(scope="module")

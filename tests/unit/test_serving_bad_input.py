@@ -6,16 +6,12 @@ from dataclasses import replace
 
 import pytest
 from forecasting_project import project
-from serving_project import request, served
+from serving_project import KNOWN, PLAIN, WRONG, request, served
 
 import perfcast
 from perfcast.errors import UserError
 from perfcast.serving import models
 from perfcast.serving.limits import DEFAULTS
-
-KNOWN = {"processor": "Xeon Gold 6148", "chips": 2}
-WRONG = {"processor": "Xeon Gold 6148", "chips": 2, "cores": 500}
-PLAIN = "?explain=false&neighbours=0"
 
 
 @pytest.fixture(scope="module")
