@@ -91,6 +91,7 @@ def _quiet() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module="pytorch_lightning")
+            warnings.filterwarnings("ignore", module="lightning_fabric")
             warnings.filterwarnings("ignore", module="torch")
             yield
     finally:
