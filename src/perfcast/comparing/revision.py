@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -29,19 +30,11 @@ def fetch_revision(project: Path, name: str, out: Path) -> tuple[str, str]:
     """
     from dvc.api import DVCFileSystem
     from dvc.exceptions import DvcException
-    from dvc.scm import SCM, SCMError, resolve_rev
     from dvc_data.index import DataIndexDirError
 
     for noisy in ("dvc", "dvc_data", "dvc_objects"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
-    try:
-        commit = str(resolve_rev(SCM(str(project)), name))
-    except SCMError:
-        raise UserError(
-            "results to compare must be a results folder or a git revision",
-            f"{name!r} is neither a folder nor a tag, branch, commit or DVC experiment",
-            "`git tag` and `git log --oneline` list revisions",
-        )
+    commit = _commit_of(project, name)
     try:
         files = DVCFileSystem(str(project), rev=commit)
         lock = _lock_of(files, name)
@@ -52,6 +45,56 @@ def fetch_revision(project: Path, name: str, out: Path) -> tuple[str, str]:
     except (DvcException, DataIndexDirError, OSError) as error:
         raise _absent(name, str(error))
     return commit, lock
+
+
+def pinned(project: Path, name: str) -> tuple[str, str, str]:
+    """Return a revision's commit, its dvc.lock and its metrics.json: what git holds of results, without their files.
+
+    Raises: UserError when there is no such revision, or it has no results.
+    """
+    from dvc.api import DVCFileSystem
+
+    commit = _commit_of(project, name)
+    files = DVCFileSystem(str(project), rev=commit)
+    lock = _lock_of(files, name)
+    try:
+        return commit, lock, str(files.read_text(f"{RESULTS}/metrics.json", encoding="utf-8"))
+    except OSError as error:
+        raise UserError(
+            "a revision to reproduce must have its metrics in git",
+            f"{name!r} has no {RESULTS}/metrics.json that can be read: {error}",
+            "name a revision that holds one (`git log --oneline -- results/metrics.json`)",
+        )
+
+
+def digests_of(project: Path, paths: Sequence[str]) -> dict[str, str]:
+    """Return the digests that dvc.lock would record of files and folders as they are now; "" of one that is absent."""
+    from dvc.repo import Repo
+    from dvc_data.hashfile.build import build
+
+    found = {}
+    with Repo(str(project)) as repo:
+        for path in paths:
+            where = project.resolve() / path
+            if where.exists():
+                *_, content = build(repo.cache.local, str(where), repo.fs, "md5", dry_run=True, ignore=repo.dvcignore)
+                found[path] = str(content.hash_info.value)
+            else:
+                found[path] = ""
+    return found
+
+
+def _commit_of(project: Path, name: str) -> str:
+    from dvc.scm import SCM, SCMError, resolve_rev
+
+    try:
+        return str(resolve_rev(SCM(str(project)), name))
+    except SCMError:
+        raise UserError(
+            "results to compare must be a results folder or a git revision",
+            f"{name!r} is neither a folder nor a tag, branch, commit or DVC experiment",
+            "`git tag` and `git log --oneline` list revisions",
+        )
 
 
 def _lock_of(files: DVCFileSystem, name: str) -> str:

@@ -1,0 +1,23 @@
+"""Tell whether the results here are those that a revision pinned: equal tables, figures within a tolerance."""
+
+from __future__ import annotations
+
+import argparse
+
+from perfcast.cli._common import add_project
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("revision", nargs="?", default="HEAD", help="tag, branch or commit that pinned results")
+    parser.add_argument("--worst", type=int, default=5, metavar="N", help="figures to show, the furthest off first")
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compare and show; 1 when something is not reproduced."""
+    from perfcast.comparing.reproduction import as_text, reproduction
+
+    found = reproduction(options.project, options.revision)
+    print(as_text(found, options.worst), end="")
+    return 0 if found.tables_equal and found.within else 1
