@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from perfcast.features import memory, processor, system, workload
 from perfcast.features._derive import version_number
-from perfcast.features._physics import POWER_CLOCK_MHZ
+from perfcast.power_clock import POWER_CLOCK_MHZ
 from perfcast.schema import Column, Kind, Role, Tag, build_table
 
 MODULES = {"processor": processor, "memory": memory, "system": system, "workload": workload}

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-POWER_CLOCK_MHZ = 1500.0
-"""MHz that one watt per core sustains: the constant of the cube-root law in `power_clock_mhz`.
-
-From data sheets alone, no benchmark result: published all-core turbo clocks divided by the cube root of TDP per core,
-for server parts launched up to mid-2017 (Xeon E5-2680 v4: 2.9 GHz, 120 W, 14 cores: 1417; E5-2697A v4: 3.1, 145, 16:
-1487; E5-2699 v4: 2.8, 145, 22: 1493; EPYC 7601: 2.7, 180, 32: 1518; Xeon Platinum 8180: 3.2, 205, 28: 1648), the median
-rounded.
-"""
-
-SOFTMIN_POWER = 8.0
-"""Sharpness of the soft minimum in `power_clock_mhz`: where both limits are equal it gives 92 % of either."""
+from perfcast.power_clock import POWER_CLOCK_MHZ, SOFTMIN_POWER
 
 BYTES_PER_TRANSFER = 8
 """A DDR channel is 64 data bits wide; DDR5's two half channels of 32 bits add up to the same."""

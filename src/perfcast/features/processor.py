@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from perfcast.features._derive import append, decimal_year, declared, feature, logs, ratio, require
-from perfcast.features._physics import POWER_CLOCK_MHZ, flops_per_cycle, power_clock_mhz
+from perfcast.features._physics import flops_per_cycle, power_clock_mhz
+from perfcast.power_clock import POWER_CLOCK_MHZ
 from perfcast.schema import Table, Tag
 
 REQUIRES: tuple[str, ...] = (

@@ -7,10 +7,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-POWER_CLOCK_MHZ = 1500.0
-"""MHz that one watt per core sustains, the constant of the feature `power_clock_mhz` (features/_physics.py)."""
+from perfcast.power_clock import log_power_clock
 
-_SHARPNESS = 8.0
 _FILLED = ("max_turbo_mhz", "tdp_w")
 _SHRINK = 1e-3
 
@@ -59,16 +57,12 @@ class Quantities:
         """Return the quantities, (n,) each, NaN where unknown."""
         turbo, watts = self._filled(X, "max_turbo_mhz"), self._filled(X, "tdp_w")
         per_core = watts - _log(X, "cores_per_chip_part")
-        allowed = np.log(POWER_CLOCK_MHZ) + per_core / 3
-        slower = np.fmin(turbo, allowed)
-        # the soft minimum of features/_physics.py, in logarithms
-        power_clock = slower - np.log1p(np.exp(-_SHARPNESS * np.abs(turbo - allowed))) / _SHARPNESS
         return {
             "cores": np.where(_on_one_core(X), 0.0, _log(X, "cores_enabled_total")),
             "chips": _log(X, "chips"),
             "turbo": turbo,
             "watts_per_core": per_core,
-            "power_clock": power_clock,
+            "power_clock": log_power_clock(turbo, per_core),
             "bandwidth": _log(X, "mem_gbps_total"),
             "l3": np.log(np.maximum(column_values(X, "l3_mb_total"), 0.5)),
         }

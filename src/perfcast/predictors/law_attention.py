@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from typing import cast
 
-from perfcast.predictors._attention_maps import Attention
+from perfcast.predictors._attention_inside import AttentionInside
 from perfcast.predictors._law_residual import LawResidualPredictor
 from perfcast.predictors.base import Predictor
 from perfcast.predictors.group_pooling import GroupPoolingPredictor
-from perfcast.training.loop import Machine
 
 
-class LawAttentionPredictor(LawResidualPredictor):
+class LawAttentionPredictor(AttentionInside, LawResidualPredictor):
     """The mean of the laws with weights from rehearsals, corrected by a group-attention network.
 
     Structure and extrapolation come from the laws, group attention from NCPP (arXiv 2407.03385). `history_` is the
     learning curve of the final network.
     """
-
-    machine: Machine = Machine()
-    """What trains the network: no hyper-parameter, so it is neither cloned nor saved."""
 
     def __init__(
         self,
@@ -44,33 +40,8 @@ class LawAttentionPredictor(LawResidualPredictor):
         self.random_state = random_state
 
     def _learners(self) -> dict[str, Predictor]:
-        network = GroupPoolingPredictor(
-            linear_skip=False,
-            epochs=self.epochs,
-            least_steps=self.least_steps,
-            width=self.width,
-            group_width=self.group_width,
-            inter_blocks=self.inter_blocks,
-            learning_rate=self.learning_rate,
-            dropout=self.dropout,
-            grouped=self.grouped,
-            random_state=self.random_state,
-        )
-        network.machine = self.machine
-        return {"attention": network}
-
-    @property
-    def history_(self) -> list[dict[str, float]]:
-        """The learning curve of the final network, one entry per epoch."""
-        history: list[dict[str, float]] = self._network.history_
-        return history
-
-    def attention(self, X: pd.DataFrame) -> Attention:
-        """Return where the fitted network looks, averaged over the rows of X."""
-        return self._network.attention(X)
+        return {"attention": self._new_network()}
 
     @property
     def _network(self) -> GroupPoolingPredictor:
-        network = self.learners_["attention"]
-        assert isinstance(network, GroupPoolingPredictor)
-        return network
+        return cast(GroupPoolingPredictor, self.learners_["attention"])
