@@ -22,6 +22,7 @@ rule all:
         f"{RESULTS}/report.html",
         f"{RESULTS}/metrics.json",
         champions,
+        removed,
 
 
 onsuccess:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+TEMPORARY = re.compile(r"^\..+\.[a-z0-9_]{8}(\.\w+)*$")
+"""Names that `atomic_path` and `atomic_folder` give until a file or folder is whole."""
 
 
 @contextmanager
@@ -26,27 +31,81 @@ def atomic_path(path: Path) -> Iterator[Path]:
     os.close(handle)
     temporary = Path(name)
     try:
-        yield temporary
-        temporary.chmod(0o644)
-        temporary.replace(path)
+        with _claimed(temporary):
+            yield temporary
+            temporary.chmod(0o644)
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Give a temporary folder beside `path` that replaces it when the block ends well."""
+    """Give a temporary folder beside `path` that replaces it when the block ends well.
+
+    A folder that was there is moved away whole before it is removed: no kill leaves half of it under the final name.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     try:
-        yield temporary
-        temporary.chmod(0o755)
-        if path.exists():
-            shutil.rmtree(path)
-        temporary.replace(path)
+        with _claimed(temporary):
+            yield temporary
+            temporary.chmod(0o755)
+            if path.exists():
+                _put_away(path)
+            temporary.replace(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _put_away(path: Path) -> None:
+    away = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    path.replace(away)
+    shutil.rmtree(away)
+
+
+@contextmanager
+def _claimed(temporary: Path) -> Iterator[None]:
+    """Show that a living process writes there, for as long as it does: a kill ends an flock, and only that."""
+    handle = os.open(temporary, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # not every file system has it; then nothing counts as abandoned
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+def abandoned(folder: Path, without: Collection[Path] = ()) -> Iterator[Path]:
+    """Yield what has a temporary name below a folder and is written by no living process; `without` is not entered."""
+    for where, folders, files in os.walk(folder):
+        here = Path(where)
+        named = [name for name in (*folders, *files) if TEMPORARY.match(name)]
+        folders[:] = [name for name in folders if name not in named and here / name not in without]
+        yield from (here / name for name in named if _is_abandoned(here / name))
+
+
+def _is_abandoned(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:  # it took its final name meanwhile, or is another user's
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def sha256(path: Path) -> str:

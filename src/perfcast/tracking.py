@@ -240,6 +240,7 @@ def _parent(client: MlflowClient, store: Store, experiment: str) -> str:
 def parent_run(store: Store, experiment: str) -> Iterator[Run]:
     """Give the parent run of this invocation, for what belongs to no single training (figures, report)."""
     client = open_client(store)
+    _close_abandoned(client)
     yield Run(client, _parent(client, store, _experiment(client, store, experiment)), store)
 
 
@@ -248,7 +249,7 @@ def start_run(store: Store, experiment: str, name: str, tags: Mapping[str, str])
     """Open a child run of this invocation; it ends FINISHED, or FAILED or KILLED when the block does not end well."""
     client = open_client(store)
     experiment_id = _experiment(client, store, experiment)
-    _close_abandoned(client, experiment_id)
+    _close_abandoned(client)
     everything = {
         **tags,
         **git_tags(),
@@ -281,19 +282,19 @@ def _process_name(pid: int) -> str:
     return f"{boot.read_text().strip()[:8] if boot.exists() else '?'}:{pid}:{started}"
 
 
-def _close_abandoned(client: MlflowClient, experiment_id: str) -> None:
-    """End runs left RUNNING by processes of this boot that are gone: a SIGKILL gives them no time to do it."""
-    for run_id in _abandoned(client, [experiment_id]):
+def _close_abandoned(client: MlflowClient) -> None:
+    """End runs of any experiment left RUNNING by processes of this boot that are gone: a SIGKILL gives them no time."""
+    for run_id in _abandoned(client):
         client.set_terminated(run_id, status="KILLED")
 
 
 def abandoned_runs(store: Store) -> int:
     """Count the runs of a store that are RUNNING by its record and by processes of this boot that are gone."""
-    client = open_client(store)
-    return len(_abandoned(client, [one.experiment_id for one in client.search_experiments()]))
+    return len(_abandoned(open_client(store)))
 
 
-def _abandoned(client: MlflowClient, experiments: list[str]) -> list[str]:
+def _abandoned(client: MlflowClient) -> list[str]:
+    experiments = [one.experiment_id for one in client.search_experiments()]
     boot = _process_name(os.getpid()).partition(":")[0]
     running = client.search_runs(experiments, "attributes.status = 'RUNNING'") if experiments else []
     named = [(run.info.run_id, run.data.tags.get(_PROCESS_TAG, "")) for run in running]

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from perfcast import config as perfcast_config
-from perfcast import plugins
+from perfcast import plugins, run_lock
 from perfcast.digest import closure, code_digest
 from perfcast.errors import UserError
 
@@ -27,6 +27,30 @@ try:
 except UserError as error:
     print(f"perfcast: {error}", file=sys.stderr)
     raise SystemExit(2)
+
+
+def holding_the_results(execute):
+    """Wrap Snakemake's start of jobs: one run at a time, and what a killed one left is cleared first.
+
+    Only there is it known whether anything will be run: a dry run, a report or a summary asks for nothing.
+    """
+
+    def held(*given, executor_plugin, **settings):
+        dry = executor_plugin.common_settings.dryrun_exec
+        if workflow.exec_mode == workflow.exec_mode.DEFAULT and workflow.execution_settings.lock and not dry:
+            try:
+                told = run_lock.hold(Path(), RESULTS)
+            except UserError as error:
+                print(f"perfcast: {error}", file=sys.stderr)
+                raise SystemExit(2)
+            if told:
+                print(f"perfcast: {told}", file=sys.stderr)
+        return execute(*given, executor_plugin=executor_plugin, **settings)
+
+    return held
+
+
+workflow.execute = holding_the_results(workflow.execute)
 
 
 wildcard_constraints:

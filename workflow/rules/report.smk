@@ -49,3 +49,25 @@ rule report:
     shell:
         "{PERFCAST} report --results {RESULTS} --experiment {params.experiment:q} --out {output.html} "
         "--cards {output.cards} 2> >(tee {log} >&2)"
+
+
+def removed(wildcards):
+    """What a run made and somebody removed: asked for the last results alone, Snakemake would not miss it."""
+    from snakemake.io import IOFile
+
+    rules_of_results = [rule for rule in workflow.rules if rule.name not in ("all", "report", "metrics")]
+    names = []
+    for dataset in available():
+        for rule in rules_of_results:
+            for output in rule.output:
+                names += expand(
+                    str(output),
+                    allow_missing=True,
+                    source=PARAMS.sources,
+                    dataset=dataset,
+                    split=splits_of(dataset),
+                    predictor=predictors_of(dataset),
+                )
+    return [
+        name for name in dict.fromkeys(names) if not Path(name).exists() and workflow.persistence.metadata(IOFile(name))
+    ]

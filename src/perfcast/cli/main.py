@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
 from perfcast import __version__, plugins
 from perfcast.errors import UserError
+from perfcast.run_lock import take_part
 
 COMMANDS = [name for name in plugins.names("cli") if name != "main"]
 
@@ -25,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             summary = (module.__doc__ or "").strip().splitlines()[0]
             module.add_arguments(commands.add_parser(name.replace("_", "-"), help=summary, description=summary))
     options = parser.parse_args(given)
+    held = take_part(os.environ)
     try:
         code: int = plugins.load("cli", options.command.replace("-", "_")).run(options)
     except UserError as error:
@@ -35,6 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"perfcast {options.command}: interrupted, nothing half-written is left", file=sys.stderr)
         return 130
+    finally:
+        if held:
+            held.close()
     return code
 
 

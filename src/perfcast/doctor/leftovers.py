@@ -1,23 +1,38 @@
-"""What a run that was killed leaves behind: Snakemake's lock, and files under temporary names."""
+"""What a run that was killed leaves behind: its lock, and files under temporary names."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from perfcast.doctor.base import CARE, FINE, Finding, Place
+from perfcast.run_lock import state, unfinished
 
 ORDER = 50
-_TEMPORARY = re.compile(r"^\..+\.[a-z0-9_]{8}(\.\w+)*$")
-"""Names that `io.atomic_path` and `io.atomic_folder` give until a file is whole."""
 
 
 def look(place: Place) -> list[Finding]:
     """Tell a lock whose run is alive from one that was left, and count what was never finished."""
-    return [_lock(place.project), _unfinished(place)]
+    return [_lock(place), _unfinished(place)]
 
 
-def _lock(project: Path) -> Finding:
+def _lock(place: Place) -> Finding:
+    found = state(place.project, place.results.name)
+    if found.alive:
+        who = f" (process {found.owner.pid} since {found.owner.since})" if found.owner else ""
+        return Finding("lock", CARE, f"held by a run that goes on{who}", "wait until it ends")
+    if found.jobs:
+        told = f"jobs of a killed run go on (process {', '.join(map(str, found.jobs))})"
+        return Finding("lock", CARE, told, "wait until they end, or end them")
+    if found.owner and not found.owner.is_here:
+        told = f"of a run on {found.owner.host} since {found.owner.since}"
+        return Finding("lock", CARE, told, "wait for it or, if it is gone, run snakemake --unlock")
+    if found.owner:
+        told = f"left by the run of {found.owner.since}, which was killed"
+        return Finding("lock", CARE, told, "run snakemake: it clears the lock and goes on from there")
+    return _of_snakemake(place.project)
+
+
+def _of_snakemake(project: Path) -> Finding:
     if not any((project / ".snakemake" / "locks").glob("*.lock")):
         return Finding("lock", FINE, "none")
     running = runs_in(project)
@@ -28,11 +43,11 @@ def _lock(project: Path) -> Finding:
 
 
 def _unfinished(place: Place) -> Finding:
-    left = [path for path in place.results.rglob(".*") if _TEMPORARY.match(path.name)] if place.results.is_dir() else []
+    left = unfinished(place.project, place.results.name)
     if not left:
         return Finding("unfinished files", FINE, "none")
     told = f"{len(left)} under temporary names in {place.results.name}, which nothing reads"
-    return Finding("unfinished files", CARE, told, "delete them when no run goes on")
+    return Finding("unfinished files", CARE, told, "the run that clears a killed one's lock removes them")
 
 
 def runs_in(project: Path, proc: Path = Path("/proc")) -> list[int]:

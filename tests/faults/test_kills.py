@@ -1,0 +1,56 @@
+"""Killed at any moment, a run goes on with a plain `snakemake` to the very bytes of an undisturbed one."""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+from killing import Run, assert_whole, half_written, kill_at, tiny_project, undisturbed
+
+KILLS, ROUNDS = 50, 5
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """When what happens in an undisturbed run, and what it leaves."""
+    return undisturbed(tiny_project(tmp_path_factory.mktemp("undisturbed") / "project"))
+
+
+def start_over(project):
+    for folder in ("results", ".snakemake"):
+        shutil.rmtree(project / folder)
+
+
+def kill_one_after_the_other(project, moments, timeline, expected):
+    """Kill at every moment, each time going on from what the kill before it left, then let the run end."""
+    left, missed = list(moments), 0
+    while left:
+        killed = kill_at(project, left[0], list(timeline.jobs))
+        if killed is None:  # faster than the undisturbed run: once more, from the start and earlier
+            missed += 1
+            assert missed <= len(moments), "the run ends before it can be killed"
+            assert_whole(project, expected)
+            start_over(project)
+            left[0] = replace(left[0], seconds=left[0].seconds / 2)
+            continue
+        print(f"killed in {[*killed.jobs][-2:] or 'the start'}")
+        assert not half_written(project, expected), "before anything is repaired"
+        left.pop(0)
+    run = Run(project)
+    run.wait()
+    assert run.process.returncode == 0, run.said()[-3000:]
+    assert run.said().count("was killed") == 1
+    assert_whole(project, expected)
+
+
+@pytest.mark.slow
+def test_two_kills(reference, tmp_path):
+    timeline, expected = reference
+    kill_one_after_the_other(tiny_project(tmp_path / "project"), timeline.moments(2, seed=0), timeline, expected)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("number", range(ROUNDS))
+def test_fifty_kills(reference, tmp_path, number):
+    timeline, expected = reference
+    moments = timeline.moments(KILLS, seed=1)[number::ROUNDS]
+    kill_one_after_the_other(tiny_project(tmp_path / "project"), moments, timeline, expected)

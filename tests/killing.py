@@ -1,0 +1,182 @@
+"""Kill runs of the pipeline at moments of an undisturbed one, and look at what they left."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from bisect import bisect_right
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import yaml
+from small_project import call, change, digests, environment, small_project
+
+from perfcast.io import TEMPORARY
+
+# all that dvc.yaml pins
+PINNED = (
+    "raw",
+    "standard",
+    "features",
+    "splits",
+    "support",
+    "runs",
+    "champion",
+    "audit",
+    "evaluation",
+    "figures",
+    "model_cards",
+)
+FILES = ("metrics.json", "report.html")
+PATIENCE = 600  # seconds
+_JOB = re.compile(r"^(?:local)?(?:rule|checkpoint) \w+:\n(?: {4}(?!output).*\n)*? {4}output: ([^,\n]+)", re.MULTILINE)
+
+
+def tiny_project(folder: Path, **params) -> Path:
+    """One data set, one question, a look-up and a network of a few steps; every run recorded in MLflow."""
+    made = small_project(folder, tracking=True, predictors=["lookup", "mlp"], **params)
+    change(made, resamples=20)
+    path = made / "conf" / "predictor" / "mlp.yaml"
+    conf = yaml.safe_load(path.read_text())
+    conf["quick"] |= {"epochs": 1, "least_steps": 8}
+    path.write_text(yaml.safe_dump(conf, sort_keys=False))
+    return made
+
+
+def results_of(project: Path) -> dict[str, str]:
+    """The digest of every file that DVC pins."""
+    return digests(project, *PINNED) | {
+        name: digest for name in FILES for digest in [_digest(project / "results" / name)] if digest
+    }
+
+
+def _digest(path: Path) -> str | None:
+    from perfcast.io import sha256
+
+    return sha256(path) if path.exists() else None
+
+
+class Run:
+    """A plain `snakemake` with its jobs, in a process group of its own, and when each job was first said to start."""
+
+    def __init__(self, project: Path, *arguments: str) -> None:
+        self.log = project / "snakemake.log"
+        self._out = self.log.open("w")
+        command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+        self.process = subprocess.Popen(
+            command, cwd=project, env=environment(project), stdout=self._out, stderr=self._out, start_new_session=True
+        )
+        self.began = time.monotonic()
+        self.jobs: dict[str, float] = {}
+
+    def look(self) -> bool:
+        """Note jobs that started since; say whether the run goes on."""
+        going = self.process.poll() is None
+        for job in _JOB.findall(self.log.read_text()):
+            self.jobs.setdefault(job, time.monotonic() - self.began)
+        assert time.monotonic() - self.began < PATIENCE, self.said()[-3000:]
+        return going
+
+    def wait(self) -> float:
+        """Wait for the end; return how long it took."""
+        while self.look():
+            time.sleep(0.02)
+        self._out.close()
+        return time.monotonic() - self.began
+
+    def kill(self) -> None:
+        """End the run and its jobs, with no time for anything."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._out.close()
+
+    def said(self) -> str:
+        return self.log.read_text()
+
+
+@dataclass(frozen=True)
+class Moment:
+    """So many seconds after a job started, or after the run did."""
+
+    job: str | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """When the jobs of an undisturbed run started, in their order, and how long it took. Units: seconds."""
+
+    jobs: dict[str, float]
+    seconds: float
+
+    def moments(self, count: int, seed: int) -> list[Moment]:
+        """Return random moments spread evenly: one in each of `count` equal parts of the run."""
+        parts = (np.arange(count) + np.random.default_rng(seed).random(count)) / count
+        names, starts = list(self.jobs), list(self.jobs.values())
+        chosen = []
+        for time_ in parts * self.seconds:
+            at = bisect_right(starts, time_) - 1
+            chosen.append(Moment(names[at], time_ - starts[at]) if at >= 0 else Moment(None, time_))
+        return chosen
+
+
+def undisturbed(project: Path) -> tuple[Timeline, dict[str, str]]:
+    """Run everything; return when what happened, and the results."""
+    run = Run(project)
+    seconds = run.wait()
+    assert run.process.returncode == 0, run.said()[-3000:]
+    return Timeline(run.jobs, seconds), results_of(project)
+
+
+def kill_at(project: Path, moment: Moment, order: list[str]) -> Run | None:
+    """Start a run and kill it at a moment; None where it ended before.
+
+    What was finished before is not done again: where the moment's job is such a one, the next job stands for it.
+    """
+    run = Run(project)
+    later = set(order[order.index(moment.job) :]) if moment.job else set()
+    while run.look():
+        started = [run.jobs[job] for job in run.jobs if job in later]
+        base = min(started) if started else (0.0 if moment.job is None else None)
+        if base is not None and time.monotonic() - run.began >= base + moment.seconds:
+            run.kill()
+            return run
+        time.sleep(0.01)
+    run._out.close()
+    assert run.process.returncode == 0, run.said()[-3000:]
+    return None
+
+
+def half_written(project: Path, expected: dict[str, str]) -> list[str]:
+    """List the files under final names that are not those of the undisturbed run."""
+    return [name for name, digest in results_of(project).items() if expected.get(name) != digest]
+
+
+def unexplained(project: Path) -> list[str]:
+    """List what a finished run must not leave: locks, and temporary files under results."""
+    left = [path for path in (project / "results").rglob(".*") if TEMPORARY.match(path.name)]
+    left += list((project / ".snakemake" / "locks").glob("*"))
+    left += list((project / ".snakemake" / "incomplete").glob("*"))
+    return [str(path.relative_to(project)) for path in left]
+
+
+def unfinished_records(project: Path) -> list[str]:
+    """List the runs in MLflow's store that seem to go on."""
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{project}/results/mlflow/mlflow.db")
+    every = [one.experiment_id for one in client.search_experiments()]
+    return [run.info.run_name for run in client.search_runs(every, "attributes.status = 'RUNNING'")]
+
+
+def assert_whole(project: Path, expected: dict[str, str]) -> None:
+    """A run that ended well after any number of kills left what an undisturbed one does, and nothing else."""
+    assert results_of(project) == expected
+    assert unexplained(project) == []
+    assert unfinished_records(project) == []
+    assert "Nothing to be done" in call(project, "snakemake", "--dry-run")
