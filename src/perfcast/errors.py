@@ -17,7 +17,13 @@ class UserError(Exception):
         text = f"{requirement}, however: {fact}"
         if remedy:
             text += f"; {remedy}"
-        super().__init__(" ".join(text.split()))
+        super().__init__(printable(text))
+
+
+def printable(text: str) -> str:
+    """Return a text as one line that any terminal and any encoding takes: what cannot be printed is escaped."""
+    line = " ".join(text.split())
+    return line if line.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line)
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> UserError:

@@ -14,6 +14,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from perfcast import bounds
+from perfcast.errors import UserError
+
 TEMPORARY = re.compile(r"^\..+\.[a-z0-9_]{8}(\.\w+)*$")
 """Names that `atomic_path` and `atomic_folder` give until a file or folder is whole."""
 
@@ -140,5 +143,27 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read one JSON file."""
-    return json.loads(Path(path).read_text(encoding="utf-8"))
+    """Read one JSON file that perfcast wrote. Raises: UserError when it is absent, too large or no JSON."""
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(bounds.JSON + 1)
+    except FileNotFoundError:
+        raise UserError("a file that is read must exist", f"there is no {path}", "run what makes it first") from None
+    if len(content) > bounds.JSON:
+        raise UserError(f"{path} must have at most {bounds.JSON} bytes", "it is larger", "make it again")
+    try:
+        return json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} must be JSON, as it was saved", str(error)[:200], "make it again") from None
+
+
+def read_object(path: Path, *keys: str) -> dict[str, Any]:
+    """Read one JSON object that perfcast wrote. Raises: UserError when it is none, or lacks one of the keys."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise UserError(f"{path} must hold one JSON object", f"it holds {type(value).__name__}", "make it again")
+    for key in keys:
+        if key not in value:
+            raise UserError(f"{path} must have the key {key!r}", "it has none of that name", "make it again")
+    return value

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
+from perfcast.errors import UserError
+
 _UNKNOWN = ("-", "NA", "")
 
 
@@ -37,8 +39,11 @@ def read_jobs(results: Path, since: float = 0.0) -> list[Job]:
         if end < since:
             continue
         rule, *rest = path.relative_to(folder).with_suffix("").parts
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file, delimiter="\t"))
+        try:
+            with path.open(encoding="utf-8", newline="") as file:
+                rows = list(csv.DictReader(file, delimiter="\t"))
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise UserError("times must be as Snakemake wrote them", f"{path}: {error}", "delete the file") from None
         if rows:
             seconds, cpu_seconds, peak = (_number(rows[-1].get(name)) for name in ("s", "cpu_time", "max_rss"))
             jobs.append(Job(rule, "/".join(rest), seconds, cpu_seconds, peak, end))
@@ -67,7 +72,10 @@ def as_text(jobs: Sequence[Job], longest: int = 5) -> str:
 
 
 def _number(text: str | None) -> float:
-    return float("nan") if text is None or text in _UNKNOWN else float(text)
+    try:
+        return float("nan") if text is None or text in _UNKNOWN else float(text)
+    except ValueError:
+        return float("nan")
 
 
 def _sum(values: Iterable[float]) -> float:

@@ -18,11 +18,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from perfcast import bounds
 from perfcast.errors import UserError
 from perfcast.io import atomic_path
 
 SCHEMA_VERSION = 1
 _METADATA_KEY = b"perfcast"
+_AGAIN = "delete it and run snakemake"
 
 
 class Kind(StrEnum):
@@ -234,10 +236,57 @@ def read_table(path: Path) -> Table:
     Raises: UserError when the file is absent, is not such a table, or was written by another schema version.
     """
     about = read_declarations(path)
-    columns = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"])
-    frame = pq.read_table(path).to_pandas()
-    typed = {column.name: as_declared(frame[column.name], column) for column in columns}
-    return Table(about["dataset"], pd.DataFrame(typed, index=frame.index), columns, about["facts"])
+    try:
+        columns = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"])
+        dataset, facts = str(about["dataset"]), dict(about["facts"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError("a table must carry perfcast's declarations", f"those of {path} are broken ({error})", _AGAIN)
+    frame = read_parquet(path)
+    absent = [column.name for column in columns if column.name not in frame.columns]
+    if absent:
+        raise UserError("a table must have the columns it declares", f"{path} lacks {absent[0]!r}", _AGAIN)
+    try:
+        typed = {column.name: as_declared(frame[column.name], column) for column in columns}
+    except (TypeError, ValueError) as error:
+        raise UserError("a table must have the types it declares", f"{path}: {error}", _AGAIN)
+    return Table(dataset, pd.DataFrame(typed, index=frame.index), columns, facts)
+
+
+def read_parquet(path: Path, columns: Iterable[str] = ()) -> pd.DataFrame:
+    """Read a Parquet file that perfcast wrote; it must have `columns`, among others.
+
+    Raises: UserError when the file is absent, is no Parquet, lacks a column, or unpacks to more than is read.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UserError("a table must exist", f"there is no file {path}", "run snakemake to make it")
+    try:
+        about = pq.read_metadata(path)
+        cells = about.num_rows * max(1, about.num_columns)
+        if cells > bounds.CELLS:
+            raise UserError(f"a table must have at most {bounds.CELLS} cells", f"{path} has {cells}", _AGAIN)
+        frame = pd.read_parquet(path)
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
+        raise UserError("a table must be a Parquet file, as it was saved", f"{path} is not ({_brief(error)})", _AGAIN)
+    absent = [name for name in columns if name not in frame.columns]
+    if absent:
+        raise UserError(f"{path} must have the column {absent[0]!r}", "it has none of that name", _AGAIN)
+    return frame
+
+
+def read_csv(path: Path, **options: Any) -> pd.DataFrame:
+    """Read a CSV file that perfcast wrote, with pandas's options. Raises: UserError when it is absent or no table."""
+    try:
+        found: pd.DataFrame = pd.read_csv(path, **options)
+    except FileNotFoundError:
+        raise UserError("a table must exist", f"there is no file {path}", "run snakemake to make it") from None
+    except (ValueError, OverflowError) as error:  # pandas's own errors of parsing are ValueErrors
+        raise UserError("a table must be CSV, as it was saved", f"{path} is not ({_brief(error)})", _AGAIN) from None
+    return found
+
+
+def _brief(error: Exception) -> str:
+    return str(error)[:150] or type(error).__name__
 
 
 def read_declarations(path: Path) -> dict[str, Any]:
@@ -247,15 +296,20 @@ def read_declarations(path: Path) -> dict[str, Any]:
         raise UserError("a table must exist", f"there is no file {path}", "run snakemake to make it")
     try:
         metadata = pq.read_schema(path).metadata or {}
-    except pa.ArrowInvalid as error:
-        raise UserError("a table must be a Parquet file", f"{path} is not ({error})", "delete it and run snakemake")
+    except (pa.ArrowException, OSError) as error:
+        raise UserError("a table must be a Parquet file", f"{path} is not ({_brief(error)})", _AGAIN)
     if _METADATA_KEY not in metadata:
         raise UserError("a table must carry perfcast's declarations", f"{path} has none", "run snakemake to make it")
-    about: dict[str, Any] = json.loads(metadata[_METADATA_KEY])
-    if about["schema_version"] != SCHEMA_VERSION:
+    try:
+        about: dict[str, Any] = json.loads(metadata[_METADATA_KEY])
+        version = about["schema_version"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        fact = f"those of {path} are broken ({_brief(error)})"
+        raise UserError("a table must carry perfcast's declarations", fact, _AGAIN) from None
+    if version != SCHEMA_VERSION:
         raise UserError(
             f"a table must have schema version {SCHEMA_VERSION}",
-            f"{path} has {about['schema_version']}",
+            f"{path} has {version}",
             "run snakemake to make it again",
         )
     return about

@@ -68,7 +68,7 @@ class TestTorchFiles:
 
     def test_a_broken_file_and_a_missing_one_are_refused(self, tmp_path):
         (tmp_path / "file.pt").write_bytes(b"no archive")
-        with pytest.raises(UserError, match="broken"):
+        with pytest.raises(UserError, match="damaged"):
             read_torch(tmp_path / "file.pt")
         with pytest.raises(UserError, match="must exist"):
             read_torch(tmp_path / "other.pt")

@@ -152,7 +152,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     raw = write(tmp_path, [GOOD] * 500)
     path = tmp_path / "host_gemm.csv.gz"
     path.write_bytes(path.read_bytes()[:-12])
-    with pytest.raises(UserError, match="whole CSV file"):
+    with pytest.raises(UserError, match="whole gzip file"):
         host_gemm.build(raw, {})
 
 

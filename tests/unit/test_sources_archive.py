@@ -6,9 +6,10 @@ import tarfile
 
 import pytest
 
+from perfcast import bounds
 from perfcast.errors import UserError
 from perfcast.fake import gpperf as fake
-from perfcast.sources import _archive, gpperf
+from perfcast.sources import gpperf
 from perfcast.sources._archive import read_members
 
 
@@ -60,11 +61,11 @@ def test_a_member_elsewhere_twice_or_no_plain_file_is_none(tmp_path, members, fo
 def test_sizes_are_bounded(tmp_path, monkeypatch):
     path = archive(tmp_path / "a.tar.gz", [("run/x.csv", bytes(50_000)), ("run/y.csv", b"")])
     assert path.stat().st_size < 1000
-    monkeypatch.setattr(_archive, "LARGEST_ARCHIVE", 40_000)
+    monkeypatch.setattr(bounds, "ARCHIVE", 40_000)
     with pytest.raises(UserError, match="at most 40000 bytes"):
         read_members(path, ["x.csv"])
     monkeypatch.undo()
-    monkeypatch.setattr(_archive, "MOST_MEMBERS", 1)
+    monkeypatch.setattr(bounds, "MEMBERS", 1)
     with pytest.raises(UserError, match="at most 1 members"):
         read_members(path, ["x.csv"])
 

@@ -79,7 +79,7 @@ def test_a_header_of_a_million_columns_is_not_read_to_its_end(tmp_path, monkeypa
 
 
 def test_a_gzip_that_unpacks_without_end_is_stopped(tmp_path, monkeypatch):
-    monkeypatch.setattr("perfcast.sources._headers.LARGEST_CONTENT", 10_000)
+    monkeypatch.setattr("perfcast.bounds.UNPACKED", 10_000)
     with pytest.raises(UserError, match="at most 10000 bytes"):
         check_text(written(tmp_path, b"a,b\n" * 5000, "t.csv.gz"))
 
@@ -217,6 +217,6 @@ def test_a_zip_that_is_no_workbook_or_unpacks_too_large_is_refused(tmp_path, mon
     files = {**whole("perfcastdb"), perfcastdb.PROCESSORS: workbook("word/document.xml")}
     with pytest.raises(UserError, match="another kind of zip"):
         check_of("perfcastdb", files, tmp_path)
-    monkeypatch.setattr(perfcastdb, "LARGEST_CONTENT", 3)
+    monkeypatch.setattr("perfcast.bounds.WORKBOOK", 3)
     with pytest.raises(UserError, match="at most 3 bytes"):
         check_of("perfcastdb", whole("perfcastdb"), tmp_path)

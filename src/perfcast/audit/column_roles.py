@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from perfcast.audit.base import Evidence, Looked, some
-from perfcast.io import read_json
+from perfcast.io import read_object
 from perfcast.schema import Column, Role
 
 MEANING = "what is declared a target or provenance may be no feature, neither of the table nor of a model"
@@ -47,4 +47,4 @@ def _is_other(column: Column | None) -> bool:
 
 def _models(folder: Path) -> Iterator[dict[str, Any]]:
     """Give what every model of a run says of itself, the parts of a combined one too."""
-    yield from (read_json(path) for path in sorted(folder.rglob("predictor.json")))
+    yield from (read_object(path) for path in sorted(folder.rglob("predictor.json")))

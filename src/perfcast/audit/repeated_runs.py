@@ -10,7 +10,7 @@ from itertools import combinations
 import pandas as pd
 
 from perfcast.audit.base import Evidence, Looked, Run
-from perfcast.io import read_json
+from perfcast.io import read_object
 from perfcast.predictors.base import Predictor
 
 MEANING = "runs of different predictors, and of different seeds of a predictor with randomness, must differ"
@@ -91,7 +91,7 @@ def _bases(run: Run) -> set[type]:
     path = run.folder / "model" / "predictor.json"
     if not path.is_file():
         return set()
-    module, _, name = str(read_json(path)["class"]).partition(":")
+    module, _, name = str(read_object(path, "class")["class"]).partition(":")
     if not module.startswith("perfcast.predictors."):
         return set()
     return set(getattr(importlib.import_module(module), name).__mro__)

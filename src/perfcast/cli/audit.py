@@ -52,18 +52,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Audit one data set; 2 and one line per finding where something leaks."""
-    import pandas as pd
-
     from perfcast.audit import Evidence, Run, audit, complaints
     from perfcast.io import write_json
-    from perfcast.schema import Column, read_declarations, read_table
+    from perfcast.schema import Column, read_declarations, read_parquet, read_table
 
     conf = options.project / "conf"
     standard = read_declarations(options.standard)["columns"]
     evidence = Evidence(
         table=read_table(options.table),
         standard=tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in standard),
-        splits={name: pd.read_parquet(options.folds / f"{name}.parquet") for name in options.splits},
+        splits={name: read_parquet(options.folds / f"{name}.parquet") for name in options.splits},
         runs=tuple(
             Run(split, predictor, options.runs / split / predictor)
             for split in options.splits

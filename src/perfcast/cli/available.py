@@ -9,7 +9,7 @@ from pathlib import Path
 from perfcast.cli._common import add_project
 from perfcast.config import read_dataset
 from perfcast.errors import UserError
-from perfcast.io import read_json, write_json
+from perfcast.io import read_object, write_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,9 @@ def run(options: argparse.Namespace) -> int:
     present, left_out = [], {}
     for name in options.datasets:
         required = read_dataset(options.project / "conf", name).sources.required
-        absent = [s for s in required if read_json(options.raw / s / "manifest.json")["status"] != "present"]
+        absent = [
+            s for s in required if read_object(options.raw / s / "manifest.json", "status")["status"] != "present"
+        ]
         if absent:
             left_out[name] = absent
             print(f"data set {name} is left out: missing {', '.join(absent)}", file=sys.stderr)

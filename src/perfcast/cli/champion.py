@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.calibrating import calibrate
     from perfcast.evaluation import choose_champion
     from perfcast.forecasting.saving import save_champion
-    from perfcast.io import atomic_folder, read_json, sha256
+    from perfcast.io import atomic_folder, read_object, sha256
     from perfcast.schema import read_table
     from perfcast.splits import is_question
 
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
             {
                 "split": split,
                 "predictor": predictor,
-                "valid_mape": read_json(options.runs / split / predictor / "inner.json")["valid_mape"],
+                "valid_mape": read_object(options.runs / split / predictor / "inner.json", "valid_mape")["valid_mape"],
             }
             for split in questions
             for predictor in options.predictors
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     raw = {
         source: options.raw / source
         for source in (*dataset.sources.required, *dataset.sources.optional)
-        if read_json(options.raw / source / "manifest.json")["status"] == "present"
+        if read_object(options.raw / source / "manifest.json", "status")["status"] == "present"
     }
     with atomic_folder(options.out) as folder:
         save_champion(

@@ -6,18 +6,26 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from perfcast import __version__, plugins
-from perfcast.errors import UserError
+from perfcast.errors import UserError, printable
 from perfcast.run_lock import take_part
 
 COMMANDS = [name for name in plugins.names("cli") if name != "main"]
 
 
+class _Parser(argparse.ArgumentParser):
+    """Tells a mistake in one line, like every other one, instead of with the usage before it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {printable(message)}; see {self.prog} --help\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 2 a mistake of the user told in one line, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    parser = argparse.ArgumentParser(prog="perfcast", description="Forecast benchmark results of machines.")
+    parser = _Parser(prog="perfcast", description="Forecast benchmark results of machines.")
     parser.add_argument("--version", action="version", version=f"perfcast {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     wanted = next((word.replace("-", "_") for word in given if not word.startswith("-")), None)
@@ -35,6 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:
         return 0
+    except OSError as error:
+        # what the system refuses: no such file, a folder where a file must be, no permission, no room
+        if error.errno is None:
+            raise
+        told = UserError("files must be readable and writable", _refused(error), "name another, or make room")
+        print(f"perfcast {options.command}: {told}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print(f"perfcast {options.command}: interrupted, nothing half-written is left", file=sys.stderr)
         return 130
@@ -42,6 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if held:
             held.close()
     return code
+
+
+def _refused(error: OSError) -> str:
+    """Say what the system refused, and of which file where it says so."""
+    why = (error.strerror or "input/output error").lower()
+    return f"{error.filename}: {why}" if isinstance(error.filename, str) else why
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 from perfcast import plugins
 from perfcast.cli._common import add_project
 from perfcast.config import read_dataset
-from perfcast.io import read_json
+from perfcast.io import read_object
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     raw = {
         source: options.raw / source
         for source in (*conf.sources.required, *conf.sources.optional)
-        if read_json(options.raw / source / "manifest.json")["status"] == "present"
+        if read_object(options.raw / source / "manifest.json", "status")["status"] == "present"
     }
     module = plugins.load("datasets", options.dataset)
     given = {"published_until": options.published_until}

@@ -21,13 +21,14 @@ def run(options: argparse.Namespace) -> int:
     """Print what a person wants to know after a run."""
     from perfcast import tracking
     from perfcast.evaluation import headline, read_evaluation
-    from perfcast.io import read_json
+    from perfcast.io import read_object
 
     available = options.results / "raw" / "available.json"
     if not available.exists():
         raise UserError("there must be results to summarise", f"{options.results} has none", "run `make run` first")
     schedule = read_yaml(options.project / "params.yaml")["schedule"]
-    for name in read_json(available)["datasets"]:
+    found = read_object(available, "datasets", "left_out")
+    for name in found["datasets"]:
         folder = options.results / "evaluation" / name
         if folder.is_dir():
             print(f"\n== {read_conf(options.project / 'conf', 'dataset', name)['title']} ({name}) ==")
@@ -38,10 +39,10 @@ def run(options: argparse.Namespace) -> int:
     if schedule == "quick" and options.results.name == "results":
         print("Schedule: quick (one seed, short training). `make full` runs the full experiment.")
     for manifest in sorted((options.results / "raw").glob("*/manifest.json")):
-        about = read_json(manifest)
+        about = read_object(manifest, "status", "source", "reason", "remedy")
         if about["status"] != "present":
             print(f"left out: source {about['source']}: {about['reason']}; {about['remedy']}")
-    for name, absent in read_json(available)["left_out"].items():
+    for name, absent in found["left_out"].items():
         print(f"left out: data set {name} (needs {', '.join(absent)})")
     tracking_conf = read_yaml(options.project / "conf" / "tracking" / "default.yaml")
     store = tracking.store_from(tracking_conf, options.project, os.environ)

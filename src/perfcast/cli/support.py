@@ -22,15 +22,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write one row per fold, rehearsal and row asked about."""
-    import pandas as pd
-
     from perfcast.calibrating import distances_of
     from perfcast.io import atomic_path
     from perfcast.schema import read_table
+    from perfcast.splits import read_folds
 
     outlier = read_dataset(options.project / "conf", options.dataset).label_outlier
-    folds = pd.read_parquet(options.folds).filter(like="fold_")
-    found = distances_of(read_table(options.table), folds, outlier, options.rehearsals)
+    table = read_table(options.table)
+    folds = read_folds(options.folds, table)
+    found = distances_of(table, folds, outlier, options.rehearsals)
     with atomic_path(options.out) as path:
         found.to_parquet(path, index=False, compression="zstd")
     return 0

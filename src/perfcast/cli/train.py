@@ -74,18 +74,17 @@ def run(options: argparse.Namespace) -> int:
 
 def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, record: Any) -> None:
     """Do the work inside an open run, `record`, or without one."""
-    import pandas as pd
     import yaml
 
     from perfcast import experiment
     from perfcast.config import PredictorConf, validated
     from perfcast.digest import code_digest
     from perfcast.io import atomic_folder, sha256, write_text
+    from perfcast.splits import read_folds
 
     conf = validated(PredictorConf, f"conf/predictor/{options.predictor}.yaml", config["predictor"])
-    folds = pd.read_parquet(options.folds)
+    folds = read_folds(options.folds, table)
     question = (options.dataset, options.split, *([folds.attrs[BASE]] if BASE in folds.attrs else []))
-    folds = folds.filter(like="fold_")
     settings = conf.tuned_settings(config["schedule"], *question) or conf.settings(config["schedule"])
     seeds = config["seeds"] if conf.stochastic else config["seeds"][:1]
     outlier = config["dataset"]["label_outlier"]

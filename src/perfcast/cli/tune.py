@@ -47,16 +47,16 @@ def run(options: argparse.Namespace) -> int:
     _check(options)
     conf = read_predictor(options.project / "conf", options.predictor)
     dataset = read_dataset(options.project / "conf", options.dataset)
-    import pandas as pd
     import yaml
 
     from perfcast import tuning
     from perfcast.conf_edit import write_tuned
     from perfcast.io import sha256, write_text
     from perfcast.schema import read_table
+    from perfcast.splits import read_folds
 
     table = read_table(options.table)
-    folds = pd.read_parquet(options.folds).filter(like="fold_")
+    folds = read_folds(options.folds, table)
     count = len(folds.columns)
     chosen = range(count) if options.fold is None else sorted(set(options.fold))
     if wrong := [fold for fold in chosen if not 0 <= fold < count]:
@@ -117,12 +117,12 @@ def _check(options: argparse.Namespace) -> None:
 
 def _check_unseen(options: argparse.Namespace, split: str, folds: pd.DataFrame) -> None:
     """Refuse a split that tests on rows which the search trains on or chooses by."""
-    import pandas as pd
+    from perfcast.splits import read_folds
 
     path = options.folds.with_name(f"{split}.parquet")
     if not path.is_file():
         raise UserError("--also must name splits whose files lie beside --folds", f"no file {path}", "run snakemake")
-    other = pd.read_parquet(path).filter(like="fold_")
+    other = read_folds(path)
     if len(other.columns) != len(folds.columns) or len(other) != len(folds):
         raise UserError(
             f"--also must name splits of the same rows and folds as {options.split}",

@@ -11,8 +11,8 @@ import pandas as pd
 
 from perfcast.comparing.sides import Side
 from perfcast.errors import UserError
-from perfcast.io import read_json, sha256
-from perfcast.schema import Tag, read_declarations
+from perfcast.io import read_object, sha256
+from perfcast.schema import Tag, read_declarations, read_parquet
 
 TABLES = ("standard", "features", "splits")
 """Folders of tables with one row per result; a split's rows say which part of a fold they are in."""
@@ -58,7 +58,7 @@ def source_changes(a: Side, b: Side) -> list[SourceChange]:
 def _source_files(folder: Path) -> dict[tuple[str, str], str]:
     found = {}
     for path in sorted((folder / "raw").glob("*/manifest.json")):
-        about = read_json(path)
+        about = read_object(path)
         found[path.parent.name, ""] = str(about.get("status", "present"))
         for file in about.get("files", ()):
             found[path.parent.name, str(file["name"])] = str(file["sha256"])
@@ -71,7 +71,7 @@ def table_changes(a: Side, b: Side) -> tuple[list[TableChange], int]:
     changes, same = [], 0
     for name in sorted({*before, *after}, key=lambda name: (TABLES.index(name.split("/")[0]), name)):
         if name not in before or name not in after:
-            rows = tuple(len(pd.read_parquet(side[name])) if name in side else None for side in (before, after))
+            rows = tuple(len(read_parquet(side[name])) if name in side else None for side in (before, after))
             changes.append(TableChange(name, (rows[0], rows[1])))
         elif sha256(before[name]) == sha256(after[name]):
             same += 1
@@ -108,7 +108,7 @@ def _table_change(name: str, before: Path, after: Path) -> TableChange:
 
 def _keyed(path: Path) -> pd.DataFrame:
     """Read a table with its row key as index; a split's key is its only column that is no fold."""
-    frame = pd.read_parquet(path)
+    frame = read_parquet(path)
     try:
         declared = [one["name"] for one in read_declarations(path)["columns"] if Tag.ROW in one.get("tags", ())]
     except UserError:  # a split has no declarations, and another version's are not needed to find its rows

@@ -17,6 +17,7 @@ from perfcast.evaluation.intervals import read_rehearsals, with_intervals
 from perfcast.evaluation.metrics import draw_weights
 from perfcast.evaluation.predictions import read_predictions
 from perfcast.intervals import LEVEL
+from perfcast.schema import read_parquet
 
 METRICS = ("mape", "medape", "p90", "coverage", "width")
 CHANGE_COLUMNS = [
@@ -126,7 +127,7 @@ def _forecasts(side: Side, dataset: str, split: str, predictor: str, level: floa
     """Return the test forecasts of one run with their intervals, one row per seed, task, target and row."""
     folder = side.folder / "runs" / dataset / split / predictor
     distances = side.folder / "support" / dataset / f"{split}.parquet"
-    far = pd.read_parquet(distances) if distances.is_file() else None
+    far = read_parquet(distances) if distances.is_file() else None
     frame = read_predictions(split, predictor, folder).frame
     return with_intervals(frame, read_rehearsals(folder), far, level)
 

@@ -12,7 +12,7 @@ from typing import Any
 from perfcast.comparing.lock import Lock, lock_beside, parse_lock
 from perfcast.comparing.revision import fetch_revision
 from perfcast.errors import UserError
-from perfcast.io import read_json
+from perfcast.io import read_object
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,9 @@ class Side:
     def summaries(self) -> dict[str, dict[str, Any]]:
         """Return {data set: summary of its evaluation}, in alphabetical order."""
         paths = sorted((self.folder / "evaluation").glob("*/summary.json"))
-        return {path.parent.name: read_json(path) for path in paths}
+        return {
+            path.parent.name: read_object(path, "dataset", "resamples", "seed", "level", "metrics") for path in paths
+        }
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pandas as pd
 
 from perfcast.datasets._strict_csv import Rejection
 from perfcast.errors import UserError
-from perfcast.io import read_json
+from perfcast.io import read_object
 from perfcast.schema import Column, Kind, Role, Tag
 
 FACTS = ("architecture", "cpu_model", "cpu_vendor", "flags", "kernel", "sockets", "versions", "virtual")
@@ -107,12 +107,7 @@ def read_machine(source: str, path: Path, remedy: str) -> dict[str, Any]:
     """Read the machine's description; what is not a usable value is left out. Raises: UserError."""
     if not path.is_file():
         raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", remedy)
-    try:
-        content = read_json(path)
-    except ValueError as error:
-        raise UserError(f"{path} must be JSON", str(error), remedy) from None
-    if not isinstance(content, dict):
-        raise UserError(f"{path} must hold one JSON object", f"found {type(content).__name__}", remedy)
+    content = read_object(path)
     for column in MACHINE_COLUMNS:
         value = content.get(column.name)
         numerical = isinstance(value, int | float) and not isinstance(value, bool) and value >= (column.low or 0)

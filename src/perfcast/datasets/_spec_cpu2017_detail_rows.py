@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -74,7 +73,7 @@ def read_detail(folder: Path) -> Detail:
         rows = read_rows(SOURCE, folder / name, wanted)
         rows_in += rows.rows_in
         quarantines[name] = Quarantine(SOURCE, name, rows.rejections)
-        unknown[name] = [column for column in _header(folder / name) if column not in {*wanted, *LEFT_OUT}]
+        unknown[name] = [column for column in rows.header if column not in {*wanted, *LEFT_OUT}]
         frames.append(_screen(rows.frame, name, quarantines[name]))
     frame = pd.concat(frames, ignore_index=True).sort_values("result_id", kind="stable", ignore_index=True)
     twice = frame["result_id"].duplicated()
@@ -84,11 +83,6 @@ def read_detail(folder: Path) -> Detail:
     measured = ["suite", *TEXTS, *NUMBERS.values(), *TARGETS]
     identical = frame.duplicated([column for column in measured if column != "file"])
     return Detail(frame[~identical].reset_index(drop=True), quarantines, unknown, rows_in, int(identical.sum()))
-
-
-def _header(path: Path) -> list[str]:
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        return [name.strip() for name in next(csv.reader(file))]
 
 
 def _screen(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.DataFrame:

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import lzma
-import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from difflib import get_close_matches
 from operator import itemgetter
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import IO
 
 import pandas as pd
 
+from perfcast import bounds
 from perfcast.datasets._strict_csv import CsvRows, Rejection
 from perfcast.errors import UserError
+from perfcast.unpacking import header_of, kind_by_content, unpacked
 
-MAX_LINE = 1_000_000
-"""Bytes of a line beyond which it is not parsed; real ones have about 1,000."""
-
-MAX_COLUMNS = 1_000
-
-_GZIP_MAGIC, _XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\x00"
 _UNUSED_LAST = ("Disclosure URL", "Disclosures")
 """Names at the header's end that have no field in the rows of SPEC's dumps."""
 
@@ -38,39 +30,19 @@ def read_dump(source: str, path: Path, columns: Sequence[str]) -> CsvRows:
 
     Raises: UserError when the file is empty, cut off, not a table, or lacks a wanted column or has it twice.
     """
-    with _open(path) as file:
-        try:
-            header = _header(path, file, columns)
-            kept, rejections = _rows(source, path.name, file, header, columns)
-        except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
-            kind = "xz" if isinstance(file, lzma.LZMAFile) else "gzip"
-            raise UserError(f"{path} must be a whole {kind} file", str(error), _REMEDY) from None
+    if not path.is_file():
+        raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY)
+    with unpacked(path, kind_by_content(path), remedy=_REMEDY) as file:
+        header = _header(path, file, columns)
+        kept, rejections = _rows(source, path.name, file, header, columns)
     frame = pd.DataFrame([row for _, row in kept], columns=list(columns), dtype="str")
     frame["line"] = pd.Series([line for line, _ in kept], dtype="int64")
     return CsvRows(frame, tuple(rejections), len(kept) + len(rejections))
 
 
-@contextmanager
-def _open(path: Path) -> Iterator[BinaryIO]:
-    with path.open("rb") as raw:
-        start = raw.peek(len(_XZ_MAGIC))
-        if start.startswith(_GZIP_MAGIC):
-            yield cast(BinaryIO, gzip.GzipFile(fileobj=raw))
-        elif start.startswith(_XZ_MAGIC):
-            with lzma.LZMAFile(raw) as file:
-                yield cast(BinaryIO, file)
-        else:
-            yield raw
-
-
-def _header(path: Path, file: BinaryIO, columns: Sequence[str]) -> list[str]:
-    line = file.readline(MAX_LINE)
-    if not line.strip():
-        raise UserError(f"{path} must have a header line", "it is empty", _REMEDY)
-    if len(line) == MAX_LINE or line.count(b",") >= MAX_COLUMNS:
-        raise UserError(f"{path} must have at most {MAX_COLUMNS} columns", "its header has more", _REMEDY)
-    text = line.decode("utf-8-sig", errors="replace")
-    names = [" ".join(name.split()) for name in next(csv.reader([text]))]
+def _header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[str]:
+    line = file.readline(bounds.LINE).decode("utf-8-sig", errors="replace")
+    names = [" ".join(name.split()) for name in header_of(line, str(path), remedy=_REMEDY)]
     for column in columns:
         if names.count(column) != 1:
             near = get_close_matches(column, [name for name in names if name not in columns], n=1, cutoff=0.4)
@@ -84,7 +56,7 @@ def _header(path: Path, file: BinaryIO, columns: Sequence[str]) -> list[str]:
 
 
 def _rows(
-    source: str, name: str, file: BinaryIO, header: list[str], columns: Sequence[str]
+    source: str, name: str, file: IO[bytes], header: list[str], columns: Sequence[str]
 ) -> tuple[list[tuple[int, tuple[str, ...]]], list[Rejection]]:
     pick = itemgetter(*(header.index(column) for column in columns))
     widths = {len(header), len(header) - sum(name in _UNUSED_LAST for name in header[-len(_UNUSED_LAST) :])}
@@ -103,22 +75,22 @@ def _rows(
     return kept, rejections
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Give each line that is not blank with its number, the header being line 1; a longer line than MAX_LINE is cut."""
+def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Give each line that is not blank with its number, the header being line 1; a longer one is cut."""
     number = 1
-    while line := file.readline(MAX_LINE):
+    while line := file.readline(bounds.LINE):
         number += 1
         rest = line
         while rest and not rest.endswith(b"\n"):
-            rest = file.readline(MAX_LINE)
+            rest = file.readline(bounds.LINE)
         if line.strip():
             yield number, line
 
 
 def _fields(line: bytes) -> tuple[list[str], str, str]:
     """Return the fields of a line, or no fields and the reason and detail why it has none."""
-    if len(line) == MAX_LINE:
-        return [], "line_too_long", f"longer than {MAX_LINE} bytes"
+    if len(line) == bounds.LINE:
+        return [], "line_too_long", f"longer than {bounds.LINE} bytes"
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as error:

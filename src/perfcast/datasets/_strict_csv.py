@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
+from operator import itemgetter
 from pathlib import Path
-from typing import TextIO
 
 import pandas as pd
 
+from perfcast import bounds
 from perfcast.datasets.base import REJECTED_COLUMNS
 from perfcast.errors import UserError
-
-MAX_HEADER = 1_000_000
-"""Characters of the first line beyond which a file is not looked at."""
+from perfcast.unpacking import header_of, kind_by_name, records, text_lines, unpacked
 
 _UNDECODABLE = "�"
 _REMEDY = "ingest the source again, or delete its folder under results/raw first"
@@ -50,6 +46,8 @@ class CsvRows:
     frame: pd.DataFrame
     rejections: tuple[Rejection, ...]
     rows_in: int
+    header: tuple[str, ...] = ()
+    """All names of the header."""
 
 
 def read_rows(source: str, path: Path, columns: Sequence[str]) -> CsvRows:
@@ -61,34 +59,21 @@ def read_rows(source: str, path: Path, columns: Sequence[str]) -> CsvRows:
     """
     path = Path(path)
     try:
-        with _open(path) as file:
-            header = _header(path, file, columns)
-            kept, rejections = _rows(source, path, file, header)
+        with unpacked(path, kind_by_name(path), most=bounds.TABLE, remedy=_REMEDY) as file:
+            lines = text_lines(file, str(path), remedy=_REMEDY)
+            header = _header(path, next(lines, ""), columns)
+            kept, rejections = _rows(source, path, lines, header, columns)
     except FileNotFoundError:
         raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY) from None
-    except (EOFError, zlib.error, gzip.BadGzipFile, csv.Error) as error:
-        raise UserError(f"{path} must be a whole CSV file", str(error), _REMEDY) from None
     if not kept and not rejections:
         raise UserError(f"{path} must have rows", "it has a header only", _REMEDY)
-    frame = pd.DataFrame([row for _, row in kept], columns=header, dtype="str")[list(columns)]
+    frame = pd.DataFrame([row for _, row in kept], columns=list(columns), dtype="str")
     frame["line"] = [line for line, _ in kept]
-    return CsvRows(frame, tuple(rejections), len(kept) + len(rejections))
+    return CsvRows(frame, tuple(rejections), len(kept) + len(rejections), tuple(header))
 
 
-def _open(path: Path) -> TextIO:
-    # Undecodable bytes become U+FFFD here, so that they cost their own row and not the file.
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", errors="replace", newline="")
-    return path.open(encoding="utf-8-sig", errors="replace", newline="")
-
-
-def _header(path: Path, file: TextIO, columns: Sequence[str]) -> list[str]:
-    first = file.readline(MAX_HEADER)
-    if not first.strip():
-        raise UserError(f"{path} must have a header line", "its first line is empty", _REMEDY)
-    if len(first) == MAX_HEADER:
-        raise UserError(f"the header of {path} must be shorter than {MAX_HEADER} characters", "it is not", _REMEDY)
-    header = [name.strip() for name in next(csv.reader([first]))]
+def _header(path: Path, line: str, columns: Sequence[str]) -> list[str]:
+    header = header_of(line, str(path), remedy=_REMEDY)
     missing = [name for name in columns if name not in header]
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
@@ -102,21 +87,18 @@ def _header(path: Path, file: TextIO, columns: Sequence[str]) -> list[str]:
 
 
 def _rows(
-    source: str, path: Path, file: TextIO, header: list[str]
-) -> tuple[list[tuple[int, list[str]]], list[Rejection]]:
-    kept: list[tuple[int, list[str]]] = []
+    source: str, path: Path, lines: Iterable[str], header: list[str], columns: Sequence[str]
+) -> tuple[list[tuple[int, tuple[str, ...]]], list[Rejection]]:
+    # only what is wanted stays in memory
+    pick = itemgetter(*(header.index(column) for column in columns), -1)
+    kept: list[tuple[int, tuple[str, ...]]] = []
     rejections: list[Rejection] = []
-    reader = csv.reader(file)
-    begin = 2
-    for fields in reader:
-        line, begin = begin, reader.line_num + 2
-        if not fields:
-            continue
+    for line, fields in records(lines, str(path), remedy=_REMEDY):
         reason, detail = _defect(fields, header)
         if reason:
             rejections.append(Rejection(source, path.name, line, reason, detail))
         else:
-            kept.append((line, fields))
+            kept.append((line, pick(fields)[:-1]))
     return kept, rejections
 
 

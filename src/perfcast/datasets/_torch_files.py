@@ -7,7 +7,9 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from perfcast import bounds
 from perfcast.errors import UserError
+from perfcast.unpacking import check_zip
 
 _REMEDY = "ingest the source again; a file that wants to run code is never opened"
 
@@ -24,6 +26,7 @@ def read_torch(path: Path) -> Any:
 
     if not path.is_file():
         raise UserError("a PyTorch file must exist", f"there is no {path.name}", "ingest the source again")
+    check_zip(path, "a PyTorch file", lambda name: name.endswith("/data.pkl"), bounds.TORCH, remedy=_REMEDY)
     stand_ins = [
         *((_integer, f"numpy.{package}.multiarray.scalar") for package in ("core", "_core")),
         (_Dtype, "numpy.dtype"),

@@ -33,7 +33,7 @@ from perfcast.evaluation.published import published_figures
 from perfcast.evaluation.results import AVERAGE, BASELINE, METRIC_COLUMNS, POINT_COLUMNS, SLICE_COLUMNS, Evaluation
 from perfcast.intervals import LEVEL
 from perfcast.metric_names import METRICS
-from perfcast.schema import Table, Tag
+from perfcast.schema import Table, Tag, read_parquet
 
 _SCORED = ("measured", "predicted", "code", "cluster", HALF)
 
@@ -83,7 +83,7 @@ def evaluate(
     loaded: dict[str, list[Predictions]] = {}
     for (split, predictor), folder in runs.items():
         told = read_predictions(split, predictor, folder)
-        far = pd.read_parquet(support[split]) if split in support else None
+        far = read_parquet(support[split], ("fold", "rehearsal", "row")) if split in support else None
         frame = with_intervals(told.frame, read_rehearsals(folder), far, level)
         loaded.setdefault(split, []).append(replace(told, frame=frame))
     slices = slices_of(table)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from perfcast.schema import read_csv
+
 IMPORTANCE_COLUMNS = ["split", "predictor", "group", "mape", "increase"]
 ATTENTION_COLUMNS = ["split", "predictor", "group", "asks", "looks_at", "share"]
 BETWEEN = "between_groups"
@@ -16,7 +18,7 @@ BETWEEN = "between_groups"
 def importances(runs: Mapping[tuple[str, str], Path]) -> pd.DataFrame:
     """Return the grouped permutation importance of every run that has one: columns IMPORTANCE_COLUMNS."""
     frames = [
-        pd.read_csv(path).assign(split=split, predictor=predictor)
+        read_csv(path).assign(split=split, predictor=predictor)
         for (split, predictor), folder in runs.items()
         if (path := folder / "explanation" / "importance.csv").is_file()
     ]
@@ -28,7 +30,7 @@ def attentions(runs: Mapping[tuple[str, str], Path]) -> pd.DataFrame:
     frames = []
     for (split, predictor), folder in runs.items():
         for path in sorted((folder / "explanation").glob("attention_*.csv")):
-            shares = pd.read_csv(path, index_col=0).rename_axis(index="asks", columns="looks_at")
+            shares = read_csv(path, index_col=0).rename_axis(index="asks", columns="looks_at")
             group = path.stem.removeprefix("attention_")
             cells = shares.reset_index().melt(id_vars="asks", var_name="looks_at", value_name="share")
             frames.append(cells.assign(split=split, predictor=predictor, group=group))

@@ -10,7 +10,8 @@ import pandas as pd
 
 from perfcast.errors import UserError
 from perfcast.evaluation.results import Evaluation
-from perfcast.io import atomic_folder, read_json, write_json
+from perfcast.io import atomic_folder, read_object, write_json
+from perfcast.schema import read_csv, read_parquet
 
 _TABLES = (
     "metrics",
@@ -68,11 +69,11 @@ def read_evaluation(folder: Path) -> Evaluation:
         raise UserError(
             "an evaluation must exist", f"there is no {folder / 'summary.json'}", "run snakemake to make it"
         )
-    summary = read_json(folder / "summary.json")
+    summary = read_object(folder / "summary.json", "dataset", "resamples", "seed", "level", "metrics")
     tables = {name: _read(folder / f"{name}.csv") for name in _TABLES}
     return Evaluation(
         dataset=summary["dataset"],
-        points=pd.read_parquet(folder / "points.parquet"),
+        points=read_parquet(folder / "points.parquet"),
         resamples=summary["resamples"],
         seed=summary["seed"],
         level=summary["level"],
@@ -82,9 +83,9 @@ def read_evaluation(folder: Path) -> Evaluation:
 
 def _read(path: Path) -> pd.DataFrame:
     """Read one table; names stay text even where they look like numbers or like a missing value."""
-    header = pd.read_csv(path, nrows=0).columns
+    header = read_csv(path, nrows=0).columns
     text = [name for name in header if name in _TEXT or (path.stem == "slices" and name == "value")]
-    return pd.read_csv(
+    return read_csv(
         path,
         dtype=dict.fromkeys(text, "str"),
         keep_default_na=False,

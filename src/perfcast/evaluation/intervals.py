@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.intervals import TEST, Calibration, questions_of
+from perfcast.schema import read_parquet
 
 HALF, SUPPORT, UNLIKE, REACHED = "half", "support", "unlike", "reached"
 """Columns that `with_intervals` adds: half-width of the interval in logarithms and support, NaN where nothing is known,
@@ -15,12 +16,13 @@ the distance that takes most of the support, "" where none does, and the level o
 was measured (inf where none does)."""
 
 _KEYS = ["fold", "rehearsal", "row"]
+_REHEARSED = (*_KEYS, "task", "target", "measured", "predicted")
 
 
 def read_rehearsals(folder: Path) -> pd.DataFrame | None:
     """Return the rehearsed predictions of a run folder, None where it has none."""
     path = Path(folder) / "rehearsals.parquet"
-    found = pd.read_parquet(path) if path.is_file() else None
+    found = read_parquet(path, _REHEARSED) if path.is_file() else None
     return None if found is None or found.empty else found
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from perfcast.errors import UserError
-from perfcast.schema import Kind, Table, Tag
+from perfcast.schema import Kind, Table, Tag, read_csv, read_parquet
 
 COLUMNS = ["row", "task", "entity", "fold", "seed", "target", "measured", "predicted"]
 HISTORY_COLUMNS = ["seed", "fold", "epoch", "train_loss", "valid_loss"]
+_AGAIN = "delete the run's folder and run snakemake"
 YEAR = "year"
 """Name of the slice made from the TIME column."""
 TARGET = "target"
@@ -36,16 +37,23 @@ class Predictions:
 def read_predictions(split: str, predictor: str, folder: Path) -> Predictions:
     """Read the predictions of one run folder; targets that were not measured are left out.
 
-    Raises: UserError when the file is absent; ValueError when its content breaks the contract of a run.
+    Raises: UserError when the file is absent, or its content breaks the contract of a run.
     """
     path = Path(folder) / "predictions.parquet"
     if not path.is_file():
         raise UserError("a run must have predictions", f"there is no {path}", "run snakemake to make it")
     history = Path(folder) / "history.csv"
-    epochs = pd.read_csv(history) if history.is_file() else pd.DataFrame()
+    epochs = read_csv(history) if history.is_file() else pd.DataFrame()
     if "epoch" not in epochs:
         epochs = pd.DataFrame(columns=HISTORY_COLUMNS)
-    predictions = check_predictions(pd.read_parquet(path), f"{split}/{predictor}")
+    absent = [name for name in HISTORY_COLUMNS if name not in epochs]
+    if absent:
+        raise UserError(f"{history} must have the column {absent[0]!r}", "it has none of that name", _AGAIN)
+    frame = read_parquet(path, COLUMNS)
+    try:
+        predictions = check_predictions(frame, f"{split}/{predictor}")
+    except (ValueError, TypeError) as error:
+        raise UserError("predictions must be as they were saved", f"{path}: {error}", _AGAIN) from None
     return Predictions(split, predictor, predictions, epochs[HISTORY_COLUMNS])
 
 
@@ -91,11 +99,12 @@ def _text(value: object) -> str:
 def attach_slices(frame: pd.DataFrame, slices: pd.DataFrame) -> pd.DataFrame:
     """Return one text column per slice, aligned with the rows of `frame`.
 
-    Raises: ValueError when a predicted row is not in the table.
+    Raises: UserError when a predicted row is not in the table.
     """
     unknown = ~frame["row"].isin(slices.index)
     if unknown.any():
-        raise ValueError(f"{int(unknown.sum())} predicted rows are not in the features table")
+        fact = f"{int(unknown.sum())} of them are not"
+        raise UserError("predicted rows must be in the features table", fact, "run snakemake to make both again")
     joined = slices.loc[frame["row"]].set_axis(frame.index)
     if frame["target"].nunique() > 1:
         joined[TARGET] = frame["target"].astype(str)

@@ -15,7 +15,7 @@ from perfcast import plugins
 from perfcast.describing.fields import Field
 from perfcast.describing.names import PartNames
 from perfcast.io import atomic_path
-from perfcast.schema import Column, Kind, Role, Table, Tag, read_table, write_table
+from perfcast.schema import Column, Kind, Role, Table, Tag, read_parquet, read_table, write_table
 
 _MEASURED, _PARTS = "measured.parquet", "parts.parquet"
 _SET_ASIDE = "set_aside"
@@ -107,7 +107,7 @@ class Knowledge:
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote."""
-        return cls(read_table(folder / _MEASURED), pd.read_parquet(folder / _PARTS))
+        return cls(read_table(folder / _MEASURED), read_parquet(folder / _PARTS))
 
 
 def completion_of(dataset: str) -> ModuleType | None:

@@ -7,17 +7,21 @@ above all. What no table states stays missing.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import pandas as pd
 
+from perfcast import bounds
 from perfcast.errors import UserError
 from perfcast.processors.families import read_table
 from perfcast.processors.names import part_key
+from perfcast.unpacking import PLAIN, header_of, records, text_lines, unpacked
+
+_REMEDY = "ingest the source cpu_catalog again"
 
 FACTS = (
     "tdp_w",
@@ -250,9 +254,9 @@ def _dtype(fact: str) -> str:
 
 def _read_rows(path: Path, layout: _Layout) -> dict[str, dict[str, _Value]]:
     """Return the facts by part key; of rows with one key the first counts."""
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        reader = csv.DictReader(file)
-        header = reader.fieldnames or []
+    with unpacked(path, PLAIN, most=bounds.TABLE, remedy=_REMEDY) as file:
+        lines = text_lines(file, path.name, remedy=_REMEDY)
+        header = header_of(next(lines, ""), path.name, remedy=_REMEDY)
         missing = [
             name for name in (layout.name, *(column for column, _ in layout.facts.values())) if name not in header
         ]
@@ -260,10 +264,11 @@ def _read_rows(path: Path, layout: _Layout) -> dict[str, dict[str, _Value]]:
             raise UserError(
                 f"{path.name} must have the column {missing[0]!r}",
                 f"its {len(header)} columns do not include it",
-                "ingest the source cpu_catalog again",
+                _REMEDY,
             )
         rows: dict[str, dict[str, _Value]] = {}
-        for row in reader:
+        for _, fields in records(lines, path.name, remedy=_REMEDY):
+            row = dict(zip_longest(header, fields[: len(header)]))
             name = row[layout.name] or ""
             if name.strip():
                 rows.setdefault(part_key(name), _row_facts(row, layout))

@@ -8,15 +8,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from perfcast import __version__, plugins
 from perfcast.errors import UserError
 from perfcast.evaluation import Evaluation, read_evaluation
 from perfcast.io import read_json, sha256
 from perfcast.report.context import DatasetPart, FigurePart, ReportContext
 from perfcast.report.rows import Rows
-from perfcast.schema import read_table
+from perfcast.schema import read_parquet, read_table
 
 PACKAGES = (
     "numpy",
@@ -107,7 +105,7 @@ def _rows(results: Path, name: str, evaluation: Evaluation) -> Rows | None:
     if not table.is_file():
         return None
     paths = {split: results / "splits" / name / f"{split}.parquet" for split in evaluation.splits}
-    folds = {split: pd.read_parquet(path).filter(like="fold_") for split, path in paths.items() if path.is_file()}
+    folds = {split: read_parquet(path).filter(like="fold_") for split, path in paths.items() if path.is_file()}
     return Rows(read_table(table), folds)
 
 

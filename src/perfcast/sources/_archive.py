@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import tarfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
+from perfcast import bounds
 from perfcast.errors import UserError
-
-LARGEST_ARCHIVE = 64 << 20
-"""Bytes after decompression."""
-MOST_MEMBERS = 100_000
+from perfcast.unpacking import GZIP, unpacked
 
 _REMEDY = "the file is not the published one, fetch it again"
 
@@ -28,13 +24,15 @@ def read_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
     try:
         with tarfile.open(fileobj=io.BytesIO(_decompressed(path)), mode="r:") as archive:
             for number, member in enumerate(archive):
-                if number >= MOST_MEMBERS:
-                    raise UserError(f"{path.name} must hold at most {MOST_MEMBERS} members", "it holds more", _REMEDY)
+                if number >= bounds.MEMBERS:
+                    raise UserError(f"{path.name} must hold at most {bounds.MEMBERS} members", "it holds more", _REMEDY)
                 folder, _, name = member.name.rpartition("/")
-                file = archive.extractfile(member) if name in found and _is_plain(folder) and member.isreg() else None
+                # a sparse file is regular, too, and may claim any size
+                plain = member.isreg() and not member.issparse() and _is_plain(folder)
+                file = archive.extractfile(member) if name in found and plain else None
                 if file is not None:
                     found[name].append(file.read())
-    except tarfile.TarError as error:
+    except (tarfile.TarError, ValueError, OverflowError, RecursionError) as error:
         raise UserError(f"{path.name} must be a whole tar archive", f"it is damaged ({error})", _REMEDY) from None
     for name, contents in found.items():
         if len(contents) != 1:
@@ -49,12 +47,7 @@ def _is_plain(folder: str) -> bool:
 
 def _decompressed(path: Path) -> bytes:
     try:
-        with gzip.open(path) as file:
-            content = file.read(LARGEST_ARCHIVE + 1)
+        with unpacked(path, GZIP, most=bounds.ARCHIVE, remedy=_REMEDY) as file:
+            return file.read()
     except FileNotFoundError:
         raise UserError(f"{path.name} must be there", "there is no such file", "ingest the source again") from None
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(f"{path.name} must be a whole gzip file", f"it is damaged ({error})", _REMEDY) from None
-    if len(content) > LARGEST_ARCHIVE:
-        raise UserError(f"{path.name} must unpack to at most {LARGEST_ARCHIVE} bytes", "it is larger", _REMEDY)
-    return content

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 from perfcast import __version__
-from perfcast.io import read_json, write_json
+from perfcast.errors import UserError
+from perfcast.io import read_object, write_json
 from perfcast.sources.base import is_allowed_url
 
 if TYPE_CHECKING:
@@ -116,13 +117,21 @@ class _Download:
         if not self.part.exists():
             return 0
         length = self.part.stat().st_size
-        if not self.notes.exists() or read_json(self.notes)["url"] != self.url or length > self.at_most:
+        if self._noted().get("url") != self.url or length > self.at_most:
             self.part.unlink()
             return 0
         return length
 
     def _validator(self) -> str | None:
-        return read_json(self.notes)["validator"] if self.part.exists() and self.notes.exists() else None
+        return self._noted().get("validator") if self.part.exists() else None
+
+    def _noted(self) -> dict[str, str | None]:
+        """Return what the server said when the part was begun; nothing where no whole note of it is there."""
+        try:
+            noted = read_object(self.notes)
+        except (OSError, UserError):
+            return {}
+        return {key: value for key, value in noted.items() if value is None or isinstance(value, str)}
 
     def _begin(self, response: requests.Response, start: int) -> int:
         """Check the answer's head and return the offset at which its body belongs."""

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import codecs
-import csv
-import gzip
-import lzma
-import zlib
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO, cast
 
 from perfcast.errors import UserError
+from perfcast.unpacking import header_of, kind_by_name, unpacked
 
 LONGEST_HEADER = 64 * 1024
 """Bytes; the longest real header (247 columns) has 4.8 thousand."""
-
-LARGEST_CONTENT = 1 << 30
-"""Bytes after decompression."""
 
 _CHUNK = 1 << 20
 _REMEDY = "the file is not the published one, fetch it again"
@@ -43,7 +36,7 @@ def read_header(path: Path) -> list[str]:
         text = line.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(f"{path.name} must be UTF-8 text", f"byte {error.start} of its header is not", _REMEDY)
-    return [name.strip() for name in next(csv.reader([text.rstrip("\r")]))]
+    return header_of(text.rstrip("\r"), path.name, remedy=_REMEDY)
 
 
 def check_csv(path: Path, expected: Collection[str], *, encoding_by_row: bool = False) -> list[str]:
@@ -82,8 +75,6 @@ def check_text(path: Path, errors: str = "strict") -> None:
     line, length = 1, 0
     for chunk in _chunks(path, _CHUNK):
         length += len(chunk)
-        if length > LARGEST_CONTENT:
-            raise UserError(f"{path.name} must have at most {LARGEST_CONTENT} bytes", "its content is larger", _REMEDY)
         try:
             decoder.decode(chunk)
         except UnicodeDecodeError as error:
@@ -108,22 +99,11 @@ def _first_lines(path: Path) -> tuple[bytes, bytes]:
     return first, rest.partition(b"\n")[0]
 
 
-def _open(path: Path) -> IO[bytes]:
-    if path.suffix == ".gz":
-        return cast(IO[bytes], gzip.open(path))
-    return cast(IO[bytes], lzma.open(path)) if path.suffix == ".xz" else path.open("rb")
-
-
 def _chunks(path: Path, size: int) -> Iterator[bytes]:
     """Give the content of a plain, gzip or xz file piece by piece. Raises: UserError."""
-    kind = {".gz": "gzip", ".xz": "xz"}.get(path.suffix, "plain")
     try:
-        with _open(path) as file:
+        with unpacked(path, kind_by_name(path), remedy=_REMEDY) as file:
             while chunk := file.read(size):
                 yield chunk
     except FileNotFoundError:
         raise UserError(f"{path.name} must be there", "there is no such file", "ingest the source again")
-    except EOFError:
-        raise UserError(f"{path.name} must be a whole {kind} file", "it is truncated", _REMEDY)
-    except (gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-        raise UserError(f"{path.name} must be a whole {kind} file", f"it is damaged ({error})", _REMEDY)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from perfcast.errors import UserError
+from perfcast.io import read_json
 
 
 def check_machine(path: Path, remedy: str) -> None:
     """Check that a file holds one JSON object. Raises: UserError."""
     try:
-        machine = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        machine = read_json(path)
+    except (OSError, UserError):
         machine = None
     if not isinstance(machine, dict):
         raise UserError(

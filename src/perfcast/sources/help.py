@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
-from perfcast.errors import UserError
-from perfcast.sources._headers import LARGEST_CONTENT
+from perfcast import bounds
+from perfcast.unpacking import check_zip
 
 _BATCHED = ("1080ti", "2080ti", "titan_rtx", "titanx", "titanxp")
 _OTHERS = (
@@ -42,12 +41,6 @@ def check(folder: Path) -> None:
     """Check that every file is a PyTorch archive of plain size; nothing is unpickled. Raises: UserError."""
     remedy = "the file is not the published one, fetch it again"
     for name in [name for space in DEVICES for name in files(space)]:
-        path = folder / name
-        if not zipfile.is_zipfile(path):
-            raise UserError(f"{name} must be a PyTorch file", "it is absent, truncated or another format", remedy)
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-        if not any(member.filename.endswith("/data.pkl") for member in members):
-            raise UserError(f"{name} must be a PyTorch file", "it is another kind of zip archive", remedy)
-        if sum(member.file_size for member in members) > LARGEST_CONTENT:
-            raise UserError(f"{name} must unpack to at most {LARGEST_CONTENT} bytes", "it declares more", remedy)
+        check_zip(
+            folder / name, "a PyTorch file", lambda member: member.endswith("/data.pkl"), bounds.TORCH, remedy=remedy
+        )

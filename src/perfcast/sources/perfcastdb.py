@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
-from perfcast.errors import UserError
-from perfcast.sources._headers import LARGEST_CONTENT, check_csv, check_text
+from perfcast import bounds
+from perfcast.sources._headers import check_csv, check_text
+from perfcast.unpacking import check_zip
 
 RUNS = ("train_data.csv", "test_data.csv")
 PROCESSORS = "SPR_QDF_INFO.xlsx"
@@ -38,11 +38,4 @@ def check(folder: Path) -> None:
 
 def _check_workbook(path: Path) -> None:
     remedy = "the file is not the published one, fetch it again"
-    if not zipfile.is_zipfile(path):
-        raise UserError(f"{path.name} must be an Excel workbook", "it is absent, truncated or another format", remedy)
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-    if "xl/workbook.xml" not in {member.filename for member in members}:
-        raise UserError(f"{path.name} must be an Excel workbook", "it is another kind of zip archive", remedy)
-    if sum(member.file_size for member in members) > LARGEST_CONTENT:
-        raise UserError(f"{path.name} must unpack to at most {LARGEST_CONTENT} bytes", "it declares more", remedy)
+    check_zip(path, "an Excel workbook", lambda name: name == "xl/workbook.xml", bounds.WORKBOOK, remedy=remedy)

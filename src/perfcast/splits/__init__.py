@@ -17,10 +17,22 @@ from perfcast import plugins
 from perfcast.errors import UserError, unknown_name
 from perfcast.schema import Table
 from perfcast.splits._audit import Audit, Split
+from perfcast.splits._files import read_folds
 from perfcast.splits._parts import PUBLISHED_PART
 from perfcast.splits._shrunken import Shrunken
 
-__all__ = ["PUBLISHED_PART", "VERSION", "Shrunken", "function", "is_question", "leaks", "make", "names", "shrunken"]
+__all__ = [
+    "PUBLISHED_PART",
+    "VERSION",
+    "Shrunken",
+    "function",
+    "is_question",
+    "leaks",
+    "make",
+    "names",
+    "read_folds",
+    "shrunken",
+]
 
 VERSION = 1
 

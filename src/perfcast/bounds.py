@@ -1,0 +1,43 @@
+"""How much of what comes from outside is looked at: every limit that several readers share, with its reason.
+
+conf/source states the exact size of every published file; what follows bounds what a size on disk says nothing of: what
+a file unpacks to, how long a line is, how many columns there are. A server's own limits are `perfcast.serving.limits`.
+"""
+
+from __future__ import annotations
+
+UNPACKED = 128 << 20
+"""Bytes of one file after decompression: the largest published one (SPEC CPU 2017) has 44 million."""
+
+TABLE = 64 << 20
+"""Bytes of a CSV file that is no dump of SPEC's: the largest published one (scores by benchmark) has 2.9 million."""
+
+LINE = 1_000_000
+"""Bytes or characters of one line: the longest published one (Intel ARK) has 4.8 thousand."""
+
+COLUMNS = 1_000
+"""Columns of a table: the widest published one (Intel ARK) has 247."""
+
+DICTIONARY = 256 << 20
+"""Bytes that an xz file may ask for to be unpacked: `xz -9` asks for 65 MiB, the format allows 4 GiB."""
+
+WORKBOOK = 128 << 20
+"""Bytes of all members of a workbook: the published one has 26 million."""
+
+TORCH = 16 << 20
+"""Bytes of all members of a PyTorch file of plain values: the largest published one has 1.5 million."""
+
+ARCHIVE = 64 << 20
+"""Bytes of a tar archive after decompression: the published one has 10 million."""
+
+MEMBERS = 100_000
+"""Members of an archive."""
+
+JSON = 64 << 20
+"""Bytes of a JSON file that perfcast wrote: the largest (a model's) have a few million."""
+
+YAML = 1 << 20
+"""Bytes of a YAML file: the reader holds some hundred times as much. The longest of conf/ has 11 thousand."""
+
+CELLS = 200_000_000
+"""Rows times columns of a Parquet file: 616,875 rows of the largest data set times its columns are 60 million."""
