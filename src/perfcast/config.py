@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-import yaml
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -18,9 +17,10 @@ from pydantic import (
     model_validator,
 )
 
-from perfcast import plugins
+from perfcast import bounds, plugins
 from perfcast.errors import UserError, unknown_name
 from perfcast.metric_names import METRICS
+from perfcast.plain_yaml import read_yaml_text
 from perfcast.space import Choices, Dimension, Range
 
 # which key of params.yaml lists which kind of named thing
@@ -207,11 +207,16 @@ def validated(model: type[Model], where: str, content: Any) -> Model:
 def read_yaml(path: Path) -> Any:
     """Read one YAML file. Raises: UserError when it is absent or is not YAML."""
     try:
-        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        with Path(path).open("rb") as file:
+            content = file.read(bounds.YAML + 1)
+        text = content.decode("utf-8-sig")
     except FileNotFoundError:
         raise UserError(f"{path} must exist", "there is no such file", "run from the project's folder") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} must be YAML", str(error).replace("\n", " ")) from None
+    except OSError as error:
+        raise UserError(f"{path} must be readable", (error.strerror or str(error)).lower()) from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} must be UTF-8 text", f"byte {error.start + 1} is not", "save it as UTF-8") from None
+    return read_yaml_text(text, str(path))
 
 
 def known(conf: Path, group: str) -> list[str]:
@@ -223,8 +228,11 @@ def read_conf(conf: Path, group: str, name: str) -> dict[str, Any]:
     """Read conf/<group>/<name>.yaml. Raises: UserError with the names that exist."""
     if name not in known(conf, group):
         raise unknown_name(f"a {group}", name, known(conf, group))
-    content: dict[str, Any] = read_yaml(Path(conf) / group / f"{name}.yaml")
-    return content
+    content = read_yaml(Path(conf) / group / f"{name}.yaml")
+    if not isinstance(content, Mapping):
+        where = f"conf/{group}/{name}.yaml"
+        raise UserError(f"{where} must be a mapping of keys to values", f"found {type(content).__name__}")
+    return dict(content)
 
 
 def read_dataset(conf: Path, name: str) -> DatasetConf:

@@ -95,7 +95,7 @@ def test_every_kind_of_file_says_the_same(tmp_path, text, ending):
         (b"part\nok\n\xff\xfe\n", ["UTF-8", "line 3"]),
         ("part\n" + "x" * 600 + "\n", ["at most 500 letters"]),
         ("part\n" + "x" * 200_000 + "\n", ["must be CSV", "field larger"]),
-        (",".join(f"c{n}" for n in range(20_000)) + "\n" + "," * 19_999 + "1\n", ["'c0'"]),
+        (",".join(f"c{n}" for n in range(20_000)) + "\n" + "," * 19_999 + "1\n", ["at most 1000 columns"]),
     ],
 )
 def test_bad_csv_is_refused_in_one_line(tmp_path, text, said):

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
-import yaml
 
 from perfcast.errors import UserError
+from perfcast.plain_yaml import read_mapping
 from perfcast.predictors.base import Predictor
 from perfcast.schema import Column, Table, Tag
 from perfcast.splits import is_question
@@ -49,13 +50,17 @@ class Run:
     def about(self) -> dict[str, Any]:
         """Return config.yaml; empty where the run has none."""
         path = self.folder / "config.yaml"
-        return dict(yaml.safe_load(path.read_text(encoding="utf-8")) or {}) if path.is_file() else {}
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        return read_mapping(text, str(path))
 
     def _table(self, name: str, columns: list[str], beside: Sequence[str] = ()) -> pd.DataFrame:
         path = self.folder / f"{name}.parquet"
         if not path.is_file():
             raise UserError("a run to be audited must have its tables", f"there is no {path}", "run snakemake")
-        there = pq.read_schema(path).names
+        try:
+            there = pq.read_schema(path).names
+        except (pa.ArrowException, OSError) as error:
+            raise UserError("a run must have Parquet files", f"{path} is none ({error})", "train again") from None
         if missing := [column for column in columns if column not in there]:
             raise UserError(f"{path} must have the columns of a run", f"it lacks {', '.join(missing)}", "train again")
         wanted = [*columns, *[column for column in beside if column in there]]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from perfcast.cli import _numbers
 from perfcast.cli._common import add_project
 from perfcast.config import known, read_predictor, read_yaml, validated
 from perfcast.errors import unknown_name
@@ -44,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=Path, required=True, help="folder of the data set's runs")
     parser.add_argument("--splits", nargs="+", required=True)
     parser.add_argument("--predictors", nargs="+", required=True)
-    parser.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default 1000)")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--resamples", type=_numbers.resamples, default=1000, help="bootstrap resamples (default 1000)")
+    parser.add_argument("--seed", type=_numbers.seed, default=0)
     parser.add_argument("--out", type=Path, required=True)
     add_project(parser)
 

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from perfcast.cli import _numbers
 from perfcast.cli._common import add_project
 from perfcast.config import compose, read_dataset, read_predictor, read_yaml
 
@@ -29,8 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--predictors", nargs="+", required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--schedule", choices=["quick", "full"], default="full")
-    parser.add_argument("--rehearsals", type=int, default=1, help="most rehearsals that its intervals rest on")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--rehearsals", type=_numbers.rehearsals, default=1, help="most rehearsals that its intervals rest on"
+    )
+    parser.add_argument("--seed", type=_numbers.seed, default=0)
     add_project(parser)
 
 

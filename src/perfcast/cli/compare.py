@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from perfcast.cli import _numbers
 from perfcast.cli._common import add_project
 
 
@@ -17,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--datasets", nargs="+", default=[], help="compare these only")
     parser.add_argument("--splits", nargs="+", default=[], help="compare these only")
     parser.add_argument("--predictors", nargs="+", default=[], help="compare these only")
-    parser.add_argument("--resamples", type=int, help="bootstrap resamples (default: those of B's evaluation)")
+    parser.add_argument(
+        "--resamples", type=_numbers.resamples, help="bootstrap resamples (default: those of B's evaluation)"
+    )
     parser.add_argument("--all", action="store_true", help="show every metric of every task, and every file and key")
     parser.add_argument("--json", action="store_true", help="print everything as JSON instead")
     parser.add_argument("--html", type=Path, metavar="PAGE", help="also write a page that opens offline")

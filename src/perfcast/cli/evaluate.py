@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from perfcast.cli import _numbers
 from perfcast.cli._common import add_project
 from perfcast.config import read_dataset
 
@@ -16,12 +17,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=Path, required=True, help="folder of the data set's runs")
     parser.add_argument("--support", type=Path, help="folder of the distances by split; without it, no intervals")
     parser.add_argument(
-        "--level", type=float, help="level of the intervals, 0 to 1 (default: 0.9, that of the protocol)"
+        "--level", type=_numbers.level, help="level of the intervals, 0 to 1 (default: 0.9, that of the protocol)"
     )
     parser.add_argument("--splits", nargs="+", required=True)
     parser.add_argument("--predictors", nargs="+", required=True)
-    parser.add_argument("--resamples", type=int, default=1000, help="bootstrap resamples (default 1000)")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--resamples", type=_numbers.resamples, default=1000, help="bootstrap resamples (default 1000)")
+    parser.add_argument("--seed", type=_numbers.seed, default=0)
     parser.add_argument("--out", type=Path, required=True)
     add_project(parser)
 

@@ -34,9 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             module = plugins.load("cli", name)
             summary = (module.__doc__ or "").strip().splitlines()[0]
             module.add_arguments(commands.add_parser(name.replace("_", "-"), help=summary, description=summary))
-    options = parser.parse_args(given)
+    options = argparse.Namespace(command=wanted)
     held = take_part(os.environ)
     try:
+        options = parser.parse_args(given)
         code: int = plugins.load("cli", options.command.replace("-", "_")).run(options)
     except UserError as error:
         print(f"perfcast {options.command}: {error}", file=sys.stderr)

@@ -6,6 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
+from perfcast.cli import _numbers
 from perfcast.errors import UserError
 
 
@@ -21,10 +22,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_gemm(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("data/embedded"), help="folder of host_gemm.csv.gz and .json")
-    parser.add_argument("--configurations", type=int, default=6000, help="distinct configurations (default 6000)")
-    parser.add_argument("--budget-minutes", type=float, default=20.0, help="time budget (default 20)")
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="most threads (default: all)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of sizes and order (default 0)")
+    parser.add_argument(
+        "--configurations",
+        type=_numbers.whole(1, 1_000_000),
+        default=6000,
+        help="distinct configurations (default 6000)",
+    )
+    parser.add_argument(
+        "--budget-minutes", type=_numbers.number(0.001, 100_000), default=20.0, help="time budget (default 20)"
+    )
+    parser.add_argument(
+        "--threads", type=_numbers.whole(1, 4096), default=os.cpu_count() or 1, help="most threads (default: all)"
+    )
+    parser.add_argument("--seed", type=_numbers.seed, default=0, help="seed of sizes and order (default 0)")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from perfcast.cli import _numbers
 from perfcast.cli._machines import add_champion, add_machines, champion_of, entries_of
 from perfcast.errors import UserError
 
@@ -31,7 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_measured(parser)
     parser.add_argument("--when", metavar="YYYY-MM", help="when the machine will be measured (default: this month)")
     parser.add_argument("--no-assume", action="store_true", help="leave unknown what nobody said")
-    parser.add_argument("--neighbours", type=int, default=3, metavar="N", help="measured machines shown (default: 3)")
+    parser.add_argument(
+        "--neighbours",
+        type=_numbers.whole(0, 1000),
+        default=3,
+        metavar="N",
+        help="measured machines shown (default: 3)",
+    )
     parser.add_argument("--brief", action="store_true", help=f"estimates alone; so it is above {EXPLAINED} machines")
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--json", action="store_true", help="print JSON, with all that is known of every forecast")

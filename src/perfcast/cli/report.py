@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from perfcast.cli._common import add_project
 from perfcast.config import known, read_conf, read_yaml
+from perfcast.describing.files import read_json_text
+from perfcast.errors import UserError
 
 if TYPE_CHECKING:
     from perfcast.report import ReportContext
@@ -22,10 +23,17 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--results", type=Path, default=Path("results"))
-    parser.add_argument("--experiment", type=json.loads, help="the experiment as JSON (default: params.yaml)")
+    parser.add_argument("--experiment", type=_experiment, help="the experiment as JSON (default: params.yaml)")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--cards", type=Path, help="folder for a model card per data set, as Markdown")
     add_project(parser)
+
+
+def _experiment(text: str) -> dict[str, Any]:
+    value = read_json_text(text, "--experiment")
+    if not isinstance(value, dict):
+        raise UserError("--experiment must be one JSON object", f"it is {text[:60]!r}")
+    return value
 
 
 def run(options: argparse.Namespace) -> int:

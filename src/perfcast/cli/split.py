@@ -6,13 +6,15 @@ import argparse
 import sys
 from pathlib import Path
 
+from perfcast.cli import _numbers
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("split")
     parser.add_argument("--table", type=Path, required=True, help="the standard table")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=_numbers.seed, default=0)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from perfcast.cli import _numbers
 from perfcast.cli._common import add_project
 from perfcast.config import read_dataset
 
@@ -15,7 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("split")
     parser.add_argument("--table", type=Path, required=True, help="the table with features")
     parser.add_argument("--folds", type=Path, required=True, help="the split")
-    parser.add_argument("--rehearsals", type=int, default=1, help="most rehearsals of a question about the future")
+    parser.add_argument(
+        "--rehearsals", type=_numbers.rehearsals, default=1, help="most rehearsals of a question about the future"
+    )
     parser.add_argument("--out", type=Path, required=True)
     add_project(parser)
 

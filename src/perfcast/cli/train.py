@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from perfcast.cli import _numbers
 from perfcast.cli._common import BASE, add_project
 from perfcast.config import compose
 
@@ -30,8 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folds", type=Path, required=True, help="the split")
     parser.add_argument("--out", type=Path, required=True, help="folder of the run")
     parser.add_argument("--schedule", choices=["quick", "full"], default="full")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--rehearsals", type=int, default=1, help="most rehearsals of a question about the future")
+    parser.add_argument("--seeds", type=_numbers.seed, nargs="+", default=[0])
+    parser.add_argument(
+        "--rehearsals", type=_numbers.rehearsals, default=1, help="most rehearsals of a question about the future"
+    )
     parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="Hydra override")
     add_project(parser)
 

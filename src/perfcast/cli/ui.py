@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 
+from perfcast.cli import _numbers
 from perfcast.cli._common import add_project
 from perfcast.config import read_yaml
 from perfcast.errors import UserError
@@ -13,7 +14,7 @@ from perfcast.errors import UserError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--port", type=int, default=5000)
+    parser.add_argument("--port", type=_numbers.whole(1, 65535), default=5000)
     add_project(parser)
 
 

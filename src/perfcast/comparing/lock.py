@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
+from perfcast.plain_yaml import read_mapping
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Lock:
 
 def parse_lock(text: str, results: str = "results") -> Lock | None:
     """Return the record of the stage that made `<results>/evaluation`, or None when there is none."""
-    content = yaml.safe_load(text) or {}
+    content = read_mapping(text, "dvc.lock")
     for stage in (content.get("stages") or {}).values():
         outs = {str(out["path"]): str(out.get("md5", "")) for out in stage.get("outs", ())}
         if f"{results}/evaluation" in outs:

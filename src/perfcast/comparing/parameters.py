@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from perfcast.comparing.sides import Side
+from perfcast.plain_yaml import read_mapping
 
 ABSENT = "(none)"
 EXPERIMENT = "experiment"
@@ -75,7 +74,7 @@ def _run_config(path: Path) -> dict[str, Any]:
     A predictor with one setting has it under a name that says only which schedule it is of: the name is left out, so
     that values compare between schedules.
     """
-    config = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    config = read_mapping(path.read_text(encoding="utf-8", errors="replace"), str(path))
     settings = config.get("predictor", {}).get("settings")
     if isinstance(settings, Mapping) and len(settings) == 1:
         config["predictor"]["settings"] = next(iter(settings.values()))

@@ -24,6 +24,7 @@ MOST_LETTERS = 500
 
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 _SHOWN = 60
+_LONGEST = 10**MOST_LETTERS
 
 
 class Vocabulary:
@@ -98,10 +99,16 @@ def _words(value: object, word: str, where: str) -> str:
     if isinstance(value, bool):
         return str(int(value))
     if not isinstance(value, (str, int, float)):
-        raise UserError(f"{word} must be one value", f"{where} has {str(value)[:_SHOWN]!r}", "write a text or a number")
+        raise UserError(
+            f"{word[:_SHOWN]} must be one value", f"{where} has {str(value)[:_SHOWN]!r}", "write a text or a number"
+        )
+    if isinstance(value, int) and abs(value) >= _LONGEST:
+        raise UserError(f"{word[:_SHOWN]} must be at most {MOST_LETTERS} letters", f"{where} has a longer number")
     words = repr(value) if isinstance(value, float) else str(value).strip()
     if len(words) > MOST_LETTERS:
-        raise UserError(f"{word} must be at most {MOST_LETTERS} letters", f"{where} has {len(words)}")
+        raise UserError(f"{word[:_SHOWN]} must be at most {MOST_LETTERS} letters", f"{where} has {len(words)}")
+    if any("\ud800" <= letter <= "\udfff" for letter in words):
+        raise UserError(f"{word[:_SHOWN]} must be text", f"{where} has half of a character in it", "save it as UTF-8")
     return words
 
 

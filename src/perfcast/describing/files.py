@@ -8,17 +8,20 @@ import io
 import json
 import zlib
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from perfcast import bounds
 from perfcast.errors import UserError
+from perfcast.plain_yaml import read_yaml_text
 
 MAX_BYTES = 64 * 1024 * 1024
 """Largest CSV file that is looked at."""
 MAX_NESTED_BYTES = 10 * 1024 * 1024
-"""Largest JSON or YAML file that is looked at: their readers hold it in memory several times."""
+"""Largest JSON file that is looked at: its reader holds it in memory several times. YAML: `bounds.YAML`."""
+MOST_MACHINES = 200_000
+"""Most machines of a file: each takes about 2 KB before it is forecast."""
 _DEEPEST = 3
 _LIST = "machines"
 
@@ -40,7 +43,9 @@ def read_entries(path: Path) -> list[Entry]:
     if not path.is_file():
         raise UserError("the file of machines must exist", f"there is no file {path}")
     content = _content(path, MAX_BYTES if readers[ending] is _csv else MAX_NESTED_BYTES)
-    entries = list(readers[ending](path, _text(path, content)))
+    entries = list(islice(readers[ending](path, _text(path, content)), MOST_MACHINES + 1))
+    if len(entries) > MOST_MACHINES:
+        raise UserError(f"{path} must describe at most {MOST_MACHINES} machines", "it describes more", "split it")
     if not entries:
         raise UserError(f"{path} must describe a machine at least", "it describes none")
     return entries
@@ -51,6 +56,8 @@ def entries_of(value: object, source: str) -> list[Entry]:
     if isinstance(value, Mapping) and set(value) == {_LIST}:
         value = value[_LIST]
     machines = value if isinstance(value, list) else [value]
+    if len(machines) > MOST_MACHINES:
+        raise UserError(f"{source} must describe at most {MOST_MACHINES} machines", f"it describes {len(machines)}")
     entries = []
     for number, machine in enumerate(machines, start=1):
         if not isinstance(machine, Mapping):
@@ -113,6 +120,8 @@ def _csv(path: Path, text: str) -> Iterator[Entry]:
 
 
 def _header(path: Path, fields: list[str]) -> list[str]:
+    if len(fields) > bounds.COLUMNS:
+        raise UserError(f"{path} must have at most {bounds.COLUMNS} columns", f"it has {len(fields)}")
     header: list[str] = []
     for position, field in enumerate(map(str.strip, fields), start=1):
         if not field:
@@ -148,36 +157,5 @@ def read_json_text(text: str | bytes, source: str) -> object:
     return value
 
 
-class _PlainLoader(yaml.SafeLoader):
-    """YAML of values alone: no references, which may unfold to more than memory holds, and no name twice."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.events.AliasEvent):  # type: ignore[no-untyped-call]
-            event = self.peek_event()  # type: ignore[no-untyped-call]
-            raise yaml.MarkedYAMLError(problem="references (*) are not read", problem_mark=event.start_mark)
-        return super().compose_node(parent, index)  # type: ignore[no-untyped-call]
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        keys = [getattr(key, "value", None) for key, _ in node.value]
-        if len({str(key) for key in keys}) < len(keys):
-            raise yaml.MarkedYAMLError(problem="a name is repeated", problem_mark=node.start_mark)
-        return super().construct_mapping(node, deep)
-
-
-# a month such as 2026-03 is text, as everywhere here; YAML would read a full date as a date
-_PlainLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
 def _yaml(path: Path, text: str) -> Iterator[Entry]:
-    try:
-        value = yaml.load(text, Loader=_PlainLoader)
-    except RecursionError:
-        raise UserError(f"{path} must be nested {_DEEPEST} deep at most", "it is deeper") from None
-    except yaml.YAMLError as error:
-        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
-        where = f"line {mark.line + 1}: " if mark else ""
-        raise UserError(f"{path} must be YAML", f"{where}{problem or error}") from None
-    yield from entries_of(value, str(path))
+    yield from entries_of(read_yaml_text(text, str(path)), str(path))

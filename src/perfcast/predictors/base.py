@@ -184,7 +184,10 @@ def _loaded(folder: Path, path: Path) -> Predictor:
     module, _, name = about["class"].partition(":")
     if not module.startswith("perfcast.predictors."):
         raise UserError("a model must be one of perfcast's predictors", f"{path} names {about['class']!r}")
-    predictor: Predictor = getattr(importlib.import_module(module), name)(**about["params"])
+    made = getattr(importlib.import_module(module), name)
+    if not (isinstance(made, type) and issubclass(made, Predictor)):
+        raise UserError("a model must be one of perfcast's predictors", f"{path} names {about['class']!r}")
+    predictor: Predictor = made(**about["params"])
     predictor.columns_ = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"])
     predictor.targets_ = tuple(about["targets"])
     predictor.partial_ = about.get("partial", {})

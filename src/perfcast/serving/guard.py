@@ -82,7 +82,7 @@ class Guard:
             allowed = ", ".join(sorted(self.hosts))
             return refusal(400, f"the server must be called {allowed}", f"the request names the host {host[:60]!r}")
         length = headers.get(b"content-length", "0")
-        if length.isdigit() and int(length) > self.limits.body:
+        if length.isdecimal() and int(length) > self.limits.body:
             return self._too_large(f"it has {int(length)}")
         return None
 

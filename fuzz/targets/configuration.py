@@ -1,0 +1,39 @@
+"""params.yaml and the files of conf/: any text is the experiment it says, or one line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from _refusing import refusing, written
+
+from perfcast import config
+from perfcast.sources.base import parse_source
+
+CONF = Path(__file__).parents[2] / "conf"
+SEEDS = [
+    b"\x00" + (CONF.parent / "params.yaml").read_bytes(),
+    b"\x01" + (CONF / "dataset" / "spec_cpu2017_detail.yaml").read_bytes(),
+    b"\x02" + (CONF / "predictor" / "lasso.yaml").read_bytes(),
+    b"\x03" + (CONF / "source" / "spec_cpu2017.yaml").read_bytes(),
+    b"\x00a: &a [1]\nb: [*a, 2020-13-45, !!binary x, 0o7, 1_0]\n",
+]
+
+
+def check(data: bytes) -> None:
+    """Read one file."""
+    if not data:
+        return
+    which = data[0] % 4
+    with refusing():
+        value = config.read_yaml(written("file.yaml", data[1:]))
+        if which == 0:
+            config.validated(config.Params, "params.yaml", value)
+        elif which == 1:
+            config.validated(config.DatasetConf, "conf/dataset/x.yaml", value)
+        elif which == 2:
+            config.validated(config.PredictorConf, "conf/predictor/x.yaml", value)
+        else:
+            parse_source("x", value)

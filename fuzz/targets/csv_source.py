@@ -1,0 +1,49 @@
+"""Tables of sources that are small CSV files: the check at ingestion, then the rows, then the catalogue."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import gzip
+import tempfile
+
+from _refusing import refusing, written
+
+from perfcast.datasets._strict_csv import read_rows
+from perfcast.fake import cpu_catalog, host_gemm
+from perfcast.processors.catalogue import read_catalogue
+from perfcast.sources._headers import check_csv
+from perfcast.sources.host_gemm import COLUMNS, MEASUREMENTS
+
+_made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
+host_gemm.write(_made, rows=5, seed=0)
+cpu_catalog.write(_made, rows=4, seed=0)
+CATALOGUE = ("boavizta_cpu_specs.csv", "intel_xeon_processors_v1_8.csv", "amd-cpus.csv")
+SEEDS = [
+    b"\x00" + gzip.decompress((_made / MEASUREMENTS).read_bytes()),
+    *(bytes([1 + number]) + (_made / name).read_bytes() for number, name in enumerate(CATALOGUE)),
+    b'\x00m,n,k\r\n"1,2\r\n\xff,1,2\r\n',
+]
+
+
+def check(data: bytes) -> None:
+    """Read a table."""
+    if not data:
+        return
+    which = data[0] % (1 + len(CATALOGUE))
+    if not which:
+        path = written("table.csv", data[1:])
+        with refusing():
+            check_csv(path, COLUMNS, encoding_by_row=True)
+        with refusing():
+            found = read_rows("host_gemm", path, COLUMNS)
+            if found.rows_in != len(found.frame) + len(found.rejections):
+                raise AssertionError("rows are lost")
+        return
+    path = written(f"catalogue/{CATALOGUE[which - 1]}", data[1:])
+    with refusing():
+        read_catalogue(path.parent)
+    path.unlink()

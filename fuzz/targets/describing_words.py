@@ -1,0 +1,64 @@
+"""Words of a person on one machine: numbers with units, names of parts, cells of columns."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import math
+
+from _refusing import refusing
+
+from perfcast.completion.spec_cpu2017 import FIELDS
+from perfcast.datasets._spec_cpu2017_columns import COLUMNS
+from perfcast.describing.entries import Vocabulary
+from perfcast.describing.names import PartNames
+from perfcast.describing.units import read_number
+from perfcast.schema import Kind
+
+WORDS = Vocabulary(COLUMNS, FIELDS)
+NAMES = PartNames(
+    ["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600", "epyc 9755"]
+)
+UNITS = ("MHz", "MT/s", "KiB", "MiB", "GiB", "GB", "W", "bit", "")
+KNOWN = [*WORDS.fields, *WORDS.columns]
+SEEDS = [
+    bytes([number]) + text
+    for number in range(0, len(KNOWN), 3)
+    for text in (b"24 x 64 GB DDR5-6400", b"3.7 GHz", b"2026-03", b"SLES 15 SP6, kernel 6.4", b"AOCC 5.0")
+]
+
+
+def check(data: bytes) -> None:
+    """Read the words as everything they can be."""
+    if not data:
+        return
+    text = data[1:].decode("utf-8", errors="surrogatepass" if data[0] & 128 else "replace") if _decodes(data) else ""
+    for unit in UNITS:
+        try:
+            value = read_number(text, unit)
+        except ValueError:
+            continue
+        if not math.isfinite(value):
+            raise AssertionError(f"{text!r} gave {value}")
+    found = NAMES.find(text)
+    if found.key is not None and found.key not in NAMES.keys:
+        raise AssertionError(found)
+    NAMES.begun(text, 5)
+    with refusing():
+        cells = WORDS.cells({KNOWN[data[0] % len(KNOWN)]: text}, "line 2")
+        for name, cell in cells.items():
+            column = WORDS.columns[name]
+            if column.kind is Kind.NUMERICAL and not math.isfinite(float(cell)):
+                raise AssertionError((name, cell))
+        WORDS.frame([cells], [2])
+
+
+def _decodes(data: bytes) -> bool:
+    try:
+        data[1:].decode("utf-8", errors="surrogatepass" if data[0] & 128 else "replace")
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,29 @@
+"""Names of processors and part numbers of memory modules."""
+
+from __future__ import annotations
+
+from perfcast.datasets._dimm_part_number import decode, pool
+from perfcast.processors.names import part_id, part_key
+from perfcast.this_machine._part import part_of
+
+SEEDS = [
+    b"Intel(R) Xeon(R) Gold 6252 CPU @ 2.10GHz",
+    b"AMD EPYC 9654 96-Core Processor",
+    b"Xeon E5-2620v4 (Broadwell) [x], with IPU",
+    b"M393A4K40DB2-CVF",
+    b"HMAA8GR7CJR4N-XN",
+    b"MTC40F2046S1RC48BA1",
+]
+
+
+def check(data: bytes) -> None:
+    """Read a name as everything it can be."""
+    text = data.decode("utf-8", errors="replace")
+    key = part_key(text)
+    if part_key(key) != key:
+        raise AssertionError(f"the key of {key!r} is {part_key(key)!r}")
+    if text.strip() and not key.strip():
+        raise AssertionError(f"{text!r} has no key")
+    part_id(key)
+    part_of(text)
+    pool([decode(text), decode(key)])

@@ -1,0 +1,44 @@
+"""Dumps of SPEC's results, from bytes to a table of one data set."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import gzip
+import tempfile
+
+from _refusing import refusing, written
+
+from perfcast.datasets._spec_cpu2017_read import read_dump
+from perfcast.datasets.spec_power import build
+from perfcast.fake import spec_cpu2017, spec_power
+from perfcast.sources import spec_power as power
+from perfcast.sources.spec_cpu2017 import FILE
+
+_made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
+spec_power.write(_made, rows=4, seed=0)
+spec_cpu2017.write(_made, rows=4, seed=0)
+_POWER = (_made / power.FILE).read_bytes()
+SEEDS = [b"\x00" + _POWER[:8000], b"\x01" + gzip.decompress((_made / FILE).read_bytes())[:8000]]
+WANTED = ("Benchmark", "Hardware Vendor", "System", "Peak Result", "Base Result")
+
+
+def check(data: bytes) -> None:
+    """Read a dump, and make a table of it."""
+    if not data:
+        return
+    if data[0] & 1:
+        path = written("dump.csv", data[1:])
+        with refusing():
+            found = read_dump("spec_cpu2017", path, WANTED)
+            if found.rows_in != len(found.frame) + len(found.rejections):
+                raise AssertionError("rows are lost")
+        return
+    path = written(f"power/{power.FILE}", data[1:])
+    with refusing():
+        made = build({"spec_power": path.parent}, {"published_until": None})
+        if made.rows_in != len(made.table.frame) + made.rows_merged + len(made.rejected):
+            raise AssertionError("rows are lost")

@@ -1,0 +1,294 @@
+"""Raw files of every source, broken in every way: refused at ingestion and at standardisation, in one line each."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import lzma
+import tarfile
+import zipfile
+
+import pytest
+from hostile_input import REPOSITORY, refused
+from hostile_raw_files import generated, ingestion, planted, standardisation
+
+from perfcast.sources import gpperf, perfcastdb
+
+MILLION = 1_000_000
+
+
+def columns(text: bytes) -> bytes:
+    return text.split(b"\n", 1)[0]
+
+
+TEXTS = {
+    "nothing": lambda text: b"",
+    "blank lines": lambda text: b"\n \n\t\n",
+    "a byte order mark alone": lambda text: b"\xef\xbb\xbf",
+    "NUL bytes": lambda text: bytes(5000),
+    "another encoding": lambda text: text.decode("utf-8", "replace").encode("utf-16"),
+    "a header alone": lambda text: columns(text) + b"\n",
+    "the header twice": lambda text: columns(text) + b"\n" + columns(text) + b"\n",
+    "a carriage return in the header": lambda text: text.replace(b",", b"\r,", 1),
+    "columns renamed": lambda text: columns(text).swapcase() + b"x\n1,2\n",
+    "a million columns": lambda text: b",".join(b"c%d" % number for number in range(MILLION)) + b"\n1\n",
+    "a line without end": lambda text: b"x" * (2 * MILLION),
+    "a page of HTML": lambda text: b"<!DOCTYPE html>\n<html><body>404</body></html>\n",
+}
+"""What becomes of a CSV file's text."""
+
+TABLES = {
+    "spec_cpu2017": ("cpu2017-results.csv.gz", gzip.decompress, gzip.compress),
+    "spec_cpu2006": ("cpu2006-results.csv.xz", lzma.decompress, lzma.compress),
+    "spec_cpu2017_detail": ("input_Int_rate.csv", bytes, bytes),
+    "spec_power": (None, bytes, bytes),
+    "spec_jbb2015": (None, bytes, bytes),
+    "perfcastdb": ("train_data.csv", bytes, bytes),
+    "host_gemm": ("host_gemm.csv.gz", gzip.decompress, gzip.compress),
+    "host_suite": ("host_suite.csv.gz", gzip.decompress, gzip.compress),
+    "cpu_catalog": ("amd-cpus.csv", bytes, bytes),
+}
+"""Source -> one of its tables (None: its only file), how it is unpacked and packed."""
+
+
+def file_of(source: str) -> str:
+    name = TABLES[source][0]
+    return name or next(path.name for path in generated(source).iterdir())
+
+
+def told_at_both_doors(tmp_path, capsys, source, file, content, *, ingested=True):
+    planted(REPOSITORY, tmp_path, source, file, content)
+    if ingested:
+        refused(ingestion(tmp_path, source), capsys, out=tmp_path / "out")
+    return refused(standardisation(tmp_path, source), capsys, out=tmp_path / "out")
+
+
+@pytest.mark.parametrize("way", TEXTS)
+@pytest.mark.parametrize("source", TABLES)
+def test_a_table_that_is_none_is_refused(tmp_path, capsys, source, way):
+    _, unpack, pack = TABLES[source]
+    file = file_of(source)
+    text = unpack((generated(source) / file).read_bytes())
+    told_at_both_doors(tmp_path, capsys, source, file, pack(TEXTS[way](text)))
+
+
+PACKED = {
+    "no stream": lambda packed: b"plainly no stream",
+    "half a stream": lambda packed: packed[: len(packed) // 2],
+    "its first bytes": lambda packed: packed[:4],
+    "a damaged middle": lambda packed: packed[: len(packed) // 2] + b"\0\xff" * 20 + packed[len(packed) // 2 + 40 :],
+}
+
+
+@pytest.mark.parametrize("way", PACKED)
+@pytest.mark.parametrize("source", ["spec_cpu2017", "spec_cpu2006", "host_gemm", "host_suite"])
+def test_a_stream_that_is_not_whole_is_refused(tmp_path, capsys, source, way):
+    file = file_of(source)
+    told_at_both_doors(tmp_path, capsys, source, file, PACKED[way]((generated(source) / file).read_bytes()))
+
+
+@pytest.mark.parametrize("source", [*TABLES, "gpperf", "help"])
+def test_a_folder_in_place_of_a_file_is_refused(tmp_path, capsys, source):
+    file = {"gpperf": gpperf.ARCHIVE, "help": "nasbench201/str_arch2idx.pt"}.get(source) or file_of(source)
+    told_at_both_doors(tmp_path, capsys, source, file, None)
+
+
+MACHINES = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "a list": b"[1, 2]",
+    "another encoding": '{"cores": 2}'.encode("utf-16"),
+    "nested without end": b"[" * 100_000,
+    "a number too long": b'{"cores": ' + b"9" * 5000 + b"}",
+}
+
+
+@pytest.mark.parametrize("way", MACHINES)
+@pytest.mark.parametrize("source", ["host_gemm", "host_suite"])
+def test_a_description_of_a_machine_that_is_none_is_refused(tmp_path, capsys, source, way):
+    told_at_both_doors(tmp_path, capsys, source, f"{source}.json", MACHINES[way])
+
+
+def packed(members, **options):
+    """Return a tar archive, compressed, of names with contents or of ready-made members."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", **options) as archive:
+        for name, content in members:
+            about = tarfile.TarInfo(name)
+            about.size = len(content)
+            archive.addfile(about, io.BytesIO(content))
+    return gzip.compress(buffer.getvalue(), mtime=0)
+
+
+def special(kind, name="run/results.csv", target="/etc/passwd", size=0):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        about = tarfile.TarInfo(name)
+        about.type, about.linkname, about.size = kind, target, size
+        archive.addfile(about)
+    return gzip.compress(buffer.getvalue(), mtime=0)
+
+
+def sparse(size):
+    """Return an archive with a sparse file that holds nothing and claims a size."""
+    head = bytearray(tarfile.TarInfo("run/results.csv").tobuf(tarfile.GNU_FORMAT))
+    head[156:157] = tarfile.GNUTYPE_SPARSE
+    head[386:398], head[398:410] = b"%011o\0" % (size - 1), b"%011o\0" % 0
+    head[483:495] = b"%011o\0" % size
+    head[148:156] = b" " * 8
+    head[148:156] = b"%06o\0 " % sum(head)
+    return gzip.compress(bytes(head) + bytes(1024), mtime=0)
+
+
+def extended(depth):
+    """Return an archive in which every member only says something of the next one."""
+    one = tarfile.TarInfo("x")
+    one.type, one.size = tarfile.XHDTYPE, 0
+    return gzip.compress(one.tobuf(tarfile.USTAR_FORMAT) * depth + bytes(1024), mtime=0)
+
+
+ARCHIVES = {
+    "climbs out": packed([("../results.csv", b"1"), ("../failed_configs.csv", b"")]),
+    "absolute": packed([("/results.csv", b"1"), ("/failed_configs.csv", b"")]),
+    "climbs from a folder": packed([("run/../results.csv", b"1"), ("run/../failed_configs.csv", b"")]),
+    "backslashes": packed([("..\\x/results.csv", b"1"), ("..\\x/failed_configs.csv", b"")]),
+    "a symbolic link": special(tarfile.SYMTYPE),
+    "a hard link": special(tarfile.LNKTYPE),
+    "a character device": special(tarfile.CHRTYPE),
+    "a block device": special(tarfile.BLKTYPE),
+    "a pipe": special(tarfile.FIFOTYPE),
+    "a folder of that name": special(tarfile.DIRTYPE),
+    "a sparse file of 8 GB": sparse(8 * 2**30 - 1),
+    "headers of headers": extended(5000),
+    "a negative size": gzip.compress(
+        tarfile.TarInfo("run/results.csv").tobuf().replace(b"00000000000\0", b"-0000000001\0", 1)
+    ),
+    "no tar": gzip.compress(b"no tar at all" * 200),
+    "no gzip": b"no gzip",
+    "nothing": b"",
+    "the same file twice": packed([("a/results.csv", b"1"), ("b/results.csv", b"2"), ("a/failed_configs.csv", b"")]),
+    "another header": packed([("a/results.csv", b"time,m\n"), ("a/failed_configs.csv", b"")]),
+    "a header alone": packed([("a/results.csv", gpperf.HEADER.encode()), ("a/failed_configs.csv", b"")]),
+    "no text": packed([("a/results.csv", gpperf.HEADER.encode() + b"\xff"), ("a/failed_configs.csv", b"")]),
+}
+
+
+@pytest.mark.parametrize("way", ARCHIVES)
+def test_an_archive_that_is_not_the_one_is_refused_and_nothing_leaves_it(tmp_path, capsys, way):
+    told_at_both_doors(tmp_path, capsys, "gpperf", gpperf.ARCHIVE, ARCHIVES[way])
+    assert not list(tmp_path.parent.glob("*.csv"))
+
+
+def records_of(text: str) -> bytes:
+    return packed([("a/results.csv", f"{gpperf.HEADER}{text}".encode()), ("a/failed_configs.csv", b"")])
+
+
+@pytest.mark.parametrize("text", ["x", "1,2,3,4,5\n" * 7, "\x00" * 50, "9" * 100_000, '"' * 1000])
+def test_an_archive_without_a_whole_record_is_refused(tmp_path, capsys, text):
+    told_at_both_doors(tmp_path, capsys, "gpperf", gpperf.ARCHIVE, records_of(text), ingested=False)
+
+
+def workbook(**parts):
+    """Return the generated workbook with parts replaced, by the part's short name; None leaves it out."""
+    names = {"sheet": "xl/worksheets/sheet1.xml", "book": "xl/workbook.xml", "strings": "xl/sharedStrings.xml"}
+    names |= {"types": "[Content_Types].xml", "links": "xl/_rels/workbook.xml.rels"}
+    with zipfile.ZipFile(generated("perfcastdb") / perfcastdb.PROCESSORS) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    content |= {names[short]: part for short, part in parts.items()}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, part in content.items():
+            if part is not None:
+                archive.writestr(name, part)
+    return buffer.getvalue()
+
+
+LAUGHS = (
+    b'<!DOCTYPE l [<!ENTITY a "lol">'
+    + b"".join(b'<!ENTITY %c "%s">' % (97 + n, b"&%c;" % (96 + n) * 10) for n in range(1, 12))
+    + b"]>"
+)
+MAIN = b'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+SHEET = b"<worksheet %s><sheetData>%%s</sheetData></worksheet>" % MAIN
+OUTSIDE = b'<!DOCTYPE l [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
+
+
+def inline(text: bytes) -> bytes:
+    return b'<row><c t="inlineStr"><is><t>' + text + b"</t></is></c></row>"
+
+
+WORKBOOKS = {
+    "nothing": lambda: b"",
+    "no zip": lambda: b"PK\x03\x04 and no more",
+    "another zip": lambda: workbook(book=None),
+    "no sheet": lambda: workbook(sheet=None),
+    "half a sheet": lambda: workbook(sheet=SHEET[:40]),
+    "an empty sheet": lambda: workbook(sheet=SHEET % b""),
+    "entities of entities": lambda: workbook(sheet=LAUGHS + SHEET % inline(b"&l;")),
+    "entities in the book": lambda: workbook(book=LAUGHS + b"<workbook>&l;</workbook>"),
+    "an entity from a file": lambda: workbook(sheet=OUTSIDE + SHEET % inline(b"&a;")),
+    "a cell far away": lambda: workbook(sheet=SHEET % b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
+    "a cell nowhere": lambda: workbook(sheet=SHEET % b'<row r="x"><c r="9A"><v>1</v></c></row>'),
+    "a string that is none": lambda: workbook(sheet=SHEET % b'<row><c t="s"><v>77</v></c></row>'),
+    "a number too long": lambda: workbook(sheet=SHEET % (b"<row><c><v>" + b"9" * 5000 + b"</v></c></row>")),
+    "nested without end": lambda: workbook(sheet=b"<a>" * 200_000),
+    "a link to another file": lambda: workbook(links=b"<Relationships><Relationship/></Relationships>"),
+    "no kinds": lambda: workbook(types=b"<Types/>"),
+    "NUL bytes": lambda: workbook(sheet=bytes(5000)),
+    "cut off": lambda: workbook()[:-30],
+}
+
+
+@pytest.mark.parametrize("way", WORKBOOKS)
+def test_a_workbook_that_is_none_is_refused(tmp_path, capsys, way):
+    ingested = way in ("nothing", "no zip", "another zip", "cut off")
+    told_at_both_doors(tmp_path, capsys, "perfcastdb", perfcastdb.PROCESSORS, WORKBOOKS[way](), ingested=ingested)
+
+
+def torch_zip(pickled: bytes, **others) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in {"data.pkl": pickled, "version": b"3\n", "byteorder": b"little", **others}.items():
+            archive.writestr(f"a/{name}", content)
+    return buffer.getvalue()
+
+
+def calls(module: str, name: str, argument: str) -> bytes:
+    return f"c{module}\n{name}\n(V{argument}\ntR.".encode()
+
+
+PICKLES = {
+    "a command": calls("os", "system", "touch {marker}"),
+    "an evaluation": calls("builtins", "eval", "open('{marker}', 'w')"),
+    "a file": calls("builtins", "open", "{marker}"),
+    "a process": calls("subprocess", "Popen", "touch {marker}"),
+    "a module": calls("importlib", "import_module", "antigravity"),
+    "a class of its own": b"\x80\x02c__main__\nX\n)\x81.",
+    "an unknown instruction": b"\xf0\xf1\xf2.",
+    "no end": b"\x80\x02]",
+    "an empty stack": b"\x80\x02.",
+    "a text": b"\x80\x02X\x01\x00\x00\x00x.",
+    "a number": b"\x80\x02K\x07.",
+    "an empty list": b"\x80\x02].",
+    "a list of lists": b"\x80\x02]]a.",
+    "a text of 4 GB": b"\x80\x02X\xff\xff\xff\xff.",
+    "a number of 2 GB": b"\x80\x02\x8b\xff\xff\xff\x7f.",
+}
+
+
+@pytest.mark.parametrize("way", PICKLES)
+def test_a_pytorch_file_of_anything_but_what_it_should_hold_is_refused_and_not_run(tmp_path, capsys, way):
+    marker = tmp_path / "executed"
+    content = torch_zip(PICKLES[way].replace(b"{marker}", str(marker).encode()))
+    told_at_both_doors(tmp_path, capsys, "help", "nasbench201/latency/raspi4.pt", content, ingested=False)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"PK", b"\x80\x02].", json.dumps([1, 2]).encode(), torch_zip(b"\x80\x02].")[:-10]],
+    ids=["nothing", "two letters", "a bare pickle", "JSON", "cut off"],
+)
+def test_a_pytorch_file_that_is_no_archive_is_refused(tmp_path, capsys, content):
+    told_at_both_doors(tmp_path, capsys, "help", "nasbench201/latency/raspi4.pt", content)
