@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -195,7 +196,9 @@ def _locked(store: Store) -> AbstractContextManager[Any]:
 def open_client(store: Store) -> MlflowClient:
     """Return a client of the store, made and migrated first when it is new.
 
-    Eight processes that meet a fresh sqlite file race in its migrations, so the first contact is under a file lock.
+    Eight processes that meet a fresh sqlite file race in its migrations, so the first contact is under a file lock. A
+    kill in the middle of them leaves tables that no later process can go on from, so a new file gets its name when it
+    is whole.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -207,9 +210,24 @@ def open_client(store: Store) -> MlflowClient:
     with _locked(store):
         if database and database.is_file():
             follow(database, store.artifacts)
+        elif database:
+            _make_database(database)
         client = MlflowClient(tracking_uri=store.uri, registry_uri=store.uri)
         client.search_experiments(max_results=1)
     return client
+
+
+def _make_database(path: Path) -> None:
+    """Make MLflow's tables in a new sqlite file; call it under the store's lock."""
+    from mlflow import MlflowClient
+
+    making = path.with_name(f".{path.name}.new")
+    shutil.rmtree(making, ignore_errors=True)  # what a kill left
+    making.mkdir()
+    address = f"sqlite:///{making / path.name}"
+    MlflowClient(tracking_uri=address, registry_uri=address).search_experiments(max_results=1)
+    (making / path.name).replace(path)
+    making.rmdir()
 
 
 def _experiment(client: MlflowClient, store: Store, name: str) -> str:

@@ -15,7 +15,7 @@ import pytest
 from perfcast.cli.main import main
 from perfcast.config import Params, read_yaml, validate
 from perfcast.doctor import BROKEN, CARE, FINE, Place, configuration, data, examine, leftovers, room, software, tracking
-from perfcast.io import atomic_folder, atomic_path
+from perfcast.io import atomic_path, remove
 from perfcast.tracking import Store, start_run
 
 PROJECT = Path(__file__).parents[2]
@@ -128,15 +128,40 @@ def test_a_lock_is_told_from_that_of_a_run_that_goes_on(project):
     assert leftovers.runs_in(project) == []
 
 
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from perfcast.io import atomic_folder, atomic_path
+results = Path(sys.argv[1])
+with atomic_path(results / "table.parquet"), atomic_path(results / "metrics.tar.gz"), atomic_folder(results / "a.b"):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+OWNER = """
+import os, signal
+from pathlib import Path
+from perfcast import run_lock
+run_lock.hold(Path(), "results")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_run_is_told_with_what_to_type(project):
+    subprocess.run([sys.executable, "-c", OWNER], check=False, cwd=project)
+    finding = leftovers.look(place(project))[0]
+    assert (finding.state, finding.remedy) == (CARE, "run snakemake: it clears the lock and goes on from there")
+
+
 def test_what_a_kill_left_half_written_is_counted(project):
     results = project / "results"
-    with (
-        atomic_path(results / "table.parquet"),
-        atomic_path(results / "metrics.tar.gz"),
-        atomic_folder(results / "a.b"),
-    ):
-        finding = leftovers.look(place(project))[1]
+    with atomic_path(results / "table.parquet"):
+        assert leftovers.look(place(project))[1].state == FINE, "its process goes on"
+    subprocess.run([sys.executable, "-c", KILLED, str(results)], check=False)
+    finding = leftovers.look(place(project))[1]
     assert (finding.state, finding.found.split()[0]) == (CARE, "3")
+    for path in results.iterdir():
+        remove(path)
     (results / ".gitignore").touch()
     (results / ".hidden").mkdir()
     assert leftovers.look(place(project))[1].state == FINE

@@ -78,10 +78,36 @@ def test_no_run_stays_running_after_a_kill(folder, number):
     run_id = process.stdout.readline().strip()
     os.kill(process.pid, number)
     process.wait(timeout=30)
-    # the next run of the experiment sweeps up what a SIGKILL left
-    with tracking.start_run(store_in(folder, "later"), "perfcast/kill", "next", {}):
+    # the next run, of whatever experiment, sweeps up what a SIGKILL left
+    with tracking.start_run(store_in(folder, "later"), "perfcast/another", "next", {}):
         time.sleep(0)
     assert MlflowClient(store_in(folder).uri).get_run(run_id).info.status == "KILLED"
+
+
+MAKER = """
+import os, signal, sys
+from pathlib import Path
+from perfcast import tracking
+folder = Path(sys.argv[1])
+from alembic.ddl.impl import DefaultImpl
+made = DefaultImpl.create_table
+def create_table(self, table, **options):
+    made(self, table, **options)
+    if table.name == "datasets":
+        os.kill(os.getpid(), signal.SIGKILL)
+DefaultImpl.create_table = create_table
+store = tracking.Store(f"sqlite:///{folder}/mlflow/mlflow.db", folder / "mlflow" / "artifacts", "kill")
+tracking.open_client(store)
+"""
+
+
+def test_a_kill_while_the_store_is_made_leaves_none(tmp_path):
+    process = subprocess.run([sys.executable, "-c", MAKER, str(tmp_path)], check=False, timeout=120)
+    assert process.returncode == -signal.SIGKILL
+    assert not (tmp_path / "mlflow" / "mlflow.db").exists()
+    with tracking.start_run(store_in(tmp_path), "perfcast/demo", "next", {}) as run:
+        assert run.run_id
+    assert {path.name for path in (tmp_path / "mlflow").iterdir()} == {"artifacts", "mlflow.db", "store.lock"}
 
 
 def test_params_curves_and_datasets_are_recorded(folder):
