@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from perfcast import __version__, plugins
+from perfcast.disk_faults import explain
 from perfcast.errors import UserError, printable
 from perfcast.run_lock import take_part
 
@@ -44,26 +45,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:
         return 0
-    except OSError as error:
-        # what the system refuses: no such file, a folder where a file must be, no permission, no room
-        if error.errno is None:
-            raise
-        told = UserError("files must be readable and writable", _refused(error), "name another, or make room")
-        print(f"perfcast {options.command}: {told}", file=sys.stderr)
-        return 2
     except KeyboardInterrupt:
         print(f"perfcast {options.command}: interrupted, nothing half-written is left", file=sys.stderr)
         return 130
+    except Exception as error:
+        told = explain(error)
+        if told is None:
+            raise
+        print(f"perfcast {options.command}: {told}", file=sys.stderr)
+        return 2
     finally:
         if held:
             held.close()
     return code
-
-
-def _refused(error: OSError) -> str:
-    """Say what the system refused, and of which file where it says so."""
-    why = (error.strerror or "input/output error").lower()
-    return f"{error.filename}: {why}" if isinstance(error.filename, str) else why
 
 
 if __name__ == "__main__":
