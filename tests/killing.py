@@ -17,7 +17,7 @@ import numpy as np
 import yaml
 from small_project import call, change, digests, environment, small_project
 
-from perfcast.io import TEMPORARY
+from perfcast.io import TEMPORARY, sha256
 
 # all that dvc.yaml pins
 PINNED = (
@@ -50,16 +50,10 @@ def tiny_project(folder: Path, **params) -> Path:
 
 
 def results_of(project: Path) -> dict[str, str]:
-    """The digest of every file that DVC pins."""
-    return digests(project, *PINNED) | {
-        name: digest for name in FILES for digest in [_digest(project / "results" / name)] if digest
-    }
-
-
-def _digest(path: Path) -> str | None:
-    from perfcast.io import sha256
-
-    return sha256(path) if path.exists() else None
+    """The digest of every file that DVC pins, but for those under temporary names."""
+    found = digests(project, *PINNED)
+    found |= {name: sha256(path) for name in FILES if (path := project / "results" / name).exists()}
+    return {name: found[name] for name in found if not any(TEMPORARY.match(part) for part in Path(name).parts)}
 
 
 class Run:

@@ -14,13 +14,17 @@ CHUNK = 1024
 
 @dataclass
 class Page:
-    """What one path answers; `cuts` counts the answers that end after `cut_at` bytes, `failures` those with 503."""
+    """What one path answers; `cuts` counts the answers that end after `cut_at` bytes, `failures` those with 503.
+
+    `announced` is told as the length in place of the true one. Units: bytes, seconds.
+    """
 
     body: bytes = b""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     etag: str | None = None
     announces_length: bool = True
+    announced: str | None = None
     honours_range: bool = True
     honours_if_range: bool = True
     cut_at: int = 0
@@ -28,6 +32,8 @@ class Page:
     failures: int = 0
     wait_before: float = 0.0
     wait_between_chunks: float = 0.0
+    wait_in_head: float = 0.0
+    chunk: int = CHUNK
 
 
 class Loopback:
@@ -70,8 +76,8 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
             if start > 0 and start >= len(page.body):
                 self.send_error(416)
                 return
-            self._head(page, start)
             try:
+                self._head(page, start)
                 self._body(page, start)
             except OSError:
                 self.close_connection = True
@@ -81,20 +87,30 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
             if start:
                 self.send_header("Content-Range", f"bytes {start}-{len(page.body) - 1}/{len(page.body)}")
             if page.announces_length:
-                self.send_header("Content-Length", str(len(page.body) - start))
+                self.send_header("Content-Length", page.announced or str(len(page.body) - start))
             if page.etag:
                 self.send_header("ETag", page.etag)
             for name, value in page.headers.items():
                 self.send_header(name, value)
+            if page.wait_in_head:
+                self._drip(page.wait_in_head)
             self.end_headers()
+
+        def _drip(self, wait: float) -> None:
+            head = b"".join(self._headers_buffer)
+            self._headers_buffer = []
+            for byte in head:
+                self.wfile.write(bytes([byte]))
+                self.wfile.flush()
+                time.sleep(wait)
 
         def _body(self, page: Page, start: int) -> None:
             end = len(page.body)
             if page.cuts:
                 page.cuts -= 1
                 end = page.cut_at
-            for offset in range(start, end, CHUNK):
-                self.wfile.write(page.body[offset : min(offset + CHUNK, end)])
+            for offset in range(start, end, page.chunk):
+                self.wfile.write(page.body[offset : min(offset + page.chunk, end)])
                 self.wfile.flush()
                 time.sleep(page.wait_between_chunks)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import queue
 import re
 import socket
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
@@ -161,7 +163,8 @@ class _Download:
         done = start
         try:
             with self.part.open("ab") as file:
-                for chunk in response.raw.stream(_CHUNK, decode_content=False):
+                # what is there, however little: to wait for a whole chunk could take longer than all that is allowed
+                while chunk := response.raw.read1(_CHUNK, decode_content=False):
                     done += len(chunk)
                     if done > self.at_most:
                         break
@@ -195,7 +198,8 @@ def open_address(session: requests.Session, url: str, headers: dict[str, str], l
             request = session.prepare_request(requests.Request("GET", url, headers=headers))
             settings: dict[str, Any] = dict(session.merge_environment_settings(url, {}, True, None, None))
             adapter = session.get_adapter(url)
-            response = adapter.send(request, timeout=(limits.connect, limits.read), **settings)
+            send = partial(adapter.send, request, timeout=(limits.connect, limits.read), **settings)
+            response = _within(limits.connect + limits.read, send)
         except requests.exceptions.SSLError:
             raise FetchError(f"the certificate of {urlsplit(url).hostname} is not trusted")
         except requests.exceptions.ReadTimeout:
@@ -207,6 +211,30 @@ def open_address(session: requests.Session, url: str, headers: dict[str, str], l
         response.close()
         url = _redirected(url, response.headers["Location"])
     raise FetchError(f"it redirects more than {limits.redirects} times")
+
+
+def _within(seconds: float, send: Callable[[], requests.Response]) -> requests.Response:
+    """Return the answer once its head is whole, giving up after so many seconds.
+
+    A time-out of the socket begins anew with every byte, so a head that drips would hold this up for as long as the
+    server likes. It is read in a thread that can be left behind.
+    """
+    answers: queue.SimpleQueue[requests.Response | Exception] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answers.put(send())
+        except Exception as error:
+            answers.put(error)
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        answer = answers.get(timeout=seconds)
+    except queue.Empty:
+        raise FetchError(f"the server sent no whole answer within {seconds:g} s", retry=True)
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def _redirected(url: str, location: str) -> str:

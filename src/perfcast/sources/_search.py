@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ Progress = Callable[[str, int, int | None], None]
 """Called with a file's name, the bytes done and the bytes in all, where known."""
 
 _CHUNK = 1 << 20
+_OWN_DISK = {errno.ENOSPC, errno.EDQUOT}
+"""What says something of the disk that is copied to, not of the place that is copied from."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,8 @@ class Search:
         try:
             digest, length = _copy(place.path, copy, file.at_most)
         except OSError as error:
+            if error.errno in _OWN_DISK:  # the source is not missing
+                raise
             self._refuse(file, place.kind, where, f"cannot be copied ({error.strerror or 'input/output error'})")
             return False
         if file.sha256 is not None and digest != file.sha256:
