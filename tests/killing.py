@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,10 +58,10 @@ def results_of(project: Path) -> dict[str, str]:
 class Run:
     """A plain `snakemake` with its jobs, in a process group of its own, and when each job was first said to start."""
 
-    def __init__(self, project: Path, *arguments: str, become: Sequence[str] = ()) -> None:
+    def __init__(self, project: Path) -> None:
         self.log = project / "snakemake.log"
         self._out = self.log.open("w")
-        command = [*become, sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+        command = [sys.executable, "-m", "snakemake", "--cores", "2"]
         self.process = subprocess.Popen(
             command, cwd=project, env=environment(project), stdout=self._out, stderr=self._out, start_new_session=True
         )
@@ -169,9 +168,9 @@ def unfinished_records(project: Path) -> list[str]:
     return [run.info.run_name for run in client.search_runs(every, "attributes.status = 'RUNNING'")]
 
 
-def assert_whole(project: Path, expected: dict[str, str], become: Sequence[str] = ()) -> None:
+def assert_whole(project: Path, expected: dict[str, str]) -> None:
     """A run that ended well after any number of kills left what an undisturbed one does, and nothing else."""
     assert results_of(project) == expected
     assert unexplained(project) == []
     assert unfinished_records(project) == []
-    assert "Nothing to be done" in call(project, *become, "snakemake", "--dry-run")
+    assert "Nothing to be done" in call(project, "snakemake", "--dry-run")
