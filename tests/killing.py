@@ -9,12 +9,15 @@ import subprocess
 import sys
 import time
 from bisect import bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import yaml
-from small_project import call, change, digests, environment, small_project
+from small_project import call, change, digests, small_project
+from small_project import environment as usual_environment
 
 from perfcast.io import TEMPORARY, sha256
 
@@ -58,12 +61,19 @@ def results_of(project: Path) -> dict[str, str]:
 class Run:
     """A plain `snakemake` with its jobs, in a process group of its own, and when each job was first said to start."""
 
-    def __init__(self, project: Path) -> None:
-        self.log = project / "snakemake.log"
+    def __init__(
+        self,
+        project: Path,
+        *arguments: str,
+        log: str = "snakemake.log",
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.log = project / log
         self._out = self.log.open("w")
-        command = [sys.executable, "-m", "snakemake", "--cores", "2"]
+        command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+        variables = usual_environment(project) | dict(environment)
         self.process = subprocess.Popen(
-            command, cwd=project, env=environment(project), stdout=self._out, stderr=self._out, start_new_session=True
+            command, cwd=project, env=variables, stdout=self._out, stderr=self._out, start_new_session=True
         )
         self.began = time.monotonic()
         self.jobs: dict[str, float] = {}

@@ -1,0 +1,107 @@
+"""Eight trainings at once record in one sqlite store what they record one after the other."""
+
+import subprocess
+import sys
+
+import pytest
+from killing import tiny_project
+from small_project import call, environment
+
+pytestmark = pytest.mark.faults
+PREDICTORS = ["lookup", "physical", "ridge", "lasso", "elastic_net", "lightgbm", "mlp", "group_pooling"]
+ONE_AFTER_THE_OTHER = """
+import json, sys
+from perfcast.cli.main import main
+for arguments in json.loads(sys.argv[1]):
+    assert main(arguments) == 0
+"""
+RECORDER = """
+import sys
+from pathlib import Path
+from perfcast import tracking
+folder, number = Path(sys.argv[1]), sys.argv[2]
+store = tracking.Store(f"sqlite:///{folder}/mlflow.db", folder / "artifacts", "now")
+with tracking.start_run(store, "perfcast/demo", f"job {number}", {"job": number}) as run:
+    for step in range(200):
+        run.log_metrics({"loss": step + int(number) / 10, "other": 1.0}, step)
+"""
+
+
+def training(predictor):
+    return [
+        *["train", "host_gemm", "random", predictor, "--out", f"trained/{predictor}", "--schedule", "quick"],
+        *["--table", "results/features/host_gemm.parquet", "--folds", "results/splits/host_gemm/random.parquet"],
+    ]
+
+
+def recorded(store):
+    """What is in a store: per run its parameters and every value of every metric, times and ids left out."""
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{store}/mlflow.db")
+    (experiment,) = [one.experiment_id for one in client.search_experiments() if one.name.startswith("perfcast/")]
+    runs = client.search_runs([experiment], "tags.`perfcast.kind` = 'training'")
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    assert len({run.data.tags["mlflow.parentRunId"] for run in runs}) == 1
+    return {
+        run.info.run_name: (
+            run.data.params,
+            {
+                name: sorted((one.step, one.value) for one in client.get_metric_history(run.info.run_id, name))
+                for name in run.data.metrics
+            },
+            sorted(one.path for one in client.list_artifacts(run.info.run_id)),
+        )
+        for run in runs
+    }
+
+
+def test_eight_trainings_at_once_record_what_they_do_one_after_the_other(tmp_path):
+    import json
+
+    project = tiny_project(tmp_path / "project")
+    call(project, "snakemake", "results/features/host_gemm.parquet", "results/splits/host_gemm/random.parquet")
+    stores = {name: tmp_path / name for name in ("serial", "parallel")}
+    settings = {
+        name: environment(project)
+        | {"MLFLOW_TRACKING_URI": f"sqlite:///{store}/mlflow.db", "PERFCAST_ARTIFACTS": str(store / "artifacts")}
+        | {"PERFCAST_INVOCATION": "now"}
+        for name, store in stores.items()
+    }
+    command = [sys.executable, "-c", ONE_AFTER_THE_OTHER, json.dumps([training(name) for name in PREDICTORS])]
+    subprocess.run(command, check=True, cwd=project, env=settings["serial"], timeout=900)
+    jobs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "perfcast", *training(name)],
+            cwd=project,
+            env=settings["parallel"],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name in PREDICTORS
+    ]
+    said = "".join(job.communicate(timeout=900)[1] for job in jobs)
+    assert [job.returncode for job in jobs] == [0] * len(jobs), said
+    assert "locked" not in said
+    serial, parallel = recorded(stores["serial"]), recorded(stores["parallel"])
+    assert len(serial) == len(PREDICTORS)
+    assert any(name.startswith("curve/") for name in serial["mlp on random"][1])
+    assert parallel == serial
+
+
+def test_eight_jobs_that_do_nothing_but_record_lose_nothing(tmp_path):
+    from mlflow import MlflowClient
+
+    jobs = [
+        subprocess.Popen([sys.executable, "-c", RECORDER, str(tmp_path), str(n)], stderr=subprocess.PIPE, text=True)
+        for n in range(8)
+    ]
+    said = "".join(job.communicate(timeout=900)[1] for job in jobs)
+    assert [job.returncode for job in jobs] == [0] * 8, said
+    client = MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+    experiment = client.get_experiment_by_name("perfcast/demo").experiment_id
+    runs = client.search_runs([experiment], "tags.job LIKE '%'")
+    assert len(runs) == 8
+    for run in runs:
+        values = [(one.step, one.value) for one in client.get_metric_history(run.info.run_id, "loss")]
+        assert sorted(values) == [(step, step + int(run.data.tags["job"]) / 10) for step in range(200)]

@@ -1,0 +1,76 @@
+"""Two people start at once: in one folder one of them runs, in two clones with a shared cache both do."""
+
+import hashlib
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import yaml
+from killing import Run, assert_whole, results_of, tiny_project, undisturbed
+from loopback import Loopback, Page
+from small_project import change
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    return undisturbed(tiny_project(tmp_path_factory.mktemp("undisturbed") / "project"))[1]
+
+
+def test_in_one_folder_one_runs_and_the_other_is_told_in_one_line(tmp_path, expected):
+    project = tiny_project(tmp_path / "project")
+    both = [Run(project, log=f"{name}.log") for name in ("first", "second")]
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(Run.wait, both))
+    ran, refused = sorted(both, key=lambda run: run.process.returncode)
+    assert (ran.process.returncode, refused.process.returncode) == (0, 2), refused.said()[-3000:]
+    (told,) = [line for line in refused.said().splitlines() if line.startswith("perfcast:")]
+    assert f"one run at a time may write to results, however: process {ran.process.pid} " in told
+    for noise in ("Traceback", "LockException", "--unlock"):
+        assert noise not in refused.said()
+    assert_whole(project, expected)
+
+
+def test_a_dry_run_beside_a_run_is_not_refused(tmp_path):
+    project = tiny_project(tmp_path / "project")
+    run = Run(project)
+    while run.look() and not run.jobs:
+        time.sleep(0.02)
+    dry = Run(project, "--dry-run", log="dry.log")
+    dry.wait()
+    assert run.process.poll() is None
+    run.kill()
+    assert dry.process.returncode == 0, dry.said()[-3000:]
+    assert "perfcast:" not in dry.said()
+
+
+def test_in_two_clones_that_share_a_cache_both_run(tmp_path, monkeypatch, expected):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    first, second = tiny_project(tmp_path / "first"), tmp_path / "second"
+    embedded = first / "data" / "embedded"
+    with Loopback() as server:
+        path = first / "conf" / "source" / "host_gemm.yaml"
+        conf = yaml.safe_load(path.read_text())
+        conf["embedded"] = False
+        for file in conf["files"]:
+            body = (embedded / file["name"]).read_bytes()
+            server.pages[f"/{file['name']}"] = Page(body, wait_between_chunks=0.05)
+            file |= {"sha256": hashlib.sha256(body).hexdigest(), "bytes": len(body)}
+            file |= {"url": server.url(f"/{file['name']}"), "mirror": f"host_gemm/{file['name']}"}
+        path.write_text(yaml.safe_dump(conf, sort_keys=False))
+        shutil.rmtree(embedded)
+        change(first, network=True)
+        shutil.copytree(first, second, symlinks=True)
+        shared = {"PERFCAST_CACHE": str(tmp_path / "cache"), "PERFCAST_MIRROR": str(tmp_path / "mirror")}
+        both = [Run(project, environment=shared) for project in (first, second)]
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(Run.wait, both))
+        asked = sorted(path for path, _ in server.requests)
+    assert [run.process.returncode for run in both] == [0, 0], both[0].said()[-3000:] + both[1].said()[-3000:]
+    assert asked == sorted(set(asked)), "each file is downloaded once for both"
+    results = results_of(first)
+    assert results == results_of(second)
+    untold = {name: digest for name, digest in expected.items() if name.startswith(("standard/", "runs/"))}
+    assert untold.items() <= results.items()
