@@ -29,7 +29,7 @@ YEARS := $(foreach base,forward_2023 forward_2024,$(base) $(foreach years,1_year
 CURVES_BY ?= lookup ridge lightgbm mlp law law_trees
 SCHEDULE ?= quick
 
-.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull test lint ui retry benchmark clean
+.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull test faults lint ui retry benchmark clean
 
 help:
 	@echo "make run    set up, then run the default experiment (one seed, short schedule)"
@@ -39,6 +39,7 @@ help:
 	@echo "make systems    systems that others published, on their own data: systems-gemm (GPPerf) and systems-help (HELP)"
 	@echo "make pull   set up, fetch the versioned results from the DVC remote, and tell Snakemake that they are current"
 	@echo "make test   set up, then run all tests and linters"
+	@echo "make faults  kill runs at 50 moments, fill the disk, start twice at once, and so on (half an hour)"
 	@echo "make ui     open the MLflow UI on the project's store"
 	@echo "make retry  ask again for sources that were missing"
 	@echo "make benchmark  measure speed and print ratios"
@@ -97,6 +98,10 @@ retry: setup
 
 test: setup lint
 	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+# `make test` has two of the kills and the downloads.
+faults: setup
+	python -m pytest -m "faults or not slow" tests/faults
 
 lint: setup
 	ruff check .

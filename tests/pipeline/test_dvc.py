@@ -121,9 +121,14 @@ def test_a_fresh_clone_pulls_the_same_bytes_and_goes_on_from_them(project, secon
     assert len(pulled) > 20
     assert pulled == digests(project, *VERSIONED)
     assert (clone / "results" / "report.html").read_bytes() == (project / "results" / "report.html").read_bytes()
+    assert "up to date" in call(clone, "dvc", "status")
     assert "didn't change, skipping" in call(clone, "dvc", "repro")
+    # the rest of `make pull`
     call(clone, "snakemake", "--touch", "--forceall")
     assert "Nothing to be done" in call(clone, "snakemake", "--dry-run")
+    assert "Nothing to be done" in call(clone, "snakemake")
+    assert digests(clone, *VERSIONED) == pulled
+    assert "up to date" in call(clone, "dvc", "status")
     assert not call(clone, "git", "status", "--porcelain")
     assert "didn't change, skipping" in call(clone, "dvc", "repro")
     change(clone, resamples=70)

@@ -152,6 +152,28 @@ def test_a_second_run_does_nothing(project):
 
 
 @pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("raw/host_gemm/manifest.json", "ingest"),
+        ("standard/host_gemm.quality.json", "standardize"),
+        ("splits/host_gemm/random.parquet", "split"),
+        ("runs/host_gemm/random/ridge/inner.json", "train"),
+        ("figures/host_gemm", "figures"),
+        ("model_cards", "report"),
+    ],
+)
+def test_what_somebody_removed_is_made_again(project, name, rule):
+    path = project / "results" / name
+    away = project / "away"
+    path.rename(away)
+    try:
+        planned = rules_run(call(project, "snakemake", "--dry-run"))
+    finally:
+        away.rename(path)
+    assert rule in planned
+
+
+@pytest.mark.parametrize(
     ("values", "again", "untouched"),
     [
         ({"resamples": 60}, {"evaluate", "figures", "metrics", "report"}, {"train", "standardize", "ingest"}),

@@ -53,21 +53,20 @@ rule report:
 
 def removed(wildcards):
     """What a run made and somebody removed: asked for the last results alone, Snakemake would not miss it."""
-    from snakemake.io import IOFile
+    from snakemake.io import IOFile, strip_wildcard_constraints
 
-    rules_of_results = [rule for rule in workflow.rules if rule.name not in ("all", "report", "metrics")]
     names = []
     for dataset in available():
-        for rule in rules_of_results:
-            for output in rule.output:
-                names += expand(
-                    str(output),
-                    allow_missing=True,
-                    source=PARAMS.sources,
-                    dataset=dataset,
-                    split=splits_of(dataset),
-                    predictor=predictors_of(dataset),
-                )
+        known = dict(
+            source=PARAMS.sources,
+            dataset=dataset,
+            split=splits_of(dataset),
+            predictor=predictors_of(dataset),
+        )
+        for rule in workflow.rules:
+            names += [
+                name for output in rule.output for name in expand(strip_wildcard_constraints(str(output)), **known)
+            ]
     return [
         name for name in dict.fromkeys(names) if not Path(name).exists() and workflow.persistence.metadata(IOFile(name))
     ]
