@@ -11,12 +11,14 @@ jobs outlive a run that is killed alone.
 from __future__ import annotations
 
 import atexit
+import base64
 import fcntl
 import json
 import os
 import platform
 import posixpath
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -163,7 +165,7 @@ def _holders(path: Path, proc: Path = Path("/proc/locks")) -> tuple[int, ...]:
 
 def _snakemake_locks(project: Path, results: str) -> Iterator[Path]:
     """Yield the lock files of Snakemake that name files of this folder of results, and not of one inside it."""
-    names = [unquote(path.stem) for path in (project / ".snakemake" / "runs").glob("*.run")]
+    names = _known(project)
     for path in sorted((project / ".snakemake" / "locks").glob("*.lock")):
         files = [posixpath.normpath(line) for line in path.read_text().splitlines() if line.strip()]
         if any(_belongs(file, names) == posixpath.normpath(results) for file in files):
@@ -181,16 +183,38 @@ def _clear(project: Path, results: str, last: Owner, locks: list[Path]) -> str:
     left = unfinished(project, results)
     for path in left:
         remove(path)
+    _remove_incomplete(project, results)
     cleared = [f"{len(left)} unfinished {'file' if len(left) == 1 else 'files'}"] if left else []
     cleared += ["its lock"] if locks else []
     done = f"; {' and '.join(cleared)} removed" if cleared else ""
     return f"the run of {last.since} (process {last.pid}) was killed{done}, this one goes on from there"
 
 
+def _remove_incomplete(project: Path, results: str) -> None:
+    """Remove outputs of jobs that were not finished, so that they are missed and made again.
+
+    Snakemake does it itself (`rerun-incomplete`) for the jobs that it knows when it starts, and not for those behind a
+    checkpoint. What such a job had written is whole; what it had still to do, as to register a champion, would be lost.
+    """
+    marks, names = project / ".snakemake" / "incomplete", _known(project)
+    for mark in [path for path in marks.rglob("*") if path.is_file()]:
+        encoded = "".join(part.removeprefix("@") for part in mark.relative_to(marks).parts)
+        with suppress(ValueError):
+            output = base64.urlsafe_b64decode(encoded).decode()
+            if _belongs(posixpath.normpath(output), names) == posixpath.normpath(results):
+                remove(project / output)
+                mark.unlink()
+
+
+def _known(project: Path) -> list[str]:
+    """Return the folders of results that a run ever held."""
+    return [unquote(path.stem) for path in (project / ".snakemake" / "runs").glob("*.run")]
+
+
 def unfinished(project: Path, results: str) -> list[Path]:
     """List what a kill left under temporary names in a folder of results; what a living process writes is not told."""
     folder = project / results
-    inner = {project / unquote(path.stem) for path in (project / ".snakemake" / "runs").glob("*.run")} - {folder}
+    inner = {project / name for name in _known(project)} - {folder}
     return list(abandoned(folder, without=inner | {folder / name for name in _KEPT}))
 
 

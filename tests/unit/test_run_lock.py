@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -87,6 +88,28 @@ def test_what_a_killed_run_left_is_cleared_and_told(tmp_path):
     assert not left.exists()
     names = sorted(path.name for path in (tmp_path / "results").rglob("*") if path.is_file())
     assert names == [".b.abcdefgh.db", "mine.csv"]
+
+
+def test_outputs_of_jobs_that_were_not_finished_are_missed(tmp_path):
+    first, _ = holder(tmp_path)
+    inner, _ = holder(tmp_path, "results/full")
+    ended(first, signal.SIGKILL)
+    marks = tmp_path / ".snakemake" / "incomplete"
+    long = "results/" + "long" * 80
+    for name in ("results/champion/a", "results/full/champion/a", "results/audit/a.json", long):
+        encoded = base64.urlsafe_b64encode(name.encode()).decode()
+        mark = marks.joinpath(*[f"@{encoded[:254]}", encoded[254:]] if len(encoded) > 254 else [encoded])
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+        if name != long:
+            (tmp_path / name).mkdir(parents=True)
+    (marks / "no name").touch()
+    run_lock.hold(tmp_path, "results")
+    assert not (tmp_path / "results" / "champion" / "a").exists()
+    assert not (tmp_path / "results" / "audit" / "a.json").exists()
+    assert (tmp_path / "results" / "full" / "champion" / "a").exists(), "its run goes on"
+    assert len([path for path in marks.rglob("*") if path.is_file()]) == 2
+    ended(inner)
 
 
 def test_the_lock_of_a_run_in_a_folder_inside_is_left_alone(tmp_path):
