@@ -95,18 +95,18 @@ def test_outputs_of_jobs_that_were_not_finished_are_missed(tmp_path):
     inner, _ = holder(tmp_path, "results/full")
     ended(first, signal.SIGKILL)
     marks = tmp_path / ".snakemake" / "incomplete"
-    long = "results/" + "long" * 80
+    long = "results/" + "/".join(["long" * 10] * 6)
     for name in ("results/champion/a", "results/full/champion/a", "results/audit/a.json", long):
         encoded = base64.urlsafe_b64encode(name.encode()).decode()
         mark = marks.joinpath(*[f"@{encoded[:254]}", encoded[254:]] if len(encoded) > 254 else [encoded])
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()
-        if name != long:
-            (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name).mkdir(parents=True)
     (marks / "no name").touch()
     run_lock.hold(tmp_path, "results")
     assert not (tmp_path / "results" / "champion" / "a").exists()
     assert not (tmp_path / "results" / "audit" / "a.json").exists()
+    assert not (tmp_path / long).exists()
     assert (tmp_path / "results" / "full" / "champion" / "a").exists(), "its run goes on"
     assert len([path for path in marks.rglob("*") if path.is_file()]) == 2
     ended(inner)
