@@ -7,7 +7,8 @@ data set's own configuration gave it the name: columns are selected by role, sem
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -23,10 +24,16 @@ from perfcast.io import atomic_path
 
 SCHEMA_VERSION = 1
 _METADATA_KEY = b"perfcast"
+ROWS_OF_GROUP = 1 << 20
+"""Rows that are written together, and the most that a step which goes through a table by parts holds at a time."""
 
 
 class Kind(StrEnum):
-    """Semantic type of a column. pandas types: float64, str, str, datetime64[us]; missing is NaN or NaT."""
+    """Semantic type of a column. pandas types: float64, str, str, datetime64[us]; missing is NaN or NaT.
+
+    Texts may be coded instead: a pandas category of str, which takes a tenth of the memory where texts repeat. Files
+    hold texts either way.
+    """
 
     NUMERICAL = "numerical"
     CATEGORICAL = "categorical"
@@ -167,8 +174,9 @@ _TYPES = {
 def as_declared(values: pd.Series, column: Column) -> pd.Series:
     """Return `values` with the pandas type of the column's semantic type and the column's name."""
     typed: pd.Series
-    if values.dtype == _TYPES[column.kind]:  # most columns are declared again and again
-        typed = values
+    text = column.kind in (Kind.CATEGORICAL, Kind.TEXT)
+    if values.dtype == _TYPES[column.kind] or (text and _is_coded(values)):
+        typed = values  # most columns are declared again and again
     elif column.kind is Kind.NUMERICAL:
         typed = pd.to_numeric(values).astype("float64")
     elif column.kind is Kind.DATE:
@@ -176,6 +184,10 @@ def as_declared(values: pd.Series, column: Column) -> pd.Series:
     else:
         typed = values.astype("str").where(values.notna())
     return typed.rename(column.name)
+
+
+def _is_coded(values: pd.Series) -> bool:
+    return isinstance(values.dtype, pd.CategoricalDtype) and values.cat.categories.dtype == _TYPES[Kind.TEXT]
 
 
 def build_table(
@@ -186,18 +198,21 @@ def build_table(
     if missing:
         raise ValueError(f"declared columns are not in the frame of {dataset!r}: {missing}")
     typed = {column.name: as_declared(frame[column.name], column) for column in columns}
-    return Table(dataset, pd.DataFrame(typed).reset_index(drop=True), tuple(columns), dict(facts or {}))
+    # not copied: a large frame shares its columns with what it was built from
+    return Table(dataset, pd.DataFrame(typed, copy=False).reset_index(drop=True), tuple(columns), dict(facts or {}))
 
 
 def out_of_bounds(table: Table) -> pd.DataFrame:
     """Return a boolean frame: which numerical cells lie outside their column's declared bounds."""
-    bad = {}
-    for column in select(table.columns, kind=Kind.NUMERICAL):
-        values = table.frame[column.name]
-        low = values < column.low if column.low is not None else pd.Series(False, index=values.index)
-        high = values > column.high if column.high is not None else pd.Series(False, index=values.index)
-        bad[column.name] = low | high
+    bad = {c.name: outside(table.frame[c.name], c) for c in select(table.columns, kind=Kind.NUMERICAL)}
     return pd.DataFrame(bad, index=table.frame.index)
+
+
+def outside(values: pd.Series, column: Column) -> pd.Series:
+    """Say which values lie outside their column's declared bounds, (n,) bool; a missing one lies inside."""
+    low = values < column.low if column.low is not None else pd.Series(False, index=values.index)
+    high = values > column.high if column.high is not None else pd.Series(False, index=values.index)
+    return low | high
 
 
 def infer_columns(frame: pd.DataFrame, targets: Sequence[str] = ()) -> tuple[Column, ...]:
@@ -216,28 +231,68 @@ def infer_columns(frame: pd.DataFrame, targets: Sequence[str] = ()) -> tuple[Col
 
 def write_table(table: Table, path: Path) -> None:
     """Write a table as Parquet with its declarations in the metadata; equal tables give equal bytes."""
+    write_tables([table], path)
+
+
+def write_tables(parts: Iterable[Table], path: Path) -> None:
+    """Write tables of the same columns one after another as one, by groups of rows, as `write_table` does.
+
+    Memory is that of the largest part; all parts but the last must have a multiple of `ROWS_OF_GROUP` rows.
+    """
+    with atomic_path(path) as temporary, ExitStack() as stack:
+        writer: pq.ParquetWriter | None = None
+        for table in parts:
+            for arrow in _arrow_groups(table):
+                if writer is None:
+                    writer = stack.enter_context(pq.ParquetWriter(temporary, arrow.schema, compression="zstd"))
+                writer.write_table(arrow)
+
+
+def _arrow_groups(table: Table) -> Iterator[pa.Table]:
     about = {
         "schema_version": SCHEMA_VERSION,
         "dataset": table.dataset,
         "columns": [asdict(column) for column in table.columns],
         "facts": table.facts,
     }
-    arrow = pa.Table.from_pandas(table.frame, preserve_index=False)
-    arrow = arrow.replace_schema_metadata({_METADATA_KEY: json.dumps(about, sort_keys=True).encode()})
-    with atomic_path(path) as temporary:
-        pq.write_table(arrow, temporary, compression="zstd")
+    metadata = {_METADATA_KEY: json.dumps(about, sort_keys=True).encode()}
+    for start in range(0, max(1, len(table.frame)), ROWS_OF_GROUP):
+        arrow = pa.Table.from_pandas(table.frame.iloc[start : start + ROWS_OF_GROUP], preserve_index=False)
+        types = [
+            field.with_type(pa.large_string()) if pa.types.is_dictionary(field.type) else field
+            for field in arrow.schema
+        ]
+        yield arrow.cast(pa.schema(types)).replace_schema_metadata(metadata)
 
 
-def read_table(path: Path) -> Table:
-    """Read a table written by `write_table`.
+def read_table(
+    path: Path, *, wanted: Callable[[Column], bool] | None = None, coded: bool = False, group: int | None = None
+) -> Table:
+    """Read a table written by `write_table`: all its columns, or those that are `wanted`.
+
+    With `coded`, texts are coded, the key of the rows apart (see `Kind`); with `group`, only that group of rows is
+    read, see `groups_of_rows`.
 
     Raises: UserError when the file is absent, is not such a table, or was written by another schema version.
     """
     about = read_declarations(path)
-    columns = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"])
-    frame = pq.read_table(path).to_pandas()
-    typed = {column.name: as_declared(frame[column.name], column) for column in columns}
-    return Table(about["dataset"], pd.DataFrame(typed, index=frame.index), columns, about["facts"])
+    declared = [Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"]]
+    columns = tuple(column for column in declared if wanted is None or wanted(column))
+    texts = [c.name for c in columns if c.kind in (Kind.CATEGORICAL, Kind.TEXT) and Tag.ROW not in c.tags]
+    file = pq.ParquetFile(path, read_dictionary=texts if coded else None)
+    groups = list(range(file.metadata.num_row_groups)) if group is None else [group]
+    typed = {}
+    for column in columns:  # one by one: a large file is never held twice
+        arrow = file.read_row_groups(groups, columns=[column.name]).column(0)
+        values = (arrow.unify_dictionaries() if pa.types.is_dictionary(arrow.type) else arrow).to_pandas()
+        typed[column.name] = as_declared(values, column)
+    rows = sum(file.metadata.row_group(number).num_rows for number in groups)
+    return Table(about["dataset"], pd.DataFrame(typed, index=pd.RangeIndex(rows), copy=False), columns, about["facts"])
+
+
+def groups_of_rows(path: Path) -> int:
+    """Return in how many groups of at most `ROWS_OF_GROUP` rows a table was written."""
+    return int(pq.read_metadata(path).num_row_groups)
 
 
 def read_declarations(path: Path) -> dict[str, Any]:

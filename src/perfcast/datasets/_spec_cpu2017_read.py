@@ -6,14 +6,16 @@ import csv
 import gzip
 import lzma
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from operator import itemgetter
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from perfcast.datasets._strict_csv import CsvRows, Rejection
 from perfcast.errors import UserError
@@ -23,6 +25,9 @@ MAX_LINE = 1_000_000
 
 MAX_COLUMNS = 1_000
 
+_ROWS_AT_ONCE = 1 << 16
+"""Rows that are held as lists: a block of them is moved to arrays."""
+
 _GZIP_MAGIC, _XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\x00"
 _UNUSED_LAST = ("Disclosure URL", "Disclosures")
 """Names at the header's end that have no field in the rows of SPEC's dumps."""
@@ -30,24 +35,74 @@ _UNUSED_LAST = ("Disclosure URL", "Disclosures")
 _REMEDY = "ingest the source again"
 
 
-def read_dump(source: str, path: Path, columns: Sequence[str]) -> CsvRows:
+def read_dump(source: str, path: Path, columns: Sequence[str], plain: Collection[str] | None = None) -> CsvRows:
     """Read the named columns of the dump as text, and where each row stands; blank lines are no rows.
 
     A row that is not UTF-8, not CSV, too long, of another number of fields than the header, or the header again is
-    quarantined.
+    quarantined. With `plain`, all columns but these are coded (`parsing/distinct.py`): of a large dump, whose texts
+    repeat, each distinct one is kept once.
 
     Raises: UserError when the file is empty, cut off, not a table, or lacks a wanted column or has it twice.
     """
     with _open(path) as file:
         try:
             header = _header(path, file, columns)
-            kept, rejections = _rows(source, path.name, file, header, columns)
+            kept = _Kept(columns, columns if plain is None else plain)
+            rejections = _rows(source, path.name, file, header, kept)
         except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as error:
             kind = "xz" if isinstance(file, lzma.LZMAFile) else "gzip"
             raise UserError(f"{path} must be a whole {kind} file", str(error), _REMEDY) from None
-    frame = pd.DataFrame([row for _, row in kept], columns=list(columns), dtype="str")
-    frame["line"] = pd.Series([line for line, _ in kept], dtype="int64")
-    return CsvRows(frame, tuple(rejections), len(kept) + len(rejections))
+    return CsvRows(kept.frame(), tuple(rejections), kept.rows + len(rejections))
+
+
+class _Kept:
+    """The wanted texts of the rows so far, and their lines; moved from lists to arrays block by block."""
+
+    def __init__(self, columns: Sequence[str], plain: Collection[str]) -> None:
+        self.columns, self.rows = tuple(columns), 0
+        self._codes = {name: _Codes() for name in columns if name not in plain}
+        self._block: list[tuple[str, ...]] = []
+        self._lines: list[int] = []
+        self._arrays: dict[str, list[Any]] = {name: [] for name in (*columns, "line")}
+
+    def add(self, line: int, texts: tuple[str, ...]) -> None:
+        self._lines.append(line)
+        self._block.append(texts)
+        self.rows += 1
+        if len(self._block) == _ROWS_AT_ONCE:
+            self._move()
+
+    def _move(self) -> None:
+        turned = zip(*self._block, strict=True) if self._block else ((),) * len(self.columns)
+        for name, texts in zip(self.columns, turned, strict=True):
+            if name in self._codes:
+                known = self._codes[name]
+                # one list comprehension: this is where the time goes
+                self._arrays[name].append(np.array([known[text] for text in texts], dtype=np.int32))
+            else:
+                self._arrays[name].append(pa.array(texts, pa.large_string()))
+        self._arrays["line"].append(np.array(self._lines, dtype=np.int64))
+        self._block, self._lines = [], []
+
+    def frame(self) -> pd.DataFrame:
+        self._move()
+        found = {}
+        for name in self.columns:
+            parts = self._arrays.pop(name)
+            if name in self._codes:
+                categories = pd.Index(list(self._codes[name]), dtype="str")
+                found[name] = pd.Series(pd.Categorical.from_codes(np.concatenate(parts), categories))
+            else:
+                found[name] = pa.chunked_array(parts, pa.large_string()).to_pandas()
+        return pd.DataFrame({**found, "line": np.concatenate(self._arrays["line"])}, copy=False)
+
+
+class _Codes(dict[str, int]):
+    """The numbers of texts; a new one gets the next."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = number = len(self)
+        return number
 
 
 @contextmanager
@@ -83,12 +138,10 @@ def _header(path: Path, file: BinaryIO, columns: Sequence[str]) -> list[str]:
     return names
 
 
-def _rows(
-    source: str, name: str, file: BinaryIO, header: list[str], columns: Sequence[str]
-) -> tuple[list[tuple[int, tuple[str, ...]]], list[Rejection]]:
-    pick = itemgetter(*(header.index(column) for column in columns))
+def _rows(source: str, name: str, file: BinaryIO, header: list[str], kept: _Kept) -> list[Rejection]:
+    """Add the rows of the file to those that are kept, and return the quarantined ones."""
+    pick = itemgetter(*(header.index(column) for column in kept.columns))
     widths = {len(header), len(header) - sum(name in _UNUSED_LAST for name in header[-len(_UNUSED_LAST) :])}
-    kept: list[tuple[int, tuple[str, ...]]] = []
     rejections: list[Rejection] = []
     for number, line in _lines(file):
         fields, reason, detail = _fields(line)
@@ -99,8 +152,8 @@ def _rows(
         if reason:
             rejections.append(Rejection(source, name, number, reason, detail))
         else:
-            kept.append((number, pick(fields)))
-    return kept, rejections
+            kept.add(number, pick(fields))
+    return rejections
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
