@@ -15,12 +15,23 @@ import pandas as pd
 
 from perfcast import plugins
 from perfcast.errors import UserError, unknown_name
-from perfcast.schema import Table
+from perfcast.schema import Column, Role, Table
 from perfcast.splits._audit import Audit, Split
 from perfcast.splits._parts import PUBLISHED_PART
 from perfcast.splits._shrunken import Shrunken
 
-__all__ = ["PUBLISHED_PART", "VERSION", "Shrunken", "function", "is_question", "leaks", "make", "names", "shrunken"]
+__all__ = [
+    "PUBLISHED_PART",
+    "VERSION",
+    "Shrunken",
+    "function",
+    "is_question",
+    "leaks",
+    "make",
+    "names",
+    "reads",
+    "shrunken",
+]
 
 VERSION = 1
 
@@ -35,6 +46,11 @@ def function(name: str) -> Split:
     if name not in _functions():
         raise unknown_name("a split", name, names())
     return _functions()[name]
+
+
+def reads(column: Column) -> bool:
+    """Say whether splits look at a column: features, whatever is tagged, and the authors' own parts."""
+    return column.role is Role.FEATURE or bool(column.tags) or column.name == PUBLISHED_PART
 
 
 def is_question(name: str) -> bool:
