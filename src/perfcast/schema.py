@@ -279,14 +279,17 @@ def read_table(
     declared = [Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"]]
     columns = tuple(column for column in declared if wanted is None or wanted(column))
     texts = [c.name for c in columns if c.kind in (Kind.CATEGORICAL, Kind.TEXT) and Tag.ROW not in c.tags]
-    file = pq.ParquetFile(path, read_dictionary=texts if coded else None)
-    groups = list(range(file.metadata.num_row_groups)) if group is None else [group]
+    found = pq.ParquetFile(path, read_dictionary=texts if coded else None)
+    whole = group is None or found.metadata.num_row_groups == 1
     typed = {}
     for column in columns:  # one by one: a large file is never held twice
-        arrow = file.read_row_groups(groups, columns=[column.name]).column(0)
+        if whole:
+            arrow = pq.read_table(path, columns=[column.name], read_dictionary=texts if coded else None).column(0)
+        else:
+            arrow = found.read_row_group(group, columns=[column.name]).column(0)
         values = (arrow.unify_dictionaries() if pa.types.is_dictionary(arrow.type) else arrow).to_pandas()
         typed[column.name] = as_declared(values, column)
-    rows = sum(file.metadata.row_group(number).num_rows for number in groups)
+    rows = found.metadata.num_rows if whole else found.metadata.row_group(group).num_rows
     return Table(about["dataset"], pd.DataFrame(typed, index=pd.RangeIndex(rows), copy=False), columns, about["facts"])
 
 
