@@ -77,8 +77,8 @@ class _Kept:
         for name, texts in zip(self.columns, turned, strict=True):
             if name in self._codes:
                 known = self._codes[name]
-                # one list comprehension: this is where the time goes
-                self._arrays[name].append(np.array([known[text] for text in texts], dtype=np.int32))
+                numbers = map(known.__getitem__, texts)
+                self._arrays[name].append(np.fromiter(numbers, dtype=np.int32, count=len(texts)))
             else:
                 self._arrays[name].append(pa.array(texts, pa.large_string()))
         self._arrays["line"].append(np.array(self._lines, dtype=np.int64))
