@@ -191,15 +191,29 @@ def _is_coded(values: pd.Series) -> bool:
 
 
 def build_table(
-    dataset: str, frame: pd.DataFrame, columns: Sequence[Column], facts: dict[str, Any] | None = None
+    dataset: str,
+    frame: pd.DataFrame,
+    columns: Sequence[Column],
+    facts: dict[str, Any] | None = None,
+    *,
+    copy: bool = True,
 ) -> Table:
-    """Make a Table of a frame: declared columns only, declared order, declared types, fresh index."""
+    """Make a Table of a frame: declared columns only, declared order, declared types, fresh index.
+
+    Without `copy` a large frame shares its columns with what it was built from; steps on a small one are slower then.
+    """
     missing = [column.name for column in columns if column.name not in frame.columns]
     if missing:
         raise ValueError(f"declared columns are not in the frame of {dataset!r}: {missing}")
     typed = {column.name: as_declared(frame[column.name], column) for column in columns}
-    # not copied: a large frame shares its columns with what it was built from
-    return Table(dataset, pd.DataFrame(typed, copy=False).reset_index(drop=True), tuple(columns), dict(facts or {}))
+    built = pd.DataFrame(typed, copy=copy).reset_index(drop=True)
+    return Table(dataset, built, tuple(columns), dict(facts or {}))
+
+
+def plain(table: Table) -> Table:
+    """Return a table with its coded texts as texts."""
+    texts = {name: table.frame[name].astype("str") for name in table.frame if _is_coded(table.frame[name])}
+    return replace(table, frame=table.frame.assign(**texts))
 
 
 def out_of_bounds(table: Table) -> pd.DataFrame:
@@ -290,7 +304,9 @@ def read_table(
         values = (arrow.unify_dictionaries() if pa.types.is_dictionary(arrow.type) else arrow).to_pandas()
         typed[column.name] = as_declared(values, column)
     rows = found.metadata.num_rows if whole else found.metadata.row_group(group).num_rows
-    return Table(about["dataset"], pd.DataFrame(typed, index=pd.RangeIndex(rows), copy=False), columns, about["facts"])
+    # joined in one block, which makes later steps faster, unless memory is what counts
+    frame = pd.DataFrame(typed, index=pd.RangeIndex(rows), copy=not coded)
+    return Table(about["dataset"], frame, columns, about["facts"])
 
 
 def groups_of_rows(path: Path) -> int:

@@ -81,7 +81,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     )
 
     frame = within_bounds(SOURCE, frame, COLUMNS, quarantine)
-    table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")})
+    table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")}, copy=False)
     merged = {"identical_but_for_disclosure": int(identical.sum())}
     return Standardized(
         table,
