@@ -118,15 +118,22 @@ class Knowledge:
 
 
 def _newest(standard: Table) -> pd.Index:
-    """Return which rows are taken, in the order of the table."""
+    """Return which rows are taken, in the order of the table; of rows of one age, chance that is always the same."""
     frame = standard.frame
     if len(frame) <= MOST_RESULTS:
         return frame.index
     times = standard.select(tag=Tag.TIME)
-    by_age = frame.sort_values(times[0], ascending=False, kind="stable") if times else frame
-    questions = [by_age[name].astype("str") for name in (standard.one(Tag.ENTITY), standard.one(Tag.TASK))]
-    turn = by_age.groupby(questions, dropna=False).cumcount().sort_values(kind="stable")
-    return turn.index[:MOST_RESULTS].sort_values()
+    chance = pd.util.hash_pandas_object(frame[standard.one(Tag.ROW)], index=False)
+    by_age = chance.to_frame("chance").assign(
+        when=frame[times[0]] if times else 0,
+        task=frame[standard.one(Tag.TASK)].astype("str"),
+        part=frame[standard.one(Tag.ENTITY)].astype("str"),
+    )
+    by_age = by_age.sort_values(["when", "chance"], ascending=[False, True])
+    # the first of every part and task, then the second: and of each turn, the tasks by turns
+    by_age["turn"] = by_age.groupby(["part", "task"], dropna=False).cumcount()
+    by_age["place"] = by_age.groupby(["turn", "task"], dropna=False).cumcount()
+    return by_age.sort_values(["turn", "place"], kind="stable").index[:MOST_RESULTS].sort_values()
 
 
 def completion_of(dataset: str) -> ModuleType | None:
