@@ -35,6 +35,12 @@ LARGEST = {"fit law_trees": 10, "predict law_trees": 10, "fit law_ensemble": 1, 
 """Largest size at which a stage runs unless it is asked for by name: training takes as long as there are rows."""
 
 BUDGET_GIB = {100: 8.0}
+NEEDED = ("generate", "ingest", "standardize", "features")
+"""Stages whose files the later ones read."""
+
+FASTER = 1.15
+"""Exponent above which growth is told to be faster than linear; what is between is noise of a busy machine."""
+
 DATA_STAGES = ("standardize", "features", "split")
 
 
@@ -124,23 +130,14 @@ def run_size(size: float, folder: Path, wanted: list[str] | None, most_gib: floa
         if wanted is None and size > LARGEST.get(stage, math.inf):
             continue
         said, cpu, wall, gib, failed = measure(command, most_gib)
-        found.append(Measured(size, rows, stage, "", cpu, wall, gib, failed))
-        if not failed and "steps.py" in command[1]:
-            parts = json.loads(said.strip().splitlines()[-1])
-            found += [Measured(size, rows, stage, part, seconds, math.nan, math.nan) for part, seconds in parts.items()]
-        print(
-            line(found[-1] if not failed and not said else next(m for m in reversed(found) if not m.part)), flush=True
-        )
-        if failed and stage in ("generate", "ingest", "standardize", "features"):
-            print(f"the stages after {stage} are left out at size {size:g}", flush=True)
+        whole = Measured(size, rows, stage, "", cpu, wall, gib, failed)
+        parts = json.loads(said.strip().splitlines()[-1]) if not failed and "steps.py" in command[1] else {}
+        found += [whole, *(Measured(size, rows, stage, part, took, math.nan, math.nan) for part, took in parts.items())]
+        print(f"{size:g}x {stage:40s} {cpu:9.2f} s CPU {gib:6.2f} GiB  {failed}", flush=True)
+        if failed and stage in NEEDED:
+            print(f"the stages after {stage} are left out at {size:g}x", flush=True)
             break
     return found
-
-
-def line(one: Measured) -> str:
-    name = f"{one.stage}: {one.part}" if one.part else one.stage
-    memory = "" if math.isnan(one.gib) else f"{one.gib:6.2f} GiB"
-    return f"size {one.size:<5g} {name:42s} {one.cpu:9.2f} s CPU {memory:>11s}  {one.failed}"
 
 
 def exponents(found: list[Measured]) -> dict[tuple[str, str], list[tuple[float, float, float]]]:
@@ -178,6 +175,17 @@ def as_table(found: list[Measured]) -> str:
     return "\n".join(lines)
 
 
+def growth(found: list[Measured]) -> str:
+    """Return what grows faster than the rows, in words."""
+    fast = [
+        f"{' '.join(filter(None, name))} ({small:g}x to {large:g}x: {slope:.2f})"
+        for name, slopes in exponents(found).items()
+        for small, large, slope in slopes
+        if slope > FASTER
+    ]
+    return f"faster than linear (exponent above {FASTER:g}): {', '.join(fast) or 'nothing'}"
+
+
 def within_budget(found: list[Measured]) -> str:
     lines = []
     for size, budget in BUDGET_GIB.items():
@@ -210,7 +218,7 @@ def main() -> int:
             for one in run_size(size, folder / f"{size:g}x", options.stages, options.most_gib)
         ]
     print(f"\n{as_table(found)}\nexponent: 1 is linear growth with the rows, 0 is none")
-    print(within_budget(found))
+    print("\n".join(filter(None, [growth(found), within_budget(found)])))
     options.out.mkdir(parents=True, exist_ok=True)
     with (options.out / "scale.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, fieldnames=list(asdict(found[0])))
