@@ -212,7 +212,8 @@ def build_table(
 
 def plain(table: Table) -> Table:
     """Return a table with its coded texts as texts."""
-    texts = {name: table.frame[name].astype("str") for name in table.frame if _is_coded(table.frame[name])}
+    coded = [column.name for column in table.columns if _is_coded(table.frame[column.name])]
+    texts = {name: table.frame[name].astype("str") for name in coded}
     return replace(table, frame=table.frame.assign(**texts))
 
 

@@ -34,8 +34,9 @@ def submissions(frame: pd.DataFrame) -> pd.Series:
     one = frame[list(_SUBMISSION)].iloc[first]
     month = one["published_month"].dt.strftime("%Y-%m")
     chips = one["chips"].astype("int64").astype("str")
+    machine: list[Any]
     vendor, *machine = (one[name].astype("str") for name in ("hw_vendor", "system_stem", "part_key"))
-    joined = vendor.fillna("?").str.cat([*machine, chips, month], sep=" | ")
+    joined: pd.Series = vendor.fillna("?").str.cat([*machine, chips, month], sep=" | ")
     coded = spread(joined.tolist(), numbers, frame.index)
     return coded if is_coded(frame["part_key"]) else coded.astype("str")
 

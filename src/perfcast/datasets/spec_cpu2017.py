@@ -65,7 +65,10 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
             "look at the file, or set published_until later",
         )
 
-    frame = screened.frame.drop(columns="Disclosure").sort_values("result_id", kind="stable")
+    frame, rows_in, after = screened.frame, rows.rows_in, screened.after
+    # what was read and is not needed again: of a large dump as much as the rest
+    del rows, screened
+    frame = frame.drop(columns="Disclosure").sort_values("result_id", kind="stable")
     identical = frame.duplicated([column for column in RAW_COLUMNS if column != "Disclosure"])
     frame = parse_texts(frame[~identical])
 
@@ -86,9 +89,9 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     return Standardized(
         table,
         rejected_frame(quarantine.rejections),
-        rows.rows_in - screened.after,
+        rows_in - after,
         merged,
-        quality_of(frame, table, repairs.counts, screened.after, parse_coverage(frame)),
+        quality_of(frame, table, repairs.counts, after, parse_coverage(frame)),
     )
 
 

@@ -203,7 +203,7 @@ def _without_repeats(numbers: Sequence[_Number], frame: pd.DataFrame) -> list[_N
     for number in numbers:
         encoded = _standardise(number, raw_numbers(frame, number.column)).astype(np.float32)
         # Adding zero turns -0.0, which has other bytes, to 0.0.
-        kept.setdefault(hashlib.sha256(np.round(encoded, 4) + 0.0).digest(), number)
+        kept.setdefault(hashlib.sha256((np.round(encoded, 4) + 0.0).tobytes()).digest(), number)
     return list(kept.values())
 
 

@@ -6,7 +6,7 @@ Written apart from the code that makes the splits and from its groupings, so tha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -102,6 +102,7 @@ def revealed(start: str, shots: int) -> Audit:
 
     def audit(table: Table, fold: pd.Series) -> list[str]:
         late = table.frame[table.one(Tag.TIME)] >= pd.Timestamp(start)
+        others: list[Any]
         first, *others = (table.frame[name].astype("str") for name in table.select(tag=Tag.ENTITY))
         entity = first.str.cat(others, sep=" ") if others else first
         learned = fold.isin(["train", "valid"])
@@ -137,7 +138,7 @@ def _crossing(
 
 def _fingerprints(keys: pd.DataFrame) -> np.ndarray:
     """Return a number of 64 bits per row that is the same for rows with the same values; missing ones are the same."""
-    prints = np.zeros(len(keys), dtype=np.uint64)
+    prints: np.ndarray = np.zeros(len(keys), dtype=np.uint64)
     for name in keys:
         values = keys[name]
         if pd.api.types.is_float_dtype(values):
