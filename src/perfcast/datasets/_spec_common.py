@@ -32,11 +32,11 @@ def submissions(frame: pd.DataFrame) -> pd.Series:
     """Return the test campaign of each row: vendor, system, part, chips and month of publication."""
     numbers, first = combinations(frame, _SUBMISSION)
     one = frame[list(_SUBMISSION)].iloc[first]
-    month = one["published_month"].dt.strftime("%Y-%m")
-    chips = one["chips"].astype("int64").astype("str")
-    machine: list[Any]
-    vendor, *machine = (one[name].astype("str") for name in ("hw_vendor", "system_stem", "part_key"))
-    joined: pd.Series = vendor.fillna("?").str.cat([*machine, chips, month], sep=" | ")
+    texts = one[["system_stem", "part_key"]].astype("str")
+    texts = texts.assign(
+        chips=one["chips"].astype("int64").astype("str"), month=one["published_month"].dt.strftime("%Y-%m")
+    )
+    joined = one["hw_vendor"].astype("str").fillna("?").str.cat(texts, sep=" | ")
     coded = spread(joined.tolist(), numbers, frame.index)
     return coded if is_coded(frame["part_key"]) else coded.astype("str")
 

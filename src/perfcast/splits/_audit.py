@@ -6,7 +6,7 @@ Written apart from the code that makes the splits and from its groupings, so tha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -102,9 +102,10 @@ def revealed(start: str, shots: int) -> Audit:
 
     def audit(table: Table, fold: pd.Series) -> list[str]:
         late = table.frame[table.one(Tag.TIME)] >= pd.Timestamp(start)
-        others: list[Any]
-        first, *others = (table.frame[name].astype("str") for name in table.select(tag=Tag.ENTITY))
-        entity = first.str.cat(others, sep=" ") if others else first
+        names = table.frame[table.select(tag=Tag.ENTITY)].astype("str")
+        entity = names.iloc[:, 0]
+        if names.shape[1] > 1:
+            entity = entity.str.cat(names.iloc[:, 1:], sep=" ")
         learned = fold.isin(["train", "valid"])
         shown = entity[learned & late]
         known = sorted(set(shown) & set(entity[learned & ~late]))
