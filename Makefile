@@ -29,7 +29,7 @@ YEARS := $(foreach base,forward_2023 forward_2024,$(base) $(foreach years,1_year
 CURVES_BY ?= lookup ridge lightgbm mlp law law_trees
 SCHEDULE ?= quick
 
-.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull test faults lint ui retry benchmark clean
+.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull test faults lint ui retry benchmark scale clean
 
 help:
 	@echo "make run    set up, then run the default experiment (one seed, short schedule)"
@@ -43,6 +43,7 @@ help:
 	@echo "make ui     open the MLflow UI on the project's store"
 	@echo "make retry  ask again for sources that were missing"
 	@echo "make benchmark  measure speed and print ratios"
+	@echo "make scale      time and memory of every stage at 1, 10 and 100 times the CPU 2017 table (an hour or two)"
 
 setup: $(VENV)/.ready $(VENV)/share/vega/vega.js
 
@@ -114,6 +115,11 @@ ui: setup
 
 benchmark: setup
 	python benchmarks/pipeline.py
+
+# any of them: `make scale SIZES="1 3"`
+SIZES ?= 1 10 100
+scale: setup
+	python benchmarks/scale --sizes $(SIZES)
 
 clean:
 	rm -rf results .snakemake

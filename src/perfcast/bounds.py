@@ -9,6 +9,9 @@ from __future__ import annotations
 UNPACKED = 128 << 20
 """Bytes of one file after decompression: the largest published one (SPEC CPU 2017) has 44 million."""
 
+DUMP = 8 << 30
+"""Bytes of SPEC CPU 2017's dump after decompression: it is read piece by piece, and may hold 100 times today's rows."""
+
 TABLE = 64 << 20
 """Bytes of a CSV file that is no dump of SPEC's: the largest published one (scores by benchmark) has 2.9 million."""
 
@@ -39,5 +42,5 @@ JSON = 64 << 20
 YAML = 1 << 20
 """Bytes of a YAML file: the reader holds some hundred times as much. The longest of conf/ has 11 thousand."""
 
-CELLS = 200_000_000
-"""Rows times columns of a Parquet file: 616,875 rows of the largest data set times its columns are 60 million."""
+CELLS = 1_000_000_000
+"""Rows times columns that are read of a Parquet file: 100 times the rows of SPEC CPU 2017 are 500 million."""

@@ -7,7 +7,8 @@ data set's own configuration gave it the name: columns are selected by role, sem
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -26,9 +27,16 @@ SCHEMA_VERSION = 1
 _METADATA_KEY = b"perfcast"
 _AGAIN = "delete it and run snakemake"
 
+ROWS_OF_GROUP = 1 << 20
+"""Rows that are written together, and the most that a step which goes through a table by parts holds at a time."""
+
 
 class Kind(StrEnum):
-    """Semantic type of a column. pandas types: float64, str, str, datetime64[us]; missing is NaN or NaT."""
+    """Semantic type of a column. pandas types: float64, str, str, datetime64[us]; missing is NaN or NaT.
+
+    Texts may be coded instead: a pandas category of str, which takes a tenth of the memory where texts repeat. Files
+    hold texts either way.
+    """
 
     NUMERICAL = "numerical"
     CATEGORICAL = "categorical"
@@ -169,8 +177,9 @@ _TYPES = {
 def as_declared(values: pd.Series, column: Column) -> pd.Series:
     """Return `values` with the pandas type of the column's semantic type and the column's name."""
     typed: pd.Series
-    if values.dtype == _TYPES[column.kind]:  # most columns are declared again and again
-        typed = values
+    text = column.kind in (Kind.CATEGORICAL, Kind.TEXT)
+    if values.dtype == _TYPES[column.kind] or (text and _is_coded(values)):
+        typed = values  # most columns are declared again and again
     elif column.kind is Kind.NUMERICAL:
         typed = pd.to_numeric(values).astype("float64")
     elif column.kind is Kind.DATE:
@@ -180,26 +189,48 @@ def as_declared(values: pd.Series, column: Column) -> pd.Series:
     return typed.rename(column.name)
 
 
+def _is_coded(values: pd.Series) -> bool:
+    return isinstance(values.dtype, pd.CategoricalDtype) and values.cat.categories.dtype == _TYPES[Kind.TEXT]
+
+
 def build_table(
-    dataset: str, frame: pd.DataFrame, columns: Sequence[Column], facts: dict[str, Any] | None = None
+    dataset: str,
+    frame: pd.DataFrame,
+    columns: Sequence[Column],
+    facts: dict[str, Any] | None = None,
+    *,
+    copy: bool = True,
 ) -> Table:
-    """Make a Table of a frame: declared columns only, declared order, declared types, fresh index."""
+    """Make a Table of a frame: declared columns only, declared order, declared types, fresh index.
+
+    Without `copy` a large frame shares its columns with what it was built from; steps on a small one are slower then.
+    """
     missing = [column.name for column in columns if column.name not in frame.columns]
     if missing:
         raise ValueError(f"declared columns are not in the frame of {dataset!r}: {missing}")
     typed = {column.name: as_declared(frame[column.name], column) for column in columns}
-    return Table(dataset, pd.DataFrame(typed).reset_index(drop=True), tuple(columns), dict(facts or {}))
+    built = pd.DataFrame(typed, copy=copy).reset_index(drop=True)
+    return Table(dataset, built, tuple(columns), dict(facts or {}))
+
+
+def plain(table: Table) -> Table:
+    """Return a table with its coded texts as texts."""
+    coded = [column.name for column in table.columns if _is_coded(table.frame[column.name])]
+    texts = {name: table.frame[name].astype("str") for name in coded}
+    return replace(table, frame=table.frame.assign(**texts))
 
 
 def out_of_bounds(table: Table) -> pd.DataFrame:
     """Return a boolean frame: which numerical cells lie outside their column's declared bounds."""
-    bad = {}
-    for column in select(table.columns, kind=Kind.NUMERICAL):
-        values = table.frame[column.name]
-        low = values < column.low if column.low is not None else pd.Series(False, index=values.index)
-        high = values > column.high if column.high is not None else pd.Series(False, index=values.index)
-        bad[column.name] = low | high
+    bad = {c.name: outside(table.frame[c.name], c) for c in select(table.columns, kind=Kind.NUMERICAL)}
     return pd.DataFrame(bad, index=table.frame.index)
+
+
+def outside(values: pd.Series, column: Column) -> pd.Series:
+    """Say which values lie outside their column's declared bounds, (n,) bool; a missing one lies inside."""
+    low = values < column.low if column.low is not None else pd.Series(False, index=values.index)
+    high = values > column.high if column.high is not None else pd.Series(False, index=values.index)
+    return low | high
 
 
 def infer_columns(frame: pd.DataFrame, targets: Sequence[str] = ()) -> tuple[Column, ...]:
@@ -218,38 +249,88 @@ def infer_columns(frame: pd.DataFrame, targets: Sequence[str] = ()) -> tuple[Col
 
 def write_table(table: Table, path: Path) -> None:
     """Write a table as Parquet with its declarations in the metadata; equal tables give equal bytes."""
+    write_tables([table], path)
+
+
+def write_tables(parts: Iterable[Table], path: Path) -> None:
+    """Write tables of the same columns one after another as one, by groups of rows, as `write_table` does.
+
+    Memory is that of the largest part; all parts but the last must have a multiple of `ROWS_OF_GROUP` rows.
+    """
+    with atomic_path(path) as temporary, ExitStack() as stack:
+        writer: pq.ParquetWriter | None = None
+        for table in parts:
+            for arrow in _arrow_groups(table):
+                if writer is None:
+                    writer = stack.enter_context(pq.ParquetWriter(temporary, arrow.schema, compression="zstd"))
+                writer.write_table(arrow)
+
+
+def _arrow_groups(table: Table) -> Iterator[pa.Table]:
     about = {
         "schema_version": SCHEMA_VERSION,
         "dataset": table.dataset,
         "columns": [asdict(column) for column in table.columns],
         "facts": table.facts,
     }
-    arrow = pa.Table.from_pandas(table.frame, preserve_index=False)
-    arrow = arrow.replace_schema_metadata({_METADATA_KEY: json.dumps(about, sort_keys=True).encode()})
-    with atomic_path(path) as temporary:
-        pq.write_table(arrow, temporary, compression="zstd")
+    metadata = {_METADATA_KEY: json.dumps(about, sort_keys=True).encode()}
+    for start in range(0, max(1, len(table.frame)), ROWS_OF_GROUP):
+        arrow = pa.Table.from_pandas(table.frame.iloc[start : start + ROWS_OF_GROUP], preserve_index=False)
+        types = [
+            field.with_type(pa.large_string()) if pa.types.is_dictionary(field.type) else field
+            for field in arrow.schema
+        ]
+        yield arrow.cast(pa.schema(types)).replace_schema_metadata(metadata)
 
 
-def read_table(path: Path) -> Table:
-    """Read a table written by `write_table`.
+def read_table(
+    path: Path, *, wanted: Callable[[Column], bool] | None = None, coded: bool = False, group: int | None = None
+) -> Table:
+    """Read a table written by `write_table`: all its columns, or those that are `wanted`.
+
+    With `coded`, texts are coded, the key of the rows apart (see `Kind`); with `group`, only that group of rows is
+    read, see `groups_of_rows`.
 
     Raises: UserError when the file is absent, is not such a table, or was written by another schema version.
     """
     about = read_declarations(path)
     try:
-        columns = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"])
+        declared = [Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"]]
         dataset, facts = str(about["dataset"]), dict(about["facts"])
     except (KeyError, TypeError, ValueError) as error:
         raise UserError("a table must carry perfcast's declarations", f"those of {path} are broken ({error})", _AGAIN)
-    frame = read_parquet(path)
-    absent = [column.name for column in columns if column.name not in frame.columns]
+    columns = tuple(column for column in declared if wanted is None or wanted(column))
+    texts = [c.name for c in columns if c.kind in (Kind.CATEGORICAL, Kind.TEXT) and Tag.ROW not in c.tags]
+    coding = texts if coded else None
+    typed = {}
+    with _as_saved(path):
+        found = pq.ParquetFile(path, read_dictionary=coding)
+    whole = group is None or found.metadata.num_row_groups == 1
+    rows = found.metadata.num_rows if whole else found.metadata.row_group(group).num_rows
+    _require_few_cells(path, rows, len(columns))
+    absent = [column.name for column in columns if column.name not in found.schema_arrow.names]
     if absent:
         raise UserError("a table must have the columns it declares", f"{path} lacks {absent[0]!r}", _AGAIN)
-    try:
-        typed = {column.name: as_declared(frame[column.name], column) for column in columns}
-    except (TypeError, ValueError) as error:
-        raise UserError("a table must have the types it declares", f"{path}: {error}", _AGAIN)
-    return Table(dataset, pd.DataFrame(typed, index=frame.index), columns, facts)
+    for column in columns:  # one by one: a large file is never held twice
+        with _as_saved(path):
+            if whole:
+                arrow = pq.read_table(path, columns=[column.name], read_dictionary=coding).column(0)
+            else:
+                arrow = found.read_row_group(group, columns=[column.name]).column(0)
+            values = (arrow.unify_dictionaries() if pa.types.is_dictionary(arrow.type) else arrow).to_pandas()
+        try:
+            typed[column.name] = as_declared(values, column)
+        except (TypeError, ValueError) as error:
+            raise UserError("a table must have the types it declares", f"{path}: {error}", _AGAIN)
+    # joined in one block, which makes later steps faster, unless memory is what counts
+    frame = pd.DataFrame(typed, index=pd.RangeIndex(rows), copy=not coded)
+    return Table(dataset, frame, columns, facts)
+
+
+def groups_of_rows(path: Path) -> int:
+    """Return in how many groups of at most `ROWS_OF_GROUP` rows a table was written."""
+    with _as_saved(path):
+        return int(pq.read_metadata(path).num_row_groups)
 
 
 def read_parquet(path: Path, columns: Iterable[str] = ()) -> pd.DataFrame:
@@ -260,14 +341,11 @@ def read_parquet(path: Path, columns: Iterable[str] = ()) -> pd.DataFrame:
     path = Path(path)
     if not path.is_file():
         raise UserError("a table must exist", f"there is no file {path}", "run snakemake to make it")
-    try:
+    with _as_saved(path):
         about = pq.read_metadata(path)
-        cells = about.num_rows * max(1, about.num_columns)
-        if cells > bounds.CELLS:
-            raise UserError(f"a table must have at most {bounds.CELLS} cells", f"{path} has {cells}", _AGAIN)
+    _require_few_cells(path, about.num_rows, about.num_columns)
+    with _as_saved(path):
         frame = pd.read_parquet(path)
-    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
-        raise UserError("a table must be a Parquet file, as it was saved", f"{path} is not ({_brief(error)})", _AGAIN)
     absent = [name for name in columns if name not in frame.columns]
     if absent:
         raise UserError(f"{path} must have the column {absent[0]!r}", "it has none of that name", _AGAIN)
@@ -287,6 +365,21 @@ def read_csv(path: Path, **options: Any) -> pd.DataFrame:
 
 def _brief(error: Exception) -> str:
     return str(error)[:150] or type(error).__name__
+
+
+@contextmanager
+def _as_saved(path: Path) -> Iterator[None]:
+    """Tell in one line of a file that is no Parquet, or of which a part is damaged."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
+        raise UserError("a table must be a Parquet file, as it was saved", f"{path} is not ({_brief(error)})", _AGAIN)
+
+
+def _require_few_cells(path: Path, rows: int, columns: int) -> None:
+    cells = rows * max(1, columns)
+    if cells > bounds.CELLS:
+        raise UserError(f"a table must have at most {bounds.CELLS} cells", f"{path} has {cells}", _AGAIN)
 
 
 def read_declarations(path: Path) -> dict[str, Any]:

@@ -424,3 +424,29 @@ def test_what_all_measured_rows_of_a_part_agree_on_is_its_own():
     for part in expected.index:
         assert knowledge.agreed(Tag.ENTITY, part) == expected.loc[part].dropna().to_dict()
     assert knowledge.agreed(Tag.ENTITY, "no such part") == {}
+
+
+def test_of_many_results_the_newest_of_every_part_and_task_are_known(monkeypatch):
+    standard = project().standard
+    whole = Knowledge.gather(standard, project().raw, FEATURES)
+    assert len(whole.measured.frame) == len(standard.frame)
+    frame = whole.measured.frame
+    questions = [frame["part_key"].astype("str"), frame["suite"].astype("str")]
+    count = frame.groupby(questions).ngroups
+    monkeypatch.setattr("perfcast.forecasting.knowledge.MOST_RESULTS", count)
+    few = Knowledge.gather(standard, project().raw, FEATURES)
+    kept = few.measured.frame
+    assert len(kept) == count
+    assert kept.index.equals(pd.RangeIndex(count))
+    newest = frame.groupby(questions)["published_month"].max()
+    found = kept.set_index([kept["part_key"].astype("str"), kept["suite"].astype("str")])["published_month"]
+    pd.testing.assert_series_equal(found.sort_index(), newest.sort_index(), check_names=False)
+    # order and cells are those of the whole table
+    again = frame[frame["result_id"].isin(kept["result_id"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(kept, again)
+
+
+def test_where_not_every_part_can_be_known_every_task_is(monkeypatch):
+    monkeypatch.setattr("perfcast.forecasting.knowledge.MOST_RESULTS", 8)
+    kept = Knowledge.gather(project().standard, project().raw, FEATURES).measured.frame
+    assert kept["suite"].astype("str").value_counts().to_dict() == dict.fromkeys(SUITES, 2)

@@ -16,10 +16,13 @@ from perfcast.schema import (
     Role,
     Tag,
     build_table,
+    groups_of_rows,
     infer_columns,
     out_of_bounds,
+    plain,
     read_table,
     write_table,
+    write_tables,
 )
 
 COLUMNS = (
@@ -56,6 +59,39 @@ def test_equal_tables_give_equal_bytes(tmp_path):
     for name in ("a", "b"):
         write_table(build_table("demo", frame(), COLUMNS), tmp_path / name)
     assert sha256(tmp_path / "a") == sha256(tmp_path / "b")
+
+
+def test_coded_texts_are_written_and_read_as_texts(tmp_path):
+    written = frame(vendor=pd.Categorical([None, "X"], pd.Index(["unused", "X"], dtype="str")))
+    coded = build_table("demo", written, COLUMNS)
+    assert str(coded.frame["vendor"].dtype) == "category"
+    write_table(coded, tmp_path / "coded")
+    write_table(build_table("demo", frame(), COLUMNS), tmp_path / "plain")
+    assert sha256(tmp_path / "coded") == sha256(tmp_path / "plain")
+    read = read_table(tmp_path / "coded", coded=True)
+    assert {name: str(read.frame[name].dtype) for name in ("id", "vendor")} == {"id": "str", "vendor": "category"}
+    pd.testing.assert_frame_equal(plain(read).frame, read_table(tmp_path / "plain").frame)
+    assert plain(read).columns == read.columns
+
+
+def test_only_wanted_columns_are_read(tmp_path):
+    write_table(build_table("demo", frame(), COLUMNS), tmp_path / "t")
+    table = read_table(tmp_path / "t", wanted=lambda column: column.role is Role.FEATURE)
+    assert list(table.frame) == [column.name for column in table.columns] == ["mhz", "vendor"]
+    assert len(read_table(tmp_path / "t", wanted=lambda column: False).frame) == 2
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 5])
+def test_a_table_taken_by_groups_of_rows_is_the_whole_one(tmp_path, monkeypatch, rows):
+    monkeypatch.setattr("perfcast.schema.ROWS_OF_GROUP", 2)
+    names = [f"r{number}" for number in range(rows)]
+    table = build_table("demo", pd.concat([frame()] * 3).iloc[:rows].assign(id=names), COLUMNS)
+    write_table(table, tmp_path / "whole")
+    count = groups_of_rows(tmp_path / "whole")
+    assert count == max(1, (rows + 1) // 2)
+    write_tables((read_table(tmp_path / "whole", group=one) for one in range(count)), tmp_path / "parts")
+    pd.testing.assert_frame_equal(read_table(tmp_path / "parts").frame, table.frame)
+    assert sha256(tmp_path / "parts") == sha256(tmp_path / "whole")
 
 
 def test_selection_by_role_kind_group_and_tag():

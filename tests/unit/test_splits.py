@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from perfcast import splits
 from perfcast.errors import UserError
-from perfcast.schema import Column, Kind, Role, Tag, build_table
+from perfcast.schema import Column, Kind, Role, Table, Tag, build_table
 from perfcast.splits._groups import balanced_folds, by_values, connected, draw
 
 COLUMNS = (
@@ -224,3 +224,28 @@ def test_a_block_with_more_threads_is_not_learned_from():
 def test_more_threads_needs_several_numbers_of_workers(made):
     with pytest.raises(UserError, match="several numbers of workers"):
         splits.make("more_threads", made, 0)
+
+
+def test_rows_that_only_share_a_fingerprint_are_no_leak(monkeypatch):
+    monkeypatch.setattr("perfcast.splits._audit._fingerprints", lambda keys: np.zeros(len(keys), dtype=np.uint64))
+    given_ = table(["2020-01-01"] * 4, parts=["a", "b", "c", "d"])
+    folds = pd.DataFrame({"fold_0": ["train", "train", "test", "test"]})
+    assert splits.leaks(given_, folds, "unseen_cpu") == []
+    given_ = table(["2020-01-01"] * 4, parts=["a", "b", "b", "d"])
+    assert splits.leaks(given_, folds, "unseen_cpu") == ["fold_0: 1 entities both in train or valid and in test"]
+
+
+def test_equal_features_are_a_leak_however_zero_and_missing_are_written():
+    folds = pd.DataFrame({"fold_0": ["train", "test", "train", "test"]})
+    other = float(np.frombuffer(np.uint64(0x7FF8_0000_0000_0001).tobytes())[0])
+    given_ = table(["2020-01-01"] * 4, cores=[0.0, -0.0, np.nan, other])
+    assert splits.leaks(given_, folds, "random") == ["fold_0: 2 feature vectors both in train or valid and in test"]
+
+
+def test_a_split_of_coded_texts_is_that_of_plain_ones():
+    months = [f"20{year}-{month:02d}-01" for year in range(18, 25) for month in range(1, 13)]
+    given_ = table(months, parts=[f"p{index % 9}" for index in range(84)], cores=[index % 5 for index in range(84)])
+    texts = {name: given_.frame[name].astype("category") for name in ("block", "part", "os")}
+    coded = Table(given_.dataset, given_.frame.assign(**texts), given_.columns)
+    for name in ("random", "unseen_cpu", "forward_2023", "few_shot_1", "random_20_percent"):
+        pd.testing.assert_frame_equal(splits.make(name, coded, 0), splits.make(name, given_, 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from itertools import chain
 from pathlib import Path
 
 from perfcast import plugins
@@ -20,10 +21,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Derive the columns of one data set."""
-    from perfcast.schema import read_table, write_table
+    from perfcast.schema import Table, groups_of_rows, read_table, write_tables
 
-    table = read_table(options.table)
-    for name in read_dataset(options.project / "conf", options.dataset).features:
-        table = plugins.load("features", name).derive(table)
-    write_table(table, options.out)
+    modules = [
+        plugins.load("features", name) for name in read_dataset(options.project / "conf", options.dataset).features
+    ]
+
+    def derived(table: Table) -> Table:
+        for module in modules:
+            table = module.derive(table)
+        return table
+
+    first = read_table(options.table, group=0)
+    # a feature is of its row alone, so any group of rows can be taken by itself
+    others = (read_table(options.table, group=number) for number in range(1, groups_of_rows(options.table)))
+    write_tables((derived(table) for table in chain([first], others)), options.out)
     return 0

@@ -24,7 +24,8 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.io import atomic_path
     from perfcast.schema import Tag, read_table
 
-    table = read_table(options.table)
+    # coded: a split compares texts, and never reads them
+    table = read_table(options.table, wanted=splits.reads, coded=True)
     folds = splits.make(options.split, table, options.seed)
     leaks = splits.leaks(table, folds, options.split)
     if leaks:

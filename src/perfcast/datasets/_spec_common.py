@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from perfcast.datasets._spec_cpu2017_rows import Quarantine
 from perfcast.errors import UserError
-from perfcast.schema import Column, build_table, out_of_bounds
+from perfcast.parsing.distinct import combinations, is_coded, spread
+from perfcast.schema import Column, Kind, as_declared, outside, select
+
+_SUBMISSION = ("hw_vendor", "system_stem", "part_key", "chips", "published_month")
 
 
 def only_file(source: str, folder: Path, endings: tuple[str, ...] = (".csv", ".csv.gz")) -> Path:
@@ -26,20 +30,24 @@ def only_file(source: str, folder: Path, endings: tuple[str, ...] = (".csv", ".c
 
 def submissions(frame: pd.DataFrame) -> pd.Series:
     """Return the test campaign of each row: vendor, system, part, chips and month of publication."""
-    month = frame["published_month"].dt.strftime("%Y-%m")
-    chips = frame["chips"].astype("int64").astype("str")
-    parts = [frame["hw_vendor"].fillna("?"), frame["system_stem"], frame["part_key"], chips, month]
-    joined: pd.Series = parts[0].str.cat(parts[1:], sep=" | ")
-    return joined
+    numbers, first = combinations(frame, _SUBMISSION)
+    one = frame[list(_SUBMISSION)].iloc[first]
+    texts = one[["system_stem", "part_key"]].astype("str")
+    texts = texts.assign(
+        chips=one["chips"].astype("int64").astype("str"), month=one["published_month"].dt.strftime("%Y-%m")
+    )
+    joined = one["hw_vendor"].astype("str").fillna("?").str.cat(texts, sep=" | ")
+    coded = spread(joined.tolist(), numbers, frame.index)
+    return coded if is_coded(frame["part_key"]) else coded.astype("str")
 
 
 def within_bounds(dataset: str, frame: pd.DataFrame, columns: Sequence[Column], quarantine: Quarantine) -> pd.DataFrame:
     """Quarantine rows with a value outside its column's bounds, naming the first such column."""
-    bad = out_of_bounds(build_table(dataset, frame, columns)).set_axis(frame.index, axis=0)
-    first = bad.idxmax(axis=1)
-    wrong = bad.any(axis=1)
-    detail = pd.Series("", index=frame.index, dtype="str")
-    for row in frame.index[wrong]:
-        name = str(first[row])
-        detail[row] = f"{name}={frame.at[row, name]!s}"
+    first: dict[Any, str] = {}
+    wrong = pd.Series(False, index=frame.index)
+    for column in select(columns, kind=Kind.NUMERICAL):
+        bad = outside(as_declared(frame[column.name], column), column)
+        first |= {row: column.name for row in frame.index[bad] if row not in first}
+        wrong |= bad
+    detail = pd.Series({row: f"{name}={frame.at[row, name]!s}" for row, name in first.items()}, dtype="object")
     return quarantine.reject(frame, wrong, "out_of_bounds", detail)

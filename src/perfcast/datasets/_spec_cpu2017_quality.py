@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from perfcast.parsing.distinct import value_counts
 from perfcast.processors.catalogue import TABLES
 from perfcast.schema import Kind, Table
 
@@ -37,7 +38,7 @@ def quality_of(
 
 
 def _counts(values: pd.Series) -> dict[str, int]:
-    return {str(value): int(count) for value, count in values.value_counts().sort_index().items()}
+    return {str(value): int(count) for value, count in value_counts(values).sort_index().items()}
 
 
 def _join_coverage(frame: pd.DataFrame) -> dict[str, Any]:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 from operator import itemgetter
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from perfcast import bounds
 from perfcast.datasets._strict_csv import CsvRows, Rejection
 from perfcast.errors import UserError
 from perfcast.unpacking import header_of, kind_by_content, unpacked
+
+_ROWS_AT_ONCE = 1 << 16
+"""Rows that are held as lists: a block of them is moved to arrays."""
 
 _UNUSED_LAST = ("Disclosure URL", "Disclosures")
 """Names at the header's end that have no field in the rows of SPEC's dumps."""
@@ -22,22 +27,72 @@ _UNUSED_LAST = ("Disclosure URL", "Disclosures")
 _REMEDY = "ingest the source again"
 
 
-def read_dump(source: str, path: Path, columns: Sequence[str]) -> CsvRows:
+def read_dump(source: str, path: Path, columns: Sequence[str], plain: Collection[str] | None = None) -> CsvRows:
     """Read the named columns of the dump as text, and where each row stands; blank lines are no rows.
 
     A row that is not UTF-8, not CSV, too long, of another number of fields than the header, or the header again is
-    quarantined.
+    quarantined. With `plain`, all columns but these are coded (`parsing/distinct.py`): of a large dump, whose texts
+    repeat, each distinct one is kept once.
 
     Raises: UserError when the file is empty, cut off, not a table, or lacks a wanted column or has it twice.
     """
     if not path.is_file():
         raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY)
-    with unpacked(path, kind_by_content(path), remedy=_REMEDY) as file:
+    with unpacked(path, kind_by_content(path), most=bounds.DUMP, remedy=_REMEDY) as file:
         header = _header(path, file, columns)
-        kept, rejections = _rows(source, path.name, file, header, columns)
-    frame = pd.DataFrame([row for _, row in kept], columns=list(columns), dtype="str")
-    frame["line"] = pd.Series([line for line, _ in kept], dtype="int64")
-    return CsvRows(frame, tuple(rejections), len(kept) + len(rejections))
+        kept = _Kept(columns, columns if plain is None else plain)
+        rejections = _rows(source, path.name, file, header, kept)
+    return CsvRows(kept.frame(), tuple(rejections), kept.rows + len(rejections))
+
+
+class _Kept:
+    """The wanted texts of the rows so far, and their lines; moved from lists to arrays block by block."""
+
+    def __init__(self, columns: Sequence[str], plain: Collection[str]) -> None:
+        self.columns, self.rows = tuple(columns), 0
+        self._codes = {name: _Codes() for name in columns if name not in plain}
+        self._block: list[tuple[str, ...]] = []
+        self._lines: list[int] = []
+        self._arrays: dict[str, list[Any]] = {name: [] for name in (*columns, "line")}
+
+    def add(self, line: int, texts: tuple[str, ...]) -> None:
+        self._lines.append(line)
+        self._block.append(texts)
+        self.rows += 1
+        if len(self._block) == _ROWS_AT_ONCE:
+            self._move()
+
+    def _move(self) -> None:
+        turned = zip(*self._block, strict=True) if self._block else ((),) * len(self.columns)
+        for name, texts in zip(self.columns, turned, strict=True):
+            if name in self._codes:
+                known = self._codes[name]
+                numbers = map(known.__getitem__, texts)
+                self._arrays[name].append(np.fromiter(numbers, dtype=np.int32, count=len(texts)))
+            else:
+                self._arrays[name].append(pa.array(texts, pa.large_string()))
+        self._arrays["line"].append(np.array(self._lines, dtype=np.int64))
+        self._block, self._lines = [], []
+
+    def frame(self) -> pd.DataFrame:
+        self._move()
+        found = {}
+        for name in self.columns:
+            parts = self._arrays.pop(name)
+            if name in self._codes:
+                categories = pd.Index(list(self._codes[name]), dtype="str")
+                found[name] = pd.Series(pd.Categorical.from_codes(np.concatenate(parts), categories))
+            else:
+                found[name] = pa.chunked_array(parts, pa.large_string()).to_pandas()
+        return pd.DataFrame({**found, "line": np.concatenate(self._arrays["line"])}, copy=False)
+
+
+class _Codes(dict[str, int]):
+    """The numbers of texts; a new one gets the next."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = number = len(self)
+        return number
 
 
 def _header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[str]:
@@ -55,12 +110,10 @@ def _header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[str]:
     return names
 
 
-def _rows(
-    source: str, name: str, file: IO[bytes], header: list[str], columns: Sequence[str]
-) -> tuple[list[tuple[int, tuple[str, ...]]], list[Rejection]]:
-    pick = itemgetter(*(header.index(column) for column in columns))
+def _rows(source: str, name: str, file: IO[bytes], header: list[str], kept: _Kept) -> list[Rejection]:
+    """Add the rows of the file to those that are kept, and return the quarantined ones."""
+    pick = itemgetter(*(header.index(column) for column in kept.columns))
     widths = {len(header), len(header) - sum(name in _UNUSED_LAST for name in header[-len(_UNUSED_LAST) :])}
-    kept: list[tuple[int, tuple[str, ...]]] = []
     rejections: list[Rejection] = []
     for number, line in _lines(file):
         fields, reason, detail = _fields(line)
@@ -71,8 +124,8 @@ def _rows(
         if reason:
             rejections.append(Rejection(source, name, number, reason, detail))
         else:
-            kept.append((number, pick(fields)))
-    return kept, rejections
+            kept.add(number, pick(fields))
+    return rejections
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.datasets._spec_cpu2017_peers import far_below_peers
+from perfcast.parsing.distinct import by_distinct
 
 _TRUSTED_CORES = ("ark", "amd", "twin")
 """Catalogue tables without a single conflict with the dump's core counts."""
@@ -40,12 +41,14 @@ def modal_cores(frame: pd.DataFrame) -> pd.Series:
     """
     counts = frame.groupby(["part_key", "cores_per_chip_stated"]).size().rename("rows").reset_index()
     known = frame.drop_duplicates("part_key").set_index("part_key")
-    listed = counts["part_key"].map(known["catalogue_cores"])
+    counts["part_key"] = counts["part_key"].astype("str")
+    listed = counts["part_key"].map(known["catalogue_cores"].set_axis(known.index.astype("str"), axis=0))
     counts["listed"] = counts["cores_per_chip_stated"] == listed
     best = counts.sort_values(["part_key", "rows", "listed", "cores_per_chip_stated"]).drop_duplicates(
         "part_key", keep="last"
     )
-    modal = frame["part_key"].map(best.set_index("part_key")["cores_per_chip_stated"])
+    most = best.set_index("part_key")["cores_per_chip_stated"]
+    modal = by_distinct(frame["part_key"], most.get)
     trusted = frame["catalogue_table"].isin(_TRUSTED_CORES) & frame["catalogue_cores"].notna()
     cores = modal.mask(trusted, frame["catalogue_cores"])
     return cores.mask(frame["isa"].isin(_NAMES_OF_SEVERAL_PARTS), frame["cores_per_chip_stated"])
@@ -118,7 +121,9 @@ def repair_rest(frame: pd.DataFrame, repairs: Repairs) -> None:
         # 1 stands in place of a measured energy ratio on a few rows; real ones are larger.
         frame["energy_base"] = frame["energy_base"].where(frame["energy_base"] > 1)
     unstated = frame["arch"].isna() & frame["isa"].isin(_ARCHITECTURE)
-    repairs.put(frame, "arch", unstated, frame["isa"].map(_ARCHITECTURE), "arch_from_isa")
+    frame["arch"] = frame["arch"].astype("str")
+    implied = by_distinct(frame["isa"], _ARCHITECTURE.get).astype("str")
+    repairs.put(frame, "arch", unstated, implied, "arch_from_isa")
     below = frame["max_turbo_mhz"] < frame["base_mhz"]
     repairs.put(frame, "max_turbo_mhz", below, frame["base_mhz"], "turbo_below_base")
 

@@ -12,6 +12,7 @@ import pandas as pd
 from perfcast.datasets._strict_csv import CsvRows, Rejection
 from perfcast.parsing.coverage import Parsed, parse_column
 from perfcast.parsing.disclosure import parse_disclosure
+from perfcast.parsing.distinct import by_distinct
 from perfcast.parsing.scalars import Scalar, parse_month, parse_number
 from perfcast.parsing.text import normalize, states_something
 
@@ -71,17 +72,22 @@ _SHOWN = 120
 
 
 class Quarantine:
-    """Collects rejected rows of one file; a frame given to it has the column `line_in_file`."""
+    """Collects rejected rows of one file; a frame given to it has the column `line_in_file` and a unique index."""
 
     def __init__(self, source: str, file: str, rejections: tuple[Rejection, ...] = ()) -> None:
         self.source, self.file, self.rejections = source, file, list(rejections)
 
     def reject(self, frame: pd.DataFrame, bad: pd.Series, reason: str, detail: pd.Series) -> pd.DataFrame:
-        """Take the rows where `bad` holds and return the others. Shapes: `bad` and `detail` on the frame's index."""
-        lines, details = frame.loc[bad, "line_in_file"], detail[bad]
+        """Take the rows where `bad` holds and return the others.
+
+        Shapes: `bad` on the frame's index, `detail` on that of the bad rows at least.
+        """
+        if not bad.any():
+            return frame
+        lines = frame.loc[bad, "line_in_file"]
         self.rejections += [
             Rejection(self.source, self.file, int(line), reason, str(text)[:_SHOWN])
-            for line, text in zip(lines, details, strict=True)
+            for line, text in zip(lines, detail.loc[lines.index], strict=True)
         ]
         return frame[~bad]
 
@@ -116,8 +122,8 @@ def _typed(raw: pd.DataFrame) -> pd.DataFrame:
         "base_mhz": ("Processor MHz", number),
         "published_month": ("Published", parse_month),
     }
-    values = {name: parse_column(raw[column], parse)["value"] for name, (column, parse) in parsers.items()}
-    disclosure = parse_column(raw["Disclosure"], parse_disclosure)
+    values = {name: parse_column(raw[column], parse, ["value"])["value"] for name, (column, parse) in parsers.items()}
+    disclosure = parse_column(raw["Disclosure"], parse_disclosure, ["result_id", "arrival_day", "complete"])
     values["published_month"] = pd.to_datetime(values["published_month"])
     return raw.assign(
         **values,
@@ -151,14 +157,23 @@ def screen(rows: CsvRows, quarantine: Quarantine, until: pd.Timestamp) -> Screen
     frame = frame.assign(line=frame["line_in_file"] - after.cumsum())[~after]
     frame = reject_untyped(frame, quarantine, _DEFECTS)
 
-    frame = quarantine.reject(
-        frame, frame["published_month"] < FIRST_MONTH, "date_impossible", "Published " + frame["Published"]
-    )
-    frame = quarantine.reject(frame, frame["base_score"] == 0, "no_score", frame["result_id"].astype("str"))
-    frame = quarantine.reject(frame, ~_possible_counts(frame), "impossible_counts", _counts_text(frame))
-    repeated = frame["result_id"].duplicated() & ~frame.duplicated(list(RAW_COLUMNS))
-    frame = quarantine.reject(frame, repeated, "duplicate_result_id", frame["result_id"].astype("str"))
+    early = frame["published_month"] < FIRST_MONTH
+    frame = quarantine.reject(frame, early, "date_impossible", "Published " + _texts(frame[early], "Published"))
+    scoreless = frame["base_score"] == 0
+    frame = quarantine.reject(frame, scoreless, "no_score", _texts(frame[scoreless], "result_id"))
+    impossible = ~_possible_counts(frame)
+    frame = quarantine.reject(frame, impossible, "impossible_counts", _counts_text(frame[impossible]))
+    repeated = _repeated(frame)
+    frame = quarantine.reject(frame, repeated, "duplicate_result_id", _texts(frame[repeated], "result_id"))
     return Screened(frame, int(after.sum()))
+
+
+def _repeated(frame: pd.DataFrame) -> pd.Series:
+    """Mark rows whose identifier an earlier row has, that one's whole copies apart."""
+    # copies have one identifier: it is enough to compare the rows that share theirs
+    shared = frame[frame["result_id"].duplicated(keep=False)]
+    again = shared["result_id"].duplicated() & ~shared.duplicated(list(RAW_COLUMNS))
+    return again.reindex(frame.index, fill_value=False)
 
 
 def reject_untyped(frame: pd.DataFrame, quarantine: Quarantine, reasons: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
@@ -168,7 +183,7 @@ def reject_untyped(frame: pd.DataFrame, quarantine: Quarantine, reasons: Mapping
     score that is not stated at all is no defect.
     """
     missing = pd.DataFrame({name: frame[name].isna() for name in reasons}, index=frame.index)
-    missing["peak_score"] &= frame[reasons["peak_score"][0]].map(states_something)
+    missing["peak_score"] &= by_distinct(frame[reasons["peak_score"][0]], states_something)
     return reject_defects(frame, quarantine, missing, reasons)
 
 
@@ -182,8 +197,8 @@ def reject_defects(
     """
     defects = missing.sum(axis=1)
     named = [column for column, _ in reasons.values()]
-    detail = pd.Series("", index=frame.index, dtype="str")
-    for row in frame.index[defects > 0]:
+    detail = pd.Series("", index=frame.index[defects > 0], dtype="object")
+    for row in detail.index:
         wrong = [column for column, bad in zip(named, missing.loc[row], strict=True) if bad]
         detail[row] = ", ".join(f"{column}={normalize(str(frame.at[row, column]))!r}" for column in wrong)
     shifted = defects >= _MANY_DEFECTS
@@ -192,7 +207,7 @@ def reject_defects(
         single[reason] |= missing[name] & ~shifted
     kept = quarantine.reject(frame, shifted, "shifted_columns", detail)
     for reason, bad in single.items():
-        kept = quarantine.reject(kept, bad[kept.index], reason, detail[kept.index])
+        kept = quarantine.reject(kept, bad[kept.index], reason, detail)
     return kept
 
 
@@ -204,8 +219,11 @@ def _possible_counts(frame: pd.DataFrame) -> pd.Series:
 
 
 def _counts_text(frame: pd.DataFrame) -> pd.Series:
-    text: pd.Series = (
-        frame["# Cores"] + " cores, " + frame["# Chips"] + " chips, "
-        + frame["# Enabled Threads Per Core"] + " threads per core"
-    )  # fmt: skip
+    cores, chips, threads = (_texts(frame, name) for name in ("# Cores", "# Chips", "# Enabled Threads Per Core"))
+    text: pd.Series = cores + " cores, " + chips + " chips, " + threads + " threads per core"
     return text
+
+
+def _texts(frame: pd.DataFrame, name: str) -> pd.Series:
+    """Return a column as plain texts."""
+    return frame[name].astype("str")

@@ -14,6 +14,7 @@ from perfcast.datasets._spec_cpu2017_vendors import canonical_company
 from perfcast.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
 from perfcast.parsing.compiler import parse_compiler, xalanc_notice
 from perfcast.parsing.coverage import Coverage, Parsed, measure, parse_column
+from perfcast.parsing.distinct import by_distinct, combinations, is_coded, spread
 from perfcast.parsing.memory import parse_memory
 from perfcast.parsing.operating_system import parse_operating_system
 from perfcast.parsing.orderable import parse_orderable
@@ -93,6 +94,7 @@ _PARSED_ELSEWHERE: dict[str, Callable[[str], Parsed]] = {
     "Processor MHz": _number,
     "Published": parse_month,
 }
+_METRIC = re.compile("(rate|speed)$")
 _DATES = ("test_month", "hw_avail", "sw_avail", "updated")
 _CLOCK = re.compile(r"@?\s*\b\d+(?:\.\d+)?\s*[GM]Hz\b", re.IGNORECASE)
 _CORE_WORDS = re.compile(r"\b\d+-Core\b|\bProcessors?\b|\bCPUs?\b|\(redacted\)", re.IGNORECASE)
@@ -104,16 +106,16 @@ def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with the standard columns of its text columns added; every distinct text is parsed once."""
     parts: dict[str, pd.Series] = {}
     for column, (parse, names) in _FIELDS.items():
-        parsed = parse_column(frame[column], parse)
+        parsed = parse_column(frame[column], parse, names)
         parts |= {name: parsed[field] for field, name in names.items()}
     parts |= {name: pd.to_datetime(parts[name]) for name in _DATES}
-    noticed = {text: xalanc_notice("CINT", parse_compiler(text)) for text in frame["Compiler"].unique()}
+    noticed = by_distinct(frame["Compiler"], lambda text: xalanc_notice("CINT", parse_compiler(text)))
     integer = frame["suite"].str.startswith("CINT")
     return frame.assign(
         **parts,
-        metric=frame["suite"].str.extract("(rate|speed)$", expand=False),
-        domain=integer.map({True: "int", False: "fp"}),
-        xalanc_notice=(integer & frame["Compiler"].map(noticed)).astype("float64"),
+        metric=mapped(frame["suite"], lambda suite: found[0] if (found := _METRIC.search(suite)) else None),
+        domain=mapped(frame["suite"], lambda suite: "int" if suite.startswith("CINT") else "fp"),
+        xalanc_notice=(integer & noticed).astype("float64"),
         part_key=mapped(frame["Processor"], part_key),
         hw_vendor=mapped(frame["Hardware Vendor"], canonical_company),
         tester=mapped(frame["Tested By"], canonical_company),
@@ -124,15 +126,18 @@ def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def mapped(texts: pd.Series, function: Callable[[str], str | None]) -> pd.Series:
-    """Return a function of each text; every distinct text is asked once."""
+    """Return a function of each text; every distinct text is asked once, and what is made of coded texts is coded."""
+    if is_coded(texts):
+        return by_distinct(texts, function)
     return texts.map({text: function(text) for text in texts.unique()})
 
 
 def system_stems(frame: pd.DataFrame) -> pd.Series:
     """Return each machine's name without its processor and clock, once per distinct pair of texts."""
-    pairs = list(zip(frame["System"], frame["Processor"], strict=True))
-    stems = {pair: system_stem(*pair) for pair in set(pairs)}
-    return pd.Series([stems[pair] for pair in pairs], index=frame.index, dtype="str")
+    numbers, first = combinations(frame, ["System", "Processor"])
+    pairs = frame[["System", "Processor"]].iloc[first].astype("str")
+    stems = spread([system_stem(*pair) for pair in pairs.itertuples(index=False)], numbers, frame.index)
+    return stems if is_coded(frame["System"]) else stems.astype("str")
 
 
 def system_stem(system: str, processor: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from perfcast.datasets import _spec_cpu2017_repair as repair
@@ -18,12 +19,14 @@ from perfcast.datasets._spec_cpu2017_text import parse_coverage, parse_texts
 from perfcast.datasets._strict_csv import rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.errors import UserError
+from perfcast.parsing.distinct import by_distinct, codes_of, is_coded, spread
 from perfcast.processors.catalogue import Catalogue, own_catalogue, read_catalogue
 from perfcast.processors.families import facts_of
 from perfcast.processors.names import part_id
 from perfcast.schema import build_table
 
 SOURCE, CATALOGUE = "spec_cpu2017", "cpu_catalog"
+_ALL_DIFFERENT = ("Disclosure",)
 _FROM_CATALOGUE = ("tdp_w", "max_turbo_mhz", "launch_quarter", "upi_links", "max_sockets")
 _CATALOGUE_FIRST = ("fma_units", "pcie_gen", "process_node")
 _FROM_FAMILY = {
@@ -50,7 +53,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """
     until = _month(options.get("published_until"))
     path = only_file(SOURCE, raw[SOURCE])
-    rows = read_dump(SOURCE, path, RAW_COLUMNS)
+    rows = read_dump(SOURCE, path, RAW_COLUMNS, plain=_ALL_DIFFERENT)
     if rows.rows_in == 0:
         raise UserError(f"{path} must hold results", "it has a header and no row", "ingest the source again")
     quarantine = Quarantine(SOURCE, path.name, rows.rejections)
@@ -62,26 +65,33 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
             "look at the file, or set published_until later",
         )
 
-    frame = parse_texts(screened.frame.sort_values("result_id", kind="stable"))
+    frame, rows_in, after = screened.frame, rows.rows_in, screened.after
+    # what was read and is not needed again: of a large dump as much as the rest
+    del rows, screened
+    frame = frame.drop(columns="Disclosure").sort_values("result_id", kind="stable")
     identical = frame.duplicated([column for column in RAW_COLUMNS if column != "Disclosure"])
-    frame = frame[~identical].copy()
+    frame = parse_texts(frame[~identical])
 
     catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else own_catalogue()
     frame = join_processors(frame, catalogue)
     repairs = _repair(frame)
+    same = np.zeros(len(frame), dtype=np.int8)
     frame = frame.assign(
-        source=SOURCE, file=path.name, part_id=frame["part_key"].map(part_id), submission_id=submissions(frame)
+        source=spread([SOURCE], same, frame.index),
+        file=spread([path.name], same, frame.index),
+        part_id=by_distinct(frame["part_key"], part_id),
+        submission_id=submissions(frame),
     )
 
     frame = within_bounds(SOURCE, frame, COLUMNS, quarantine)
-    table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")})
+    table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")}, copy=False)
     merged = {"identical_but_for_disclosure": int(identical.sum())}
     return Standardized(
         table,
         rejected_frame(quarantine.rejections),
-        rows.rows_in - screened.after,
+        rows_in - after,
         merged,
-        quality_of(frame, table, repairs.counts, screened.after, parse_coverage(frame)),
+        quality_of(frame, table, repairs.counts, after, parse_coverage(frame)),
     )
 
 
@@ -97,7 +107,7 @@ def _month(text: Any) -> pd.Timestamp:
 
 def join_processors(frame: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     """Add what the family tables and the catalogue know of each row's part; missing stays missing."""
-    keys = frame["part_key"].drop_duplicates()
+    keys = frame["part_key"].drop_duplicates().astype("str")
     known = pd.DataFrame([facts_of(key) for key in keys], index=pd.Index(keys, name="part_key"))
     listed = catalogue.lookup(keys)
     parts = {name: known[fact] for name, fact in _FROM_FAMILY.items()}
@@ -106,7 +116,13 @@ def join_processors(frame: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     # Of channels the family table knows more parts than the catalogue, and they agree on all that both know.
     parts["mem_channels_per_chip"] = _first_known(known["channels_per_chip"], listed["mem_channels_per_chip"])
     parts |= {"catalogue_cores": listed["cores_per_chip"], "catalogue_table": listed["table"]}
-    joined = frame.join(pd.DataFrame(parts), on="part_key")
+    if is_coded(frame["part_key"]):
+        codes, names = codes_of(frame["part_key"])
+        joined = frame.assign(
+            **{name: spread(own.loc[names].tolist(), codes, frame.index) for name, own in parts.items()}
+        )
+    else:
+        joined = frame.join(pd.DataFrame(parts), on="part_key")
     return joined.assign(cores_per_chip_stated=joined["cores"] / joined["chips"])
 
 

@@ -6,6 +6,7 @@ group and name, so the order of columns in a table never matters.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -138,14 +139,14 @@ class TokenEncoder:
 
     def transform(self, frame: pd.DataFrame) -> Tokens:
         """Encode rows; values never seen, missing or far out are encoded without an error."""
-        values = np.empty((len(frame), len(self.numbers)))
+        # column by column, so that there is no second matrix of all numbers in double precision
+        shape = (len(frame), len(self.numbers))
+        values, missing = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
         for position, number in enumerate(self.numbers):
-            values[:, position] = _standardise(number, raw_numbers(frame, number.column))
-        missing = np.isnan(values)
-        codes, strings, grams = self._encode_categories(frame)
-        return Tokens(
-            np.where(missing, 0.0, values).astype(np.float32), missing.astype(np.float32), codes, strings, grams
-        )
+            own = _standardise(number, raw_numbers(frame, number.column))
+            missing[:, position] = unknown = np.isnan(own)
+            values[:, position] = np.where(unknown, 0.0, own)
+        return Tokens(values, missing, *self._encode_categories(frame))
 
     def _encode_categories(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         shape = (len(frame), len(self.categories))
@@ -197,11 +198,12 @@ def _fit_number(column: Column, frame: pd.DataFrame) -> _Number | None:
 
 def _without_repeats(numbers: Sequence[_Number], frame: pd.DataFrame) -> list[_Number]:
     """Keep the first of the numbers that are encoded alike on all rows: a token costs time, a repeat adds nothing."""
+    # by digest: the columns themselves would be a second copy of the table
     kept: dict[bytes, _Number] = {}
     for number in numbers:
         encoded = _standardise(number, raw_numbers(frame, number.column)).astype(np.float32)
         # Adding zero turns -0.0, which has other bytes, to 0.0.
-        kept.setdefault((np.round(encoded, 4) + 0.0).tobytes(), number)
+        kept.setdefault(hashlib.sha256((np.round(encoded, 4) + 0.0).tobytes()).digest(), number)
     return list(kept.values())
 
 

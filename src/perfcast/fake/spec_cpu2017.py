@@ -34,7 +34,7 @@ VENDORS = (
 )  # fmt: skip
 _SUITES = ("CINT2017", "CFP2017", "CINT2017rate", "CFP2017rate")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_FIRST, _LAST = 2017 * 12 + 5, 2024 * 12 + 11
+_FIRST, LAST = 2017 * 12 + 5, 2024 * 12 + 11
 """First and last month of publication as year x 12 + month - 1."""
 
 _LONGEST_SALE = 20
@@ -57,7 +57,7 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write cpu2017-results.csv.gz: `rows` sound results of 2017-06 to 2024-12, and every known defect a few times."""
     random = np.random.default_rng(seed)
     sound = results(rows, random)
-    texts = [_line(row) for row in [*sound, *_defective(sound, random)]]
+    texts = [_line(row) for row in [*sound, *defective(sound, random)]]
     order = random.permutation(len(texts))
     lines = [_line(dict(zip(HEADER, HEADER, strict=True)), header=True), *(texts[i] for i in order), *_broken(texts)]
     # No name and no time in the gzip header, so that equal rows give equal bytes.
@@ -69,6 +69,12 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
 def month_text(month: int) -> str:
     """Return year x 12 + month - 1 as the dump writes it: Mon-YYYY."""
     return f"{_MONTHS[month % 12]}-{month // 12}"
+
+
+def month_of(text: str) -> int:
+    """Return what `month_text` was given."""
+    name, year = text.split("-")
+    return int(year) * 12 + _MONTHS.index(name)
 
 
 def _line(row: Row, header: bool = False) -> bytes:
@@ -94,7 +100,7 @@ def results(rows: int, random: np.random.Generator) -> list[Row]:
 def _machine(part: Part, random: np.random.Generator) -> _Machine:
     vendor, stem = VENDORS[int(random.integers(len(VENDORS)))]
     launch = part.launch[0] * 12 + part.launch[1] - 1
-    month = int(np.clip(launch + random.integers(_LONGEST_SALE), _FIRST, _LAST))
+    month = int(np.clip(launch + random.integers(_LONGEST_SALE), _FIRST, LAST))
     one_socket = part.number("channels_per_chip", 8) == 2 or part.name.endswith("P")
     chips = 1 if one_socket else int(random.choice([1, 2, 4], p=[0.2, 0.7, 0.1]))
     return _Machine(
@@ -161,7 +167,7 @@ def _result(machine: _Machine, suite: str, number: int, random: np.random.Genera
         "Test Date": month_text(machine.month - 1),
         "Published": published,
         "Updated ": published,
-        "Disclosure": _links(machine.month, number),
+        "Disclosure": links(machine.month, number, number % 28 + 1),
     }
 
 
@@ -170,15 +176,16 @@ def _plain(number: str) -> str:
     return f"{float(number):g}"
 
 
-def _links(month: int, number: int) -> str:
+def links(month: int, number: int, day: int) -> str:
+    """Return the links to a result published in a month that arrived on a day of the month before."""
     year, quarter = month // 12, month % 12 // 3 + 1
     arrival = month - 1
-    page = f"cpu2017-{arrival // 12}{arrival % 12 + 1:02d}{number % 28 + 1:02d}-{number:05d}"
+    page = f"cpu2017-{arrival // 12}{arrival % 12 + 1:02d}{day:02d}-{number:05d}"
     path = f"/cpu2017/results/res{year}q{quarter}/{page}"
     return " ".join(f'<A HREF="{path}.{end}">{text}</A>' for end, text in (("html", "HTML"), ("csv", "CSV")))
 
 
-def _defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
+def defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
     """Return copies of sound rows with one known defect each, `len(sound) // 500` times each and at least once."""
     changes: list[Row] = [
         {"Base Result": "0", "Peak Result": "0"},
@@ -201,14 +208,15 @@ def _defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
     defective: list[Row] = []
     for i, row in enumerate(chosen):
         # The last change is none: identical but for its identifier.
-        defective.append({**row, **changes[i % len(changes)], "Disclosure": _links(_month(row), number + i)})
+        defective.append(
+            {
+                **row,
+                **changes[i % len(changes)],
+                "Disclosure": links(month_of(row["Published"]), number + i, (number + i) % 28 + 1),
+            }
+        )
     defective += _misnamed(sound, number + len(defective))
     return defective
-
-
-def _month(row: Row) -> int:
-    name, year = row["Published"].split("-")
-    return int(year) * 12 + _MONTHS.index(name)
 
 
 def _misnamed(sound: list[Row], number: int) -> list[Row]:
@@ -220,7 +228,12 @@ def _misnamed(sound: list[Row], number: int) -> list[Row]:
     )
     found = [(next((row for row in sound if row["Processor "] == name), None), edit) for name, edit in edits]
     return [
-        {**row, **edit, "System": row["System"] + " B", "Disclosure": _links(_month(row), number + i)}
+        {
+            **row,
+            **edit,
+            "System": row["System"] + " B",
+            "Disclosure": links(month_of(row["Published"]), number + i, (number + i) % 28 + 1),
+        }
         for i, (row, edit) in enumerate(found)
         if row is not None
     ]

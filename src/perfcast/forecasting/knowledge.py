@@ -20,6 +20,9 @@ from perfcast.schema import Column, Kind, Role, Table, Tag, read_parquet, read_t
 _MEASURED, _PARTS = "measured.parquet", "parts.parquet"
 _SET_ASIDE = "set_aside"
 _YEAR = pd.DateOffset(months=12)
+MOST_RESULTS = 100_000
+"""Results that are known at most, so that a forecast takes no longer however many are measured."""
+
 _SHOWN = ("system_stem",)
 """Columns beside those that a forecast reads that a measured machine is shown with."""
 
@@ -33,7 +36,10 @@ class Knowledge:
 
     @classmethod
     def gather(cls, standard: Table, raw: Mapping[str, Path], features: Sequence[str]) -> Self:
-        """Take from a standard table what forecasts read and show, and from the ingested sources the facts of parts."""
+        """Take from a standard table what forecasts read and show, and from the ingested sources the facts of parts.
+
+        Of more than `MOST_RESULTS` results the newest of every part and task are taken, as many of one as of the other.
+        """
         asked = {column.name for column in describing_columns(standard, features)}
         kept = [
             column
@@ -42,7 +48,8 @@ class Knowledge:
         ]
         names = [column.name for column in kept]
         facts = {_SET_ASIDE: sorted({column.name for column in standard.columns} - set(names))}
-        measured = Table(standard.dataset, standard.frame[names], tuple(kept), facts)
+        frame = standard.frame.loc[_newest(standard), names].reset_index(drop=True)
+        measured = Table(standard.dataset, frame, tuple(kept), facts)
         module = completion_of(standard.dataset)
         entities = standard.frame[standard.one(Tag.ENTITY)].dropna().unique()
         return cls(measured, module.parts(raw, entities) if module else pd.DataFrame())
@@ -108,6 +115,25 @@ class Knowledge:
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote."""
         return cls(read_table(folder / _MEASURED), read_parquet(folder / _PARTS))
+
+
+def _newest(standard: Table) -> pd.Index:
+    """Return which rows are taken, in the order of the table; of rows of one age, chance that is always the same."""
+    frame = standard.frame
+    if len(frame) <= MOST_RESULTS:
+        return frame.index
+    times = standard.select(tag=Tag.TIME)
+    chance = pd.util.hash_pandas_object(frame[standard.one(Tag.ROW)], index=False)
+    by_age = chance.to_frame("chance").assign(
+        when=frame[times[0]] if times else 0,
+        task=frame[standard.one(Tag.TASK)].astype("str"),
+        part=frame[standard.one(Tag.ENTITY)].astype("str"),
+    )
+    by_age = by_age.sort_values(["when", "chance"], ascending=[False, True])
+    # the first of every part and task, then the second: and of each turn, the tasks by turns
+    by_age["turn"] = by_age.groupby(["part", "task"], dropna=False).cumcount()
+    by_age["place"] = by_age.groupby(["turn", "task"], dropna=False).cumcount()
+    return by_age.sort_values(["turn", "place"], kind="stable").index[:MOST_RESULTS].sort_values()
 
 
 def completion_of(dataset: str) -> ModuleType | None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import pandas as pd
 
+from perfcast.parsing.distinct import codes_of, is_coded, spread, value_counts
 from perfcast.parsing.text import states_something
+
+_ROWS_AT_ONCE = 1 << 16
+"""Rows of a column of texts that are parsed together: where nearly all differ, so many answers are held at a time."""
 
 
 class Parsed(Protocol):
@@ -34,20 +38,31 @@ class Coverage:
         return self.complete / self.stated if self.stated else 1.0
 
 
-def parse_column(texts: pd.Series, parse: Callable[[str], Parsed]) -> pd.DataFrame:
-    """Parse every distinct text of a column once; one column per field of the result, on the index of `texts`.
+def parse_column(texts: pd.Series, parse: Callable[[str], Parsed], wanted: Iterable[str] | None = None) -> pd.DataFrame:
+    """Parse every distinct text of a column once; one column per field of the result, or per `wanted` one.
 
-    Numbers and flags become float64 with NaN for None; a missing text is parsed as "".
+    Numbers and flags become float64 with NaN for None; a missing text is parsed as "". Of coded texts, texts are coded.
+    Shapes: on the index of `texts`.
     """
-    distinct = texts.fillna("").astype(str)
-    results = {text: parse(text) for text in distinct.unique()}
-    names = [field.name for field in fields(parse(""))]  # type: ignore[arg-type]
-    return pd.DataFrame({name: _field(distinct, results, name) for name in names}, index=texts.index)
+    names = list(wanted or [field.name for field in fields(parse(""))])  # type: ignore[arg-type]
+    if is_coded(texts):
+        codes, distinct = codes_of(texts)
+        results = [*map(parse, distinct), parse("")]
+        answers = {name: [getattr(result, name) for result in results] for name in names}
+        # each column by itself: whoever takes one need not keep the others
+        return pd.DataFrame({name: spread(own, codes, texts.index) for name, own in answers.items()}, copy=False)
+    if len(texts) > _ROWS_AT_ONCE:
+        parts = [texts.iloc[start : start + _ROWS_AT_ONCE] for start in range(0, len(texts), _ROWS_AT_ONCE)]
+        return pd.concat([parse_column(part, parse, names) for part in parts])
+    plain = texts.fillna("").astype(str)
+    parsed = {text: parse(text) for text in plain.unique()}
+    return pd.DataFrame({name: _field(plain, parsed, name) for name in names}, index=texts.index)
 
 
 def measure(texts: pd.Series, parse: Callable[[str], Parsed], examples: int = 5) -> Coverage:
     """Measure how many rows of a column a parser understands completely."""
-    counts = {str(text): int(count) for text, count in texts.fillna("").astype(str).value_counts().items()}
+    plain = texts if is_coded(texts) else texts.fillna("").astype(str)
+    counts = {str(text): int(count) for text, count in value_counts(plain).items()}
     stated = {text: count for text, count in counts.items() if states_something(text)}
     missed = [text for text in stated if not parse(text).complete]
     return Coverage(

@@ -39,11 +39,13 @@ def read_header(path: Path) -> list[str]:
     return header_of(text.rstrip("\r"), path.name, remedy=_REMEDY)
 
 
-def check_csv(path: Path, expected: Collection[str], *, encoding_by_row: bool = False) -> list[str]:
+def check_csv(
+    path: Path, expected: Collection[str], *, encoding_by_row: bool = False, largest: int | None = None
+) -> list[str]:
     """Check a whole CSV file and return its header.
 
     `encoding_by_row` says that the data set quarantines single rows that are not UTF-8, so that they are no reason to
-    refuse the file.
+    refuse the file. `largest` is the most bytes after decompression, `bounds.UNPACKED` without.
 
     Raises: UserError when an expected column is missing or a name is there twice, when the header stands again on the
     second line, when there is no row, or when the content is truncated or not UTF-8.
@@ -60,7 +62,7 @@ def check_csv(path: Path, expected: Collection[str], *, encoding_by_row: bool = 
             near = get_close_matches(name, sorted(set(named) - set(expected)), n=1)
             fact = f"it has none of that name{f' (it has {near[0]!r})' if near else ''}"
             raise UserError(f"{path.name} must have a column {name!r}", fact, _REMEDY)
-    check_text(path, errors="replace" if encoding_by_row else "strict")
+    check_text(path, errors="replace" if encoding_by_row else "strict", largest=largest)
     first, second = _first_lines(path)
     if first.strip() == second.strip():
         raise UserError(f"{path.name} must have one header", "its second line is the header again", _REMEDY)
@@ -69,11 +71,11 @@ def check_csv(path: Path, expected: Collection[str], *, encoding_by_row: bool = 
     return header
 
 
-def check_text(path: Path, errors: str = "strict") -> None:
+def check_text(path: Path, errors: str = "strict", largest: int | None = None) -> None:
     """Check that a file is whole and, unless `errors` is "replace", UTF-8 to its end. Raises: UserError."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors)
     line, length = 1, 0
-    for chunk in _chunks(path, _CHUNK):
+    for chunk in _chunks(path, _CHUNK, largest):
         length += len(chunk)
         try:
             decoder.decode(chunk)
@@ -99,10 +101,10 @@ def _first_lines(path: Path) -> tuple[bytes, bytes]:
     return first, rest.partition(b"\n")[0]
 
 
-def _chunks(path: Path, size: int) -> Iterator[bytes]:
+def _chunks(path: Path, size: int, largest: int | None = None) -> Iterator[bytes]:
     """Give the content of a plain, gzip or xz file piece by piece. Raises: UserError."""
     try:
-        with unpacked(path, kind_by_name(path), remedy=_REMEDY) as file:
+        with unpacked(path, kind_by_name(path), most=largest, remedy=_REMEDY) as file:
             while chunk := file.read(size):
                 yield chunk
     except FileNotFoundError:

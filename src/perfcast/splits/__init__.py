@@ -15,7 +15,7 @@ import pandas as pd
 
 from perfcast import plugins
 from perfcast.errors import UserError, unknown_name
-from perfcast.schema import Table
+from perfcast.schema import Column, Role, Table
 from perfcast.splits._audit import Audit, Split
 from perfcast.splits._files import read_folds
 from perfcast.splits._parts import PUBLISHED_PART
@@ -31,6 +31,7 @@ __all__ = [
     "make",
     "names",
     "read_folds",
+    "reads",
     "shrunken",
 ]
 
@@ -47,6 +48,11 @@ def function(name: str) -> Split:
     if name not in _functions():
         raise unknown_name("a split", name, names())
     return _functions()[name]
+
+
+def reads(column: Column) -> bool:
+    """Say whether splits look at a column: features, whatever is tagged, and the authors' own parts."""
+    return column.role is Role.FEATURE or bool(column.tags) or column.name == PUBLISHED_PART
 
 
 def is_question(name: str) -> bool:

@@ -1,0 +1,201 @@
+"""What `benchmarks/scale` measures beside the data commands, one process each; prints JSON.
+
+Run by `__main__.py`: python benchmarks/scale/steps.py STEP FOLDER [NAME]. Times that the JSON names are inside the step
+and told beside its whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+DATASET, QUESTION = "spec_cpu2017", "forward_2023"
+BATCHES, BATCH_ROWS = 40, 256
+FORECASTS = 5
+FEATURES = ("processor", "memory", "system", "workload", "set_up")
+
+
+class Watch:
+    """Names times of parts of a step. Units: CPU seconds of this process."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        start = time.process_time()
+        yield
+        self.seconds[name] = time.process_time() - start
+
+
+def generate(folder: Path, rows: str, watch: Watch) -> None:
+    """Write the generated dump, the processor catalogue, and the conf that knows their checksums."""
+    import shutil
+
+    import yaml
+
+    from perfcast.fake import cpu_catalog
+    from perfcast.fake._tiles import write_tiled
+    from perfcast.io import sha256
+
+    project, mirror = folder / "project", folder / "mirror"
+    shutil.copytree(Path(__file__).parents[2] / "conf", project / "conf", dirs_exist_ok=True)
+    write_tiled(mirror / DATASET, rows=int(rows), seed=0)
+    cpu_catalog.write(folder / "raw" / "cpu_catalog", rows=400, seed=0)
+    (file,) = (mirror / DATASET).iterdir()
+    path = project / "conf" / "source" / f"{DATASET}.yaml"
+    conf = yaml.safe_load(path.read_text())
+    known = conf.pop("snapshots")[-1]["files"][0]
+    known |= {"sha256": sha256(file), "max_bytes": file.stat().st_size, "mirror": f"{DATASET}/{file.name}"}
+    path.write_text(yaml.safe_dump({**conf, "files": [known]}, sort_keys=False))
+    (folder / "raw" / "cpu_catalog" / "manifest.json").write_text(json.dumps({"status": "present"}))
+
+
+def train(folder: Path, name: str, watch: Watch) -> None:
+    """Encode the training rows, and learn from some mini-batches of them."""
+    import torch
+
+    from perfcast.encoding.tokens import TokenEncoder
+    from perfcast.predictors.ncpp import NCPP
+    from perfcast.schema import Role, Tag
+    from perfcast.training.data import Batches, Rows
+    from perfcast.training.loop import reproducible
+    from perfcast.training.module import masked_huber
+
+    with watch("read"):
+        table, rows = _training(folder)
+    with watch("encode"):
+        X = table.frame.loc[rows]
+        logs = np.log(X[table.select(role=Role.TARGET)].to_numpy())
+        columns = [c for c in table.columns if c.role is Role.FEATURE or Tag.TASK in c.tags]
+        encoder = TokenEncoder().fit(X, columns)
+        encoded = Rows.of(encoder.transform(X), (logs - logs.mean()) / logs.std())
+        del table, X
+    predictor = NCPP()
+    with reproducible(0):
+        network = predictor.network(encoder, 1)
+        optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, fused=True)
+        with watch(f"{BATCHES} mini-batches"):
+            batches = iter(Batches(encoded, BATCH_ROWS, shuffle_seed=0))
+            for _, batch in zip(range(BATCHES), batches, strict=False):
+                optimizer.zero_grad()
+                masked_huber(network(batch), batch.targets, 0.5).backward()
+                optimizer.step()
+
+
+def fit(folder: Path, name: str, watch: Watch) -> None:
+    """Fit a predictor under its quick schedule."""
+    from perfcast.config import read_predictor, read_yaml
+    from perfcast.experiment import makers
+    from perfcast.fitting import fit as fitted
+
+    conf = folder / "project" / "conf"
+    machine = read_yaml(conf / "trainer" / "default.yaml")
+    make = next(iter(makers(read_predictor(conf, name), "quick", machine).values()))
+    with watch("read"):
+        table, rows = _training(folder)
+    with watch("fit"):
+        predictor = fitted(make(0), table, rows, None)
+    predictor.save(folder / "models" / name)
+
+
+def predict(folder: Path, name: str, watch: Watch) -> None:
+    """Forecast the test rows with a fitted predictor."""
+    from perfcast.fitting import as_predictions
+    from perfcast.predictors.base import load_predictor
+
+    with watch("read"):
+        predictor = load_predictor(folder / "models" / name)
+        table, part = _table(folder)
+    with watch("predict"):
+        forecast = as_predictions(predictor, table, part == "test", 0, 0)
+    assert np.isfinite(forecast["predicted"]).all()
+
+
+def champion(folder: Path, name: str, watch: Watch) -> None:
+    """Make the champion that single forecasts are asked of."""
+    from perfcast.calibrating import calibrate
+    from perfcast.experiment import fit_all
+    from perfcast.forecasting.saving import save_champion
+    from perfcast.predictors.law import LawPredictor
+    from perfcast.schema import read_table
+
+    def make(seed: int) -> LawPredictor:
+        return LawPredictor(strengths=[3e-4], memories=[3.0])
+
+    with watch("read"):
+        table = read_table(folder / "features.parquet")
+    with watch("fit"):
+        predictor, _ = fit_all(table, {"params": make}, 0, 0.3)
+    with watch("calibrate"):
+        calibrated = calibrate(table, make, 0, 0.3, 1)
+    about = {"dataset": DATASET, "predictor": name, "schedule": "quick", "features": list(FEATURES)}
+    raw = {source: folder / "raw" / source for source in (DATASET, "cpu_catalog")}
+    with watch("save"):
+        standard = read_table(folder / "standard.parquet")
+        save_champion(folder / "champion", predictor, calibrated, standard=standard, table=table, raw=raw, about=about)
+
+
+def forecast(folder: Path, name: str, watch: Watch) -> None:
+    """Load the champion, and ask for forecasts and for similar machines one at a time."""
+    from perfcast.choosing.resembling import resemble
+    from perfcast.fake._servers import PARTS
+    from perfcast.forecasting import Asked, describe, load_champion
+    from perfcast.forecasting import forecast as forecasts
+
+    with watch("load"):
+        loaded = load_champion(folder / "champion", DATASET)
+
+    def machine(number: int):  # type: ignore[no-untyped-def]
+        part = PARTS[number % len(PARTS)].name
+        return describe([(1, "the machine", {"processor": part, "chips": 1, "tdp": 100 + number / 10})], loaded)
+
+    with watch("first forecast"):
+        forecasts(machine(0), loaded, Asked())
+    with watch(f"{FORECASTS} forecasts"):
+        for number in range(1, FORECASTS + 1):
+            forecasts(machine(number), loaded, Asked(neighbours=0))
+    with watch(f"{FORECASTS} explained, with neighbours"):
+        for number in range(1, FORECASTS + 1):
+            forecasts(machine(100 + number), loaded, Asked())
+    with watch(f"{FORECASTS} similar"):
+        for number in range(1, FORECASTS + 1):
+            resemble(machine(200 + number), loaded)
+
+
+def _table(folder: Path):  # type: ignore[no-untyped-def]
+    import pandas as pd
+
+    from perfcast.schema import read_table
+
+    folds = pd.read_parquet(folder / "splits" / f"{QUESTION}.parquet", columns=["fold_0"])
+    return read_table(folder / "features.parquet"), folds["fold_0"].to_numpy()
+
+
+def _training(folder: Path):  # type: ignore[no-untyped-def]
+    from perfcast.parts import training_rows
+
+    table, part = _table(folder)
+    return table, training_rows(table, part, 0.3)
+
+
+def main() -> None:
+    steps = {step.__name__: step for step in (generate, train, fit, predict, champion, forecast)}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("step", choices=steps)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("name", nargs="?", default="")
+    options = parser.parse_args()
+    watch = Watch()
+    steps[options.step](options.folder, options.name, watch)
+    print(json.dumps(watch.seconds))
+
+
+if __name__ == "__main__":
+    main()
