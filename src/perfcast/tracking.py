@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -293,34 +295,48 @@ def _raise_exit(number: int, frame: FrameType | None) -> None:
 
 
 def _process_name(pid: int) -> str:
-    """Name a process of this boot of this machine, without naming the machine."""
+    """Name a process of this boot of this machine, without naming the machine: boot, process, its start, machine."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     start = Path(f"/proc/{pid}/stat")
     started = start.read_text().rpartition(")")[2].split()[19] if start.exists() else "?"
-    return f"{boot.read_text().strip()[:8] if boot.exists() else '?'}:{pid}:{started}"
+    return f"{boot.read_text().strip()[:8] if boot.exists() else '?'}:{pid}:{started}:{_machine_digest()}"
+
+
+def _machine_digest() -> str:
+    """Tell machines apart, and containers of one: they have process numbers of their own; empty where nothing does."""
+    path = Path("/etc/machine-id")
+    known = path.read_text().strip() if path.exists() else ""
+    return hashlib.sha256(f"perfcast {known} {platform.node()}".encode()).hexdigest()[:8] if known else ""
+
+
+def _is_gone(process: str) -> bool:
+    """Whether a process, by its name, ran on this machine and does not any more; False where that cannot be known."""
+    if process.count(":") < 2:
+        return False
+    boot, pid, started, *machine = process.split(":")
+    own_boot, _, _, own_machine = _process_name(os.getpid()).split(":")
+    if machine and machine[0] != own_machine:
+        return False
+    if boot != own_boot:
+        return bool(machine and own_machine)  # before this machine was started again
+    return _process_name(int(pid)).split(":")[2] != started
 
 
 def _close_abandoned(client: MlflowClient) -> None:
-    """End runs of any experiment left RUNNING by processes of this boot that are gone: a SIGKILL gives them no time."""
+    """End runs of any experiment left RUNNING by processes of this machine that are gone: a kill gives them no time."""
     for run_id in _abandoned(client):
         client.set_terminated(run_id, status="KILLED")
 
 
 def abandoned_runs(store: Store) -> int:
-    """Count the runs of a store that are RUNNING by its record and by processes of this boot that are gone."""
+    """Count the runs of a store that are RUNNING by its record and by processes of this machine that are gone."""
     return len(_abandoned(open_client(store)))
 
 
 def _abandoned(client: MlflowClient) -> list[str]:
     experiments = [one.experiment_id for one in client.search_experiments()]
-    boot = _process_name(os.getpid()).partition(":")[0]
     running = client.search_runs(experiments, "attributes.status = 'RUNNING'") if experiments else []
-    named = [(run.info.run_id, run.data.tags.get(_PROCESS_TAG, "")) for run in running]
-    return [
-        run_id
-        for run_id, process in named
-        if process.startswith(f"{boot}:") and _process_name(int(process.split(":")[1])) != process
-    ]
+    return [run.info.run_id for run in running if _is_gone(run.data.tags.get(_PROCESS_TAG, ""))]
 
 
 def register_champion(store: Store, dataset: str, run_id: str, model_uri: str, tags: Mapping[str, str]) -> str:
