@@ -17,6 +17,7 @@ import json
 import os
 import platform
 import posixpath
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -30,6 +31,8 @@ from perfcast.io import abandoned, remove
 
 JOBS_VARIABLE = "PERFCAST_JOBS"
 """Tells a job the file that it holds."""
+_GLANCE = 0.2
+"""Seconds, far more than `state` looks for."""
 _KEPT = {"mlflow"}
 """Folders of results whose files perfcast does not write itself."""
 
@@ -66,12 +69,14 @@ def hold(project: Path, results: str) -> str | None:
     Raises: UserError when another run, or a job of a killed one, still writes there.
     """
     path = _path(project, results, "run")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = path.open("a+")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+")
         free = _take(file, fcntl.LOCK_EX)
+        if not free:  # it may be that somebody only looked
+            time.sleep(_GLANCE)
+            free = _take(file, fcntl.LOCK_EX)
     except OSError:
-        file.close()
         return None
     if not free:
         raise _taken(results, _read(file))

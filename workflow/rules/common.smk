@@ -37,7 +37,7 @@ def holding_the_results(execute):
 
     def held(*given, executor_plugin, **settings):
         dry = executor_plugin.common_settings.dryrun_exec
-        if workflow.exec_mode == workflow.exec_mode.DEFAULT and workflow.execution_settings.lock and not dry:
+        if workflow.exec_mode.name == "DEFAULT" and workflow.execution_settings.lock and not dry:
             try:
                 told = run_lock.hold(Path(), RESULTS)
             except UserError as error:
