@@ -36,7 +36,7 @@ PINNED = (
     "model_cards",
 )
 FILES = ("metrics.json", "report.html")
-PATIENCE = 600  # seconds
+PATIENCE = 1800  # seconds, on a machine with much else to do
 _JOB = re.compile(r"^(?:local)?(?:rule|checkpoint) \w+:\n(?: {4}(?!output).*\n)*? {4}output: ([^,\n]+)", re.MULTILINE)
 
 
