@@ -294,20 +294,33 @@ def read_table(
     declared = [Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"]]
     columns = tuple(column for column in declared if wanted is None or wanted(column))
     texts = [c.name for c in columns if c.kind in (Kind.CATEGORICAL, Kind.TEXT) and Tag.ROW not in c.tags]
-    found = pq.ParquetFile(path, read_dictionary=texts if coded else None)
-    whole = group is None or found.metadata.num_row_groups == 1
+    names = [column.name for column in columns]
     typed = {}
-    for column in columns:  # one by one: a large file is never held twice
-        if whole:
-            arrow = pq.read_table(path, columns=[column.name], read_dictionary=texts if coded else None).column(0)
-        else:
-            arrow = found.read_row_group(group, columns=[column.name]).column(0)
-        values = (arrow.unify_dictionaries() if pa.types.is_dictionary(arrow.type) else arrow).to_pandas()
+    for column, values in zip(columns, _read_columns(path, names, texts if coded else None, group), strict=True):
         typed[column.name] = as_declared(values, column)
-    rows = found.metadata.num_rows if whole else found.metadata.row_group(group).num_rows
+    groups = pq.read_metadata(path)
+    rows = groups.num_rows if group is None else groups.row_group(group).num_rows
     # joined in one block, which makes later steps faster, unless memory is what counts
     frame = pd.DataFrame(typed, index=pd.RangeIndex(rows), copy=not coded)
     return Table(about["dataset"], frame, columns, about["facts"])
+
+
+def _read_columns(
+    path: Path, names: Sequence[str], dictionaries: Sequence[str] | None, group: int | None
+) -> Iterator[pd.Series]:
+    """Give the columns of a file in order; of a large one each is read by itself, so that it is never held twice."""
+    found = pq.ParquetFile(path, read_dictionary=dictionaries)
+    whole = group is None or found.metadata.num_row_groups == 1
+    at_once = whole and found.metadata.num_rows < ROWS_OF_GROUP
+    table = pq.read_table(path, columns=names, read_dictionary=dictionaries) if at_once else None
+    for name in names:
+        if table is not None:
+            arrow = table.column(name)
+        elif whole:
+            arrow = pq.read_table(path, columns=[name], read_dictionary=dictionaries).column(0)
+        else:
+            arrow = found.read_row_group(group, columns=[name]).column(0)
+        yield (arrow.unify_dictionaries() if pa.types.is_dictionary(arrow.type) else arrow).to_pandas()
 
 
 def groups_of_rows(path: Path) -> int:
