@@ -301,23 +301,19 @@ def read_table(
         raise UserError("a table must carry perfcast's declarations", f"those of {path} are broken ({error})", _AGAIN)
     columns = tuple(column for column in declared if wanted is None or wanted(column))
     texts = [c.name for c in columns if c.kind in (Kind.CATEGORICAL, Kind.TEXT) and Tag.ROW not in c.tags]
-    coding = texts if coded else None
-    typed = {}
     with _as_saved(path):
-        found = pq.ParquetFile(path, read_dictionary=coding)
-    whole = group is None or found.metadata.num_row_groups == 1
-    rows = found.metadata.num_rows if whole else found.metadata.row_group(group).num_rows
+        groups, stored = pq.read_metadata(path), pq.read_schema(path).names
+    rows = groups.num_rows if group is None else groups.row_group(group).num_rows
     _require_few_cells(path, rows, len(columns))
-    absent = [column.name for column in columns if column.name not in found.schema_arrow.names]
+    names = [column.name for column in columns]
+    absent = [name for name in names if name not in stored]
     if absent:
         raise UserError("a table must have the columns it declares", f"{path} lacks {absent[0]!r}", _AGAIN)
-    for column in columns:  # one by one: a large file is never held twice
+    found = _read_columns(path, names, texts if coded else None, group)
+    typed = {}
+    for column in columns:
         with _as_saved(path):
-            if whole:
-                arrow = pq.read_table(path, columns=[column.name], read_dictionary=coding).column(0)
-            else:
-                arrow = found.read_row_group(group, columns=[column.name]).column(0)
-            values = (arrow.unify_dictionaries() if pa.types.is_dictionary(arrow.type) else arrow).to_pandas()
+            values = next(found)
         try:
             typed[column.name] = as_declared(values, column)
         except (TypeError, ValueError) as error:
@@ -325,6 +321,24 @@ def read_table(
     # joined in one block, which makes later steps faster, unless memory is what counts
     frame = pd.DataFrame(typed, index=pd.RangeIndex(rows), copy=not coded)
     return Table(dataset, frame, columns, facts)
+
+
+def _read_columns(
+    path: Path, names: Sequence[str], dictionaries: Sequence[str] | None, group: int | None
+) -> Iterator[pd.Series]:
+    """Give the columns of a file in order; of a large one each is read by itself, so that it is never held twice."""
+    found = pq.ParquetFile(path, read_dictionary=dictionaries)
+    whole = group is None or found.metadata.num_row_groups == 1
+    at_once = whole and found.metadata.num_rows < ROWS_OF_GROUP
+    table = pq.read_table(path, columns=names, read_dictionary=dictionaries) if at_once else None
+    for name in names:
+        if table is not None:
+            arrow = table.column(name)
+        elif whole:
+            arrow = pq.read_table(path, columns=[name], read_dictionary=dictionaries).column(0)
+        else:
+            arrow = found.read_row_group(group, columns=[name]).column(0)
+        yield (arrow.unify_dictionaries() if pa.types.is_dictionary(arrow.type) else arrow).to_pandas()
 
 
 def groups_of_rows(path: Path) -> int:

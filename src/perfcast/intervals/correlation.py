@@ -31,8 +31,10 @@ def labels_of(table: Table) -> pd.DataFrame:
     labels = {_ALL: pd.Series(_ALL, index=frame.index), **text}
     narrow = [name for name in table.select(tag=Tag.IDENTITY) if name != entity]
     if narrow:
-        same = frame[narrow].astype(str).agg("\x1f".join, axis=1)
-        labels["identity"] = text[entity] + "\x1f" + same
+        same = text[entity]
+        for name in narrow:
+            same = same + "\x1f" + frame[name].astype(str)
+        labels["identity"] = same
     return pd.DataFrame(labels)
 
 
