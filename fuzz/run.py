@@ -55,6 +55,7 @@ def fuzz(name: str, seconds: int) -> None:
 
 
 def main() -> int:
+    """Fuzz the targets that are named, or all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"which (default: all): {', '.join(names())}")
     parser.add_argument("--seconds", type=int, default=120, help="time of each target (default 120)")

@@ -33,9 +33,7 @@ def call(arguments, capsys):
 
 
 def everything_in(folder: Path):
-    """Return what a folder holds: hidden files, folders and digests; None where there is none."""
-    if not folder.exists():
-        return None
+    """Return what a folder holds: hidden files, folders and digests; nothing where there is none."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")), digests(folder)
 
 

@@ -60,15 +60,12 @@ def planted(repository: Path, project: Path, source: str, file: str, content: by
     (project / "conf" / "source" / f"{source}.yaml").write_text(yaml.safe_dump(conf))
     dataset = DATASETS[source]
     own = read_conf(repository / "conf", "dataset", dataset)
-    needed = [*own["sources"]["required"], *own["sources"].get("optional", [])]
-    own["sources"] = {"required": [one for one in own["sources"]["required"]], "optional": []}
-    if source == "cpu_catalog":
-        own["sources"] = {"required": ["spec_cpu2017", "cpu_catalog"], "optional": []}
-    for other in own["sources"]["required"]:
+    required = ["spec_cpu2017", "cpu_catalog"] if source == "cpu_catalog" else own["sources"]["required"]
+    own["sources"] = {"required": required, "optional": []}
+    for other in required:
         if other != source:
             plugins.load("fake", other).write(project / "raw" / other, rows=ROWS, seed=3)
             (project / "raw" / other / "manifest.json").write_text(json.dumps({"status": "present"}))
-    assert needed
     (project / "conf" / "dataset").mkdir(parents=True)
     (project / "conf" / "dataset" / f"{dataset}.yaml").write_text(yaml.safe_dump(own))
 

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from perfcast.datasets.base import REJECTED_COLUMNS, Standardized
+from perfcast.errors import UserError
 from perfcast.io import atomic_path, write_json
 from perfcast.schema import Kind, Table, Tag, out_of_bounds, write_table
 
@@ -60,8 +61,20 @@ def describe_quality(result: Standardized) -> dict[str, Any]:
 
 
 def write_standardized(result: Standardized, table: Path, rejected: Path, quality: Path) -> None:
-    """Check the accounting, then write the table, the rejected rows and the quality."""
+    """Check the accounting, then write the table, the rejected rows and the quality.
+
+    Raises: UserError when no row is kept.
+    """
     check_accounting(result)
+    if result.table.frame.empty:
+        dataset = result.table.dataset
+        told = result.rejected["reason"].value_counts()
+        reason = f", {told.iloc[0]} of them as {told.index[0]}" if len(told) else ""
+        raise UserError(
+            f"the data set {dataset!r} must have rows that can be used",
+            f"none of its {result.rows_in} is kept{reason}",
+            "ingest its sources again",
+        )
     with atomic_path(rejected) as path:
         result.rejected[REJECTED_COLUMNS].to_csv(path, index=False, lineterminator="\n")
     write_json(quality, describe_quality(result))

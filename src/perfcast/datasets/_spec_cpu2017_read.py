@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from perfcast import bounds
-from perfcast.datasets._strict_csv import CsvRows, Rejection
+from perfcast.datasets._strict_csv import CsvRows, Rejection, require_some
 from perfcast.errors import UserError
 from perfcast.unpacking import header_of, kind_by_content, unpacked
 
@@ -42,6 +42,7 @@ def read_dump(source: str, path: Path, columns: Sequence[str], plain: Collection
         header = _header(path, file, columns)
         kept = _Kept(columns, columns if plain is None else plain)
         rejections = _rows(source, path.name, file, header, kept)
+    require_some(kept.rows, str(path), rejections)
     return CsvRows(kept.frame(), tuple(rejections), kept.rows + len(rejections))
 
 

@@ -82,7 +82,7 @@ class Quarantine:
 
         Shapes: `bad` on the frame's index, `detail` on that of the bad rows at least.
         """
-        if not bad.any():
+        if not bad.any():  # also of no rows, whose `bad` is not of type bool and would choose columns
             return frame
         lines = frame.loc[bad, "line_in_file"]
         self.rejections += [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from operator import itemgetter
@@ -33,6 +34,14 @@ def rejected_frame(rejections: Iterable[Rejection]) -> pd.DataFrame:
     """Return quarantined rows as the frame of rejected.csv, ordered by file and line."""
     ordered = sorted(rejections, key=lambda row: (row.source, row.file, row.line, row.reason))
     return pd.DataFrame([astuple(row) for row in ordered], columns=REJECTED_COLUMNS)
+
+
+def require_some(kept: int, what: str, rejections: Sequence[Rejection]) -> None:
+    """Make sure that something is left. Raises: UserError, with the most frequent reason, when all is quarantined."""
+    if not kept and rejections:
+        reason, count = Counter(row.reason for row in rejections).most_common(1)[0]
+        fact = f"all {len(rejections)} are rejected, {count} of them as {reason}"
+        raise UserError(f"{what} must have rows that can be used", fact, _REMEDY)
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,7 @@ def read_rows(source: str, path: Path, columns: Sequence[str]) -> CsvRows:
         raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY) from None
     if not kept and not rejections:
         raise UserError(f"{path} must have rows", "it has a header only", _REMEDY)
+    require_some(len(kept), str(path), rejections)
     frame = pd.DataFrame([row for _, row in kept], columns=list(columns), dtype="str")
     frame["line"] = [line for line, _ in kept]
     return CsvRows(frame, tuple(rejections), len(kept) + len(rejections), tuple(header))

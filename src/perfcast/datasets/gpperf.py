@@ -20,7 +20,7 @@ import pandas as pd
 
 from perfcast.datasets._gpperf_columns import ALONE, COLUMNS, QUANTITIES, SHARED, device_facts
 from perfcast.datasets._gpperf_records import records
-from perfcast.datasets._strict_csv import Rejection, rejected_frame
+from perfcast.datasets._strict_csv import Rejection, rejected_frame, require_some
 from perfcast.datasets.base import Standardized
 from perfcast.schema import build_table, out_of_bounds
 from perfcast.sources.gpperf import ARCHIVE, FAILED, RESULTS, read
@@ -62,6 +62,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     )
     good, bad = _understood(frame)
     rejections += bad
+    require_some(len(good), f"{RESULTS} in {ARCHIVE}", rejections)
     melted = _melted(good)
     rejections += [
         _rejection(row["line"], f"no_{row['quantity']}", row["power_text"])

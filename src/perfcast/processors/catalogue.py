@@ -268,10 +268,14 @@ def _read_rows(path: Path, layout: _Layout) -> dict[str, dict[str, _Value]]:
             )
         rows: dict[str, dict[str, _Value]] = {}
         for _, fields in records(lines, path.name, remedy=_REMEDY):
+            if [field.strip() for field in fields] == header:
+                raise UserError(f"{path.name} must have one header", "it stands there again", _REMEDY)
             row = dict(zip_longest(header, fields[: len(header)]))
             name = row[layout.name] or ""
             if name.strip():
                 rows.setdefault(part_key(name), _row_facts(row, layout))
+        if not rows:
+            raise UserError(f"{path.name} must have rows", "it names no part", _REMEDY)
     return rows
 
 

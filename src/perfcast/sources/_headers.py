@@ -64,7 +64,7 @@ def check_csv(
             raise UserError(f"{path.name} must have a column {name!r}", fact, _REMEDY)
     check_text(path, errors="replace" if encoding_by_row else "strict", largest=largest)
     first, second = _first_lines(path)
-    if first.strip() == second.strip():
+    if first.removeprefix(codecs.BOM_UTF8).strip() == second.removeprefix(codecs.BOM_UTF8).strip():
         raise UserError(f"{path.name} must have one header", "its second line is the header again", _REMEDY)
     if not second.strip():
         raise UserError(f"{path.name} must have rows", "it has a header only", _REMEDY)
