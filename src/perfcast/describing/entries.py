@@ -107,8 +107,10 @@ def _words(value: object, word: str, where: str) -> str:
     words = repr(value) if isinstance(value, float) else str(value).strip()
     if len(words) > MOST_LETTERS:
         raise UserError(f"{word[:_SHOWN]} must be at most {MOST_LETTERS} letters", f"{where} has {len(words)}")
-    if any("\ud800" <= letter <= "\udfff" for letter in words):
-        raise UserError(f"{word[:_SHOWN]} must be text", f"{where} has half of a character in it", "save it as UTF-8")
+    hidden = next((letter for letter in words if not (letter.isprintable() or letter.isspace())), None)
+    if hidden is not None:  # half a character, a control character, a mark that turns the line around
+        fact = f"{where} has {hidden!a} in it"
+        raise UserError(f"{word[:_SHOWN]} must be text that can be printed", fact, "take it out")
     return words
 
 

@@ -1,0 +1,256 @@
+"""Flags of every command, params.yaml and the files of conf/, each broken, in one table per kind."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from forecasting_project import project
+from hostile_input import REPOSITORY, refused
+
+FLAGS = {
+    "no command": [],
+    "no such command": ["forecast"],
+    "an option of no command": ["sources", "--nope"],
+    "ingest: no source": ["ingest", "--out", "x"],
+    "ingest: a path": ["ingest", "../../etc/passwd", "--out", "out/x"],
+    "ingest: a control character": ["ingest", "\x1b[31mred", "--out", "out/x"],
+    "standardize: no raw folder": [
+        "standardize",
+        "host_gemm",
+        *["--raw", "none", "--table", "x", "--rejected", "x", "--quality", "x"],
+    ],
+    "split: no such": ["split", "at_random", "--table", "none.parquet", "--out", "out/x"],
+    "split: a seed below nothing": ["split", "random", "--table", "x", "--out", "x", "--seed", "-1"],
+    "split: a seed past all": ["split", "random", "--table", "x", "--out", "x", "--seed", "99999999999999999999"],
+    "split: a seed of another script": ["split", "random", "--table", "x", "--out", "x", "--seed", "²"],
+    "split: a table that is none": ["split", "random", "--table", "README.md", "--out", "out/x"],
+    "split: a folder for a table": ["split", "random", "--table", "src", "--out", "out/x"],
+    "features: a table that is none": ["features", "host_gemm", "--table", "README.md", "--out", "out/x"],
+    "features: no such data set": ["features", "host_gem", "--table", "README.md", "--out", "out/x"],
+    "support: folds that are none": "support host_gemm random --table README.md --folds README.md --out out/x",
+    "support: rehearsals": "support host_gemm random --table x --folds x --out x --rehearsals 1e9",
+    "train: no such predictor": "train host_gemm random ridgee --table x --folds x --out out/x",
+    "train: an override": "train host_gemm random ridge --table x --folds x --out out/x --override a=[",
+    "train: a table that is none": "train host_gemm random ridge --table x --folds x --out out/x",
+    "train: a schedule": "train host_gemm random ridge --table x --folds x --out out/x --schedule slow",
+    "train: a seed": "train host_gemm random ridge --table x --folds x --out out/x --seeds one",
+    "tune: no trials": "tune host_gemm random ridge --table x --folds x --out out/x --trials 0",
+    "tune: no folds": "tune host_gemm random ridge --table x --folds none --out out/x",
+    "evaluate: no runs": "evaluate host_gemm --table x --runs none --splits a --predictors b --out out/x",
+    "evaluate: a level": "evaluate host_gemm --table x --runs x --splits a --predictors b --out x --level nan",
+    "evaluate: resamples": "evaluate host_gemm --table x --runs x --splits a --predictors b --out x --resamples 0",
+    "champion: no runs": "champion host_gemm --runs none --table x --standard x --raw x --splits random "
+    "--predictors ridge --out out/x",
+    "audit: no table": "audit host_gemm --table none --standard none --folds x --runs x --splits random "
+    "--predictors ridge --out out/x",
+    "figures: no evaluation": "figures host_gemm --evaluation none --out out/x",
+    "figures: no such": "figures host_gemm --evaluation none --figures nope --out out/x",
+    "metrics: no evaluation": "metrics none --out out/x",
+    "available: nothing ingested": "available host_gemm --raw none --out out/x",
+    "report: an experiment that is none": ["report", "--out", "out/x", "--experiment", "{"],
+    "report: an experiment of a list": ["report", "--out", "out/x", "--experiment", "[1]"],
+    "report: an experiment nested without end": ["report", "--out", "out/x", "--experiment", "[" * 9999],
+    "report: no results": ["report", "--results", "none", "--out", "out/x"],
+    "compare: no such sides": ["compare", "none", "nothing"],
+    "compare: an empty folder": ["compare", "src", "src"],
+    "compare: an option as a revision": ["compare", "src", "--output=/tmp/x"],
+    "summary: no results": ["summary", "--results", "none"],
+    "times: no number": ["times", "--since", "yesterday"],
+    "times: no results": ["times", "--results", "none"],
+    "fake: no rows": ["fake", "out", "--rows", "0"],
+    "fake: rows past all": ["fake", "out", "--rows", "1000000000000"],
+    "fake: a folder in use": ["fake", "src"],
+    "fake: a file": ["fake", "README.md"],
+    "measure: nothing": ["measure"],
+    "measure: no such": ["measure", "gpu"],
+    "measure: no configurations": ["measure", "gemm", "--configurations", "0"],
+    "measure: configurations past all": ["measure", "gemm", "--configurations", "99999999999"],
+    "measure: a budget without end": ["measure", "gemm", "--budget-minutes", "inf"],
+    "measure: a budget that is none": ["measure", "gemm", "--budget-minutes", "nan"],
+    "measure: threads": ["measure", "gemm", "--threads", "100000"],
+    "measure: kernels": ["measure", "suite", "--kernels", "triadd"],
+    "measure: a budget of the suite": ["measure", "suite", "--budget-minutes", "nan"],
+    "doctor: no project": ["doctor", "--project", "none"],
+    "config: a name": ["config", "predictor=../../params"],
+    "config: a syntax": ["config", "a=b=[{"],
+    "config: an interpolation": ["config", "seeds=${oc.env:HOME}${nope:1}"],
+    "ui: a port": ["ui", "--port", "70000"],
+    "ui: no project": ["ui", "--project", "none"],
+    "sources: no project": ["sources", "--project", "none"],
+}
+"""What is typed; the folder is the repository, and out/ is a folder that must stay empty."""
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_a_command_that_cannot_be_meant_is_one_line(tmp_path, capsys, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    for kept in ("conf", "params.yaml", "src", "README.md"):
+        (tmp_path / kept).symlink_to(REPOSITORY / kept)
+    words = FLAGS[name]
+    refused(words.split() if isinstance(words, str) else words, capsys, out=tmp_path / "out")
+
+
+ASKED = {
+    "a level": ["predict", "--processor", "x", "--level", "nan"],
+    "a level past one": ["predict", "--processor", "x", "--level", "1.5"],
+    "a month": ["predict", "--processor", "x", "--when", "2026-13"],
+    "a month of year 0": ["predict", "--processor", "x", "--when", "0000-01"],
+    "neighbours": ["predict", "--processor", "x", "--neighbours", "-1"],
+    "neighbours past all": ["predict", "--processor", "x", "--neighbours", "999999999"],
+    "no machine": ["predict"],
+    "a setting": ["predict", "--set", "tdp"],
+    "a setting twice": ["predict", "--set", "tdp=1", "--set", "tdp=2"],
+    "a setting of no name": ["predict", "--set", "=1"],
+    "a processor of noise": ["predict", "--processor", "()()()"],
+    "a processor of 100 kB": ["predict", "--processor", "x" * 100_000],
+    "half a character": ["predict", "--processor", "\udcff"],
+    "chips": ["predict", "--processor", "Xeon Gold 6148", "--chips", "1e309"],
+    "memory": ["predict", "--processor", "Xeon Gold 6148", "--chips", "2", "--memory", "99999999999999 x 64 GB"],
+    "two shapes": ["predict", "--json", "--csv"],
+    "rank: no candidates": ["rank", "none.csv"],
+    "rank: a goal": ["rank", "none.csv", "--target", "fprate >= lots"],
+    "rank: sureness": ["rank", "none.csv", "--sure", "2"],
+    "rank: an ending": ["rank", "none.csv", "--out", "x.xlsx"],
+    "what-if: nothing varied": ["what-if"],
+    "what-if: a range without end": ["what-if", "--processor", "Xeon Gold 6148", "--vary", "chips=1..1e9:0.001"],
+    "what-if: a step of nothing": ["what-if", "--processor", "Xeon Gold 6148", "--vary", "chips=1..4:0"],
+    "what-if: a range of nothing": ["what-if", "--processor", "Xeon Gold 6148", "--vary", "chips=nan..nan"],
+    "what-if: too many": [
+        *["what-if", "--processor", "Xeon Gold 6148", "--vary", "chips=1..1000", "--vary", "cores=1..1000"]
+    ],
+    "similar: a count": ["similar", "--processor", "Xeon Gold 6148", "--count", "0"],
+    "similar: a task": ["similar", "--processor", "Xeon Gold 6148", "--task", "fprat"],
+    "serve: a port": ["serve", "--port", "70000"],
+    "serve: a host": ["serve", "--port", "0", "--host", "not a host"],
+    "serve: a batch": ["serve", "--port", "0", "--max-batch", "0"],
+    "serve: a batch past all": ["serve", "--port", "0", "--max-batch", "100000000"],
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_question_that_cannot_be_meant_is_one_line(capsys, name):
+    refused([*ASKED[name], "--champion", project().folder], capsys)
+
+
+def changed(**values):
+    return lambda text: yaml.safe_dump({**yaml.safe_load(text), **values}).encode()
+
+
+PARAMS = {
+    "nothing": lambda text: b"",
+    "a list": lambda text: b"[1, 2]",
+    "no YAML": lambda text: b"a: [",
+    "UTF-16": lambda text: text.decode().encode("utf-16"),
+    "NUL bytes": lambda text: bytes(100),
+    "a command": lambda text: text + b"x: !!python/object/apply:os.system ['true']\n",
+    "a reference": lambda text: text + b"x: &a [1]\ny: *a\n",
+    "a key twice": lambda text: text + b"strict: true\n",
+    "a key too many": changed(speed=3),
+    "2 MB": lambda text: text + b"# " + b"x" * 2_000_000,
+    "nested without end": lambda text: b"[" * 5000,
+    "an impossible date": lambda text: text + b"x: !!timestamp 2026-13-45\n",
+    "a seed below nothing": changed(seeds=[-1]),
+    "a seed of text": changed(seeds=["one"]),
+    "a seed that is none": changed(seeds=[float("nan")]),
+    "a level past one": changed(level=1.0),
+    "a level that is none": changed(level=float("nan")),
+    "resamples past all": changed(resamples=10**9),
+    "rehearsals of nothing": changed(rehearsals=0),
+    "no data set": changed(datasets=[]),
+    "a data set elsewhere": changed(datasets=["../../etc/passwd"]),
+    "a predictor that is none": changed(predictors=["ridgee"]),
+    "a predictor of a number": changed(predictors=[7]),
+    "a mapping for a list": changed(predictors={"a": 1}),
+    "a month that is none": changed(published_until="2024-13"),
+    "yes for true": changed(strict="yes"),
+    "a number past all": lambda text: text.replace(b"resamples: ", b"resamples: " + b"9" * 5000),
+}
+
+
+@pytest.mark.parametrize("name", PARAMS)
+def test_parameters_that_cannot_be_are_one_line(tmp_path, capsys, name):
+    (tmp_path / "conf").symlink_to(REPOSITORY / "conf")
+    text = (REPOSITORY / "params.yaml").read_bytes()
+    (tmp_path / "params.yaml").write_bytes(PARAMS[name](text))
+    for command in ("config", "sources"):
+        refused([command, "--project", tmp_path], capsys)
+
+
+def with_value(*place, value):
+    def change(text):
+        content = yaml.safe_load(text)
+        inside = content
+        for key in place[:-1]:
+            inside = inside[key]
+        inside[place[-1]] = value
+        return yaml.safe_dump(content).encode()
+
+    return change
+
+
+CONF = {
+    "dataset a list": ("dataset/host_gemm", lambda text: b"[1]", ["config"]),
+    "dataset nothing": ("dataset/host_gemm", lambda text: b"", ["config"]),
+    "dataset an outlier": ("dataset/host_gemm", with_value("label_outlier", value=-1.0), ["config"]),
+    "dataset a feature": ("dataset/host_gemm", with_value("features", value="gemm"), ["config"]),
+    "dataset no split": ("dataset/host_gemm", with_value("splits", value=[]), ["config"]),
+    "dataset a claim of no metric": (
+        *("dataset/host_gemm", with_value("published", value=[{"what": "x", "split": "random", "citation": "x"}])),
+        ["config"],
+    ),
+    "source a climbing name": ("source/spec_power", with_value("files", 0, "name", value="../x"), ["sources"]),
+    "source an absolute name": ("source/spec_power", with_value("files", 0, "name", value="/etc/x"), ["sources"]),
+    "source the manifest's name": (
+        "source/spec_power",
+        with_value("files", 0, "name", value="manifest.json"),
+        ["sources"],
+    ),
+    "source a digest": ("source/spec_power", with_value("files", 0, "sha256", value="0" * 63), ["sources"]),
+    "source a size below nothing": ("source/spec_power", with_value("files", 0, "bytes", value=-1), ["sources"]),
+    "source a size of text": ("source/spec_power", with_value("files", 0, "bytes", value="many"), ["sources"]),
+    "source a plain address": (
+        "source/spec_power",
+        with_value("files", 0, "url", value="http://example.org"),
+        ["sources"],
+    ),
+    "source a file's address": ("source/spec_power", with_value("files", 0, "url", value="file:///etc/x"), ["sources"]),
+    "source an address of no port": (
+        *("source/spec_power", with_value("files", 0, "url", value="https://a:99999999/")),
+        ["sources"],
+    ),
+    "source no files": ("source/spec_power", with_value("files", value=[]), ["sources"]),
+    "source a module": ("source/spec_power", with_value("module", value="os"), ["ingest", "spec_power", "--out", "o"]),
+    "predictor a module": ("predictor/ridge", with_value("module", value="os"), ["config"]),
+    "predictor a space": ("predictor/ridge", with_value("space", value={"x": {"low": 2}}), ["config"]),
+    "predictor a key": ("predictor/ridge", with_value("paramz", value={}), ["config"]),
+    "predictor parameters of a list": ("predictor/ridge", with_value("params", value=[1]), ["config"]),
+    "trainer a list": ("trainer/default", lambda text: b"[1]", ["config"]),
+    "trainer no YAML": ("trainer/default", lambda text: b"a: [", ["config"]),
+    "tracking a list": ("tracking/default", lambda text: b"[1]", ["ui"]),
+    "tracking no YAML": ("tracking/default", lambda text: b"\x00", ["ui"]),
+    "tracking a key": ("tracking/default", with_value("enable", value=True), ["ui"]),
+    "audit a predictor": ("audit/default", with_value("control", value="nope"), None),
+    "audit shuffles": ("audit/default", with_value("shuffles", value=10**6), None),
+}
+
+
+@pytest.mark.parametrize("name", CONF)
+def test_a_definition_that_cannot_be_is_one_line(tmp_path, capsys, monkeypatch, name):
+    file, change, command = CONF[name]
+    shutil.copytree(REPOSITORY / "conf", tmp_path / "conf")
+    params = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(params))
+    path = tmp_path / "conf" / f"{file}.yaml"
+    path.write_bytes(change(path.read_bytes()))
+    monkeypatch.chdir(tmp_path)
+    if command is None:
+        from perfcast.cli.audit import read_audit
+        from perfcast.errors import UserError
+
+        with pytest.raises(UserError):
+            read_audit(Path("conf"))
+        return
+    refused(command, capsys)

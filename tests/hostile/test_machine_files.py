@@ -1,0 +1,147 @@
+"""Descriptions of machines, told to `perfcast predict` in files and flags."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+from forecasting_project import project
+from hostile_input import refused
+
+MILLION = 1_000_000
+LAUGHS = "a: &a [x]\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(9)
+)
+
+FILES = {
+    # CSV
+    "csv nothing": ("csv", b"", "empty"),
+    "csv NUL bytes": ("csv", bytes(1000), "describes none"),
+    "csv NUL in a value": ("csv", b"processor,chips\nEPYC\x009654,2\n", "processor"),
+    "csv UTF-16": ("csv", "processor,chips\nEPYC 9654,2\n".encode("utf-16"), "UTF-8"),
+    "csv Latin-1": ("csv", "processor,chips\nÉPYC,2\n".encode("latin-1"), "line 2"),
+    "csv a column twice": ("csv", b"chips,chips\n2,2\n", "once"),
+    "csv the same name in another case": ("csv", b"chips,CHIPS\n2,4\n", "say a thing once"),
+    "csv too few fields": ("csv", b"processor,chips\nEPYC 9654\n", "line 2 has 1"),
+    "csv too many fields": ("csv", b"processor,chips\nEPYC 9654,2,3\n", "line 2 has 3"),
+    "csv a quote without end": ("csv", b'processor,chips\n"EPYC 9654,2\n' * 3, "CSV"),
+    "csv a million columns": ("csv", b",".join(b"c%d" % n for n in range(MILLION)) + b"\n1\n", "at most 1000 columns"),
+    "csv a field without end": ("csv", b"processor\n" + b"x" * MILLION, "CSV"),
+    "csv 1e309": ("csv", b"processor,chips\nXeon Gold 6148,1e309\n", "chips must be a number"),
+    "csv minus one": ("csv", b"processor,chips\nXeon Gold 6148,-1\n", "chips must be"),
+    "csv a power of two as superscript": (
+        "csv",
+        "processor,chips\nXeon Gold 6148,²\n".encode(),
+        "chips must be a number",
+    ),
+    "csv thousands with a comma": ("csv", b'processor,chips\nXeon Gold 6148,"1,000"\n', "chips must be a number"),
+    "csv a hexadecimal number": ("csv", b"processor,chips\nXeon Gold 6148,0x2\n", "chips must be a number"),
+    "csv a huge whole number": ("csv", b"processor,chips\nXeon Gold 6148," + b"9" * 400 + b"\n", "chips must be"),
+    "csv a control character": ("csv", b"processor,chips\n\x1b]0;owned\x07,2\n", "processor"),
+    "csv a direction mark": ("csv", "processor,chips\n\u202eEPYC 9654,2\n".encode(), "processor"),
+    "csv a formula": ("csv", b"processor,chips\n\"=cmd|'/C calc'!A0\",2\n", "processor"),
+    # packed CSV
+    "gz no stream": ("csv.gz", b"processor\nEPYC\n", "readable"),
+    "gz cut off": ("csv.gz", gzip.compress(b"processor\nEPYC 9654\n")[:-9], "readable"),
+    "gz a bomb": ("csv.gz", gzip.compress(bytes(80 * MILLION), 9), "smaller than 64 MiB"),
+    # JSON
+    "json half": ("json", b'{"processor": ', "must be JSON"),
+    "json NaN": ("json", b'{"chips": NaN}', "finite"),
+    "json minus infinity": ("json", b'{"chips": -Infinity}', "finite"),
+    "json 1e309": ("json", b'{"processor": "Xeon Gold 6148", "chips": 1e309}', "chips must be a number"),
+    "json a huge whole number": ("json", b'{"chips": ' + b"9" * 4000 + b"}", "longer number"),
+    "json a whole number past all": ("json", b'{"chips": ' + b"9" * 100_000 + b"}", "must be JSON"),
+    "json half a character": ("json", b'{"processor": "\\ud800"}', "can be printed"),
+    "json half a character in a name": ("json", b'{"\\udfff": 1}', "known names"),
+    "json a name twice": ("json", b'{"chips": 1, "chips": 2}', "a thing once"),
+    "json nested without end": ("json", b"[" * 100_000, "3 deep"),
+    "json four deep": ("json", b'{"a": {"b": {"c": {"d": 1}}}}', "3 deep"),
+    "json a list of lists": ("json", b"[[1]]", "names with values"),
+    "json a value that is a list": ("json", b'{"processor": ["a"]}', "one value"),
+    "json many values": ("json", b'{"processor": [' + b"1," * 100_000 + b"1]}", "one value"),
+    "json a long name": ("json", b'{"' + b"x" * 100_000 + b'": 1}', "known names"),
+    "json UTF-32": ("json", '{"chips": 1}'.encode("utf-32"), "UTF-8"),
+    "json a line break in a name": ("json", b'{"a\\nb": 1}', "known names"),
+    "json two values": ("json", b"{} {}", "must be JSON"),
+    "json a comment": ("json", b'{"chips": 2} // two', "must be JSON"),
+    # YAML
+    "yaml a command": ("yaml", b"chips: !!python/object/apply:os.system ['true']\n", "must be YAML"),
+    "yaml a name of Python's": ("yaml", b"chips: !!python/name:os.system\n", "must be YAML"),
+    "yaml a tag of its own": ("yaml", b"!machine {chips: 2}\n", "must be YAML"),
+    "yaml laughs": ("yaml", LAUGHS.encode(), "references"),
+    "yaml itself": ("yaml", b"&a [*a]\n", "references"),
+    "yaml merged": ("yaml", b"<<: {chips: 2}\nchips: 3\n", ""),
+    "yaml a name twice": ("yaml", b"chips: 1\nchips: 2\n", "repeated"),
+    "yaml a list as a name": ("yaml", b"? [a]\n: 1\n", "YAML"),
+    "yaml an impossible date": ("yaml", b"chips: 2026-13-45\n", "chips must be a number"),
+    "yaml a stamp that is none": ("yaml", b"chips: !!timestamp x\n", "YAML"),
+    "yaml a number that is none": ("yaml", b"chips: !!int x\n", "YAML"),
+    "yaml bytes that are none": ("yaml", b"chips: !!binary '=x'\n", "YAML"),
+    "yaml a mapping that is none": ("yaml", b"chips: !!map [1]\n", "YAML"),
+    "yaml a set": ("yaml", b"chips: !!set {a, b}\n", "one value"),
+    "yaml sixty as a base": ("yaml", b"processor: Xeon Gold 6148\nchips: 1:2:3:4\n", "chips"),
+    "yaml infinity": ("yaml", b"processor: Xeon Gold 6148\nchips: .inf\n", "chips"),
+    "yaml nested without end": ("yaml", b"[" * 5_000, "YAML"),
+    "yaml two documents": ("yaml", b"chips: 1\n---\nchips: 2\n", "YAML"),
+    "yaml a tab": ("yaml", b"chips:\n\t2\n", "YAML"),
+    "yaml a control character": ("yaml", b"processor: \x07\n", "YAML"),
+    "yaml 2 MB": ("yaml", b"- chips: 1\n" * 200_000, "at most 1048576"),
+    # no file of machines
+    "another ending": ("toml", b"chips = 2", "must end in"),
+    "a workbook": ("xlsx", b"PK\x03\x04", "must end in"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_cannot_be_used_is_one_line(tmp_path, capsys, name):
+    ending, content, words = FILES[name]
+    (tmp_path / f"machines.{ending}").write_bytes(content)
+    command = ["predict", tmp_path / f"machines.{ending}", "--champion", project().folder]
+    refused([*command, "--out", tmp_path / "out" / "told.csv"], capsys, words, out=tmp_path / "out")
+
+
+def test_a_folder_and_nothing_are_no_files(tmp_path, capsys):
+    (tmp_path / "machines.csv").mkdir()
+    for name in ("machines.csv", "none.csv", "none/none.json"):
+        refused(["predict", tmp_path / name, "--champion", project().folder], capsys, "must exist")
+
+
+def test_as_many_machines_as_nobody_has_are_refused(tmp_path, capsys):
+    (tmp_path / "machines.csv").write_bytes(b"chips\n" + b"2\n" * 200_001)
+    refused(["predict", tmp_path / "machines.csv", "--champion", project().folder], capsys, "at most 200000 machines")
+    (tmp_path / "machines.json").write_bytes(b"[" + b"{}," * 200_001 + b"{}]")
+    refused(["predict", tmp_path / "machines.json", "--champion", project().folder], capsys, "at most 200000 machines")
+
+
+CANDIDATES = {
+    "a price that is none": b"processor,chips,price\nXeon Gold 6148,2,cheap\n",
+    "a price below nothing": b"processor,chips,price\nXeon Gold 6148,2,-5\n",
+    "a price past all": b"processor,chips,price\nXeon Gold 6148,2,1e400\n",
+    "watts that are none": b"processor,chips,watts\nXeon Gold 6148,2,nan\n",
+    "no known name": b"a,b\n1,2\n",
+}
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_candidates_that_cannot_be_ranked_are_one_line(tmp_path, capsys, name):
+    (tmp_path / "candidates.csv").write_bytes(CANDIDATES[name])
+    command = ["rank", tmp_path / "candidates.csv", "--champion", project().folder, "--by", "score/price"]
+    refused([*command, "--out", tmp_path / "out" / "told.csv"], capsys, out=tmp_path / "out")
+
+
+MEASURED = {
+    "nothing": b"",
+    "no score": b"processor,chips,task\nXeon Gold 6148,2,fprate\n",
+    "a score below nothing": b"processor,chips,task,score\nXeon Gold 6148,2,CFP2017rate,-1\n",
+    "a score of nothing": b"processor,chips,task,score\nXeon Gold 6148,2,CFP2017rate,0\n",
+    "a score past all": b"processor,chips,task,score\nXeon Gold 6148,2,CFP2017rate,1e309\n",
+    "a score that is none": b"processor,chips,task,score\nXeon Gold 6148,2,CFP2017rate,nan\n",
+    "a task that is none": b"processor,chips,task,score\nXeon Gold 6148,2,CFP2099,5\n",
+}
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_measurements_that_cannot_be_used_are_one_line(tmp_path, capsys, name):
+    (tmp_path / "measured.csv").write_bytes(MEASURED[name])
+    told = ["--processor", "Xeon Gold 6148", "--chips", "2", "--measured", tmp_path / "measured.csv"]
+    refused(["predict", *told, "--champion", project().folder], capsys)

@@ -1,0 +1,105 @@
+"""Folders of models and champions whose digests were made to fit what was planted in them: nothing of it runs."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from pathlib import Path
+
+import pytest
+from forecasting_project import project
+from hostile_input import refused
+
+from perfcast.io import digests
+
+ASKED = ["--processor", "Xeon Gold 6148", "--chips", "2"]
+FILES = sorted(path.relative_to(project().folder).as_posix() for path in project().folder.rglob("*") if path.is_file())
+
+
+class Planted:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return Path.touch, (self.marker,)
+
+
+def signed(champion: Path) -> None:
+    """Write the digests anew, as whoever plants a file would."""
+    for about in (champion / "model" / "predictor.json", champion / "about.json"):
+        if not about.is_file():
+            continue
+        try:
+            told = json.loads(about.read_text())
+        except ValueError:
+            continue
+        if isinstance(told, dict):
+            found = digests(about.parent)
+            told["files"] = {name: found[name] for name in told.get("files", {}) if name in found}
+            about.write_text(json.dumps(told))
+
+
+@pytest.mark.parametrize("content", ["a pickle", "a npy of objects", "NUL bytes", "nested JSON", "an empty object"])
+@pytest.mark.parametrize("name", [name for name in FILES if name != "about.json"])
+def test_a_planted_file_with_a_fitting_digest_is_refused_and_not_run(tmp_path, capsys, name, content):
+    champion, marker = tmp_path / "champion", tmp_path / "executed"
+    shutil.copytree(project().folder, champion)
+    pickled = pickle.dumps(Planted(marker))
+    head = b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }".ljust(117) + b"\n"
+    contents = {
+        "a pickle": pickled,
+        "a npy of objects": b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + pickled,
+        "NUL bytes": bytes(4096),
+        "nested JSON": b"[" * 100_000,
+        "an empty object": b"{}",
+    }
+    (champion / name).write_bytes(contents[content])
+    signed(champion)
+    refused(
+        ["predict", *ASKED, "--champion", champion, "--out", tmp_path / "out" / "x.csv"], capsys, out=tmp_path / "out"
+    )
+    assert not marker.exists()
+
+
+CLASSES = (
+    "os:system",
+    "subprocess:Popen",
+    "perfcast.predictors.base:load_predictor",
+    "perfcast.predictors.base:Path",
+    "perfcast.predictors.ridge:np",
+    "perfcast.predictors..ridge:RidgePredictor",
+    "perfcast.predictors.nope:Nope",
+    "perfcast.predictors.ridge:",
+    "",
+)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_only_predictors_are_made(tmp_path, capsys, name):
+    champion = tmp_path / "champion"
+    shutil.copytree(project().folder, champion)
+    path = champion / "model" / "predictor.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "class": name, "params": {}}))
+    signed(champion)
+    refused(["predict", *ASKED, "--champion", champion], capsys)
+
+
+ABOUTS = {
+    "nothing": b"",
+    "a list": b"[]",
+    "no keys": b"{}",
+    "nested without end": b"[" * 100_000,
+    "another data set": b'{"dataset": "host_gemm", "files": {}}',
+    "files elsewhere": b'{"dataset": "spec_cpu2017", "files": {"../../../etc/passwd": "0"}}',
+    "no text": b"\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("name", ABOUTS)
+def test_a_champion_that_says_nothing_of_itself_is_refused(tmp_path, capsys, name):
+    shutil.copytree(project().folder, tmp_path / "champion")
+    (tmp_path / "champion" / "about.json").write_bytes(ABOUTS[name])
+    refused(["predict", *ASKED, "--champion", tmp_path / "champion"], capsys)

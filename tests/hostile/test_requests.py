@@ -1,0 +1,136 @@
+"""Bad requests: each is answered with a status of its own and one line, and the next one is served."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+import pytest
+from forecasting_project import project
+from serving_project import KNOWN, PLAIN, request, served
+
+from perfcast.serving.limits import DEFAULTS
+
+
+@pytest.fixture(scope="module")
+def server():
+    with served(project().champion, replace(DEFAULTS, seconds=60.0)) as address:
+        yield address
+
+
+BODIES = {
+    "half a character": b'{"processor": "\\ud800"}',
+    "half a character in a name": b'{"\\udfff": "x"}',
+    "NUL in a value": b'{"processor": "EPYC\\u00009654"}',
+    "a direction mark": '{"processor": "\u202eEPYC 9654"}'.encode(),
+    "a terminal's command": b'{"processor": "\\u001b]0;x\\u0007"}',
+    "minus infinity": b'{"chips": -Infinity}',
+    "a huge whole number": b'{"processor": "Xeon Gold 6148", "chips": ' + b"9" * 4000 + b"}",
+    "a tiny number": b'{"processor": "Xeon Gold 6148", "chips": 1e-400}',
+    "minus nothing": b'{"processor": "Xeon Gold 6148", "chips": -0.0}',
+    "true for a number": b'{"processor": true, "chips": 2}',
+    "a list for a name": b'{"processor": ["EPYC 9654"]}',
+    "objects in objects": b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
+    "lists in lists": b"[" * 400_000,
+    "machines in machines": b'{"machines": {"machines": [{}]}}',
+    "UTF-16": '{"chips": 2}'.encode("utf-16"),
+    "overlong UTF-8": b'{"processor": "\xc0\xaf"}',
+    "two values": b"{}{}",
+    "single quotes": b"{'chips': 2}",
+    "a name of 100 kB": b'{"' + b"x" * 100_000 + b'": 1}',
+    "a value of 100 kB": b'{"processor": "' + b"x" * 100_000 + b'"}',
+    "ten thousand names": b"{" + b",".join(b'"n%d":1' % n for n in range(10_000)) + b"}",
+    "too many machines": b"[" + b"{}," * 300 + b"{}]",
+    "a body past all": b" " * (DEFAULTS.body + 1),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("route", ["forecast", "complete"])
+def test_a_body_that_cannot_be_used_is_one_line(server, route, name):
+    reply = request(f"{server}/{route}{PLAIN}", BODIES[name])
+    assert 400 <= reply.status < 500
+    assert reply.error.isprintable()
+    assert len(reply.error) < 3000
+
+
+QUERIES = (
+    "level=1e309",
+    "level=-inf",
+    "level=%00",
+    "when=%ED%A0%80",
+    "neighbours=%F0%9F%92%A9",
+    "a=1&a=2",
+    "level=٢",
+    "&&=&",
+)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_an_option_that_cannot_be_is_one_line(server, query):
+    told = urlsplit(server)
+    status, body = raw(told, f"POST /forecast?{query} HTTP/1.1", b'{"chips": 2}', {"Content-Type": "application/json"})
+    assert status in (400, 422)
+    assert b"Traceback" not in body
+
+
+def raw(told, first, body=b"", headers=None, length=None):
+    """Send bytes as they are; return status (0: the connection was ended without one) and body."""
+    lines = {"Host": told.netloc, "Content-Length": len(body) if length is None else length, **(headers or {})}
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items() if value is not None)
+    with socket.create_connection((told.hostname, told.port), timeout=30) as connection:
+        try:
+            connection.sendall(f"{first}\r\n{head}\r\n".encode("utf-8", "surrogateescape") + body)
+            connection.shutdown(socket.SHUT_WR)
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        except ConnectionError:
+            return 0, b""
+    return (int(answer.split()[1]), answer.partition(b"\r\n\r\n")[2]) if answer else (0, b"")
+
+
+HEADERS = {
+    "a length below nothing": {"Content-Length": "-1"},
+    "a length past all": {"Content-Length": "9" * 30},
+    "a length of another script": {"Content-Length": "²"},
+    "a length that is none": {"Content-Length": "two"},
+    "two ways of length": {"Transfer-Encoding": "chunked"},
+    "an unknown packing": {"Transfer-Encoding": "gzip, x"},
+    "another host": {"Host": "example.org"},
+    "no host": {"Host": ""},
+    "a host of bad bytes": {"Host": "\udcff\udcfe"},
+    "a header of 1 MB": {"X-Long": "x" * 1_000_000},
+    "ten thousand headers": {f"X-{number}": "1" for number in range(10_000)},
+    "no content type": {"Content-Type": None},
+    "a content type of bad bytes": {"Content-Type": "\udcff"},
+    "a content type of 100 kB": {"Content-Type": "x" * 60_000},
+    "packed": {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+    "another protocol": {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "x"},
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_headers_that_cannot_be_are_refused_and_the_next_request_is_served(server, name, capfd):
+    told = urlsplit(server)
+    body = b"\x1f\x8b\x08\x00" if name == "packed" else b'{"chips": 2}'
+    status, answer = raw(told, "POST /forecast HTTP/1.1", body, HEADERS[name])
+    assert status == 0 or 400 <= status < 500, (status, answer)
+    assert b"Traceback" not in answer
+    assert "Traceback" not in capfd.readouterr().err
+    assert request(f"{server}/forecast{PLAIN}", KNOWN).status == 200
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        *("GET /../../etc/passwd HTTP/1.1", "GET /static/..%2f..%2fapp.py HTTP/1.1", "GET /%00 HTTP/1.1"),
+        *("TRACE / HTTP/1.1", "POST /forecast HTTP/9.9", "\x00\x01\x02", "GET /" + "x" * 100_000 + " HTTP/1.1"),
+        *("GET http://example.org/health HTTP/1.1", "OPTIONS * HTTP/1.1", "GET /parts/../health/.. HTTP/1.1"),
+    ],
+    ids=lambda first: first[:30].encode("unicode_escape").decode(),
+)
+def test_a_request_that_cannot_be_is_refused(server, first, capfd):
+    status, answer = raw(urlsplit(server), first, headers={"Content-Type": "application/json"})
+    assert status == 0 or 400 <= status < 500 or (status == 200 and b'"status"' in answer), (status, answer[:200])
+    assert b"Traceback" not in answer
+    assert "Traceback" not in capfd.readouterr().err
