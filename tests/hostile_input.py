@@ -15,7 +15,7 @@ def one_line(told: str) -> str:
     """Return the line that was told, which must be the only one, printable and of a length that is read."""
     lines = told.splitlines()
     assert len(lines) == 1, told
-    assert lines[0].startswith("perfcast "), told
+    assert lines[0].startswith(("perfcast ", "perfcast: ")), told
     assert "Traceback" not in told
     assert lines[0].isprintable()
     assert len(lines[0]) <= LONGEST, len(lines[0])

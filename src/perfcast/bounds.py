@@ -24,7 +24,7 @@ COLUMNS = 1_000
 DICTIONARY = 256 << 20
 """Bytes that an xz file may ask for to be unpacked: `xz -9` asks for 65 MiB, the format allows 4 GiB."""
 
-WORKBOOK = 128 << 20
+WORKBOOK = 64 << 20
 """Bytes of all members of a workbook: the published one has 26 million."""
 
 TORCH = 16 << 20

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from perfcast import __version__
+from perfcast.errors import UserError, unknown_name
 from perfcast.relocating import follow
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def store_from(conf: Mapping[str, Any], root: Path, environment: Mapping[str, st
 
     MLFLOW_TRACKING_URI comes before the conf's uri, and PERFCAST_ARTIFACTS, a folder or a URI, before its artifacts.
     """
+    _check(conf)
     if not conf.get("enabled", True):
         return None
     uri = environment.get("MLFLOW_TRACKING_URI") or str(conf["uri"])
@@ -76,6 +78,22 @@ def store_from(conf: Mapping[str, Any], root: Path, environment: Mapping[str, st
     given = environment.get("PERFCAST_ARTIFACTS") or str(conf["artifacts"])
     bucket = given.rstrip("/") if "://" in given else ""
     return Store(uri, (root / (str(conf["artifacts"]) if bucket else given)).resolve(), stamp, bucket)
+
+
+def _check(conf: Mapping[str, Any]) -> None:
+    where = "conf/tracking/default.yaml"
+    kinds = {"uri": str, "artifacts": str, "enabled": bool}
+    if not isinstance(conf, Mapping):
+        raise UserError(f"{where} must be a mapping of keys to values", f"found {type(conf).__name__}")
+    for key, value in conf.items():
+        if key not in kinds:
+            raise unknown_name(f"a key of {where}", str(key), kinds)
+        if not isinstance(value, kinds[key]):
+            raise UserError(
+                f"{key!r} in {where} must be a {kinds[key].__name__}", f"found {value!r:.80}", f"edit {where}"
+            )
+    if missing := [key for key in ("uri", "artifacts") if key not in conf]:
+        raise UserError(f"{where} must have the key {missing[0]!r}", "it is missing", f"edit {where}")
 
 
 @dataclass

@@ -246,6 +246,7 @@ def test_a_definition_that_cannot_be_is_one_line(tmp_path, capsys, monkeypatch, 
     path = tmp_path / "conf" / f"{file}.yaml"
     path.write_bytes(change(path.read_bytes()))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.execv", None)
     if command is None:
         from perfcast.cli.audit import read_audit
         from perfcast.errors import UserError

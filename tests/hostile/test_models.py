@@ -34,7 +34,7 @@ def signed(champion: Path) -> None:
             continue
         try:
             told = json.loads(about.read_text())
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(told, dict):
             found = digests(about.parent)

@@ -77,12 +77,16 @@ def test_an_option_that_cannot_be_is_one_line(server, query):
 
 def raw(told, first, body=b"", headers=None, length=None):
     """Send bytes as they are; return status (0: the connection was ended without one) and body."""
-    lines = {"Host": told.netloc, "Content-Length": len(body) if length is None else length, **(headers or {})}
+    lines = {
+        "Host": told.netloc,
+        "Connection": "close",
+        "Content-Length": len(body) if length is None else length,
+        **(headers or {}),
+    }
     head = "".join(f"{name}: {value}\r\n" for name, value in lines.items() if value is not None)
     with socket.create_connection((told.hostname, told.port), timeout=30) as connection:
         try:
             connection.sendall(f"{first}\r\n{head}\r\n".encode("utf-8", "surrogateescape") + body)
-            connection.shutdown(socket.SHUT_WR)
             answer = b"".join(iter(lambda: connection.recv(65536), b""))
         except ConnectionError:
             return 0, b""

@@ -1,0 +1,78 @@
+"""Read files in a process of their own that may take so much memory more than its libraries, and tell what it took."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+from perfcast.errors import UserError
+
+ROOM = 512
+"""MiB that a reader may take beside what is loaded."""
+
+
+def doors():
+    from perfcast.config import read_yaml
+    from perfcast.datasets._perfcastdb_sku import read_skus
+    from perfcast.datasets._spec_cpu2017_read import read_dump
+    from perfcast.datasets._strict_csv import read_rows
+    from perfcast.describing.files import read_entries
+    from perfcast.io import read_json
+    from perfcast.processors.catalogue import read_catalogue
+    from perfcast.schema import read_table
+    from perfcast.sources import _archive, _headers, help, perfcastdb
+
+    return {
+        "ingested": lambda path: _headers.check_csv(path, ["a"], encoding_by_row=True),
+        "rows": lambda path: read_rows("source", path, ["a"]),
+        "dump": lambda path: read_dump("source", path, ["a", "b"]),
+        "archive": lambda path: _archive.read_members(path, ["x.csv"]),
+        "workbook": read_skus,
+        "ingested workbook": lambda path: perfcastdb.check_zip(path, "a book", bool, 64 << 20, remedy=""),
+        "torch": lambda path: help.check_zip(path, "a PyTorch file", bool, 16 << 20, remedy=""),
+        "machines": read_entries,
+        "configuration": read_yaml,
+        "json": read_json,
+        "table": read_table,
+        "catalogue": lambda path: read_catalogue(path.parent),
+    }
+
+
+def told(asked):
+    """Return for each (door, path) what was told, and the peak of memory in MiB beside what was loaded before."""
+    words = [json.dumps([(door, str(path)) for door, path in asked])]
+    done = subprocess.run([sys.executable, __file__, *words], capture_output=True, text=True, check=True, timeout=1200)
+    return [tuple(line) for line in map(json.loads, done.stdout.splitlines())]
+
+
+def _size() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def _read(door, path) -> None:
+    bound = _size() + (ROOM << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try:
+        door(path)
+        words = "it was read"
+    except UserError as error:
+        words = str(error)
+    except MemoryError:
+        words = "MemoryError"
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+    print(json.dumps([words, peak]), flush=True)
+
+
+if __name__ == "__main__":
+    every = doors()
+    for name, place in json.loads(sys.argv[1]):
+        child = os.fork()
+        if not child:
+            _read(every[name], Path(place))
+            os._exit(0)
+        os.waitpid(child, 0)

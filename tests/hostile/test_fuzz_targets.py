@@ -1,0 +1,29 @@
+"""The fuzzer's targets without the fuzzer: each holds on what it begins with, and on all that it ever found."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+FUZZ = Path(__file__).parents[2] / "fuzz"
+FINDINGS = Path(__file__).parent / "findings"
+_spec = importlib.util.spec_from_file_location("fuzz_run", FUZZ / "run.py")
+run = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(run)
+
+
+@pytest.mark.parametrize("name", run.names())
+def test_a_target_holds_on_what_is_known(name):
+    target = run.load(name)
+    found = [path.read_bytes() for path in sorted((FINDINGS / name).glob("*"))]
+    for data in [b"", *target.SEEDS[:40], *found]:
+        target.check(data)
+        for place in range(1, len(data), max(1, len(data) // 5)):
+            target.check(data[:place])
+            target.check(data[:place] + b"\xff\x00" + data[place:])
+
+
+def test_findings_are_of_targets_that_are_there():
+    assert {path.name for path in FINDINGS.glob("*")} <= set(run.names())

@@ -1,0 +1,126 @@
+"""Files of a gigabyte, plain, packed and sparse: every reader says one line, and takes little memory to say it."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+
+import pandas as pd
+import pytest
+from bounded_memory import ROOM, told
+
+from perfcast import bounds
+from perfcast.errors import UserError
+from perfcast.schema import read_parquet
+
+GIGABYTE = 1 << 30
+PIECE = 1 << 26
+MILLION = 1_000_000
+
+
+def sparse(path, begin=b""):
+    """Write a gigabyte without a line break, which takes no room on the disk."""
+    with path.open("wb") as file:
+        file.write(begin)
+        file.truncate(GIGABYTE)
+    return path
+
+
+def packed(path, pack, begin=b""):
+    """Write a file of one megabyte or less that unpacks to a gigabyte."""
+    piece = pack(bytes(PIECE))
+    path.write_bytes(pack(begin) + piece * (GIGABYTE // PIECE))
+    return path
+
+
+def zipped(path, name, copies):
+    """Write an archive whose members share the bytes of one, so that a small file declares a lot."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, bytes(1 << 24))
+        for number in range(copies):
+            member = zipfile.ZipInfo(f"copy/{number}")
+            first = archive.infolist()[0]
+            for one in ("compress_type", "compress_size", "file_size", "CRC", "header_offset", "flag_bits"):
+                setattr(member, one, getattr(first, one))
+            archive.filelist.append(member)
+    return path
+
+
+def nested(path, name):
+    """Write an archive in an archive in an archive, the innermost of which unpacks to a lot."""
+    content = bytes(PIECE)
+    for _ in range(3):
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(name, content)
+        content = buffer.getvalue()
+    path.write_bytes(content)
+    return path
+
+
+def tar_of(path):
+    """Write an archive with a member of a gigabyte."""
+    about = tarfile.TarInfo("run/x.csv")
+    about.size = GIGABYTE
+    path.write_bytes(gzip.compress(about.tobuf()) + gzip.compress(bytes(PIECE)) * (GIGABYTE // PIECE))
+    return path
+
+
+def greedy_xz(path):
+    """Write an xz stream whose header asks for a dictionary of 1.5 GiB."""
+    filters = [
+        {"id": lzma.FILTER_LZMA2, "dict_size": 3 << 29, "mode": lzma.MODE_FAST, "mf": lzma.MF_HC3, "nice_len": 8}
+    ]
+    try:
+        path.write_bytes(lzma.compress(b"a,b\n1,2\n", filters=filters))
+    except MemoryError:
+        pytest.skip("this machine cannot make such a stream")
+    return path
+
+
+def test_what_is_large_or_unpacks_to_much_is_refused_within_bounds(tmp_path):
+    wide = b"a,b," + b",".join(b"c%d" % number for number in range(MILLION)) + b"\n"
+    (tmp_path / "wide.csv").write_bytes(wide + b"1," * MILLION + b"1\n")
+    (tmp_path / "cells.csv").write_bytes(b"a,b\n" + b"1," * (20 * MILLION) + b"\n")
+    one_line, after = sparse(tmp_path / "line.csv"), sparse(tmp_path / "after.csv", b"a,b\n1,2\n")
+    bomb = packed(tmp_path / "bomb.csv.gz", gzip.compress, b"a,b\n1,2\n")
+    xz_bomb = packed(tmp_path / "bomb.csv.xz", lzma.compress, b"a,b\n1,2\n")
+    (tmp_path / "catalogue").mkdir()
+    asked = [
+        *((door, path) for door in ("ingested", "rows", "dump", "machines") for path in (one_line, after, bomb)),
+        *((door, tmp_path / "wide.csv") for door in ("ingested", "rows", "dump", "machines")),
+        *((door, tmp_path / "cells.csv") for door in ("rows", "machines")),
+        ("ingested", xz_bomb),
+        ("dump", xz_bomb),
+        ("dump", greedy_xz(tmp_path / "greedy.csv.xz")),
+        ("catalogue", sparse(tmp_path / "catalogue" / "amd-cpus.csv")),
+        ("archive", bomb),
+        ("archive", tar_of(tmp_path / "large.tar.gz")),
+        ("workbook", zipped(tmp_path / "shared.xlsx", "xl/workbook.xml", 64)),
+        ("workbook", nested(tmp_path / "nested.xlsx", "xl/workbook.xml")),
+        ("ingested workbook", tmp_path / "shared.xlsx"),
+        ("workbook", sparse(tmp_path / "sparse.xlsx", b"PK\x03\x04")),
+        ("torch", zipped(tmp_path / "shared.pt", "a/data.pkl", 64)),
+        ("machines", sparse(tmp_path / "line.json")),
+        ("machines", sparse(tmp_path / "line.yaml")),
+        ("configuration", tmp_path / "line.yaml"),
+        ("json", tmp_path / "line.json"),
+        ("table", sparse(tmp_path / "table.parquet", b"PAR1")),
+    ]
+    answers = told(asked)
+    assert len(answers) == len(asked)
+    for (door, path), (words, peak) in zip(asked, answers, strict=True):
+        assert words.isprintable(), (door, path.name)
+        assert "must" in words, (door, path.name, words)
+        assert peak < ROOM, (door, path.name, peak)
+
+
+def test_a_table_of_more_cells_than_are_read_is_refused_unread(tmp_path, monkeypatch):
+    pd.DataFrame({"a": [0] * 10_000}).to_parquet(tmp_path / "t.parquet")
+    monkeypatch.setattr(bounds, "CELLS", 9_999)
+    monkeypatch.setattr(pd, "read_parquet", None)
+    with pytest.raises(UserError, match="at most 9999 cells"):
+        read_parquet(tmp_path / "t.parquet")
