@@ -8,7 +8,7 @@ from perfcast.predictors._attention_maps import Attention
 from perfcast.predictors._roofline_residual import RooflineResidualPredictor
 from perfcast.predictors.base import Predictor
 from perfcast.predictors.group_pooling import GroupPoolingPredictor
-from perfcast.training.loop import Machine
+from perfcast.training.devices import Machine
 
 
 class RooflineAttentionPredictor(RooflineResidualPredictor):
