@@ -29,7 +29,7 @@ YEARS := $(foreach base,forward_2023 forward_2024,$(base) $(foreach years,1_year
 CURVES_BY ?= lookup ridge lightgbm mlp law law_trees
 SCHEDULE ?= quick
 
-.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull test lint ui retry benchmark clean
+.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull test test-slurm lint ui retry benchmark clean
 
 help:
 	@echo "make run    set up, then run the default experiment (one seed, short schedule)"
@@ -39,6 +39,7 @@ help:
 	@echo "make systems    systems that others published, on their own data: systems-gemm (GPPerf) and systems-help (HELP)"
 	@echo "make pull   set up, fetch the versioned results from the DVC remote, and tell Snakemake that they are current"
 	@echo "make test   set up, then run all tests and linters"
+	@echo "make test-slurm   run the miniature pipeline by Slurm on this machine (needs root, slurm-wlm, munge; minutes)"
 	@echo "make ui     open the MLflow UI on the project's store"
 	@echo "make retry  ask again for sources that were missing"
 	@echo "make benchmark  measure speed and print ratios"
@@ -97,6 +98,10 @@ retry: setup
 
 test: setup lint
 	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+test-slurm: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable ".[slurm]"
+	python -m pytest -m slurm -rs tests/pipeline/test_slurm.py
 
 lint: setup
 	ruff check .

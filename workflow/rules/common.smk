@@ -78,3 +78,15 @@ def available(wildcards=None):
     with checkpoints.available.get().output[0].open() as file:
         found = json.load(file)["datasets"]
     return [name for name in PARAMS.datasets if name in found]
+
+
+# What jobs ask a cluster for: at least twice the memory and many times the seconds that `perfcast times` tells of the
+# default data sets. A job that was killed because it was not enough asks for more with every attempt.
+def gigabytes(first):
+    """The memory of a job."""
+    return lambda wildcards, attempt: 1000 * first * attempt
+
+
+def minutes(first):
+    """The time of a job."""
+    return lambda wildcards, attempt: first * attempt
