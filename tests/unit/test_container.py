@@ -13,6 +13,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 BUILD_STAGE = "build"
@@ -109,3 +110,38 @@ def test_it_runs_snakemake_as_nobody_special():
 def test_hadolint_has_nothing_to_say():
     checked = subprocess.run(["hadolint", "Dockerfile"], check=False, capture_output=True, text=True, cwd=ROOT)
     assert checked.returncode == 0, checked.stdout
+
+
+def test_the_job_of_kubernetes_fits_the_image():
+    claim, job = yaml.safe_load_all((ROOT / "workflow/kubernetes/job.yaml").read_text())
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    (volume,) = pod["volumes"]
+    assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"]}
+    folder = [rest for word, rest in instructions() if word == "WORKDIR"][-1]
+    assert {mount["mountPath"] for mount in container["volumeMounts"]} == {f"{folder}/results", f"{folder}/.snakemake"}
+    assert [str(pod["securityContext"]["runAsUser"])] == [rest for word, rest in instructions() if word == "USER"]
+
+
+def test_snakemake_takes_the_arguments_of_the_job():
+    _, job = yaml.safe_load_all((ROOT / "workflow/kubernetes/job.yaml").read_text())
+    arguments = job["spec"]["template"]["spec"]["containers"][0]["args"]
+    checked = subprocess.run(
+        [sys.executable, "-m", "snakemake", *arguments, "--version"], check=False, capture_output=True, text=True
+    )
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_job_of_kubernetes_is_one_by_its_own_client():
+    """Every key is one that the client's models know."""
+    client = pytest.importorskip("kubernetes.client", reason="needs the client: pip install kubernetes")
+    read = client.ApiClient()
+
+    for document, kind in zip(
+        yaml.safe_load_all((ROOT / "workflow/kubernetes/job.yaml").read_text()),
+        ("V1PersistentVolumeClaim", "V1Job"),
+        strict=True,
+    ):
+        understood = read._ApiClient__deserialize(document, kind)
+        assert read.sanitize_for_serialization(understood) == document
