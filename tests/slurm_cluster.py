@@ -65,7 +65,7 @@ def cluster() -> Iterator[dict[str, str]]:
     step = folder / "bin" / "srun"
     step.write_text(f'#!/bin/sh\nSLURM_CONF={folder}/slurm.conf exec {shutil.which("srun")} "$@"\n')
     step.chmod(0o755)
-    controller_port, node_port = _free_ports(2)
+    controller_port, node_port = free_ports(2)
     megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20 * 9 // 10
     values = {
         "host": socket.gethostname().partition(".")[0],
@@ -131,7 +131,8 @@ def _wait_until_idle(environment: dict[str, str], folder: Path) -> None:
     raise AssertionError(f"the node must become idle, however: {told}\n{said}")
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Return ports of the loopback address that nobody listens on."""
     held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [one.getsockname()[1] for one in held]
     for one in held:
