@@ -87,9 +87,9 @@ class TestSeveralDevices:
         shares = []
         for rank in range(processes):
             monkeypatch.setattr(data, "rank_and_size", lambda rank=rank: (rank, processes))
-            shares.append([batch.numbers for batch in Batches(rows, 8, seed)])
+            shares.append([batch.numbers for batch in Batches(rows, 8, seed, shared=True)])
             assert len(shares[-1]) == len(whole)
-            assert len(next(iter(Batches(rows, 8, seed, shared=False)))) == 8
+            assert len(next(iter(Batches(rows, 8, seed)))) == 8
         for number, batch in enumerate(whole):
             together = torch.cat([share[number] for share in shares])
             assert sorted(together.tolist()) == sorted(batch.tolist())

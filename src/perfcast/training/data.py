@@ -71,10 +71,10 @@ def _from_arrays(kind: type[Rows], arrays: dict[str, np.ndarray]) -> Rows:
 class Batches:
     """Iterate over rows in batches: shuffled anew each epoch by an own generator, or in order.
 
-    Of several processes that train together each gets its share of every batch, unless they are not `shared`.
+    Where batches are `shared`, each of several processes that train together gets its part of every one of them.
     """
 
-    def __init__(self, rows: Rows, size: int, shuffle_seed: int | None = None, *, shared: bool = True) -> None:
+    def __init__(self, rows: Rows, size: int, shuffle_seed: int | None = None, *, shared: bool = False) -> None:
         self.rows, self.size, self.shuffle_seed, self.shared = rows, size, shuffle_seed, shared
         self._generator: torch.Generator | None = None
 

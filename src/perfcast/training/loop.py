@@ -56,7 +56,7 @@ def train(
     from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
     machine = machine or Machine()
-    batches = Batches(rows, schedule.batch_rows, shuffle_seed=seed)
+    batches = Batches(rows, schedule.batch_rows, shuffle_seed=seed, shared=True)
     epochs = schedule.epochs_for(len(rows))
     module = Regression(network, schedule, steps=epochs * len(batches), seed=seed)
     with _quiet():
@@ -75,7 +75,7 @@ def train(
         except MisconfigurationException as error:
             told = str(error).strip().splitlines()[0]
             raise UserError("conf/trainer must name devices that this machine has", told) from None
-        trainer.fit(module, batches, None if valid is None else Batches(valid, _VALID_BATCH_ROWS, shared=False))
+        trainer.fit(module, batches, None if valid is None else Batches(valid, _VALID_BATCH_ROWS))
     network.cpu().eval()
     return History(module.history, module.best_epoch or epochs)
 
@@ -83,9 +83,10 @@ def train(
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence Lightning's notes about hardware and loaders, which say nothing about the result."""
-    logger = logging.getLogger("pytorch_lightning")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module="pytorch_lightning")
@@ -93,4 +94,5 @@ def _quiet() -> Iterator[None]:
             warnings.filterwarnings("ignore", module="torch")
             yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
