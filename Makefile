@@ -29,7 +29,7 @@ YEARS := $(foreach base,forward_2023 forward_2024,$(base) $(foreach years,1_year
 CURVES_BY ?= lookup ridge lightgbm mlp law law_trees
 SCHEDULE ?= quick
 
-.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull test faults fuzz lint ui retry benchmark scale clean
+.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull test test-slurm faults fuzz lint ui retry benchmark scale clean
 
 help:
 	@echo "make run    set up, then run the default experiment (one seed, short schedule)"
@@ -41,6 +41,7 @@ help:
 	@echo "make test   set up, then run all tests and linters"
 	@echo "make faults  kill runs at 50 moments, fill the disk, start twice at once, and so on (half an hour)"
 	@echo "make fuzz   look for bytes that break a reader (atheris; FUZZ_SECONDS for each of its targets, default 120)"
+	@echo "make test-slurm   run the miniature pipeline by Slurm on this machine (needs root, slurm-wlm, munge; minutes)"
 	@echo "make ui     open the MLflow UI on the project's store"
 	@echo "make retry  ask again for sources that were missing"
 	@echo "make benchmark  measure speed and print ratios"
@@ -104,11 +105,16 @@ test: setup lint
 # `make test` has two of the kills and the downloads.
 faults: setup
 	python -m pytest -m "faults or not slow" tests/faults
+
 FUZZ_SECONDS ?= 120
 
 fuzz: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[fuzz]"
 	python fuzz/run.py --seconds $(FUZZ_SECONDS) $(TARGETS)
+
+test-slurm: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable ".[slurm]"
+	python -m pytest -m slurm -rs tests/pipeline/test_slurm.py
 
 lint: setup
 	ruff check .

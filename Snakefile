@@ -16,6 +16,14 @@ include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/report.smk"
 
 
+# On a cluster these stay where Snakemake runs: nodes often have no network, and a job of a second is not worth a queue.
+localrules:
+    all,
+    ingest,
+    available,
+    metrics,
+
+
 rule all:
     default_target: True
     input:

@@ -69,12 +69,28 @@ def test_what_was_found_is_written_and_each_fold_trains_with_it(project):
     assert used == [{"tuned": {**yaml.safe_load(text)["params"], **fold["values"]}}]
 
 
+def test_processes_that_share_the_work_find_what_one_finds(project):
+    found = []
+    for jobs, out in ((1, "results/alone"), (3, "results/shared")):
+        told = tune(project, "--trials", "4", "--at-once", "3", "--jobs", str(jobs), "--out", out)
+        lines = [line.split(":")[0] for line in told.splitlines() if "inner MAPE" in line]
+        assert sorted(lines) == [f"host_gemm/random/random_forest/fold_0 trial {number} of 4" for number in range(1, 5)]
+        found.append(yaml.safe_load((project / out / "host_gemm/random/random_forest.yaml").read_text()))
+    assert found[0]["folds"] == found[1]["folds"]
+    assert all("--at-once 3" in one["command"] and "--jobs" not in one["command"] for one in found)
+    tune(project, "--trials", "5", "--at-once", "3", "--out", "results/shared", "--worker")
+    assert yaml.safe_load((project / "results/shared/host_gemm/random/random_forest.yaml").read_text()) == found[1]
+
+
 def test_a_mistake_is_one_line(project):
     tune(project, "--trials", "1")
     for options, words in {
         ("--trials", "0"): "--trials and --timeout must be positive",
         ("--fold", "1"): "--fold must be from 0 to 0",
         ("--seed", "1"): "changed since: seed",
+        ("--jobs", "2"): "--jobs must be at most folds x --at-once, here 1",
+        ("--worker", "--write"): "--worker must be one process that writes nothing",
+        ("--storage", "nowhere"): "--storage must be sqlite, journal or the URL of a database",
     }.items():
         told = tune(project, *options, check=False).strip()
         assert words in told

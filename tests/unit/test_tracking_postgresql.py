@@ -1,4 +1,4 @@
-"""The record in PostgreSQL: what sqlite holds, from several jobs at once. Needs Debian's postgresql and psycopg2."""
+"""Records and studies in PostgreSQL: what sqlite holds, from several jobs. Needs Debian's postgresql and psycopg2."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
+import tuned_question
 
-from perfcast import tracking
+from perfcast import tracking, tuning
+from perfcast.errors import UserError
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
 pytest.importorskip("psycopg2", reason="needs the extra: pip install -e '.[postgresql]'")
@@ -52,7 +54,8 @@ def server():
     run("initdb", "-D", data, "--username=perfcast", "--auth=trust", "--no-sync")
     run("pg_ctl", "-D", data, "-l", folder / "log", "-w", "-o", f"-k {folder} -h '' -F", "start")
     try:
-        run("createdb", "-h", folder, "-U", "perfcast", "record")
+        for name in ("record", "studies"):
+            run("createdb", "-h", folder, "-U", "perfcast", name)
         yield f"postgresql+psycopg2://perfcast@/record?host={folder}"
     finally:
         run("pg_ctl", "-D", data, "-m", "immediate", "stop")
@@ -94,3 +97,21 @@ def test_postgresql_holds_what_sqlite_holds(server, tmp_path):
     there = recorded(server, tmp_path / "postgresql")
     assert len(there) == JOBS
     assert there == recorded(f"sqlite:///{tmp_path}/record.db", tmp_path / "sqlite")
+
+
+def test_studies_in_postgresql_are_those_in_sqlite(server, tmp_path):
+    outcomes = []
+    own = server.replace("/record", "/studies")
+    for name, place in {"there": own, "here": "sqlite"}.items():
+        tuned_question.main(tmp_path / name, place, 4, 2)
+        store = tuning.open_store(tmp_path / name / "study", place)
+        outcomes.append([tuning.outcome(tuned_question.search(at_once=2), store, fold, 4) for fold in (0, 1)])
+    assert outcomes[0] == outcomes[1]
+    assert [outcome.trials for outcome in outcomes[0]] == [4, 4]
+
+
+def test_studies_need_a_database_of_their_own(server, tmp_path):
+    tracking.open_client(tracking.Store(server, tmp_path, "x"))
+    with pytest.raises(UserError, match="must be a database of its own") as raised:
+        tuning.open_store(tmp_path / "study", server)
+    assert "\n" not in str(raised.value)

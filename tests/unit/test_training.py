@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,10 @@ import torch
 from torch import nn
 
 from perfcast.encoding.tokens import Tokens
+from perfcast.errors import UserError
+from perfcast.training import data
 from perfcast.training.data import Batches, Rows
+from perfcast.training.devices import Machine, is_first
 from perfcast.training.loop import reproducible, train
 from perfcast.training.module import Schedule, masked_huber
 from perfcast.training.scale import TargetScale
@@ -30,6 +34,17 @@ class Line(nn.Module):
 
     def forward(self, rows: Rows) -> torch.Tensor:
         return self.layer(self.noise(rows.numbers))
+
+
+class Quiet(nn.Module):
+    """Without noise of its own, and with weights that no row ever asks for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.unused = nn.Linear(3, 1), nn.Linear(2, 2)
+
+    def forward(self, rows: Rows) -> torch.Tensor:
+        return self.layer(rows.numbers)
 
 
 SCHEDULE = Schedule(epochs=5, least_steps=0, batch_rows=16, learning_rate=0.05)
@@ -59,6 +74,83 @@ class TestRows:
     def test_every_tensor_moves_to_the_device_asked_for(self) -> None:
         moved = some_rows(3).to(torch.device("meta"))
         assert {tensor.device.type for tensor in vars(moved).values()} == {"meta"}
+
+
+class TestSeveralDevices:
+    @pytest.mark.parametrize("seed", [1, None])
+    @pytest.mark.parametrize("processes", [2, 3, 7])
+    def test_shares_of_a_batch_are_the_batch(
+        self, monkeypatch: pytest.MonkeyPatch, processes: int, seed: int | None
+    ) -> None:
+        rows = some_rows(37)
+        whole = [batch.numbers for batch in Batches(rows, 8, seed)]
+        shares = []
+        for rank in range(processes):
+            monkeypatch.setattr(data, "rank_and_size", lambda rank=rank: (rank, processes))
+            shares.append([batch.numbers for batch in Batches(rows, 8, seed, shared=True)])
+            assert len(shares[-1]) == len(whole)
+            assert len(next(iter(Batches(rows, 8, seed)))) == 8
+        for number, batch in enumerate(whole):
+            together = torch.cat([share[number] for share in shares])
+            assert sorted(together.tolist()) == sorted(batch.tolist())
+
+    def test_two_processes_train_as_one_does(self) -> None:
+        """Rows with targets missing here and there, an odd last batch, a patience that ends, and a kind never seen."""
+        rows, valid = some_rows(103), some_rows(30, seed=1)
+        rows.targets[::3] = torch.nan
+        schedule = Schedule(epochs=40, least_steps=0, batch_rows=17, learning_rate=0.5, patience=3)
+        ended = []
+        for machine in (Machine(), Machine(devices=2, strategy="ddp")):
+            with reproducible(0):
+                network = Quiet()
+                history = train(network, rows, valid, schedule, 0, machine=machine)
+            ended.append((network, history))
+        (alone, its), (together, theirs) = ended
+        assert not together.training
+        assert theirs.chosen_epoch == its.chosen_epoch < len(its.epochs) == len(theirs.epochs) < 40
+        for name, weight in alone.state_dict().items():
+            torch.testing.assert_close(together.state_dict()[name], weight, rtol=1e-3, atol=1e-4)
+        for mine, other in zip(its.epochs, theirs.epochs, strict=True):
+            assert other == pytest.approx(mine, rel=1e-3)
+
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            ({"devices": 0}, "devices in conf/trainer must be a whole number from 1, however: found 0"),
+            ({"num_nodes": "2"}, "num_nodes in conf/trainer must be a whole number"),
+            ({"strategy": "fsdp"}, "strategy in conf/trainer must be one of auto, ddp, however: found fsdp"),
+        ],
+    )
+    def test_what_cannot_be_meant_is_one_line(self, given: dict[str, Any], words: str) -> None:
+        with pytest.raises(UserError, match=words):
+            Machine(**given)
+
+    def test_nodes_must_have_been_started(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("WORLD_SIZE", "SLURM_NTASKS"):
+            monkeypatch.delenv(name, raising=False)
+        with pytest.raises(UserError, match=r"started 4 times.*srun --nodes=2 --ntasks-per-node=2"):
+            train(Line(), some_rows(8), None, SCHEDULE, 0, machine=Machine(devices=2, num_nodes=2))
+
+    @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+    def test_devices_that_a_machine_lacks_are_one_line(self) -> None:
+        with pytest.raises(UserError, match="conf/trainer must name devices") as raised:
+            train(Line(), some_rows(8), None, SCHEDULE, 0, machine=Machine("gpu", 1))
+        assert "\n" not in str(raised.value)
+
+    @pytest.mark.parametrize(
+        ("environment", "first"),
+        [
+            ({}, True),
+            ({"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, True),
+            ({"SLURM_NTASKS": "4", "SLURM_PROCID": "2"}, False),
+            ({"WORLD_SIZE": "4", "RANK": "0"}, True),
+            ({"WORLD_SIZE": "4", "RANK": "1"}, False),
+            ({"WORLD_SIZE": "2", "NODE_RANK": "1", "LOCAL_RANK": "0"}, False),
+            ({"WORLD_SIZE": "2", "NODE_RANK": "0", "LOCAL_RANK": "0"}, True),
+        ],
+    )
+    def test_one_process_writes(self, environment: dict[str, str], first: bool) -> None:
+        assert is_first(environment) is first
 
 
 class TestLoss:

@@ -1,64 +1,35 @@
 """Tuning: each fold chooses for itself, on rows that its question does not test on, and goes on where it stopped."""
 
 import dataclasses
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
 
 import numpy as np
 import optuna
-import pandas as pd
 import pytest
+import tuned_question
 import yaml
+from tuned_question import CONF, NAME, PART, make_table, search
 
 from perfcast import experiment, tuning
 from perfcast.conf_edit import write_tuned
-from perfcast.config import PredictorConf, read_predictor, validated
+from perfcast.config import read_predictor
 from perfcast.errors import UserError
-from perfcast.schema import Column, Kind, Role, Tag, build_table
+from perfcast.tuning import studies, work
 
-NAME = "demo/random/random_forest"
-COLUMNS = (
-    Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
-    Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY, Tag.IDENTITY)),
-    Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
-    Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
-    Column("mhz", Kind.NUMERICAL, Role.FEATURE, "processor"),
-    Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
-)
-CONF = {
-    "module": "random_forest",
-    "stochastic": True,
-    "params": {"trees": 2, "leaf_rows": 7},
-    "quick": {"trees": 1, "feature_fraction": 0.9},
-    "space": {"leaf_rows": {"low": 1, "high": 20, "log": True}, "feature_fraction": {"low": 0.2, "high": 1.0}},
-}
+TRIALS = 8
 OWN = {"leaf_rows": 7, "feature_fraction": 0.5}
 
 
 @pytest.fixture(scope="module")
 def table():
-    rng = np.random.default_rng(0)
-    cores, mhz = rng.integers(1, 65, 60).astype(float), rng.integers(20, 40, 60) * 100.0
-    frame = pd.DataFrame(
-        {
-            "id": [f"r{i}" for i in range(60)],
-            "part": [f"p{i % 6}" for i in range(60)],
-            "suite": "int",
-            "cores": cores,
-            "mhz": mhz,
-            "score": cores**0.9 * mhz * np.exp(rng.normal(0, 0.05, 60)),
-        }
-    )
-    return build_table("demo", frame, COLUMNS)
-
-
-PART = np.array((["train"] * 4 + ["valid"] + ["test"]) * 10, dtype=object)
-
-
-def search(schedule="full", seed=0, origin=("table", "t"), **changes):
-    conf = validated(PredictorConf, "conf/predictor/random_forest.yaml", {**CONF, **changes})
-    return tuning.make_search(
-        NAME, conf, schedule, machine={}, seed=seed, label_outlier=None, origin=dict([origin, ("folds", "f")])
-    )
+    return make_table()
 
 
 class Study:
@@ -69,11 +40,11 @@ class Study:
 
     def go_on(self, trials, *, timeout=None, fold=0, **how):
         asked = search(**how)
-        storage = tuning.open_storage(self.path)
-        tuning.tune_fold(
-            asked, storage, self.table, self.part, fold=fold, trials=trials, timeout=timeout, report=self.said.append
+        store = tuning.open_store(self.path.with_suffix(""))
+        tuning.tune(
+            asked, store, self.table, {fold: self.part}, trials=trials, timeout=timeout, report=self.said.append
         )
-        return tuning.outcome(asked, storage, fold, trials)
+        return tuning.outcome(asked, store, fold, trials)
 
     @property
     def trials(self):
@@ -136,9 +107,9 @@ def test_a_killed_trial_is_done_again_and_not_counted(study, whole, monkeypatch,
         patched.setattr(experiment, "inner_error", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             study.go_on(13)
-    assert study.trials[-1][0] == "RUNNING"
+    assert len(study.trials) == left
     assert study.go_on(13) == whole[0]
-    assert [trial for trial in study.trials if trial[0] == "COMPLETE"] == whole[1]
+    assert study.trials == whole[1]
 
 
 @pytest.mark.parametrize("poison", [np.nan, 1e12, -1.0])
@@ -157,7 +128,7 @@ def test_folds_and_seeds_search_elsewhere_and_equal_ones_alike(study, whole):
     first, second = (optuna.load_study(study_name=f"{NAME}/fold_{fold}", storage=storage).trials for fold in (0, 1))
     assert first[0].params == second[0].params
     assert first[1].params == whole[1][1][1] != second[1].params
-    assert tuning.outcome(search(), tuning.open_storage(study.path), 2, 2) is None
+    assert tuning.outcome(search(), tuning.open_store(study.path.with_suffix("")), 2, 2) is None
 
 
 @pytest.mark.parametrize(
@@ -216,8 +187,85 @@ def test_without_inner_rows_there_is_nothing_to_tune_by(tmp_path, table):
 
 def test_after_the_timeout_no_trial_begins(study, monkeypatch):
     clock = iter(range(0, 1000, 10))
-    monkeypatch.setattr(tuning.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(work.time, "monotonic", lambda: float(next(clock)))
     assert 0 < study.go_on(13, timeout=45).trials < 13
+
+
+def found(folder, at_once, place="sqlite"):
+    """What two folds' studies hold, by slot, and what is chosen from them."""
+    asked, store = search(at_once=at_once), tuning.open_store(folder / "study", place)
+    own = [studies.Study(asked, store, fold) for fold in (0, 1)]
+    held = [
+        [(slot, trial.state, trial.params, trial.value) for slot, trial in study.finished().items()] for study in own
+    ]
+    everything = optuna.load_study(study_name=f"{NAME}/fold_0", storage=store.storage).trials
+    assert len(everything) == len(held[0])
+    return held, [tuning.outcome(asked, store, fold, TRIALS) for fold in (0, 1)]
+
+
+@pytest.mark.parametrize(("place", "at_once"), [("sqlite", 1), ("journal", 3)])
+def test_three_processes_one_of_them_killed_end_as_one_does(tmp_path, place, at_once):
+    alone = tmp_path / "alone"
+    tuned_question.main(alone, "sqlite", TRIALS, at_once)
+
+    def start(*marker):
+        words = [sys.executable, tuned_question.__file__, tmp_path, place, TRIALS, at_once, *marker]
+        environment = {**os.environ, "PYTHONPATH": str(Path(tuning.__file__).parents[2])}
+        return subprocess.Popen(list(map(str, words)), env=environment, stdout=subprocess.PIPE, text=True)
+
+    hanging = start(tmp_path / "hangs")
+    try:
+        deadline = time.monotonic() + 120
+        while not (tmp_path / "hangs").exists() and hanging.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        others = [start(), start()]
+        time.sleep(1)
+    finally:
+        hanging.kill()
+    told = [process.communicate(timeout=120)[0].splitlines() for process in (hanging, *others)]
+    assert hanging.returncode == -signal.SIGKILL
+    assert [process.returncode for process in others] == [0, 0]
+    assert (len(told[0]), sum(map(len, told))) == (2, 2 * TRIALS)
+    assert found(tmp_path, at_once, place) == found(alone, at_once)
+
+
+def test_a_slot_is_never_worked_on_twice_and_a_round_waits_for_its_last_one(tmp_path):
+    store = tuning.open_store(tmp_path / "study")
+    study = studies.Study(search(at_once=3), store, 0)
+    assert study.open_slots(5) == [0, 1, 2]
+    with study.claimed(1) as ours:
+        assert ours
+        assert study.open_slots(2) == [0, 1]
+    for slot in (0, 2):
+        study.record(slot, study.proposal(slot), datetime.now(), 1.0, None)
+    assert study.open_slots(5) == [1]
+    with study.claimed(2) as ours:
+        assert not ours
+    study.record(1, study.proposal(1), datetime.now(), 2.0, None)
+    assert study.open_slots(5) == [3, 4]
+    assert study.open_slots(3) == []
+
+
+def test_trials_proposed_together_do_not_know_of_each_other(tmp_path):
+    study = studies.Study(search(at_once=15), tuning.open_store(tmp_path / "study"), 0)
+    before = [study.proposal(slot) for slot in range(15)]
+    assert len({tuple(values.values()) for values in before}) == 15
+    for slot in range(14):
+        study.record(slot, before[slot], datetime.now(), float(slot), None)
+    assert study.proposal(14) == before[14]
+
+
+def test_a_study_goes_on_with_as_many_at_once_as_it_began_with(study):
+    study.go_on(1)
+    with pytest.raises(UserError, match="changed since: at_once;"):
+        study.go_on(2, at_once=2)
+
+
+@pytest.mark.parametrize("place", ["oracle", "nothing://at/all", "sqlite:////nowhere/at/all.db"])
+def test_a_place_that_cannot_hold_studies_is_one_line(tmp_path, place):
+    with pytest.raises(UserError, match="--storage must be") as raised:
+        tuning.open_store(tmp_path / "study", place)
+    assert "\n" not in str(raised.value)
 
 
 def test_the_quick_schedule_searches_only_what_it_does_not_fix():

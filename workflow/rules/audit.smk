@@ -27,6 +27,9 @@ rule audit:
     benchmark:
         f"{RESULTS}/benchmarks/audit/{{dataset}}.tsv"
     threads: 1
+    resources:
+        mem_mb=gigabytes(2),
+        runtime=minutes(60),
     params:
         control=AUDIT.model_dump(),
         conf=conf_digest("predictor", AUDIT.control),

@@ -23,6 +23,9 @@ rule evaluate:
         f"{RESULTS}/logs/evaluate/{{dataset}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/evaluate/{{dataset}}.tsv"
+    resources:
+        mem_mb=gigabytes(2),
+        runtime=minutes(60),
     params:
         code=code("evaluate"),
         resamples=PARAMS.resamples,
@@ -58,6 +61,9 @@ rule figures:
         f"{RESULTS}/logs/figures/{{dataset}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/figures/{{dataset}}.tsv"
+    resources:
+        mem_mb=gigabytes(1),
+        runtime=minutes(20),
     params:
         code=code("figures", *[f"figures.{name}" for name in PARAMS.figures]),
         figures=PARAMS.figures,

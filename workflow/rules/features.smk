@@ -9,6 +9,9 @@ rule features:
         f"{RESULTS}/logs/features/{{dataset}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/features/{{dataset}}.tsv"
+    resources:
+        mem_mb=gigabytes(1),
+        runtime=minutes(10),
     params:
         conf=lambda w: DATASETS[w.dataset].features,
         code=lambda w: code("features", *[f"features.{name}" for name in DATASETS[w.dataset].features]),
@@ -25,6 +28,9 @@ rule split:
         f"{RESULTS}/logs/split/{{dataset}}/{{split}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/split/{{dataset}}/{{split}}.tsv"
+    resources:
+        mem_mb=gigabytes(1),
+        runtime=minutes(10),
     params:
         code=code("split"),
         seed=PARAMS.split_seed,

@@ -43,6 +43,9 @@ rule report:
         f"{RESULTS}/logs/report.log",
     benchmark:
         f"{RESULTS}/benchmarks/report.tsv"
+    resources:
+        mem_mb=gigabytes(2),
+        runtime=minutes(20),
     params:
         code=code("report"),
         experiment=PARAMS.model_dump_json(),

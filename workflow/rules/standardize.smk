@@ -13,6 +13,9 @@ rule standardize:
         f"{RESULTS}/logs/standardize/{{dataset}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/standardize/{{dataset}}.tsv"
+    resources:
+        mem_mb=gigabytes(2),
+        runtime=minutes(20),
     params:
         conf=lambda w: str(DATASETS[w.dataset].options) + str(DATASETS[w.dataset].sources),
         code=lambda w: code("standardize", f"datasets.{w.dataset}"),

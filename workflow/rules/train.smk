@@ -12,6 +12,11 @@ def settings_of(wildcards):
     return tuned or conf.settings(PARAMS.schedule), conf.without_columns
 
 
+def minutes_of_training(wildcards, attempt):
+    """Half an hour in the quick schedule, an hour and more for every seed in the full one."""
+    return attempt * (90 * len(seeds_of(wildcards.predictor)) if PARAMS.schedule == "full" else 30)
+
+
 rule train:
     input:
         table=f"{RESULTS}/features/{{dataset}}.parquet",
@@ -29,6 +34,9 @@ rule train:
     benchmark:
         f"{RESULTS}/benchmarks/train/{{dataset}}/{{split}}/{{predictor}}.tsv"
     threads: 1
+    resources:
+        mem_mb=gigabytes(2),
+        runtime=minutes_of_training,
     params:
         settings=settings_of,
         code=lambda w: code("train", f"predictors.{PREDICTORS[w.predictor].module}"),
@@ -53,6 +61,9 @@ rule support:
     benchmark:
         f"{RESULTS}/benchmarks/support/{{dataset}}/{{split}}.tsv"
     threads: 1
+    resources:
+        mem_mb=gigabytes(1),
+        runtime=minutes(20),
     params:
         code=code("support"),
         outlier=lambda w: DATASETS[w.dataset].label_outlier,
@@ -82,6 +93,9 @@ rule champion:
     benchmark:
         f"{RESULTS}/benchmarks/champion/{{dataset}}.tsv"
     threads: 1
+    resources:
+        mem_mb=gigabytes(2),
+        runtime=minutes(240),
     params:
         settings=lambda w: {name: conf.settings(PARAMS.schedule) for name, conf in PREDICTORS.items()},
         code=lambda w: code(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -62,6 +63,11 @@ def run(options: argparse.Namespace) -> int:
     store = tracking.store_from(config["tracking"], options.project, os.environ)
     with contextlib.ExitStack() as stack:
         record = None
+        if config["trainer"].get("num_nodes", 1) > 1:
+            from perfcast.training.devices import is_first
+
+            if not is_first(os.environ):  # it trains along: the first process of the first node writes and records
+                store, options.out = None, Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
         if store is not None:
             tags = {
                 "perfcast.kind": "training",

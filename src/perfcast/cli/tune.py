@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +33,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the search and of every training")
     parser.add_argument("--schedule", choices=["quick", "full"], default="full")
     parser.add_argument("--fold", type=int, nargs="+", metavar="K", help="only these folds (default: all)")
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="processes that share the work; changes no result"
+    )
+    parser.add_argument(
+        "--at-once",
+        type=int,
+        default=1,
+        metavar="N",
+        help="trials of a fold that are proposed together, to be worked on side by side: part of the search, as none "
+        "of them knows of the others (default: 1)",
+    )
+    parser.add_argument(
+        "--storage",
+        default="sqlite",
+        metavar="PLACE",
+        help="where the studies are: sqlite, a file below --out; journal, a file that a network file system can hold; "
+        "or the URL of a database",
+    )
+    parser.add_argument(
+        "--worker",
+        action="store_true",
+        help="take trials until every study has its own, and write nothing else: how further jobs join in",
+    )
     parser.add_argument("--write", action="store_true", help="write the chosen values into conf/predictor")
     parser.add_argument(
         "--also",
@@ -71,22 +97,30 @@ def run(options: argparse.Namespace) -> int:
         seed=options.seed,
         label_outlier=dataset.label_outlier,
         origin={"table": sha256(options.table), "folds": sha256(options.folds)},
+        at_once=options.at_once,
     )
+    if options.jobs > (possible := len(chosen) * options.at_once):
+        raise UserError(
+            f"--jobs must be at most folds x --at-once, here {possible}",
+            f"found {options.jobs}",
+            f"say --jobs {possible}, or propose more trials at once",
+        )
     place = options.out / options.dataset / options.split
-    storage = tuning.open_storage(place / f"{options.predictor}.db")
+    store = tuning.open_store(place / options.predictor, options.storage)
 
     def report(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    for fold in chosen:
-        part = folds[folds.columns[fold]].to_numpy()
-        tuning.tune_fold(
-            search, storage, table, part, fold=fold, trials=options.trials, timeout=options.timeout, report=report
-        )
+    parts = {fold: folds[folds.columns[fold]].to_numpy() for fold in chosen}
+    tuning.begin(search, store, parts)
+    with _helpers(options, report):
+        tuning.tune(search, store, table, parts, trials=options.trials, timeout=options.timeout, report=report)
+    if options.worker:
+        return 0
     found = {
         fold: outcome
         for fold in range(count)
-        if (outcome := tuning.outcome(search, storage, fold, options.trials)) is not None
+        if (outcome := tuning.outcome(search, store, fold, options.trials)) is not None
     }
     command = _command(options)
     told = {"command": command, "folds": {f"fold_{fold}": asdict(outcome) for fold, outcome in found.items()}}
@@ -111,6 +145,10 @@ def _check(options: argparse.Namespace) -> None:
     """Refuse numbers that cannot be meant and files that are not there, before anything is imported."""
     if options.trials < 1 or options.seed < 0 or (options.timeout is not None and options.timeout <= 0):
         raise UserError("--trials and --timeout must be positive and --seed not negative", "one of them is not")
+    if options.jobs < 1 or options.at_once < 1:
+        raise UserError("--jobs and --at-once must be positive", "one of them is not")
+    if options.worker and (options.write or options.jobs > 1):
+        raise UserError("--worker must be one process that writes nothing", "--write or --jobs was given")
     if not options.folds.is_file():
         raise UserError("--folds must be a split", f"no file {options.folds}", "run snakemake, or perfcast split")
 
@@ -138,12 +176,39 @@ def _check_unseen(options: argparse.Namespace, split: str, folds: pd.DataFrame) 
             )
 
 
+@contextmanager
+def _helpers(options: argparse.Namespace, report: Callable[[str], None]) -> Iterator[None]:
+    """Have `--jobs` less one further processes share the work done within the block; what a dead one left is done."""
+    words = [sys.executable, "-m", "perfcast", *_words(options), "--worker", "--storage", options.storage]
+    words += ["--project", str(options.project)]
+    if options.fold is not None:
+        words += ["--fold", *map(str, options.fold)]
+    helpers = [subprocess.Popen(words) for _ in range(options.jobs - 1)]
+    try:
+        yield
+        for helper in helpers:
+            if code := helper.wait():
+                report(f"a process that shared the work ended with {code}; its trial was done by another one")
+    finally:
+        for helper in helpers:
+            helper.terminate()
+            helper.wait()
+
+
 def _command(options: argparse.Namespace) -> str:
     """Return the command, typed in the project's folder, that finds the same values for all folds from nothing.
 
     A fold's study does not depend on which other ones ran beside it, so --fold is left out.
     """
-    words = ["perfcast", "tune", options.dataset, options.split, options.predictor]
+    words = ["perfcast", *_words(options)]
+    if options.also:
+        words += ["--also", *options.also]
+    return shlex.join([*words, *(["--write"] if options.write else [])])
+
+
+def _words(options: argparse.Namespace) -> list[str]:
+    """Return what the values follow from."""
+    words = ["tune", options.dataset, options.split, options.predictor]
     for name in ("table", "folds", "out"):
         path: Path = getattr(options, name)
         inside = path.is_absolute() and path.is_relative_to(options.project.resolve())
@@ -151,6 +216,6 @@ def _command(options: argparse.Namespace) -> str:
     words += ["--trials", str(options.trials), "--seed", str(options.seed), "--schedule", options.schedule]
     if options.timeout is not None:
         words += ["--timeout", f"{options.timeout:g}"]
-    if options.also:
-        words += ["--also", *options.also]
-    return shlex.join([*words, *(["--write"] if options.write else [])])
+    if options.at_once > 1:
+        words += ["--at-once", str(options.at_once)]
+    return words

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from perfcast.predictors.group_pooling import GroupPoolingPredictor
-from perfcast.training.loop import Machine
+from perfcast.training.devices import Machine
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,7 +18,8 @@ from perfcast.predictors._linear_skip import DEFAULT_PENALTY, LinearSkip, choose
 from perfcast.predictors._rows import measured_rows, task_labels
 from perfcast.predictors.base import Predictor
 from perfcast.training.data import Batches, Rows
-from perfcast.training.loop import History, Machine, reproducible, train
+from perfcast.training.devices import Machine
+from perfcast.training.loop import History, reproducible, train
 from perfcast.training.module import Schedule
 from perfcast.training.scale import TargetScale
 

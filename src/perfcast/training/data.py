@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from perfcast.encoding.tokens import Tokens
+from perfcast.training.devices import rank_and_size
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,10 @@ class Rows:
             torch.from_numpy(np.asarray(targets, dtype=np.float32)),
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Go to another process as arrays: torch would share the tensors' memory, of which containers have little."""
+        return _from_arrays, (type(self), {name: tensor.cpu().numpy() for name, tensor in vars(self).items()})
+
     def __len__(self) -> int:
         return len(self.targets)
 
@@ -59,21 +64,31 @@ class Rows:
         return Rows(**{name: tensor.to(device, **options) for name, tensor in vars(self).items()})
 
 
-class Batches:
-    """Iterate over rows in batches: shuffled anew each epoch by an own generator, or in order."""
+def _from_arrays(kind: type[Rows], arrays: dict[str, np.ndarray]) -> Rows:
+    return kind(**{name: torch.from_numpy(array) for name, array in arrays.items()})
 
-    def __init__(self, rows: Rows, size: int, shuffle_seed: int | None = None) -> None:
-        self.rows, self.size = rows, size
-        self._generator = None if shuffle_seed is None else torch.Generator().manual_seed(shuffle_seed)
+
+class Batches:
+    """Iterate over rows in batches: shuffled anew each epoch by an own generator, or in order.
+
+    Where batches are `shared`, each of several processes that train together gets its part of every one of them.
+    """
+
+    def __init__(self, rows: Rows, size: int, shuffle_seed: int | None = None, *, shared: bool = False) -> None:
+        self.rows, self.size, self.shuffle_seed, self.shared = rows, size, shuffle_seed, shared
+        self._generator: torch.Generator | None = None
 
     def __len__(self) -> int:
         return math.ceil(len(self.rows) / self.size)
 
     def __iter__(self) -> Iterator[Rows]:
-        if self._generator is None:
+        rank, processes = rank_and_size() if self.shared else (0, 1)
+        if self.shuffle_seed is None:
             for start in range(0, len(self.rows), self.size):
-                yield self.rows.take(slice(start, start + self.size))
+                yield self.rows.take(slice(start + rank, start + self.size, processes))
             return
+        if self._generator is None:  # made where it is used: see `Rows.__reduce__`
+            self._generator = torch.Generator().manual_seed(self.shuffle_seed)
         order = torch.randperm(len(self.rows), generator=self._generator)
         for index in order.split(self.size):
-            yield self.rows.take(index)
+            yield self.rows.take(index[rank::processes])

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from perfcast.errors import UserError
 from perfcast.training.data import Batches, Rows
+from perfcast.training.devices import Machine
 from perfcast.training.module import Regression, Schedule
 
 _VALID_BATCH_ROWS = 1024
@@ -23,14 +25,6 @@ class History:
 
     epochs: list[dict[str, float]]
     chosen_epoch: int
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What trains: Lightning's accelerator and number of devices (conf/trainer)."""
-
-    accelerator: str = "cpu"
-    devices: int = 1
 
 
 @contextmanager
@@ -54,30 +48,34 @@ def train(
 ) -> History:
     """Train `network` in place on `rows`; with `valid`, it ends with the weights of its best epoch there.
 
-    Call it inside `reproducible`, together with the making of the network, for equal bytes from equal seeds.
+    Call it inside `reproducible`, together with the making of the network, for equal bytes from equal seeds. On several
+    devices of `machine` a step takes the same rows as on one, each device its share of them, and every device looks at
+    all of `valid`. Raises: UserError when the machine has no such devices.
     """
     import pytorch_lightning as pl
+    from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
     machine = machine or Machine()
-    batches = Batches(rows, schedule.batch_rows, shuffle_seed=seed)
+    batches = Batches(rows, schedule.batch_rows, shuffle_seed=seed, shared=True)
     epochs = schedule.epochs_for(len(rows))
-    module = Regression(network, schedule, steps=epochs * len(batches))
+    module = Regression(network, schedule, steps=epochs * len(batches), seed=seed)
     with _quiet():
-        trainer = pl.Trainer(
-            accelerator=machine.accelerator,
-            devices=machine.devices,
-            max_epochs=epochs,
-            gradient_clip_val=schedule.gradient_norm,
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            num_sanity_val_steps=0,
-            use_distributed_sampler=False,
-        )
+        try:
+            trainer = pl.Trainer(
+                **machine.trainer_options(),
+                max_epochs=epochs,
+                gradient_clip_val=schedule.gradient_norm,
+                logger=False,
+                enable_checkpointing=False,
+                enable_progress_bar=False,
+                enable_model_summary=False,
+                num_sanity_val_steps=0,
+                use_distributed_sampler=False,
+            )
+        except MisconfigurationException as error:
+            told = str(error).strip().splitlines()[0]
+            raise UserError("conf/trainer must name devices that this machine has", told) from None
         trainer.fit(module, batches, None if valid is None else Batches(valid, _VALID_BATCH_ROWS))
-    if module.best_weights is not None:
-        network.load_state_dict(module.best_weights)
     network.cpu().eval()
     return History(module.history, module.best_epoch or epochs)
 
@@ -85,9 +83,10 @@ def train(
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence Lightning's notes about hardware and loaders, which say nothing about the result."""
-    logger = logging.getLogger("pytorch_lightning")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module="pytorch_lightning")
@@ -95,4 +94,5 @@ def _quiet() -> Iterator[None]:
             warnings.filterwarnings("ignore", module="torch")
             yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import io
+import logging
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from perfcast.training.data import Rows
+from perfcast.training.devices import rank_and_size, sum_over_devices
 
 
 @dataclass(frozen=True)
@@ -63,18 +67,34 @@ class Regression(pl.LightningModule):
     Without validation rows the weights of the last epoch are kept. `history` gets one entry per epoch.
     """
 
-    def __init__(self, network: nn.Module, schedule: Schedule, steps: int) -> None:
+    def __init__(self, network: nn.Module, schedule: Schedule, steps: int, seed: int = 0) -> None:
         super().__init__()
-        self.network, self.schedule, self.steps = network, schedule, steps
+        self.network, self.schedule, self.steps, self.seed = network, schedule, steps, seed
         self.history: list[dict[str, float]] = []
         self.best_epoch, self.best_error = 0, float("inf")
         self.best_weights: dict[str, Tensor] | None = None
         self._sums = {"train": [0.0, 0.0], "valid": [0.0, 0.0], "error": [0.0, 0.0]}
 
+    def on_fit_start(self) -> None:
+        """Seed a process that trains beside others: it began without its parent's state, and needs noise of its own."""
+        rank, processes = rank_and_size()
+        if processes > 1:
+            torch.set_num_threads(1)
+            torch.manual_seed(self.seed + rank)
+
     def training_step(self, batch: Rows, index: int) -> Tensor:
-        """Return the loss of one batch."""
+        """Return the loss of one batch, or of this process's share of it.
+
+        Gradients are averaged over processes, so a share counts by its measured targets: what results is the gradient
+        of the whole batch.
+        """
         loss = masked_huber(self.network(batch), batch.targets, self.schedule.huber)
-        self._add("train", loss, len(batch))
+        rows, processes = float(len(batch)), rank_and_size()[1]
+        if processes > 1:
+            own = torch.stack([(~torch.isnan(batch.targets)).sum(), torch.tensor(len(batch), device=loss.device)])
+            whole = sum_over_devices(own)
+            loss, rows = loss * own[0] * processes / whole[0].clamp(min=1), float(whole[1]) / processes
+        self._add("train", loss, rows)
         return loss
 
     def validation_step(self, batch: Rows, index: int) -> None:
@@ -87,6 +107,8 @@ class Regression(pl.LightningModule):
 
     def on_train_epoch_end(self) -> None:
         """Close the epoch: note the curves, keep the best weights, stop when patience is over."""
+        if rank_and_size()[1] > 1:
+            self._sums["train"] = sum_over_devices(torch.tensor(self._sums["train"], device=self.device)).tolist()
         entry = {"epoch": self.current_epoch + 1, "train_loss": self._mean("train"), "learning_rate": self._rate()}
         if self._sums["valid"][1]:
             entry["valid_loss"], error = self._mean("valid"), self._mean("error")
@@ -98,6 +120,33 @@ class Regression(pl.LightningModule):
                 self.trainer.should_stop = True
         self.history.append(entry)
         self._sums = {key: [0.0, 0.0] for key in self._sums}
+
+    def on_train_end(self) -> None:
+        """End with the weights of the best epoch."""
+        if self.best_weights is not None:
+            self.network.load_state_dict(self.best_weights)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Return what comes back with the weights from the processes that trained."""
+        return {"history": self.history, "best_epoch": self.best_epoch}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Take what came back with the weights."""
+        self.history, self.best_epoch = state["history"], state["best_epoch"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Go to another process with the network as bytes, for the reason that rows go as arrays."""
+        packed = io.BytesIO()
+        torch.save(self.network, packed)
+        return {**super().__getstate__(), "_modules": packed.getvalue()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpack the network that another process of this training packed, and be as quiet as that one."""
+        for library in ("pytorch_lightning", "lightning_fabric"):
+            logging.getLogger(library).setLevel(logging.ERROR)
+            warnings.filterwarnings("ignore", module=library)
+        network = torch.load(io.BytesIO(state["_modules"]), weights_only=False)
+        super().__setstate__({**state, "_modules": {"network": network}})
 
     def configure_optimizers(self) -> Any:
         """Return AdamW with a one-cycle rate; biases, norms and embeddings of one row are not decayed."""

@@ -1,0 +1,76 @@
+"""`perfcast train` on two devices, of one node and of two: the forecasts of one device, written and recorded once."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from slurm_cluster import free_ports
+from small_project import call, environment, small_project
+
+pytestmark = pytest.mark.slow
+TABLES = ("results/features/host_gemm.parquet", "results/splits/host_gemm/random.parquet")
+PATIENCE = 900  # seconds
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    folder = small_project(tmp_path_factory.mktemp("devices") / "project", tracking=True, predictors=["lookup", "mlp"])
+    call(folder, "snakemake", *TABLES)
+    return folder
+
+
+def train(project, out, trainer, *environments):
+    """Start one training command for each environment and wait for all of them."""
+    # processes have noise of their own, so that only a network without any compares
+    settings = {"+predictor.params.dropout": 0.0, "trainer.accelerator": "cpu", **trainer}
+    command = [
+        sys.executable, "-m", "perfcast", "train", "host_gemm", "random", "mlp", "--table", TABLES[0], "--folds",
+        TABLES[1], "--out", f"results/{out}/mlp", "--schedule", "quick",
+        *[word for key, value in settings.items() for word in ("--override", f"{key}={value}")],
+    ]  # fmt: skip
+    own = {**environment(project), "MLFLOW_TRACKING_URI": f"sqlite:///{project}/{out}.db"}
+    started = [
+        subprocess.Popen(command, cwd=project, env={**own, **more}, stderr=subprocess.PIPE, text=True)
+        for more in environments or ({},)
+    ]
+    said = [process.communicate(timeout=PATIENCE)[1] for process in started]
+    assert [process.returncode for process in started] == [0] * len(started), "\n".join(said)
+    return said
+
+
+def forecasts(project, out):
+    return pd.read_parquet(project / "results" / out / "mlp" / "predictions.parquet")["predicted"].to_numpy()
+
+
+def recorded(project, out):
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{project}/{out}.db")
+    experiment = client.get_experiment_by_name("perfcast/host_gemm").experiment_id
+    return client.search_runs([experiment], "tags.`perfcast.kind` = 'training'")
+
+
+@pytest.fixture(scope="module")
+def alone(project):
+    train(project, "alone", {})
+    return forecasts(project, "alone")
+
+
+def test_two_devices_of_a_node_forecast_as_one_does(project, alone):
+    (said,) = train(project, "devices", {"trainer.devices": 2, "trainer.strategy": "ddp"})
+    np.testing.assert_allclose(forecasts(project, "devices"), alone, rtol=1e-3)
+    assert said.count("test MAPE") == 1
+    assert "distributed" not in said
+    assert len(recorded(project, "devices")) == 1
+
+
+def test_two_nodes_forecast_as_one_device_does_and_the_first_writes(project, alone):
+    shared = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0])}
+    nodes = [{**shared, "NODE_RANK": str(rank)} for rank in range(2)]
+    train(project, "nodes", {"trainer.num_nodes": 2}, *nodes)
+    np.testing.assert_allclose(forecasts(project, "nodes"), alone, rtol=1e-3)
+    assert len(recorded(project, "nodes")) == 1
+    names = [sorted(path.name for path in (project / "results" / out).rglob("*")) for out in ("alone", "nodes")]
+    assert names[0] == names[1]

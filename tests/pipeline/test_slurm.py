@@ -1,0 +1,62 @@
+"""The profile for Slurm: real jobs on a cluster of one node give the bytes of a local run."""
+
+import subprocess
+
+import pytest
+from slurm_cluster import cluster, missing
+from small_project import call, digests, environment, rules_run, small_project
+
+pytest.importorskip("snakemake_executor_plugin_slurm", reason="needs the extra: pip install -e '.[slurm]'")
+pytestmark = [pytest.mark.slurm, pytest.mark.skipif(bool(missing()), reason=missing() or "-")]
+REPRODUCIBLE = ("raw", "standard", "features", "splits", "support", "runs", "audit", "evaluation", "figures")
+# nothing here is on a network file system, and jobs take seconds
+QUICK = ("--latency-wait", "10", "--slurm-init-seconds-before-status-checks", "5", "--retries", "0")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A project run by Slurm, what Snakemake said, and what Slurm says of its jobs: state, processors, memory, time."""
+    project = small_project(tmp_path_factory.mktemp("slurm") / "project")
+    with cluster() as found:
+        given = {**environment(project), **found}
+        done = subprocess.run(
+            ["snakemake", "--profile", "workflow/profiles/slurm", *QUICK],
+            check=False, cwd=project, env=given, capture_output=True, text=True, timeout=1200,
+        )  # fmt: skip
+        said = done.stdout + done.stderr
+        assert done.returncode == 0, said[-6000:]
+        asked = ["squeue", "--noheader", "--states=all", "--format=%k|%T|%C|%m|%l"]
+        listed = subprocess.run(asked, check=True, env=given, capture_output=True, text=True)
+    jobs = {comment: rest for comment, *rest in (line.split("|") for line in listed.stdout.splitlines())}
+    return project, said, jobs
+
+
+def test_every_job_but_the_local_ones_went_through_the_queue(run):
+    _, said, jobs = run
+    assert {state for state, *_ in jobs.values()} == {"COMPLETED"}
+    assert {comment.split("_wildcards")[0] for comment in jobs} == {
+        "rule_data_features_split_standardize_support",
+        "rule_training_train",
+        "rule_judging_audit_evaluate_figures",
+        "rule_champion",
+        "rule_report",
+    }
+    assert said.count("has been submitted with SLURM jobid") == len(jobs) == 5
+    assert {"ingest", "available", "metrics"} <= rules_run(said)
+
+
+def test_a_group_asks_for_the_sum_of_the_times_and_the_memory_of_one_job(run):
+    _, _, jobs = run
+    assert jobs["rule_training_train"] == ["COMPLETED", "1", "2000M", "1:00:00"]
+
+
+def test_results_are_those_of_a_local_run(run, tmp_path):
+    project, _, _ = run
+    local = small_project(tmp_path / "project")
+    call(local, "snakemake")
+    expected = digests(local, *REPRODUCIBLE)
+    assert expected
+    assert digests(project, *REPRODUCIBLE) == expected
+    for name in ("metrics.json", "champion/host_gemm/about.json"):
+        assert (project / "results" / name).read_bytes() == (local / "results" / name).read_bytes(), name
+    assert "Nothing to be done" in call(project, "snakemake")

