@@ -82,16 +82,15 @@ def store_from(conf: Mapping[str, Any], root: Path, environment: Mapping[str, st
 
 def _check(conf: Mapping[str, Any]) -> None:
     where = "conf/tracking/default.yaml"
-    kinds = {"uri": str, "artifacts": str, "enabled": bool}
+    kinds = {"uri": (str, "text"), "artifacts": (str, "text"), "enabled": (bool, "true or false")}
     if not isinstance(conf, Mapping):
         raise UserError(f"{where} must be a mapping of keys to values", f"found {type(conf).__name__}")
     for key, value in conf.items():
         if key not in kinds:
             raise unknown_name(f"a key of {where}", str(key), kinds)
-        if not isinstance(value, kinds[key]):
-            raise UserError(
-                f"{key!r} in {where} must be a {kinds[key].__name__}", f"found {value!r:.80}", f"edit {where}"
-            )
+        kind, words = kinds[key]
+        if not isinstance(value, kind):
+            raise UserError(f"{key!r} in {where} must be {words}", f"found {value!r:.80}", f"edit {where}")
     if missing := [key for key in ("uri", "artifacts") if key not in conf]:
         raise UserError(f"{where} must have the key {missing[0]!r}", "it is missing", f"edit {where}")
 
