@@ -288,6 +288,20 @@ def _require(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:
             raise unknown_name(what, name, allowed)
 
 
+_ALWAYS = ("trainer=default", "tracking=default")
+"""Choices that hold where an override says nothing else."""
+
+
+def _check_chosen(conf: Path, overrides: Sequence[str]) -> None:
+    """Read what overrides choose by name, so that nothing else is read and what cannot be is told in one line."""
+    groups = {path.name for path in conf.glob("*") if path.is_dir()}
+    for override in (*_ALWAYS, *overrides):
+        group, equals, name = override.lstrip("+").partition("=")
+        group = group.partition("@")[0]
+        if equals and group in groups:
+            read_conf(conf, group, name.strip("'\""))
+
+
 def compose(root: Path, overrides: Sequence[str]) -> dict[str, Any]:
     """Compose conf/config.yaml with params.yaml and overrides by Hydra; return plain nested values.
 
@@ -300,6 +314,8 @@ def compose(root: Path, overrides: Sequence[str]) -> dict[str, Any]:
     from omegaconf.errors import OmegaConfBaseException
 
     root = Path(root).resolve()
+    _check_chosen(root / "conf", overrides)
+    read_yaml(root / "params.yaml")
     try:
         with initialize_config_dir(str(root / "conf"), version_base="1.3"):
             composed = hydra_compose("config", [f"hydra.searchpath=[file://{root}]", *overrides])

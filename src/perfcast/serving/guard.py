@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Collection
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from perfcast.serving.limits import Limits, Refusal, refusal
@@ -23,6 +24,9 @@ HEADERS = {
     "cache-control": "no-store",
 }
 """Sent with every answer. The page loads from its own server alone, and nobody may frame it."""
+
+_GONE = 499
+"""What is counted where nobody waits for the answer any more; nothing is sent."""
 
 _DISCARDED = 32
 """How often the largest body is read and thrown away: who still sends would not see an answer before."""
@@ -65,6 +69,8 @@ class Guard:
             else:
                 await _discard(receive, _DISCARDED * self.limits.body, self.limits.seconds)
                 await answer(sent, refused.status, str(refused))
+        except ClientDisconnect:
+            status = _GONE
         except Exception:
             # a bug: its traceback is for whoever runs the server, never for who asked
             traceback.print_exc(file=sys.stderr)
