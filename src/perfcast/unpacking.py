@@ -112,32 +112,33 @@ class _Xz:
         return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=bounds.DICTIONARY)
 
 
-def check_zip(path: Path, what: str, wanted: Callable[[str], bool], most: int, *, remedy: str) -> None:
+def check_zip(path: Path, what: str, wanted: Callable[[str], bool], most: int, *, remedy: str, name: str = "") -> None:
     """Check that a file is a zip archive with a wanted member, of plain size; nothing of it is unpacked.
 
-    `what` says what the file is to be. A reader takes no more of a member than the archive declares, so the sum bounds
-    what is unpacked, of members that share their bytes as well.
+    `what` says what the file is to be, `name` how errors call it. A reader takes no more of a member than the archive
+    declares, so the sum bounds what is unpacked, of members that share their bytes as well.
     Raises: UserError.
     """
+    name = name or path.name
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
     except FileNotFoundError:
-        raise UserError(f"{path.name} must be {what}", "there is no such file", remedy) from None
+        raise UserError(f"{name} must be {what}", "there is no such file", remedy) from None
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, struct.error):
         fact = "it is truncated, damaged or another format"
-        raise UserError(f"{path.name} must be {what}", fact, remedy) from None
+        raise UserError(f"{name} must be {what}", fact, remedy) from None
     if not any(wanted(member.filename) for member in members):
-        raise UserError(f"{path.name} must be {what}", "it is another kind of zip archive", remedy)
+        raise UserError(f"{name} must be {what}", "it is another kind of zip archive", remedy)
     if len(members) > bounds.MEMBERS:
-        requirement = f"{path.name} must hold at most {bounds.MEMBERS} members"
+        requirement = f"{name} must hold at most {bounds.MEMBERS} members"
         raise UserError(requirement, f"it holds {len(members)}", remedy)
     unpacked_size = sum(member.file_size for member in members)
     if unpacked_size > most:
-        raise UserError(f"{path.name} must unpack to at most {most} bytes", f"it declares {unpacked_size}", remedy)
+        raise UserError(f"{name} must unpack to at most {most} bytes", f"it declares {unpacked_size}", remedy)
     packed = [member for member in members if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)]
     if packed or any(member.flag_bits & _ENCRYPTED for member in members):
-        raise UserError(f"{path.name} must be {what}", "its members are encrypted or packed in another way", remedy)
+        raise UserError(f"{name} must be {what}", "its members are encrypted or packed in another way", remedy)
 
 
 def text_lines(file: IO[bytes], name: str, *, remedy: str) -> Iterator[str]:

@@ -42,5 +42,10 @@ def check(folder: Path) -> None:
     remedy = "the file is not the published one, fetch it again"
     for name in [name for space in DEVICES for name in files(space)]:
         check_zip(
-            folder / name, "a PyTorch file", lambda member: member.endswith("/data.pkl"), bounds.TORCH, remedy=remedy
+            folder / name,
+            "a PyTorch file",
+            lambda member: member.endswith("/data.pkl"),
+            bounds.TORCH,
+            remedy=remedy,
+            name=name,
         )
