@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +106,8 @@ def _rows(path: Path) -> Iterable[Sequence[Any]]:
         raise UserError("source 'perfcastdb' must have the processor table", f"{path} is not there", _REMEDY)
     check_zip(path, "an Excel workbook", lambda name: name == "xl/workbook.xml", bounds.WORKBOOK, remedy=_REMEDY)
     try:
-        workbook = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        with warnings.catch_warnings(action="ignore"):
+            workbook = openpyxl.load_workbook(path, read_only=True, data_only=True)
         try:
             sheet = workbook.worksheets[0]
             return iter(list(sheet.iter_rows(max_row=MAX_ROWS, max_col=MAX_COLUMNS, values_only=True)))

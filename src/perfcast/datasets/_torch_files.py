@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickletools
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ def read_torch(path: Path) -> Any:
         (_latin_bytes, "_codecs.encode"),
     ]
     try:
-        with safe_globals(stand_ins):  # type: ignore[arg-type]
+        with warnings.catch_warnings(action="ignore"), safe_globals(stand_ins):  # type: ignore[arg-type]
             return torch.load(path, weights_only=True, map_location="cpu")
     except Exception as error:  # torch raises many kinds of errors at what it does not read
         named = _globals(path) - {"numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar"}
