@@ -24,7 +24,8 @@ def project(tmp_path_factory):
 def train(project, out, trainer, *environments):
     """Start one training command for each environment and wait for all of them."""
     # processes have noise of their own, so that only a network without any compares
-    settings = {"+predictor.params.dropout": 0.0, "trainer.accelerator": "cpu", **trainer}
+    quiet = {"+predictor.params.dropout": 0.0, "+predictor.params.hide_rate": 0.0, "predictor.quick.least_steps": 20}
+    settings = {**quiet, "trainer.accelerator": "cpu", **trainer}
     command = [
         sys.executable, "-m", "perfcast", "train", "host_gemm", "random", "mlp", "--table", TABLES[0], "--folds",
         TABLES[1], "--out", f"results/{out}/mlp", "--schedule", "quick",
@@ -67,8 +68,10 @@ def test_two_devices_of_a_node_forecast_as_one_does(project, alone):
 
 
 def test_two_nodes_forecast_as_one_device_does_and_the_first_writes(project, alone):
-    shared = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0])}
-    nodes = [{**shared, "NODE_RANK": str(rank)} for rank in range(2)]
+    # what torchrun would say
+    shared = {"TORCHELASTIC_RUN_ID": "test", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0"}
+    shared |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0])}
+    nodes = [{**shared, "RANK": str(rank), "GROUP_RANK": str(rank)} for rank in range(2)]
     train(project, "nodes", {"trainer.num_nodes": 2}, *nodes)
     np.testing.assert_allclose(forecasts(project, "nodes"), alone, rtol=1e-3)
     assert len(recorded(project, "nodes")) == 1
