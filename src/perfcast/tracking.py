@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import os
 import platform
@@ -222,6 +223,9 @@ def open_client(store: Store) -> MlflowClient:
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     from mlflow import MlflowClient
+
+    # it shows pages of traceback for what it raises as well
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
 
     database = Path(store.uri.removeprefix("sqlite:///")) if store.uri.startswith("sqlite:///") else None
     if database:
