@@ -104,12 +104,17 @@ class Run:
     run_id: str
     store: Store
 
+    def _record(self, **batch: Any) -> None:
+        """Write a batch; one process at a time, because sqlite lets those that wait starve when many write at once."""
+        with _locked(self.store):
+            self.client.log_batch(self.run_id, **batch)
+
     def log_params(self, params: Mapping[str, Any]) -> None:
         """Record parameters, nested ones under dotted names."""
         from mlflow.entities import Param
 
         flat = dict(_flatten(params))
-        self.client.log_batch(self.run_id, params=[Param(k, str(v)[:_PARAM_LENGTH]) for k, v in sorted(flat.items())])
+        self._record(params=[Param(k, str(v)[:_PARAM_LENGTH]) for k, v in sorted(flat.items())])
 
     def log_metrics(self, metrics: Mapping[str, float], step: int = 0) -> None:
         """Record numbers under stable names; those that are not finite are left out."""
@@ -118,7 +123,7 @@ class Run:
         now = int(datetime.now(UTC).timestamp() * 1000)
         entries = [Metric(name, float(value), now, step) for name, value in metrics.items() if math.isfinite(value)]
         for start in range(0, len(entries), _BATCH):
-            self.client.log_batch(self.run_id, metrics=entries[start : start + _BATCH])
+            self._record(metrics=entries[start : start + _BATCH])
 
     def log_history(self, history: pd.DataFrame) -> None:
         """Record per-epoch curves.
@@ -141,7 +146,7 @@ class Run:
                     if math.isfinite(value)
                 ]
         for start in range(0, len(entries), _BATCH):
-            self.client.log_batch(self.run_id, metrics=entries[start : start + _BATCH])
+            self._record(metrics=entries[start : start + _BATCH])
 
     def log_artifacts(self, *paths: Path) -> None:
         """Copy files and folders to the run."""
