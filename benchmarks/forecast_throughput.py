@@ -22,7 +22,7 @@ def forecast(folder: Path, table: Path, rows: int, barrier: Any, answers: Any) -
     import torch
 
     from perfcast.predictors.base import load_predictor
-    from perfcast.schema import read_table
+    from perfcast.table_files import read_table
 
     torch.set_num_threads(1)
     began = time.perf_counter()

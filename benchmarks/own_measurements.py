@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast.intervals import TEST, Calibration, Correlation, Errors, labels_of, questions_of
-from perfcast.schema import Tag, read_table
+from perfcast.schema import Tag
+from perfcast.table_files import read_table
 
 LEVEL = 0.9
 

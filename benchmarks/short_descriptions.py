@@ -19,7 +19,8 @@ from perfcast.forecasting.featuring import featured
 from perfcast.forecasting.knowledge import Knowledge, completion_of, describing_columns
 from perfcast.parts import judged
 from perfcast.predictors.base import load_predictor
-from perfcast.schema import Table, Tag, read_table
+from perfcast.schema import Table, Tag
+from perfcast.table_files import read_table
 
 FEATURES = ("processor", "memory", "system", "workload", "set_up")
 PART = ["part_key", "suite", "chips"]

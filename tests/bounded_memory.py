@@ -23,8 +23,8 @@ def doors():
     from perfcast.describing.files import read_entries
     from perfcast.io import read_json
     from perfcast.processors.catalogue import read_catalogue
-    from perfcast.schema import read_table
     from perfcast.sources import _archive, _headers, help, perfcastdb
+    from perfcast.table_files import read_table
 
     return {
         "ingested": lambda path: _headers.check_csv(path, ["a"], encoding_by_row=True),

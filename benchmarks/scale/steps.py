@@ -124,7 +124,7 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
     from perfcast.experiment import fit_all
     from perfcast.forecasting.saving import save_champion
     from perfcast.predictors.law import LawPredictor
-    from perfcast.schema import read_table
+    from perfcast.table_files import read_table
 
     def make(seed: int) -> LawPredictor:
         return LawPredictor(strengths=[3e-4], memories=[3.0])
@@ -172,7 +172,7 @@ def forecast(folder: Path, name: str, watch: Watch) -> None:
 def _table(folder: Path):  # type: ignore[no-untyped-def]
     import pandas as pd
 
-    from perfcast.schema import read_table
+    from perfcast.table_files import read_table
 
     folds = pd.read_parquet(folder / "splits" / f"{QUESTION}.parquet", columns=["fold_0"])
     return read_table(folder / "features.parquet"), folds["fold_0"].to_numpy()

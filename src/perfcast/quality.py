@@ -10,7 +10,8 @@ import pandas as pd
 from perfcast.datasets.base import REJECTED_COLUMNS, Standardized
 from perfcast.errors import UserError
 from perfcast.io import atomic_path, write_json
-from perfcast.schema import Kind, Table, Tag, out_of_bounds, write_table
+from perfcast.schema import Kind, Table, Tag, out_of_bounds
+from perfcast.table_files import write_table
 
 
 def check_accounting(result: Standardized) -> None:

@@ -15,7 +15,8 @@ from perfcast import plugins
 from perfcast.config import DatasetConf, validated
 from perfcast.datasets.base import REJECTED_COLUMNS, Standardized
 from perfcast.evaluation import AVERAGE
-from perfcast.schema import Kind, Role, Tag, out_of_bounds, plain, read_table, write_table
+from perfcast.schema import Kind, Role, Tag, out_of_bounds, plain
+from perfcast.table_files import read_table, write_table
 
 CONF = Path(__file__).parents[2] / "conf" / "dataset"
 ROWS, SEED = 300, 7

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from perfcast import plugins
-from perfcast.schema import Kind, Role, Tag, build_table, out_of_bounds, plain, read_table, select, write_table
+from perfcast.schema import Kind, Role, Tag, build_table, out_of_bounds, plain, select
+from perfcast.table_files import read_table, write_table
 
 CONF = Path(__file__).parents[2] / "conf" / "dataset"
 DATASETS = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(CONF.glob("*.yaml"))}

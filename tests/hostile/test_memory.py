@@ -14,7 +14,7 @@ from bounded_memory import ROOM, told
 
 from perfcast import bounds
 from perfcast.errors import UserError
-from perfcast.schema import read_parquet
+from perfcast.table_files import read_parquet
 
 GIGABYTE = 1 << 30
 PIECE = 1 << 26

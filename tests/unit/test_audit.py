@@ -19,7 +19,8 @@ from perfcast.experiment import makers, run_folds
 from perfcast.io import write_json
 from perfcast.predictors.base import Predictor
 from perfcast.processors.cores import announced_index
-from perfcast.schema import Column, Kind, Role, Tag, build_table, read_table, write_table
+from perfcast.schema import Column, Kind, Role, Tag, build_table
+from perfcast.table_files import read_table, write_table
 
 REPOSITORY = Path(__file__).parents[2]
 SPLITS = ("random", "forward_2023")

@@ -10,7 +10,7 @@ from perfcast.cli.main import main
 from perfcast.config import read_dataset
 from perfcast.fake._runs import fake_table
 from perfcast.io import write_json
-from perfcast.schema import write_table
+from perfcast.table_files import write_table
 
 PROJECT = Path(__file__).parents[2]
 # lookup is best where rows leak, and overall if that counted

@@ -9,7 +9,7 @@ import yaml
 
 from perfcast.cli.main import main
 from perfcast.fake._runs import fake_table
-from perfcast.schema import write_table
+from perfcast.table_files import write_table
 
 PROJECT = Path(__file__).parents[2]
 

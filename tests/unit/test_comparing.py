@@ -19,7 +19,7 @@ from perfcast.errors import UserError
 from perfcast.evaluation import AVERAGE
 from perfcast.fake._results import write_results
 from perfcast.fake._runs import LESS_TRAINING
-from perfcast.schema import read_table, write_table
+from perfcast.table_files import read_table, write_table
 
 SPLITS = ("random", "unseen_cpu", "forward_2023")
 RUNS = 5 * (len(SPLITS) + len(LESS_TRAINING))

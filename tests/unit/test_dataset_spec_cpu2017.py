@@ -15,7 +15,7 @@ from perfcast.datasets.base import Standardized
 from perfcast.datasets.spec_cpu2017 import build
 from perfcast.errors import UserError
 from perfcast.fake import cpu_catalog, spec_cpu2017
-from perfcast.schema import write_table
+from perfcast.table_files import write_table
 
 OPTIONS = {"published_until": "2024-12"}
 

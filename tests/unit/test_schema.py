@@ -10,20 +10,8 @@ from hypothesis import strategies as st
 
 from perfcast.errors import UserError
 from perfcast.io import sha256
-from perfcast.schema import (
-    Column,
-    Kind,
-    Role,
-    Tag,
-    build_table,
-    groups_of_rows,
-    infer_columns,
-    out_of_bounds,
-    plain,
-    read_table,
-    write_table,
-    write_tables,
-)
+from perfcast.schema import Column, Kind, Role, Tag, build_table, infer_columns, out_of_bounds, plain
+from perfcast.table_files import groups_of_rows, read_table, write_table, write_tables
 
 COLUMNS = (
     Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
@@ -83,7 +71,7 @@ def test_only_wanted_columns_are_read(tmp_path):
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 3, 5])
 def test_a_table_taken_by_groups_of_rows_is_the_whole_one(tmp_path, monkeypatch, rows):
-    monkeypatch.setattr("perfcast.schema.ROWS_OF_GROUP", 2)
+    monkeypatch.setattr("perfcast.table_files.ROWS_OF_GROUP", 2)
     names = [f"r{number}" for number in range(rows)]
     table = build_table("demo", pd.concat([frame()] * 3).iloc[:rows].assign(id=names), COLUMNS)
     write_table(table, tmp_path / "whole")

@@ -55,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
     """Audit one data set; 2 and one line per finding where something leaks."""
     from perfcast.audit import Evidence, Run, audit, complaints
     from perfcast.io import write_json
-    from perfcast.schema import Column, read_declarations, read_parquet, read_table
+    from perfcast.schema import Column
+    from perfcast.table_files import read_declarations, read_parquet, read_table
 
     conf = options.project / "conf"
     standard = read_declarations(options.standard)["columns"]

@@ -46,8 +46,8 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.evaluation import choose_champion
     from perfcast.forecasting.saving import save_champion
     from perfcast.io import atomic_folder, read_object, sha256
-    from perfcast.schema import read_table
     from perfcast.splits import is_question
+    from perfcast.table_files import read_table
 
     questions = [split for split in options.splits if is_question(split)]
     inner = pd.DataFrame(

@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     """Evaluate one data set."""
     from perfcast.evaluation import evaluate, write_evaluation
     from perfcast.intervals import LEVEL
-    from perfcast.schema import read_table
+    from perfcast.table_files import read_table
 
     runs = {
         (split, predictor): options.runs / split / predictor

@@ -21,7 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Derive the columns of one data set."""
-    from perfcast.schema import Table, groups_of_rows, read_table, write_tables
+    from perfcast.schema import Table
+    from perfcast.table_files import groups_of_rows, read_table, write_tables
 
     modules = [
         plugins.load("features", name) for name in read_dataset(options.project / "conf", options.dataset).features

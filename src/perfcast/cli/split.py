@@ -22,7 +22,8 @@ def run(options: argparse.Namespace) -> int:
     from perfcast import splits
     from perfcast.cli._common import BASE
     from perfcast.io import atomic_path
-    from perfcast.schema import Tag, read_table
+    from perfcast.schema import Tag
+    from perfcast.table_files import read_table
 
     # coded: a split compares texts, and never reads them
     table = read_table(options.table, wanted=splits.reads, coded=True)

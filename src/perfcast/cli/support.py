@@ -27,8 +27,8 @@ def run(options: argparse.Namespace) -> int:
     """Write one row per fold, rehearsal and row asked about."""
     from perfcast.calibrating import distances_of
     from perfcast.io import atomic_path
-    from perfcast.schema import read_table
     from perfcast.splits import read_folds
+    from perfcast.table_files import read_table
 
     outlier = read_dataset(options.project / "conf", options.dataset).label_outlier
     table = read_table(options.table)

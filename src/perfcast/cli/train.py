@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     import contextlib
 
     from perfcast import tracking
-    from perfcast.schema import read_table
+    from perfcast.table_files import read_table
 
     table = read_table(options.table)
     name = f"{options.predictor} on {options.split}"

@@ -78,8 +78,8 @@ def run(options: argparse.Namespace) -> int:
     from perfcast import tuning
     from perfcast.conf_edit import write_tuned
     from perfcast.io import sha256, write_text
-    from perfcast.schema import read_table
     from perfcast.splits import read_folds
+    from perfcast.table_files import read_table
 
     table = read_table(options.table)
     folds = read_folds(options.folds, table)

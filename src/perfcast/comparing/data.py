@@ -12,7 +12,8 @@ import pandas as pd
 from perfcast.comparing.sides import Side
 from perfcast.errors import UserError
 from perfcast.io import read_object, sha256
-from perfcast.schema import Tag, read_declarations, read_parquet
+from perfcast.schema import Tag
+from perfcast.table_files import read_declarations, read_parquet
 
 TABLES = ("standard", "features", "splits")
 """Folders of tables with one row per result; a split's rows say which part of a fold they are in."""

@@ -17,7 +17,7 @@ from perfcast.evaluation.intervals import read_rehearsals, with_intervals
 from perfcast.evaluation.metrics import draw_weights
 from perfcast.evaluation.predictions import read_predictions
 from perfcast.intervals import LEVEL
-from perfcast.schema import read_parquet
+from perfcast.table_files import read_parquet
 
 METRICS = ("mape", "medape", "p90", "coverage", "width")
 CHANGE_COLUMNS = [

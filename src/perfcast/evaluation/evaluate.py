@@ -33,7 +33,8 @@ from perfcast.evaluation.published import published_figures
 from perfcast.evaluation.results import AVERAGE, BASELINE, METRIC_COLUMNS, POINT_COLUMNS, SLICE_COLUMNS, Evaluation
 from perfcast.intervals import LEVEL
 from perfcast.metric_names import METRICS
-from perfcast.schema import Table, Tag, read_parquet
+from perfcast.schema import Table, Tag
+from perfcast.table_files import read_parquet
 
 _SCORED = ("measured", "predicted", "code", "cluster", HALF)
 

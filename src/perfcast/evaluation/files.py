@@ -11,7 +11,7 @@ import pandas as pd
 from perfcast.errors import UserError
 from perfcast.evaluation.results import Evaluation
 from perfcast.io import atomic_folder, read_object, write_json
-from perfcast.schema import read_csv, read_parquet
+from perfcast.table_files import read_csv, read_parquet
 
 _TABLES = (
     "metrics",

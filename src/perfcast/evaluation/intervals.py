@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.intervals import TEST, Calibration, questions_of
-from perfcast.schema import read_parquet
+from perfcast.table_files import read_parquet
 
 HALF, SUPPORT, UNLIKE, REACHED = "half", "support", "unlike", "reached"
 """Columns that `with_intervals` adds: half-width of the interval in logarithms and support, NaN where nothing is known,

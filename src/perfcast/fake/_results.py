@@ -9,7 +9,7 @@ from perfcast.evaluation import evaluate, write_evaluation
 from perfcast.fake._runs import PUBLISHED, fake_table, write_folds, write_runs, write_support
 from perfcast.figures.base import draw_all
 from perfcast.io import write_json
-from perfcast.schema import write_table
+from perfcast.table_files import write_table
 
 FAKE_PARAMS: dict[str, Any] = {
     "datasets": ["fake"],

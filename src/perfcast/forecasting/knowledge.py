@@ -15,7 +15,8 @@ from perfcast import plugins
 from perfcast.describing.fields import Field
 from perfcast.describing.names import PartNames
 from perfcast.io import atomic_path
-from perfcast.schema import Column, Kind, Role, Table, Tag, read_parquet, read_table, write_table
+from perfcast.schema import Column, Kind, Role, Table, Tag
+from perfcast.table_files import read_parquet, read_table, write_table
 
 _MEASURED, _PARTS = "measured.parquet", "parts.parquet"
 _SET_ASIDE = "set_aside"

@@ -14,7 +14,7 @@ from perfcast.evaluation import Evaluation, read_evaluation
 from perfcast.io import read_json, sha256
 from perfcast.report.context import DatasetPart, FigurePart, ReportContext
 from perfcast.report.rows import Rows
-from perfcast.schema import read_parquet, read_table
+from perfcast.table_files import read_parquet, read_table
 
 PACKAGES = (
     "numpy",

@@ -7,8 +7,9 @@ from pathlib import Path
 import pandas as pd
 
 from perfcast.errors import UserError
-from perfcast.schema import Table, Tag, read_parquet
+from perfcast.schema import Table, Tag
 from perfcast.splits._audit import PARTS
+from perfcast.table_files import read_parquet
 
 _AGAIN = "run snakemake to make it again"
 
