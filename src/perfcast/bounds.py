@@ -15,6 +15,15 @@ DUMP = 8 << 30
 TABLE = 64 << 20
 """Bytes of a CSV file that is no dump of SPEC's: the largest published one (scores by benchmark) has 2.9 million."""
 
+DUMP_ROWS = 10_000_000
+"""Rows of SPEC CPU 2017's dump that are kept; the published one has 42 thousand."""
+
+TABLE_ROWS = 1_000_000
+"""Rows that are kept of another CSV file: the longest published one (scores by benchmark) has 11 thousand."""
+
+REJECTED = 1_000_000
+"""Rows of one file that may be quarantined: beyond, it is no table of the kind that was expected."""
+
 LINE = 1_000_000
 """Bytes or characters of one line: the longest published one (Intel ARK) has 4.8 thousand."""
 

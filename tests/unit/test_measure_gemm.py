@@ -83,5 +83,7 @@ def test_describe_machine_names_processor_and_versions():
 
 
 def test_a_wrong_budget_is_one_line(capsys):
-    assert main(["measure", "gemm", "--budget-minutes", "0"]) == 2
+    with pytest.raises(SystemExit) as ended:
+        main(["measure", "gemm", "--budget-minutes", "0"])
+    assert ended.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1

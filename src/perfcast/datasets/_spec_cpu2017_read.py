@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from perfcast import bounds
-from perfcast.datasets._strict_csv import CsvRows, Rejection, require_some
+from perfcast.datasets._strict_csv import CsvRows, Rejection, require_few, require_some
 from perfcast.errors import UserError
 from perfcast.unpacking import header_of, kind_by_content, unpacked
 
@@ -126,6 +126,7 @@ def _rows(source: str, name: str, file: IO[bytes], header: list[str], kept: _Kep
             rejections.append(Rejection(source, name, number, reason, detail))
         else:
             kept.add(number, pick(fields))
+        require_few(kept.rows, rejections, name, bounds.DUMP_ROWS)
     return rejections
 
 

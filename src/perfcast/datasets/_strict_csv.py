@@ -44,6 +44,15 @@ def require_some(kept: int, what: str, rejections: Sequence[Rejection]) -> None:
         raise UserError(f"{what} must have rows that can be used", fact, _REMEDY)
 
 
+def require_few(kept: int, rejections: Sequence[Rejection], what: str, most: int) -> None:
+    """Make sure that no more is held than a file of its kind can have. Raises: UserError."""
+    if kept > most:
+        raise UserError(f"{what} must have at most {most} rows", "it has more", _REMEDY)
+    if len(rejections) > bounds.REJECTED:
+        fact = f"more than {bounds.REJECTED} are rejected, the first as {rejections[0].reason}"
+        raise UserError(f"{what} must have rows that can be used", fact, _REMEDY)
+
+
 @dataclass(frozen=True)
 class CsvRows:
     """The rows of one file as text.
@@ -109,6 +118,7 @@ def _rows(
             rejections.append(Rejection(source, path.name, line, reason, detail))
         else:
             kept.append((line, pick(fields)[:-1]))
+        require_few(len(kept), rejections, str(path), bounds.TABLE_ROWS)
     return kept, rejections
 
 
