@@ -15,7 +15,7 @@ from perfcast.evaluation import (
     write_evaluation,
 )
 from perfcast.evaluation.comparison import clear_winner
-from perfcast.evaluation.intervals import with_intervals
+from perfcast.evaluation.intervals import read_rehearsals, with_intervals
 from perfcast.evaluation.noise import noise_floor
 from perfcast.evaluation.predictions import check_predictions
 from perfcast.fake._runs import LESS_TRAINING, PUBLISHED, fake_table, write_runs, write_support
@@ -305,3 +305,14 @@ def test_unmeasured_targets_are_left_out_and_repeated_rows_refused(runs):
         check_predictions(pd.concat([frame, frame]), "x")
     with pytest.raises(ValueError, match="lack columns"):
         check_predictions(frame.drop(columns="fold"), "x")
+
+
+def test_rehearsals_without_a_row_are_none_whatever_their_columns(tmp_path):
+    """A training that had nothing to rehearse on leaves such a file."""
+    path = tmp_path / "rehearsals.parquet"
+    assert read_rehearsals(tmp_path) is None
+    pd.DataFrame({"row": [], "rehearsal": []}).to_parquet(path)
+    assert read_rehearsals(tmp_path) is None
+    pd.DataFrame({"row": ["a"], "rehearsal": [0]}).to_parquet(path)
+    with pytest.raises(UserError, match="must have the column 'fold'"):
+        read_rehearsals(tmp_path)

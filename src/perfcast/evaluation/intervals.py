@@ -20,10 +20,12 @@ _REHEARSED = (*_KEYS, "task", "target", "measured", "predicted")
 
 
 def read_rehearsals(folder: Path) -> pd.DataFrame | None:
-    """Return the rehearsed predictions of a run folder, None where it has none."""
+    """Return the rehearsed predictions of a run folder, None where it has none. Raises: UserError for a broken file."""
     path = Path(folder) / "rehearsals.parquet"
-    found = read_parquet(path, _REHEARSED) if path.is_file() else None
-    return None if found is None or found.empty else found
+    # a training that had nothing to rehearse on leaves no row, and no fold's column either
+    if not path.is_file() or read_parquet(path).empty:
+        return None
+    return read_parquet(path, _REHEARSED)
 
 
 def with_intervals(
