@@ -1,5 +1,7 @@
 """A whole project that was moved: current as it was, its models and artifacts found, and able to go on."""
 
+from pathlib import Path
+
 import pytest
 from killing import results_of, tiny_project, undisturbed, unexplained, unfinished_records
 from small_project import call, change, rules_run
@@ -32,7 +34,9 @@ def test_a_moved_project_is_current_and_goes_on(tmp_path):
     for run in runs:
         names = [one.path for one in client.list_artifacts(run.info.run_id)]
         assert {"config.yaml", "predictions.parquet"} <= set(names)
-        assert str(moved) in client.download_artifacts(run.info.run_id, "config.yaml")
+        own = moved / "results" / "runs" / "host_gemm" / "random" / run.data.tags["predictor"] / "config.yaml"
+        found = Path(client.download_artifacts(run.info.run_id, "config.yaml"))
+        assert found.read_bytes() == own.read_bytes()
     mlflow.set_tracking_uri(address)
     mlflow.set_registry_uri(address)
     assert mlflow.pyfunc.load_model("models:/perfcast-host_gemm@champion")
