@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
+import pytest
 from sklearn.ensemble import RandomForestRegressor
 
 from perfcast.predictors._forest import forest_nodes, walk_forest
+from perfcast.predictors.extra_trees import ExtraTreesPredictor
 from perfcast.predictors.random_forest import RandomForestPredictor
 
 
@@ -55,3 +57,19 @@ def test_depth_bounds_the_leaves(tmp_path: Path) -> None:
     RandomForestPredictor(trees=4, depth=2).fit(X, y).save(tmp_path)
     nodes = pq.read_table(tmp_path / "forest_0_0.parquet").to_pandas()
     assert nodes["root"].cumsum().value_counts().max() <= 7
+
+
+@pytest.mark.parametrize("forest", [RandomForestPredictor, ExtraTreesPredictor])
+def test_the_last_bits_of_a_target_do_not_choose_between_equal_splits(forest) -> None:
+    """Columns that part the training rows alike, and new rows differently."""
+    rng = np.random.default_rng(0)
+    rank = rng.permutation(120).astype(float)
+    X = pd.DataFrame({name: sign * rank for name, sign in zip("abcdef", (1, -1, 1, -1, 1, -1), strict=True)})
+    y = np.exp(np.sin(rank / 9) + rng.normal(scale=0.1, size=120))
+    new = pd.DataFrame(rng.uniform(-120, 120, (300, 6)), columns=list("abcdef"))
+
+    def forecast(targets: np.ndarray) -> np.ndarray:
+        made = forest(trees=20, feature_fraction=1.0).fit(X, pd.DataFrame({"score": targets})).predict(new)
+        return np.log(made["score"].to_numpy())
+
+    np.testing.assert_allclose(forecast(y * (1 + rng.normal(scale=1e-9, size=120))), forecast(y), atol=1e-6)

@@ -11,6 +11,11 @@ from perfcast.schema import Column, Kind, Role, Table, Tag
 
 Pair = tuple[Column, pd.Series]
 
+_DIGITS = 10
+_LOG10_2 = 0.30103
+_MOST_DECIMALS = 40
+_POWERS_OF_TEN = np.array([float(f"1e{power}") for power in range(-_MOST_DECIMALS, _MOST_DECIMALS + 1)])
+
 _VERSION = r"^\D*(\d{1,4})(?:\.(\d{1,3})(?!\d)|(?!\.?\d))"
 
 
@@ -37,8 +42,21 @@ def feature(  # noqa: PLR0917 - a declaration is written in the order of Column'
 
 
 def append(table: Table, pairs: Iterable[Pair]) -> Table:
-    """Append derived columns; a value that is not finite becomes missing."""
-    return table.with_columns((column, finite(values)) for column, values in pairs)
+    """Append derived columns, `settled`; a value that is not finite becomes missing."""
+    return table.with_columns((column, settled(finite(values))) for column, values in pairs)
+
+
+def settled(values: pd.Series) -> pd.Series:
+    """Round to ten or eleven significant digits, so that a table has the same bytes on every processor.
+
+    The last bit of a logarithm depends on the vector unit that computed it. The steps here do not: each of them is
+    exact or rounded as IEEE 754 says.
+    """
+    numbers = values.to_numpy()
+    _, exponents = np.frexp(np.nan_to_num(numbers))
+    decimals = _DIGITS - 1 - np.floor((exponents - 1) * _LOG10_2).astype(int)
+    scale = _POWERS_OF_TEN[np.clip(decimals, -_MOST_DECIMALS, _MOST_DECIMALS) + _MOST_DECIMALS]
+    return pd.Series(np.rint(numbers * scale) / scale, index=values.index, name=values.name)
 
 
 def finite(values: pd.Series) -> pd.Series:

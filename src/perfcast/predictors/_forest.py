@@ -18,6 +18,10 @@ from perfcast.predictors.base import Predictor
 
 _LEAF = -1
 
+_GRAIN = 2.0**-24
+"""Trees grow from log targets in multiples of this: their sums are exact in any order, so two splits that part the same
+rows tie exactly. Else the last bits of a target, which differ between processors, choose between them."""
+
 
 class ForestPredictor(Predictor):
     """The mean of many deep trees, each grown with randomness of its own.
@@ -78,7 +82,7 @@ class ForestPredictor(Predictor):
             n_jobs=self.n_jobs,
             random_state=self.random_state,
         )
-        return forest_nodes(forest.fit(encoded, log_y))
+        return forest_nodes(forest.fit(encoded, np.rint(log_y / _GRAIN) * _GRAIN))
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         encoded, tasks = self.encoder_.transform(X).astype(np.float32), task_labels(X, self.columns_)
