@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import yaml
 
 from perfcast import plugins, splits
-from perfcast.audit import Control, Evidence, Run, audit, complaints
+from perfcast.audit import Control, Evidence, Run, audit, complaints, shuffled_target
 from perfcast.cli.audit import read_audit
 from perfcast.cli.main import main
 from perfcast.config import read_predictor
@@ -363,6 +364,34 @@ def test_a_control_that_knows_test_scores_past_training_is_noticed(clean):
     told = complaints(audit(evidence))
     assert len(told) == 1
     assert "remembering, trained on shuffled scores of random, is off by" in str(told[0])
+
+
+@pytest.mark.parametrize(
+    ("known", "words"), [(10, "control_mape"), (0, "no task that random asks about has training rows")]
+)
+def test_the_control_of_a_task_with_few_training_rows(clean, monkeypatch, known, words):
+    """As of a new device: drawn from all rows alike, its ten would be missing from the training rows."""
+    monkeypatch.setattr(shuffled_target, "MOST_ROWS", 20)
+    table = read_table(clean / "features" / "generated.parquet")
+    rows = len(table.frame)
+    tasks, parts = np.array(["rate"] * rows, dtype=object), np.array(["train"] * rows, dtype=object)
+    tasks[-100:], parts[-100 + known :] = "speed", "test"
+    renamed = replace(table, frame=table.frame.assign(suite=tasks))
+    found = shuffled_target.look(
+        Evidence(
+            table=renamed,
+            standard=table.columns,
+            splits={"random": pd.DataFrame({"fold_0": parts})},
+            runs=(),
+            stochastic=frozenset(),
+            control=Control(
+                "ridge", next(iter(makers(read_predictor(REPOSITORY / "conf", "ridge"), "quick", {}).values())), 2
+            ),
+            resamples=50,
+            seed=1,
+        )
+    )
+    assert words in (found.numbers or found.at)
 
 
 def test_a_missing_table_is_told_in_one_line(project, capsys):
