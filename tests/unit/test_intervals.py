@@ -125,6 +125,14 @@ def test_what_is_farther_is_wider_and_less_supported():
     assert (support > 0).all()
 
 
+def test_far_past_every_rehearsal_an_interval_stays_within_reason():
+    residuals, tasks, rehearsals, found = rehearsed(slope=2.0)
+    calibration = Calibration().fit(residuals, tasks, rehearsals, found)
+    asked = pd.DataFrame({"processor": [0.0, 1.0, 1e3], "memory": 0.0})
+    near, farther, farthest = calibration.half_widths(np.array(["two"] * 3), asked)
+    assert near < farther < farthest == 2 * np.abs(residuals).max()
+
+
 def test_a_distance_that_makes_forecasts_better_is_not_thought_to():
     residuals, tasks, rehearsals, found = rehearsed(slope=0.0)
     calibration = Calibration().fit(residuals * (1 - 0.9 * found["memory"]), tasks, rehearsals, found)

@@ -18,6 +18,7 @@ _LEAST_ROWS = 50
 """Residuals of a task below which it shares those of all tasks."""
 
 _GRID = np.linspace(0.0, 1.0, 201)
+_BEYOND = 2.0
 _FARTHEST = 0.99
 """Quantile at which residuals are cut off before their size is explained: a mistyped score explains nothing."""
 
@@ -36,6 +37,8 @@ class Calibration:
     quantiles of them are those of all rehearsals, each of which counts the same however many rows it held: that is what
     makes an interval about the future expect the drift that earlier launches showed. A few launches do not tell which
     task drifts next: with several rehearsals no task's quantile is less than that of all tasks together.
+    Far past the distances of the rehearsals the product loses its meaning: no half-width is more than `_BEYOND` times
+    the largest residual of any rehearsal.
     Shapes: residuals (n,) log forecast - log measured; distances (n, names).
     Source: normalised split conformal regression (Papadopoulos et al., 2002; Lei et al., 2018, J. Am. Stat. Assoc.
     113), weighted by rehearsal (Barber et al., 2023, Ann. Stat. 51).
@@ -45,6 +48,8 @@ class Calibration:
     weights: dict[str, float]
     quantiles: dict[str, list[float]]
     """By task, "" for all of them: the scores at the grid of 0, 0.5, ... 100 %."""
+    most: float
+    """The largest half-width."""
 
     def fit(self, residuals: np.ndarray, tasks: np.ndarray, rehearsals: np.ndarray, distances: pd.DataFrame) -> Self:
         """Learn from the residuals of rehearsed forecasts. Raises: ValueError when there are none."""
@@ -60,6 +65,7 @@ class Calibration:
         self.weights = dict(zip(map(str, distances.columns), map(float, found[1:]), strict=True))
         # errors at no distance at all are never quite nothing
         self.base = max(float(found[0]), 0.01 * float(size.mean()), 1e-9)
+        self.most = max(_BEYOND * float(size.max()), self.base)
         scores = size / self.typical(distances)
         self.quantiles = {"": _quantiles(scores, share)}
         several = len(set(np.asarray(rehearsals).tolist())) > 1
@@ -99,7 +105,7 @@ class Calibration:
             raise ValueError(f"a level must be between 0 and 1, however: {level}")
         found = {task: float(np.interp(level, _GRID, values)) for task, values in self.quantiles.items()}
         factors = np.array([found.get(str(task), found[""]) for task in tasks])
-        return np.asarray(factors * self.typical(distances), dtype=float)
+        return np.asarray(np.minimum(factors * self.typical(distances), self.most), dtype=float)
 
     def levels(self, tasks: np.ndarray, distances: pd.DataFrame, residuals: np.ndarray) -> np.ndarray:
         """Return the level of the narrowest interval that holds each residual, (n,), inf where none does.
@@ -116,13 +122,14 @@ class Calibration:
 
     def to_state(self) -> dict[str, Any]:
         """Return what was learned as values that JSON can hold."""
-        return {"base": self.base, "weights": self.weights, "quantiles": self.quantiles}
+        return {"base": self.base, "weights": self.weights, "quantiles": self.quantiles, "most": self.most}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild from `to_state()`."""
         found = cls()
         found.base, found.weights = float(state["base"]), dict(state["weights"])
+        found.most = float(state["most"])
         found.quantiles = {task: list(values) for task, values in state["quantiles"].items()}
         return found
 
