@@ -16,25 +16,12 @@ from types import MappingProxyType
 
 import numpy as np
 import yaml
-from small_project import call, change, digests, small_project
+from small_project import PINNED, call, change, digests, small_project
 from small_project import environment as usual_environment
 
 from perfcast.io import TEMPORARY, sha256
 
-# all that dvc.yaml pins
-PINNED = (
-    "raw",
-    "standard",
-    "features",
-    "splits",
-    "support",
-    "runs",
-    "champion",
-    "audit",
-    "evaluation",
-    "figures",
-    "model_cards",
-)
+# the files that dvc.yaml pins
 FILES = ("metrics.json", "report.html")
 PATIENCE = 1800  # seconds, on a machine with much else to do
 _JOB = re.compile(r"^(?:local)?(?:rule|checkpoint) \w+:\n(?: {4}(?!output).*\n)*? {4}output: ([^,\n]+)", re.MULTILINE)

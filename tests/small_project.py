@@ -15,6 +15,20 @@ from perfcast.io import sha256
 from perfcast.miniature import make_project
 
 REPOSITORY = Path(__file__).parents[1]
+# the folders of results that dvc.yaml pins
+PINNED = (
+    "raw",
+    "standard",
+    "features",
+    "splits",
+    "support",
+    "runs",
+    "champion",
+    "audit",
+    "evaluation",
+    "figures",
+    "model_cards",
+)
 EXPERIMENT = {
     "sources": ["host_gemm"],
     "datasets": ["host_gemm"],

@@ -4,22 +4,9 @@ import json
 import shutil
 
 import pytest
-from small_project import REPOSITORY, call, change, digests, rules_run, small_project
+from small_project import PINNED, REPOSITORY, call, change, digests, rules_run, small_project
 
 pytestmark = pytest.mark.slow
-VERSIONED = (
-    "raw",
-    "standard",
-    "features",
-    "splits",
-    "support",
-    "runs",
-    "champion",
-    "audit",
-    "evaluation",
-    "figures",
-    "model_cards",
-)
 COMMENT = "# as many as the test needs"
 
 
@@ -69,7 +56,7 @@ def test_a_second_repro_skips(project):
 def second(project):
     """The digests of a second experiment with another split, which is left in the workspace."""
     call(project, "dvc", "exp", "run", "--set-param", "split_seed=1")
-    return digests(project, *VERSIONED)
+    return digests(project, *PINNED)
 
 
 def test_an_experiment_changes_its_parameter_and_nothing_else_in_the_file(project, second):
@@ -117,9 +104,9 @@ def test_a_fresh_clone_pulls_the_same_bytes_and_goes_on_from_them(project, secon
     call(tmp_path, "git", "clone", "--quiet", str(project), str(clone))
     call(clone, "dvc", "remote", "add", "--local", "--default", "folder", str(remote))
     call(clone, "dvc", "pull")
-    pulled = digests(clone, *VERSIONED)
+    pulled = digests(clone, *PINNED)
     assert len(pulled) > 20
-    assert pulled == digests(project, *VERSIONED)
+    assert pulled == digests(project, *PINNED)
     assert (clone / "results" / "report.html").read_bytes() == (project / "results" / "report.html").read_bytes()
     assert "up to date" in call(clone, "dvc", "status")
     assert "didn't change, skipping" in call(clone, "dvc", "repro")
@@ -127,7 +114,7 @@ def test_a_fresh_clone_pulls_the_same_bytes_and_goes_on_from_them(project, secon
     call(clone, "snakemake", "--touch", "--forceall")
     assert "Nothing to be done" in call(clone, "snakemake", "--dry-run")
     assert "Nothing to be done" in call(clone, "snakemake")
-    assert digests(clone, *VERSIONED) == pulled
+    assert digests(clone, *PINNED) == pulled
     assert "up to date" in call(clone, "dvc", "status")
     assert not call(clone, "git", "status", "--porcelain")
     assert "didn't change, skipping" in call(clone, "dvc", "repro")
