@@ -11,6 +11,7 @@ import pytest
 from mlflow import MlflowClient
 
 from perfcast import tracking
+from perfcast.tracking import processes
 
 
 def store_in(folder, invocation="now"):
@@ -85,22 +86,22 @@ def test_no_run_stays_running_after_a_kill(folder, number):
 
 
 def test_a_process_is_gone_only_where_that_can_be_known(monkeypatch):
-    own = tracking._process_name(os.getpid())
+    own = processes.process_name(os.getpid())
     boot, pid, started, machine = own.split(":")
     with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as other:
-        alive = tracking._process_name(other.pid)
-        assert not tracking._is_gone(alive)
+        alive = processes.process_name(other.pid)
+        assert not processes.is_gone(alive)
         other.stdin.close()
-    assert tracking._is_gone(alive)
-    assert not tracking._is_gone(own)
-    assert tracking._is_gone(f"{boot}:{pid}:1{started}:{machine}"), "the number belongs to another process by now"
-    assert not tracking._is_gone(f"{boot}:{other.pid}:{started}:anothermachine"), "a container has its own numbers"
-    assert not tracking._is_gone(f"another:{pid}:{started}"), "of a version that did not tell the machine"
-    assert tracking._is_gone(f"{boot}:{other.pid}:{started}")
-    assert not tracking._is_gone("")
-    monkeypatch.setattr(tracking, "_machine_digest", lambda: "thisone")
-    assert tracking._is_gone(f"another:{pid}:{started}:thisone"), "a power loss ends a run as well"
-    assert not tracking._is_gone(f"another:{pid}:{started}:anothermachine")
+    assert processes.is_gone(alive)
+    assert not processes.is_gone(own)
+    assert processes.is_gone(f"{boot}:{pid}:1{started}:{machine}"), "the number belongs to another process by now"
+    assert not processes.is_gone(f"{boot}:{other.pid}:{started}:anothermachine"), "a container has its own numbers"
+    assert not processes.is_gone(f"another:{pid}:{started}"), "of a version that did not tell the machine"
+    assert processes.is_gone(f"{boot}:{other.pid}:{started}")
+    assert not processes.is_gone("")
+    monkeypatch.setattr(processes, "_machine_digest", lambda: "thisone")
+    assert processes.is_gone(f"another:{pid}:{started}:thisone"), "a power loss ends a run as well"
+    assert not processes.is_gone(f"another:{pid}:{started}:anothermachine")
 
 
 MAKER = """

@@ -1,0 +1,128 @@
+"""Where runs are recorded, and the client that records them; new stores are made here."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfcast.errors import UserError, unknown_name
+from perfcast.relocating import follow
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+_QUIET = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_LOGGING_LEVEL": "WARNING",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "GIT_PYTHON_REFRESH": "quiet",
+}
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where to record.
+
+    `uri` is an MLflow tracking URI; `artifacts` a folder for a database's files, of this project's lock in any case;
+    `bucket` a URI where they go instead, such as s3://...; a server keeps its own. `invocation` names the command under
+    which runs are gathered in one parent run.
+    """
+
+    uri: str
+    artifacts: Path
+    invocation: str
+    bucket: str = ""
+
+    def place(self, experiment: str) -> str | None:
+        """Return where the files of an experiment go; None where the server decides."""
+        if self.uri.startswith(("http://", "https://", "databricks")):
+            return None
+        return f"{self.bucket or self.artifacts.as_uri()}/{experiment}"
+
+
+def store_from(conf: Mapping[str, Any], root: Path, environment: Mapping[str, str]) -> Store | None:
+    """Return the configured store, or None when tracking is off.
+
+    MLFLOW_TRACKING_URI comes before the conf's uri, and PERFCAST_ARTIFACTS, a folder or a URI, before its artifacts.
+    """
+    _check(conf)
+    if not conf.get("enabled", True):
+        return None
+    uri = environment.get("MLFLOW_TRACKING_URI") or str(conf["uri"])
+    prefix = "sqlite:///"
+    if uri.startswith(prefix) and not uri.startswith(prefix + "/"):
+        uri = f"{prefix}{(root / uri.removeprefix(prefix)).resolve()}"
+    stamp = environment.get("PERFCAST_INVOCATION") or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{os.getpid()}"
+    given = environment.get("PERFCAST_ARTIFACTS") or str(conf["artifacts"])
+    bucket = given.rstrip("/") if "://" in given else ""
+    return Store(uri, (root / (str(conf["artifacts"]) if bucket else given)).resolve(), stamp, bucket)
+
+
+def _check(conf: Mapping[str, Any]) -> None:
+    where = "conf/tracking/default.yaml"
+    kinds = {"uri": (str, "text"), "artifacts": (str, "text"), "enabled": (bool, "true or false")}
+    if not isinstance(conf, Mapping):
+        raise UserError(f"{where} must be a mapping of keys to values", f"found {type(conf).__name__}")
+    for key, value in conf.items():
+        if key not in kinds:
+            raise unknown_name(f"a key of {where}", str(key), kinds)
+        kind, words = kinds[key]
+        if not isinstance(value, kind):
+            raise UserError(f"{key!r} in {where} must be {words}", f"found {value!r:.80}", f"edit {where}")
+    if missing := [key for key in ("uri", "artifacts") if key not in conf]:
+        raise UserError(f"{where} must have the key {missing[0]!r}", "it is missing", f"edit {where}")
+
+
+def locked(store: Store) -> AbstractContextManager[Any]:
+    """Hold the store's lock: what must not happen twice happens inside."""
+    from filelock import FileLock
+
+    store.artifacts.mkdir(parents=True, exist_ok=True)
+    return FileLock(store.artifacts.parent / "store.lock")
+
+
+def open_client(store: Store) -> MlflowClient:
+    """Return a client of the store, made and migrated first when it is new.
+
+    Eight processes that meet a fresh sqlite file race in its migrations, so the first contact is under a file lock. A
+    kill in the middle of them leaves tables that no later process can go on from, so a new file gets its name when it
+    is whole.
+    """
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    from mlflow import MlflowClient
+
+    # it shows pages of traceback for what it raises as well
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
+
+    database = Path(store.uri.removeprefix("sqlite:///")) if store.uri.startswith("sqlite:///") else None
+    if database:
+        database.parent.mkdir(parents=True, exist_ok=True)
+    with locked(store):
+        if database and database.is_file():
+            follow(database, store.artifacts)
+        elif database:
+            _make_database(database)
+        client = MlflowClient(tracking_uri=store.uri, registry_uri=store.uri)
+        client.search_experiments(max_results=1)
+    return client
+
+
+def _make_database(path: Path) -> None:
+    """Make MLflow's tables in a new sqlite file; call it under the store's lock."""
+    from mlflow import MlflowClient
+
+    making = path.with_name(f".{path.name}.new")
+    shutil.rmtree(making, ignore_errors=True)  # what a kill left
+    making.mkdir()
+    address = f"sqlite:///{making / path.name}"
+    MlflowClient(tracking_uri=address, registry_uri=address).search_experiments(max_results=1)
+    (making / path.name).replace(path)
+    making.rmdir()
