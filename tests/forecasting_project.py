@@ -1,4 +1,4 @@
-"""A champion of generated results, made once for all tests that ask one."""
+"""A champion of generated results, made once for all tests that ask one, and how they ask it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
+import pandas as pd
+
 from perfcast import experiment
 from perfcast.calibrating import calibrate
+from perfcast.completion.spec_cpu2017 import refuse
 from perfcast.datasets.spec_cpu2017 import build
+from perfcast.errors import UserError
 from perfcast.fake import cpu_catalog, spec_cpu2017
-from perfcast.forecasting import Champion, load_champion
+from perfcast.forecasting import Answer, Asked, Champion, describe, forecast, load_champion
 from perfcast.forecasting.featuring import featured
+from perfcast.forecasting.library import entries_from
 from perfcast.forecasting.saving import save_champion
 from perfcast.predictors.ridge import RidgePredictor
-from perfcast.schema import Table
+from perfcast.schema import Table, build_table
 
 FEATURES = ("processor", "memory", "system", "workload")
 SUITES = ["CFP2017rate", "CFP2017speed", "CINT2017rate", "CINT2017speed"]
+KNOWN = {"processor": "Xeon Gold 6148", "chips": 2}
+PLAIN = Asked(assume=False, neighbours=0, explain=False)
 
 
 @dataclass(frozen=True)
@@ -52,3 +59,25 @@ def project() -> Project:
     folder.mkdir(parents=True)
     save_champion(folder, predictor, calibrated, standard=standard, table=table, raw=raw, about=about)
     return Project(results, standard, load_champion(folder, "spec_cpu2017"), raw)
+
+
+def asked(machines: object, champion: Champion | None = None, asked: Asked = PLAIN) -> Answer:
+    """Return what a champion, by default the project's, answers to described machines."""
+    known = champion or project().champion
+    return forecast(describe(entries_from(machines), known), known, asked)
+
+
+def empty(**cells: object) -> pd.DataFrame:
+    """Return one machine of every standard column, missing but for the given cells."""
+    frame = pd.DataFrame({name: [value] for name, value in cells.items()})
+    full = frame.reindex(columns=[column.name for column in project().standard.columns])
+    return build_table("spec_cpu2017", full, project().standard.columns).frame
+
+
+def can_be(row: pd.DataFrame) -> bool:
+    """Whether a machine of standard columns is one that can be."""
+    try:
+        refuse(row)
+    except UserError:
+        return False
+    return True
