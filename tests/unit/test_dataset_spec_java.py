@@ -177,6 +177,22 @@ def test_errors_are_one_line(name, raw, tmp_path):
         rebuilt(name, tmp_path, rows[:2], {"published_until": "soon"})
 
 
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("spec_power", {"Result": "0"}),
+        ("spec_power", {"# Chips": "7"}),
+        ("spec_jbb2015", {"Max-jOPS": "0"}),
+        ("spec_jbb2015", {"# chips": "7"}),
+    ],
+)
+def test_a_file_whose_rows_are_all_withdrawn_or_impossible_is_refused_in_one_line(name, cells, raw, tmp_path):
+    rows = [{**row, **cells} for row in read(raw[name])[:4]]
+    assert set(cells) < set(rows[0])
+    with pytest.raises(UserError, match="must hold a usable result, however: of 4 rows 4 are unusable, 0 too late"):
+        rebuilt(name, tmp_path, rows)
+
+
 def test_provenance_leads_back_to_the_line(built, raw):
     for name, result in built.items():
         if name == "spec_power":

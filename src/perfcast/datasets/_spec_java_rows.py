@@ -51,6 +51,22 @@ class Results:
     after: int
     identical: int
 
+    def reject(self, frame: pd.DataFrame, bad: pd.Series, reason: str, detail: pd.Series) -> pd.DataFrame:
+        """Quarantine the rows where `bad` holds and return the others. Raises: UserError when there are none."""
+        kept = self.quarantine.reject(frame, bad, reason, detail)
+        self.refuse_none(kept)
+        return kept
+
+    def refuse_none(self, frame: pd.DataFrame) -> None:
+        """Make sure that a row is left. Raises: UserError when none is."""
+        if frame.empty:
+            raise UserError(
+                f"{self.quarantine.file} of {self.quarantine.source} must hold a usable result",
+                f"of {self.rows_in + self.after} rows {len(self.quarantine.rejections)} are unusable, "
+                f"{self.after} too late",
+                "look at the file, or set published_until later",
+            )
+
 
 def parse_measured(text: str) -> Scalar[float]:
     """Parse a number without sign, in scientific notation where it is large: `1.34723e+06`, `1,024`."""
@@ -132,16 +148,12 @@ def read_results(
     frame = frame.sort_values("result_id", kind="stable")
     identical = frame.duplicated(texts)
     rows_in = rows.rows_in - int(after.sum())
-    if frame.empty:
-        raise UserError(
-            f"{path} must hold a usable result",
-            f"of {rows.rows_in} rows {len(quarantine.rejections)} are unusable, {int(after.sum())} too late",
-            "look at the file, or set published_until later",
-        )
-    return Results(frame[~identical].copy(), quarantine, rows_in, int(after.sum()), int(identical.sum()))
+    results = Results(frame[~identical].copy(), quarantine, rows_in, int(after.sum()), int(identical.sum()))
+    results.refuse_none(frame)
+    return results
 
 
-def reject_impossible_counts(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
+def reject_impossible_counts(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     """Quarantine rows whose cores, chips and nodes do not make machines. Shapes: columns cores, chips, nodes."""
     per_chip = frame["cores"] / frame["chips"].replace(0, np.nan)
     whole = (per_chip % 1 == 0) & (frame["chips"] % 1 == 0) & (frame["nodes"] % 1 == 0) & (frame["nodes"] >= 1)
@@ -151,7 +163,7 @@ def reject_impossible_counts(frame: pd.DataFrame, quarantine: Quarantine) -> pd.
         + frame["chips"].map("{:g} chips, ".format)
         + frame["nodes"].map("{:g} nodes".format)
     )
-    return quarantine.reject(frame, ~possible, "impossible_counts", text)
+    return results.reject(frame, ~possible, "impossible_counts", text)
 
 
 def within_bounds(source: str, frame: pd.DataFrame, columns: Sequence[Column], quarantine: Quarantine) -> pd.DataFrame:

@@ -92,13 +92,13 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     results = read_results(SOURCE, raw[SOURCE], RAW_COLUMNS, _TYPED, month_of(options.get("published_until")))
     quarantine, frame = results.quarantine, results.frame
     none = (frame["max_jops"] == 0) | (frame["critical_jops"] == 0)
-    frame = quarantine.reject(frame, none, "no_score", frame["result_id"].astype("str"))
+    frame = results.reject(frame, none, "no_score", frame["result_id"].astype("str"))
     # Critical throughput is part of the same ramp: above the highest there is a typing error in one of them.
     above = frame["critical_jops"] > frame["max_jops"]
-    frame = quarantine.reject(
+    frame = results.reject(
         frame, above, "inconsistent_result", "critical " + frame["Critical-jOPS"] + ", max " + frame["Max-jOPS"]
     )
-    frame = reject_impossible_counts(frame, quarantine)
+    frame = reject_impossible_counts(frame, results)
     frame = _typed(parse_machine(frame, _TEXTS))
     frame, repairs = join_and_repair(frame, raw.get(CATALOGUE))
     frame = frame.assign(source=SOURCE, file=quarantine.file)

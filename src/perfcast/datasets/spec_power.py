@@ -10,9 +10,9 @@ import pandas as pd
 
 from perfcast.datasets import _spec_java_columns as shared
 from perfcast.datasets._spec_cpu2017_quality import quality_of
-from perfcast.datasets._spec_cpu2017_rows import Quarantine
 from perfcast.datasets._spec_java_machine import CATALOGUE, join_and_repair, parse_coverage, parse_machine
 from perfcast.datasets._spec_java_rows import (
+    Results,
     Typed,
     month_of,
     parse_measured,
@@ -103,7 +103,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """
     results = read_results(SOURCE, raw[SOURCE], RAW_COLUMNS, _TYPED, month_of(options.get("published_until")))
     quarantine = results.quarantine
-    frame = _screen(results.frame, quarantine)
+    frame = _screen(results.frame, results)
     version = frame["Operating System Version"]
     frame = frame.assign(os=frame["Operating System"] + " " + version, suite=SUITE)
     frame = _of_one_node(parse_machine(frame, _TEXTS))
@@ -120,15 +120,15 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     )
 
 
-def _screen(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
+def _screen(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     """Quarantine results that SPEC withdrew, that contradict themselves, or whose counts make no machine."""
     # SPEC shows 0 for a result it found non-compliant; the levels beside it are then no measurements to learn from.
     withdrawn = frame["ssj_ops_per_watt"] == 0
-    frame = quarantine.reject(frame, withdrawn, "no_score", frame["result_id"].astype("str"))
+    frame = results.reject(frame, withdrawn, "no_score", frame["result_id"].astype("str"))
     operations, watts = (frame[[f"level {name}" for name in names]].sum(axis=1) for names in (OPERATIONS, WATTS))
     ratio = (operations / watts.where(watts > 0) / frame["ssj_ops_per_watt"]).fillna(0.0)
     text = "levels give " + ratio.map("{:.4g}".format) + " of the overall result"
-    frame = quarantine.reject(frame, (ratio - 1).abs() > _AGREES, "inconsistent_result", text)
+    frame = results.reject(frame, (ratio - 1).abs() > _AGREES, "inconsistent_result", text)
     # One row states no chips; cores and cores per chip tell them.
     per_chip = parse_column(frame["# Cores Per Chip"], parse_measured)["value"]
     frame = frame.assign(chips=frame["chips"].mask(frame["chips"] == 0, frame["cores"] / per_chip))
@@ -136,9 +136,7 @@ def _screen(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
     named = frame["cores"] / frame["Processor"].str.extract(_CORES_IN_NAME, expand=False).astype("float64")
     frame = frame.assign(chips=frame["chips"].mask(named < frame["chips"], named))
     nodes = frame["nodes"].where(frame["nodes"] > 0)
-    return reject_impossible_counts(
-        frame.assign(chips=frame["chips"] / nodes, cores=frame["cores"] / nodes), quarantine
-    )
+    return reject_impossible_counts(frame.assign(chips=frame["chips"] / nodes, cores=frame["cores"] / nodes), results)
 
 
 def _of_one_node(frame: pd.DataFrame) -> pd.DataFrame:
