@@ -65,7 +65,7 @@ def test_a_key_is_its_own_key(name: str) -> None:
     assert key == " ".join(key.split())
 
 
-@pytest.mark.parametrize("noise", ["Processor", "CPU @ 2.50GHz", "AMD", "16-Core"])
+@pytest.mark.parametrize("noise", ["Processor", "CPU @ 2.50GHz", "AMD", "16-Core", "®", "(R) (TM)"])
 def test_a_name_of_noise_alone_keeps_its_text(noise: str) -> None:
     assert part_key(noise) == noise.casefold()
 

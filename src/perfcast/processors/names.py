@@ -27,7 +27,7 @@ def part_key(name: str) -> str:
     """Return the join key of a processor name: vendor word, marks, clock and core count removed, case folded.
 
     '+', suffix letters and 'v4' are kept, because they tell different parts apart (8592+ is not 8592V). The key of a
-    key is the key itself. A name made of noise alone keeps its folded text, so that no name becomes empty.
+    key is the key itself. A name made of noise or marks alone keeps its folded text, so that no name becomes empty.
     """
     folded = " ".join(_MARKS.sub(" ", name).casefold().split())
     key, before = folded, None
@@ -35,7 +35,7 @@ def part_key(name: str) -> str:
         before = key
         key = " ".join(_NOISE.sub(" ", key).split()).strip(" ,")
         key = _VERSION.sub(r"\1 v", _VENDOR.sub("", key))
-    return key or folded
+    return key or folded or " ".join(name.casefold().split())
 
 
 def part_id(key: str) -> str:
