@@ -12,7 +12,8 @@ RUN python -m pip install ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep '^t
 RUN python -m pip install -r requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
-RUN python -m pip install --no-deps .
+# with the executor of workflow/profiles/kubernetes
+RUN python -m pip install --constraint requirements.lock ".[kubernetes]"
 
 FROM python:3.11-slim
 # what LightGBM is linked with

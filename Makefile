@@ -30,7 +30,7 @@ YEARS := $(foreach base,forward_2023 forward_2024,$(base) $(foreach years,1_year
 CURVES_BY ?= lookup ridge lightgbm mlp law law_trees
 SCHEDULE ?= quick
 
-.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull test test-slurm faults fuzz lint ui retry benchmark scale clean
+.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull test test-slurm test-kubernetes faults fuzz lint ui retry benchmark scale clean
 
 help:
 	@echo "make run    set up, then run the default experiment (one seed, short schedule)"
@@ -43,6 +43,7 @@ help:
 	@echo "make faults  kill runs at 50 moments, fill the disk, start twice at once, and so on (half an hour)"
 	@echo "make fuzz   look for bytes that break a reader (atheris; FUZZ_SECONDS for each of its targets, default 120)"
 	@echo "make test-slurm   run the miniature pipeline by Slurm on this machine (needs root, slurm-wlm, munge; minutes)"
+	@echo "make test-kubernetes   run the miniature pipeline in jobs of a stand-in for a Kubernetes cluster (minutes)"
 	@echo "make ui     open the MLflow UI on the project's store"
 	@echo "make retry  ask again for sources that were missing"
 	@echo "make benchmark  measure speed and print ratios"
@@ -119,6 +120,11 @@ fuzz: setup
 test-slurm: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable ".[slurm]"
 	python -m pytest -m slurm -rs tests/pipeline/test_slurm.py
+
+test-kubernetes: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable ".[kubernetes]" kubernetes
+	python -m pytest -m kubernetes -rs tests/pipeline/test_kubernetes.py
+	python -m pytest -rs tests/unit/test_kubernetes_jobs.py tests/unit/test_container.py
 
 lint: setup
 	ruff check .
