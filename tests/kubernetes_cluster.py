@@ -12,6 +12,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import signal
 import ssl
 import subprocess
@@ -92,7 +93,7 @@ class Cluster:
     """`faults` holds, by rule, what happens to its next jobs in place of being run: see `_fail`.
 
     `asked` holds method, path and query of every request, `posted` every job that was taken, and `deleted` the names of
-    those that were deleted. `away` requests are answered by 503.
+    those that were deleted. `away` requests are answered by 503, and so are `lost` ones, after they were carried out.
     """
 
     def __init__(self, folder: Path, project: Path, *, places: int = 1) -> None:
@@ -108,7 +109,7 @@ class Cluster:
         self.posted: list[dict[str, Any]] = []
         self.deleted: list[str] = []
         self.variables: list[dict[str, str]] = []
-        self.away = 0
+        self.away = self.lost = 0
         self.jobs: dict[str, dict[str, Any]] = {}
         self.pods: dict[str, dict[str, Any]] = {}
         self.documents = {one["kind"]: one for one in yaml.safe_load_all(MANIFEST.read_text())}
@@ -142,6 +143,13 @@ class Cluster:
             "spec": spec,
             "status": {"phase": "Running"},
         }
+
+    @staticmethod
+    def profile(project: Path) -> Path:
+        """Copy the profile to a project and return its folder."""
+        folder = project / "workflow" / "profiles" / "kubernetes"
+        shutil.copytree(REPOSITORY / "workflow" / "profiles" / "kubernetes", folder)
+        return folder
 
     def environment(self) -> dict[str, str]:
         """Return the variables of a process in the driver's pod."""
@@ -299,12 +307,23 @@ class Cluster:
             "OOMKilled": {"phase": "Failed", **_container(terminated={"exitCode": 137, "reason": "OOMKilled"})},
             "DeadlineExceeded": {"phase": "Failed", "reason": "DeadlineExceeded", "message": "Pod was active too long"},
             "Evicted": {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."},
+            "Unschedulable": {
+                "conditions": [
+                    {
+                        "type": "PodScheduled",
+                        "status": "False",
+                        "reason": "Unschedulable",
+                        "message": "0/3 nodes\x1b[2J\nfit",
+                    }
+                ],
+            },
             "ImagePullBackOff": {
                 "startTime": _now(-600),
                 **_container(waiting={"reason": "ImagePullBackOff", "message": 'Back-off pulling image "perfcast"'}),
             },
         }[fault]
         with self._lock:
+            pod["metadata"]["creationTimestamp"] = _now(-600)
             pod["status"] |= status
             if status.get("phase") == "Failed":
                 _conclude(job, failed=True)
@@ -359,6 +378,9 @@ def _handler(cluster: Cluster) -> type[BaseHTTPRequestHandler]:
                     raise RefusedError(401, "Unauthorized", "Unauthorized")
                 answer = cluster.answer(self.command, unquote(split.path), query, json.loads(given) if given else None)
                 status = 201 if self.command == "POST" else 200
+                if cluster.lost > 0 and self.command == "POST":
+                    cluster.lost -= 1
+                    raise RefusedError(503, "ServiceUnavailable", "the answer was lost")
             except RefusedError as error:
                 status = error.status
                 answer = {"kind": "Status", "status": "Failure", "message": str(error), "reason": error.reason}

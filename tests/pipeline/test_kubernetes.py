@@ -2,14 +2,14 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
+from contextlib import contextmanager, suppress
 
 import pytest
 from kubernetes_cluster import Cluster, prepare, snakemake
-from small_project import REPOSITORY, call, digests, environment, rules_run, small_project
+from small_project import call, digests, environment, rules_run, small_project
 
 pytest.importorskip("snakemake_executor_plugin_cluster_generic", reason="needs pip install -e '.[kubernetes]'")
 pytestmark = pytest.mark.kubernetes
@@ -118,9 +118,7 @@ def test_results_are_those_of_a_local_run(run, tmp_path):
 def tiny(tmp_path):
     """A cluster with a project of one rule that takes no time and one that takes long."""
     project = tmp_path / "project"
-    shutil.copytree(
-        REPOSITORY / "workflow" / "profiles" / "kubernetes", project / "workflow" / "profiles" / "kubernetes"
-    )
+    Cluster.profile(project)
     (project / "Snakefile").write_text(TINY)
     with Cluster(tmp_path, project, places=4) as cluster:
         yield cluster
@@ -175,6 +173,7 @@ def test_a_job_killed_for_its_memory_asks_for_more_under_another_name(tiny):
     }
 
 
+@contextmanager
 def started(cluster, count):
     """Start a run of slow jobs and wait until all of them work; give Snakemake and the jobs' processes."""
     names = [f"slow{number}" for number in range(count)]
@@ -183,13 +182,23 @@ def started(cluster, count):
         cwd=cluster.project, env=cluster.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         start_new_session=True,
     )  # fmt: skip
-    files = [cluster.project / "results" / f"{name}.pid" for name in names]
-    deadline = time.monotonic() + 200
-    while not all(file.exists() and file.read_text() for file in files):
-        assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    return process, [int(file.read_text()) for file in files]
+    try:
+        files = [cluster.project / "results" / f"{name}.pid" for name in names]
+        deadline = time.monotonic() + 200
+        while not all(file.exists() and file.read_text() for file in files):
+            assert process.poll() is None, process.communicate()[0]
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        yield process, [int(file.read_text()) for file in files]
+    finally:
+        kill(process)
+
+
+def kill(process):
+    """Kill Snakemake and all that it started, at once, as when the node of its pod is gone."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(timeout=30)
 
 
 def alive(pids):
@@ -199,29 +208,30 @@ def alive(pids):
     return found.stdout.split()
 
 
-def test_ctrl_c_deletes_the_jobs(tiny):
-    process, pids = started(tiny, 2)
-    process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=100)
-    assert process.returncode != 0
-    assert tiny.jobs == {}, said
-    assert sorted(set(tiny.deleted)) == sorted(job["metadata"]["name"] for job in tiny.posted)
-    assert not alive(pids)
-    assert "Traceback" not in said
+@pytest.mark.parametrize("pause", [0, 0.5])
+def test_ctrl_c_deletes_the_jobs(tiny, pause):
+    """Whether or not Snakemake asks for the jobs' status at that moment, when it knows of none."""
+    with started(tiny, 2) as (process, pids):
+        time.sleep(pause)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=100)
+        assert process.returncode != 0
+        assert tiny.jobs == {}, said
+        assert sorted(set(tiny.deleted)) == sorted(job["metadata"]["name"] for job in tiny.posted)
+        assert not alive(pids)
+        assert "Traceback" not in said
 
 
 def test_what_a_killed_driver_left_is_deleted_before_the_next(tiny):
-    process, pids = started(tiny, 1)
-    # all that is in the driver's pod at once, as when its node is gone
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=30)
-    assert len(tiny.jobs) == 1
-    assert alive(pids)
-    cleared = prepare(tiny)
-    assert (cleared.returncode, cleared.stdout) == (0, "")
-    assert cleared.stderr == "perfcast: 1 job was still running and deleted\n"
-    assert tiny.jobs == {}
-    assert not alive(pids)
+    with started(tiny, 1) as (process, pids):
+        kill(process)
+        assert len(tiny.jobs) == 1
+        assert alive(pids)
+        cleared = prepare(tiny)
+        assert (cleared.returncode, cleared.stdout) == (0, "")
+        assert cleared.stderr == "perfcast: 1 job was still running and deleted\n"
+        assert tiny.jobs == {}
+        assert not alive(pids)
 
 
 def test_jobs_outlive_an_api_that_is_away_for_a_moment(tiny):

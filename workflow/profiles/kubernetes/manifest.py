@@ -141,7 +141,7 @@ def _united(mine: Any, others: Any, key: str) -> list[dict[str, Any]]:
 
 def _require_shared(pod: Mapping[str, Any], container: Mapping[str, Any], script: str) -> None:
     mounts = [one for one in container["volumeMounts"] if PurePosixPath(script).is_relative_to(str(one["mountPath"]))]
-    nearest = max(mounts, key=lambda one: len(str(one["mountPath"])), default={})
+    nearest: Mapping[str, Any] = max(mounts, key=lambda one: len(str(one["mountPath"])), default={})
     volumes = [one for one in pod["volumes"] if one.get("name") == nearest.get("name")]
     if not volumes or "emptyDir" in volumes[0]:
         raise UserError(
