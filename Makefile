@@ -124,7 +124,7 @@ test-slurm: setup
 test-kubernetes: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock --editable ".[kubernetes]" kubernetes
 	python -m pytest -m kubernetes -rs tests/pipeline/test_kubernetes.py
-	python -m pytest -rs tests/unit/test_kubernetes_jobs.py tests/unit/test_container.py
+	python -m pytest -rs tests/unit/test_kubernetes_jobs.py tests/unit/test_kubernetes_api.py tests/unit/test_container.py
 
 lint: setup
 	ruff check .

@@ -240,8 +240,7 @@ def test_jobs_outlive_an_api_that_is_away_for_a_moment(tiny):
     assert (code, lines) == (0, []), said
 
 
-def test_nothing_of_this_machine_is_used_by_a_local_run(tiny):
-    """Outside of a cluster there is one line for every attempt, and no traceback."""
+def test_outside_of_a_cluster_there_is_a_line_and_no_traceback(tiny):
     done = subprocess.run(
         snakemake(tiny, *QUICK),
         check=False, cwd=tiny.project, env=environment(tiny.project), capture_output=True, text=True, timeout=300,

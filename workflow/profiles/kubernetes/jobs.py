@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,12 @@ def submit(words: Sequence[str], environment: Mapping[str, str]) -> None:
     """Submit a script as a job and print the job's name."""
     from manifest import Request, build, read_template
 
-    numbers, (script,) = _numbers(words[:-1]), words[-1:]
+    if tuple(words[:-1:2]) != tuple(_OPTIONS) or len(words) != 2 * len(_OPTIONS) + 1:
+        raise UserError(
+            f"submit must be given {', '.join(_OPTIONS)} with their values, and a script",
+            f"found {' '.join(words)[:100]!r}", "see config.yaml of the profile",
+        )  # fmt: skip
+    numbers, script = _numbers(words[:-1]), words[-1]
     request = Request(
         script=str(Path(script).absolute()), folder=str(Path.cwd()), variables=_variables(environment), **numbers
     )
@@ -46,7 +52,7 @@ def submit(words: Sequence[str], environment: Mapping[str, str]) -> None:
 
 def status(words: Sequence[str], environment: Mapping[str, str]) -> None:
     """Print what became of a job, in the word that Snakemake knows; an API that is away for a while fails no job."""
-    (name,) = words
+    name = " ".join(words)
     _require_name(name)
     api = Api(environment, tries=2)
     try:
@@ -168,12 +174,13 @@ def _ended(job: Mapping[str, Any]) -> bool:
 
 
 def _noted(name: str, why: str) -> bool:
-    """Tell whether this was said of a job before, and note it."""
+    """Tell whether this was said of a job before, and note it where there is room."""
     path = _NOTES / name
-    if path.is_file() and path.read_text() == why:
-        return True
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(why)
+    with suppress(OSError):
+        if path.is_file() and path.read_text(encoding="utf-8") == why:
+            return True
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(why, encoding="utf-8", errors="replace")
     return False
 
 
@@ -181,7 +188,8 @@ def _forget(name: str) -> bool:
     """Remove what was noted of a job, and tell whether there was something."""
     path = _NOTES / name
     noted = path.is_file()
-    path.unlink(missing_ok=True)
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
     return noted
 
 

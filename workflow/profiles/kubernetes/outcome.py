@@ -33,11 +33,11 @@ class Outcome:
 def outcome(job: Given, pods: Sequence[Given], now: float) -> Outcome:
     """Tell what became of a job at a time of the cluster's, in seconds."""
     name = _at(job, "metadata", "name")
+    if any(condition.get("type") == "Complete" for condition in _conditions(job)):
+        return Outcome("success")
     if _at(job, "metadata", "deletionTimestamp"):
         return Outcome("running")  # its pods may write until they are gone
     for condition in _conditions(job):
-        if condition.get("type") == "Complete":
-            return Outcome("success")
         if condition.get("type") == "Failed":
             why, remedy = _failure(pods, str(name))
             told = ": ".join(str(condition[key]) for key in ("reason", "message") if condition.get(key))
