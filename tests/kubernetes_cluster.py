@@ -194,8 +194,7 @@ class Cluster:
                 return self._create(body, strict=query.get("fieldValidation") == "Strict")
             kept = self.jobs if kind == "jobs" else self.pods
             if verb == "list":
-                wanted = dict(part.split("=") for part in query["labelSelector"].split(",")) if query else {}
-                return {"items": [one for one in kept.values() if wanted.items() <= one["metadata"]["labels"].items()]}
+                return {"items": [one for one in kept.values() if _selected(one, query)]}
             if name not in kept:
                 raise RefusedError(404, "NotFound", f'{kind} "{name}" not found')
             if verb == "delete":
@@ -307,6 +306,7 @@ class Cluster:
             "OOMKilled": {"phase": "Failed", **_container(terminated={"exitCode": 137, "reason": "OOMKilled"})},
             "DeadlineExceeded": {"phase": "Failed", "reason": "DeadlineExceeded", "message": "Pod was active too long"},
             "Evicted": {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."},
+            "Running": {"phase": "Running", "startTime": _now(-600), **_container(running={"startedAt": _now(-600)})},
             "Unschedulable": {
                 "conditions": [
                     {
@@ -338,6 +338,21 @@ class Cluster:
             self.jobs.pop(name, None)
 
 
+def _selected(one: dict[str, Any], query: dict[str, str]) -> bool:
+    """Tell whether selectors take an object: `key=value` and `key` of labels, `status.phase!=` of fields."""
+    labels = one["metadata"]["labels"]
+    for part in filter(None, query.get("labelSelector", "").split(",")):
+        key, equal, value = part.partition("=")
+        if key not in labels or (equal and labels[key] != value):
+            return False
+    for part in filter(None, query.get("fieldSelector", "").split(",")):
+        key, _, value = part.partition("!=")
+        assert key == "status.phase", part
+        if one["status"]["phase"] == value:
+            return False
+    return True
+
+
 def _container(**state: Any) -> dict[str, Any]:
     return {"containerStatuses": [{"name": "job", "ready": False, "restartCount": 0, "state": state}]}
 
@@ -353,11 +368,17 @@ def _now(later: float = 0) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it started: a pod is gone when nothing of it is left."""
     for kind in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, kind)
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=5)
+    deadline = time.monotonic() + 10
+    with suppress(ProcessLookupError):
+        while time.monotonic() < deadline:
+            os.killpg(process.pid, 0)
+            time.sleep(0.05)
 
 
 def _handler(cluster: Cluster) -> type[BaseHTTPRequestHandler]:

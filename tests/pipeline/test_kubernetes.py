@@ -234,6 +234,33 @@ def test_what_a_killed_driver_left_is_deleted_before_the_next(tiny):
         assert not alive(pids)
 
 
+def test_the_next_driver_goes_on_after_a_killed_one(tmp_path):
+    project = small_project(tmp_path / "project")
+    table = "results/features/host_gemm.parquet"
+    with Cluster(tmp_path, project) as cluster:
+        said = (tmp_path / "said.txt").open("w")
+        process = subprocess.Popen(
+            snakemake(cluster, *QUICK, table),
+            cwd=project, env=cluster.environment(), stdout=said, stderr=said, start_new_session=True,
+        )  # fmt: skip
+        try:
+            deadline = time.monotonic() + 300
+            while not cluster.variables:
+                assert process.poll() is None, (tmp_path / "said.txt").read_text()
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+        finally:
+            kill(process)
+        assert list((project / ".snakemake" / "locks").glob("*.lock"))
+        assert prepare(cluster).stderr == "perfcast: 1 job was still running and deleted\n"
+        code, lines, said = finish(cluster, table)
+        assert code == 0, said
+        assert re.fullmatch(
+            r"perfcast: the run of .* was killed; .*its lock removed, this one goes on from there", lines[0]
+        )
+        assert (project / table).is_file()
+
+
 def test_jobs_outlive_an_api_that_is_away_for_a_moment(tiny):
     tiny.away = 3
     code, lines, said = finish(tiny)

@@ -75,6 +75,28 @@ def test_an_api_that_is_away_fails_no_job(cluster):
     assert lines == [f"perfcast: {must}, however: the cluster answers 503 the server is starting; it is asked again"]
 
 
+def test_jobs_that_run_are_looked_at_together(cluster):
+    cluster.faults["train"] = ["Running"] * 3 + ["Unschedulable", "ImagePullBackOff"]
+    names = [submit(cluster)[1] for _ in range(5)]
+    before = len(cluster.asked)
+    assert [say(cluster, "status", name)[1] for name in names[:3]] == ["running"] * 3
+    assert len(cluster.asked) == before + 3
+    for name in names[3:]:  # there is something to say of them
+        assert len(say(cluster, "status", name)[2]) == 1
+    later = str(time.time() - 6)
+    (cluster.project / ".snakemake" / "kubernetes" / "running.list").write_text("\n".join([later, *names]))
+    cluster.jobs[names[0]]["status"] = {"conditions": [{"type": "Complete", "status": "True"}]}
+    assert say(cluster, "status", names[0])[1] == "success"
+
+
+@pytest.mark.parametrize("left", ["", "x", "nan perfcast-none", "9e99 perfcast-none", "\udcff"])
+def test_a_broken_note_is_none(cluster, left):
+    (cluster.project / ".snakemake" / "kubernetes").mkdir()
+    note = cluster.project / ".snakemake" / "kubernetes" / "running.list"
+    note.write_bytes(left.encode(errors="surrogateescape"))
+    assert say(cluster, "status", "perfcast-none")[1] == "failed"
+
+
 def test_a_job_that_somebody_deleted_has_failed(cluster):
     code, said, lines = say(cluster, "status", "perfcast-none")
     assert (code, said) == (0, "failed")

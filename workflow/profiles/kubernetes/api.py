@@ -12,26 +12,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from errors import UserError, one_line
+from errors import RefusedError, SilentError, UserError
 
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 ACCOUNT_VARIABLE = "PERFCAST_SERVICE_ACCOUNT"
 """Names another folder with a token, ca.crt and namespace."""
 _PASSING = {429, 500, 502, 503, 504}
-_LONGEST = 2000
-"""Characters of a message."""
-
-
-class RefusedError(Exception):
-    """What the cluster answers in place of what was asked for: its status and its message, in one line."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(one_line(message)[:_LONGEST] or "no message")
-        self.status = status
-
-
-class SilentError(Exception):
-    """The cluster did not answer, however often it was asked."""
 
 
 class Api:
@@ -82,7 +68,7 @@ class Api:
             if not last:
                 time.sleep(wait)
                 wait *= 2
-        raise SilentError(one_line(said)[:_LONGEST])
+        raise SilentError(said)
 
     def _ask(self, method: str, path: str, body: Any) -> dict[str, Any]:
         if self._connection is None:

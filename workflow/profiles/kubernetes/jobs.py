@@ -10,14 +10,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from api import ACCOUNT_VARIABLE, Api, RefusedError, SilentError
-from errors import UserError, one_line
+from errors import RefusedError, SilentError, UserError, one_line
+
+if TYPE_CHECKING:
+    from api import Api
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NOTES = Path(".snakemake") / "kubernetes"
 """What was said of a waiting job is not said again."""
+_RUNNING = _NOTES / "running.list"
+_FRESH = 5
+"""Seconds."""
 _FOREGROUND = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground"}
 _OPTIONS = {"--threads": "threads", "--mem-mb": "mem_mb", "--minutes": "runtime"}
 _LARGEST = 2**31 - 1
@@ -25,6 +30,7 @@ _LARGEST = 2**31 - 1
 
 def submit(words: Sequence[str], environment: Mapping[str, str]) -> None:
     """Submit a script as a job and print the job's name."""
+    from api import Api
     from manifest import Request, build, read_template
 
     if tuple(words[:-1:2]) != tuple(_OPTIONS) or len(words) != 2 * len(_OPTIONS) + 1:
@@ -51,12 +57,24 @@ def submit(words: Sequence[str], environment: Mapping[str, str]) -> None:
 
 
 def status(words: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Print what became of a job, in the word that Snakemake knows; an API that is away for a while fails no job."""
+    """Print what became of a job, in the word that Snakemake knows; an API that is away for a while fails no job.
+
+    Snakemake asks for one job after another: the first to ask looks which are running, the others need not load what
+    speaks to a cluster.
+    """
     name = " ".join(words)
     _require_name(name)
+    if _runs(name):
+        print("running")
+        return
+    from api import Api
+
     api = Api(environment, tries=2)
     try:
-        print(_state(api, name))
+        state = _state(api, name)
+        if state == "running":
+            _note_running(api)
+        print(state)
     except (SilentError, RefusedError) as error:
         _say(f"job {name} must be asked for, however: the cluster answers {error}; it is asked again")
         print("running")
@@ -85,10 +103,40 @@ def _state(api: Api, name: str) -> str:
     return found.state
 
 
+def _runs(name: str) -> bool:
+    """Tell whether a job was seen running a moment ago."""
+    with suppress(OSError, ValueError):
+        seen, *names = _RUNNING.read_text(encoding="utf-8").split()
+        return name in names and 0 <= time.time() - float(seen) < _FRESH
+    return False
+
+
+def _note_running(api: Api) -> None:
+    """Note the jobs that run or wait, and of which there is nothing to say."""
+    from manifest import RULE_LABEL
+    from outcome import outcome
+
+    seen = time.time()
+    living = "status.phase!=Succeeded,status.phase!=Failed"
+    pods = api.ask("GET", api.pods(), labelSelector=RULE_LABEL, fieldSelector=living).get("items") or []
+    names = []
+    for pod in pods:
+        name, found = str(pod["metadata"]["labels"].get("job-name", "")), outcome({}, [pod], api.now)
+        if name and not found.stuck and not pod["metadata"].get("deletionTimestamp") and _is_said(name, found.why):
+            names.append(name)
+    with suppress(OSError):
+        _NOTES.mkdir(parents=True, exist_ok=True)
+        new = _RUNNING.with_suffix(".new")
+        new.write_text("\n".join([str(seen), *names]), encoding="utf-8")
+        new.replace(_RUNNING)
+
+
 def cancel(words: Sequence[str], environment: Mapping[str, str]) -> None:
     """Delete jobs; Snakemake gives this two seconds."""
     for name in words:
         _require_name(name)
+    from api import Api
+
     api = Api(environment, tries=1, timeout=1.5)
     for name in words:
         _delete(api, name)
@@ -96,6 +144,7 @@ def cancel(words: Sequence[str], environment: Mapping[str, str]) -> None:
 
 def clear(words: Sequence[str], environment: Mapping[str, str]) -> None:
     """Delete what a killed driver of this name left running, and wait until it is gone."""
+    from api import Api
     from manifest import DRIVER_LABEL, label, owner_of
 
     api = Api(environment, tries=6)
@@ -146,6 +195,8 @@ def _numbers(words: Sequence[str]) -> dict[str, int]:
 
 def _variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return what Snakemake's own process told its jobs: the name of the invocation, the file that they hold."""
+    from api import ACCOUNT_VARIABLE
+
     return {k: v for k, v in environment.items() if k.startswith("PERFCAST_") and k != ACCOUNT_VARIABLE}
 
 
@@ -173,14 +224,21 @@ def _ended(job: Mapping[str, Any]) -> bool:
     return any(one.get("type") in ("Complete", "Failed") and one.get("status") == "True" for one in conditions)
 
 
-def _noted(name: str, why: str) -> bool:
-    """Tell whether this was said of a job before, and note it where there is room."""
+def _is_said(name: str, why: str) -> bool:
+    """Tell whether there is nothing to say of a job, or it was said before."""
     path = _NOTES / name
     with suppress(OSError):
-        if path.is_file() and path.read_text(encoding="utf-8") == why:
-            return True
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(why, encoding="utf-8", errors="replace")
+        return not why or (path.is_file() and path.read_text(encoding="utf-8") == why)
+    return False
+
+
+def _noted(name: str, why: str) -> bool:
+    """Tell whether this was said of a job before, and note it where there is room."""
+    if _is_said(name, why):
+        return True
+    with suppress(OSError):
+        _NOTES.mkdir(parents=True, exist_ok=True)
+        (_NOTES / name).write_text(why, encoding="utf-8", errors="replace")
     return False
 
 
