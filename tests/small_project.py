@@ -94,3 +94,14 @@ def digests(project: Path, *parts: str) -> dict[str, str]:
         for path in sorted((project / "results" / part).rglob("*"))
         if path.is_file() and path.name != ".snakemake_timestamp"
     }
+
+
+def expect_results_of_a_local_run(project: Path, folder: Path) -> None:
+    """Compare what DVC pins of a small project, run elsewhere, with what a local run of another one makes."""
+    local = small_project(folder)
+    call(local, "snakemake")
+    expected = digests(local, *PINNED)
+    assert expected
+    assert digests(project, *PINNED) == expected
+    assert (project / "results" / "metrics.json").read_bytes() == (local / "results" / "metrics.json").read_bytes()
+    assert "Nothing to be done" in call(project, "snakemake")

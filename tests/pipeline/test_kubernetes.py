@@ -9,11 +9,10 @@ from contextlib import contextmanager, suppress
 
 import pytest
 from kubernetes_cluster import Cluster, prepare, snakemake
-from small_project import call, digests, environment, rules_run, small_project
+from small_project import environment, expect_results_of_a_local_run, rules_run, small_project
 
 pytest.importorskip("snakemake_executor_plugin_cluster_generic", reason="needs pip install -e '.[kubernetes]'")
 pytestmark = pytest.mark.kubernetes
-REPRODUCIBLE = ("raw", "standard", "features", "splits", "support", "runs", "audit", "evaluation", "figures")
 # nothing here is on a network file system, and jobs take seconds
 RULES = sorted(
     [
@@ -103,15 +102,7 @@ def test_jobs_belong_to_one_invocation_and_hold_the_file_of_the_run(run):
 
 
 def test_results_are_those_of_a_local_run(run, tmp_path):
-    project, _, _ = run
-    local = small_project(tmp_path / "project")
-    call(local, "snakemake")
-    expected = digests(local, *REPRODUCIBLE)
-    assert expected
-    assert digests(project, *REPRODUCIBLE) == expected
-    for name in ("metrics.json", "champion/host_gemm/about.json"):
-        assert (project / "results" / name).read_bytes() == (local / "results" / name).read_bytes(), name
-    assert "Nothing to be done" in call(project, "snakemake")
+    expect_results_of_a_local_run(run[0], tmp_path / "project")
 
 
 @pytest.fixture

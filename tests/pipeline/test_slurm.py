@@ -4,11 +4,10 @@ import subprocess
 
 import pytest
 from slurm_cluster import cluster, missing
-from small_project import call, digests, environment, rules_run, small_project
+from small_project import environment, expect_results_of_a_local_run, rules_run, small_project
 
 pytest.importorskip("snakemake_executor_plugin_slurm", reason="needs the extra: pip install -e '.[slurm]'")
 pytestmark = [pytest.mark.slurm, pytest.mark.skipif(bool(missing()), reason=missing() or "-")]
-REPRODUCIBLE = ("raw", "standard", "features", "splits", "support", "runs", "audit", "evaluation", "figures")
 # nothing here is on a network file system, and jobs take seconds
 QUICK = ("--latency-wait", "10", "--slurm-init-seconds-before-status-checks", "5", "--retries", "0")
 
@@ -51,12 +50,4 @@ def test_a_group_asks_for_the_sum_of_the_times_and_the_memory_of_one_job(run):
 
 
 def test_results_are_those_of_a_local_run(run, tmp_path):
-    project, _, _ = run
-    local = small_project(tmp_path / "project")
-    call(local, "snakemake")
-    expected = digests(local, *REPRODUCIBLE)
-    assert expected
-    assert digests(project, *REPRODUCIBLE) == expected
-    for name in ("metrics.json", "champion/host_gemm/about.json"):
-        assert (project / "results" / name).read_bytes() == (local / "results" / name).read_bytes(), name
-    assert "Nothing to be done" in call(project, "snakemake")
+    expect_results_of_a_local_run(run[0], tmp_path / "project")
