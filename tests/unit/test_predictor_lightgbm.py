@@ -51,3 +51,15 @@ def test_a_robust_loss_follows_the_usual_level_and_not_a_few_far_results(huber: 
     )
     assert squared == pytest.approx(0.1 * np.log(2), abs=0.01)
     assert abs(robust) < 0.01
+
+
+def test_forecasts_are_the_boosters_own_whatever_their_order_and_however_many_are_asked_at_once() -> None:
+    X, y = data()
+    X.loc[::7, "b"] = np.nan
+    predictor = LightgbmPredictor(rounds=230).fit(X, y)
+    booster = predictor.boosters_[0][0]
+    together = predictor.predict(X)["score"]
+    np.testing.assert_allclose(np.log(together), booster.predict(X), rtol=1e-12)
+    backwards = predictor.predict(X[::-1])["score"]
+    assert backwards[::-1].tolist() == together.tolist()
+    assert [predictor.predict(X[row : row + 1])["score"].iloc[0] for row in range(3)] == together[:3].tolist()
