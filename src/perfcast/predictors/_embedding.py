@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from perfcast.encoding.tokens import UNKNOWN, TokenEncoder
 from perfcast.training.data import Rows
 
+ALL = slice(None)
+
 
 def hide(rows: Rows, rate: float) -> Rows:
     """Return rows with a random share of the numbers missing, of the codes unknown, of the strings empty.
@@ -49,15 +51,15 @@ class NumberEmbedding(nn.Module):
         self.frequency = nn.Parameter(torch.randn(numbers, frequencies) * frequency_scale)
         self.wave = nn.Parameter(torch.randn(numbers, 2 * frequencies, width) * (0.5 / max(1, frequencies) ** 0.5))
 
-    def forward(self, rows: Rows) -> Tensor:
-        """Embed the numbers of a batch."""
-        x = rows.numbers.unsqueeze(-1)
-        vectors = torch.addcmul(self.offset, x, self.slope)
+    def forward(self, rows: Rows, columns: slice = ALL) -> Tensor:
+        """Embed the numbers of a batch, or some of its columns."""
+        x = rows.numbers[:, columns].unsqueeze(-1)
+        vectors = torch.addcmul(self.offset[columns], x, self.slope[columns])
         if self.frequency.shape[1]:
-            angle = x.clamp(-self._PERIODIC_RANGE, self._PERIODIC_RANGE) * self.frequency
+            angle = x.clamp(-self._PERIODIC_RANGE, self._PERIODIC_RANGE) * self.frequency[columns]
             waves = torch.cat([torch.sin(angle), torch.cos(angle)], dim=-1)
-            vectors = vectors + torch.einsum("bnf,nfw->bnw", waves, self.wave)
-        return vectors + rows.missing.unsqueeze(-1) * self.missing
+            vectors = vectors + torch.einsum("bnf,nfw->bnw", waves, self.wave[columns])
+        return vectors + rows.missing[:, columns].unsqueeze(-1) * self.missing[columns]
 
 
 class CategoryEmbedding(nn.Module):
@@ -80,9 +82,11 @@ class CategoryEmbedding(nn.Module):
         with torch.no_grad():
             self.gram.weight[0].zero_()
 
-    def forward(self, rows: Rows) -> Tensor:
-        """Embed the categories of a batch."""
+    def forward(self, rows: Rows, columns: slice = ALL) -> Tensor:
+        """Embed the categories of a batch, or some of its columns."""
         # A batch holds few distinct strings: each is embedded once.
-        distinct, place = torch.unique(rows.strings, return_inverse=True)
-        vectors: Tensor = self.code(rows.codes + self.offsets) + self.gram(rows.grams[distinct])[place]
+        distinct, place = torch.unique(rows.strings[:, columns], return_inverse=True)
+        vectors: Tensor = (
+            self.code(rows.codes[:, columns] + self.offsets[columns]) + self.gram(rows.grams[distinct])[place]
+        )
         return vectors

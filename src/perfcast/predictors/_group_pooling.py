@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -98,7 +99,41 @@ class GroupPoolingNetwork(nn.Module):
             ],
             dim=1,
         )
+        return self.answer(groups, weights)
+
+    def read(self, group: int, rows: Rows) -> Tensor:
+        """Read one group, as `forward` does, from its own columns. Shapes: rows to (rows, group_width)."""
+        numbers, categories = self.columns(group)
+        own = self.own[group].expand(len(rows), 1, -1)
+        tokens = torch.cat([self.number(rows, numbers), self.category(rows, categories), own], dim=1)
+        read: Tensor = self.pool[group](self.norm(tokens))
+        return read
+
+    def columns(self, group: int) -> tuple[slice, slice]:
+        """Return which numbers and which categories are a group's."""
+        return _span(self.number_sizes, group), _span(self.category_sizes, group)
+
+    def answer(self, groups: Tensor, weights: list[Tensor] | None = None) -> Tensor:
+        """Forecast from what was read of every group. Shapes: (rows, groups, group_width) to (rows, outputs)."""
         for block in self.inter:
             groups = block(groups, weights)
         forecast: Tensor = self.head(groups.flatten(1))
         return forecast
+
+
+def distinct_rows(rows: Rows, numbers: slice, categories: slice) -> tuple[Tensor, Tensor]:
+    """Return the first row of every distinct content of some columns, and where every row's own is among them.
+
+    Shapes: (distinct,) and (rows,) int64.
+    """
+    parts = [rows.numbers[:, numbers], rows.missing[:, numbers], rows.codes[:, categories], rows.strings[:, categories]]
+    table = np.concatenate([np.ascontiguousarray(part.numpy()).view(np.uint8) for part in parts], axis=1)
+    # compared as bytes: exact, and ten times as fast as column by column
+    content = table.view(np.dtype((np.void, table.shape[1])))[:, 0]
+    _, first, place = np.unique(content, return_index=True, return_inverse=True)
+    return torch.from_numpy(first), torch.from_numpy(place)
+
+
+def _span(sizes: list[int], group: int) -> slice:
+    start = sum(sizes[:group])
+    return slice(start, start + sizes[group])

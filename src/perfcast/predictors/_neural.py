@@ -23,7 +23,7 @@ from perfcast.training.loop import History, reproducible, train
 from perfcast.training.module import Schedule
 from perfcast.training.scale import TargetScale
 
-_PREDICT_BATCH_ROWS = 512
+PREDICT_BATCH_ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -124,10 +124,13 @@ class NeuralPredictor(Predictor):
         tokens, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
         nothing = np.full((len(X), len(self.targets_)), np.nan)
         with reproducible(0), torch.inference_mode():
-            parts = [self.network_(batch) for batch in Batches(Rows.of(tokens, nothing), _PREDICT_BATCH_ROWS)]
-        scaled = torch.cat(parts).numpy().astype(float)
+            scaled = self._answers(Rows.of(tokens, nothing)).numpy().astype(float)
         logs: np.ndarray = self.scale_.restore(tasks, scaled) + self.skip_.predict(tokens, tasks)
         return logs
+
+    def _answers(self, rows: Rows) -> torch.Tensor:
+        """Return the network's standardised forecasts, (rows, outputs)."""
+        return torch.cat([self.network_(batch) for batch in Batches(rows, PREDICT_BATCH_ROWS)])
 
     def _rebuilt(self, weights: dict[str, torch.Tensor]) -> nn.Module:
         with reproducible(0):

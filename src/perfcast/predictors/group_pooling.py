@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import nn
 
 from perfcast.encoding.tokens import TokenEncoder
 from perfcast.predictors._attention_maps import Attention, mean_weights
-from perfcast.predictors._group_pooling import GroupPoolingNetwork
-from perfcast.predictors._neural import NeuralPredictor
-from perfcast.training.data import Rows
+from perfcast.predictors._group_pooling import GroupPoolingNetwork, distinct_rows
+from perfcast.predictors._neural import PREDICT_BATCH_ROWS, NeuralPredictor
+from perfcast.training.data import Batches, Rows
 
 
 class GroupPoolingPredictor(NeuralPredictor):
@@ -62,6 +64,17 @@ class GroupPoolingPredictor(NeuralPredictor):
         if not self.grouped:
             self.columns_ = tuple(replace(column, group="all") for column in self.columns_)
         super()._fit(X, log_y, valid)
+
+    def _answers(self, rows: Rows) -> torch.Tensor:
+        # What a group says depends on its columns alone, and many machines share a processor, a memory, a workload:
+        # of 20,000 published SPEC results a fifth of the groups are distinct.
+        network, read = cast(GroupPoolingNetwork, self.network_), []
+        for group in range(len(self.encoder_.groups)):
+            first, place = distinct_rows(rows, *network.columns(group))
+            batches = Batches(rows.take(first), PREDICT_BATCH_ROWS)
+            read.append(torch.cat([network.read(group, batch) for batch in batches])[place])
+        groups = torch.stack(read, dim=1)
+        return torch.cat([network.answer(part) for part in groups.split(PREDICT_BATCH_ROWS)])
 
     def attention(self, X: pd.DataFrame) -> Attention:
         """Return where the fitted network looks, averaged over the rows of X."""
