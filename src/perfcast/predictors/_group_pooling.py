@@ -129,7 +129,7 @@ def distinct_rows(rows: Rows, numbers: slice, categories: slice) -> tuple[Tensor
     parts = [rows.numbers[:, numbers], rows.missing[:, numbers], rows.codes[:, categories], rows.strings[:, categories]]
     nothing = np.zeros((len(rows), 1), dtype=np.uint8)  # rows without any column are all alike
     table = np.concatenate([nothing, *(np.ascontiguousarray(part.numpy()).view(np.uint8) for part in parts)], axis=1)
-    # compared as bytes: exact, and ten times as fast as column by column
+    # compared as bytes: exact, and one sort for all columns
     content = table.view(np.dtype((np.void, table.shape[1])))[:, 0]
     _, first, place = np.unique(content, return_index=True, return_inverse=True)
     return torch.from_numpy(first), torch.from_numpy(place)
