@@ -79,6 +79,18 @@ class LinearEncoder:
                 names += [f"{column.name}=rare"] * state.rare + [f"{column.name}=missing"] * state.missing
         return names
 
+    @property
+    def variables_(self) -> list[str]:
+        """The variable that every output belongs to: all outputs of one category are one, an indicator is its own."""
+        variables: list[str] = []
+        for column in self.columns_:
+            state = self.states_[column.name]
+            if isinstance(state, _Number):
+                variables += [column.name] + [f"{column.name}=missing"] * state.indicator
+            else:
+                variables += [column.name] * (len(state.levels) + state.rare + state.missing)
+        return variables
+
     def transform(self, frame: pd.DataFrame) -> np.ndarray:
         """Encode rows with the statistics of training."""
         blocks = [np.empty((len(frame), 0))]

@@ -1,0 +1,188 @@
+"""Gaussian process regression of log targets, one process per task, with relevances that all tasks share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.linalg import cho_factor, cho_solve
+
+from perfcast.encoding.dense import LinearEncoder, feature_columns
+from perfcast.io import read_json, write_json
+from perfcast.predictors._relevance import Question, learned_scales
+from perfcast.predictors._rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
+from perfcast.predictors.base import Predictor
+
+_BLOCK = 1024
+"""Rows forecast at once, which bounds the memory for the kernel."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """One fitted process: constant + sum over points p of weight x kernel(x, p).
+
+    Shapes: points (m, components) float32, weights (m,), in natural logarithms of the target.
+    """
+
+    points: np.ndarray
+    weights: np.ndarray
+    constant: float
+
+    def forecast(self, asked: np.ndarray) -> np.ndarray:
+        """Return log targets. Shapes: (n, components) -> (n,)."""
+        answer, points = np.empty(len(asked)), self.points.astype(float)
+        for start in range(0, len(asked), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            answer[block] = self.constant + matern(asked[block], points) @ self.weights
+        return answer
+
+
+class GaussianProcessPredictor(Predictor):
+    """The mean of a Gaussian process with a Matern-3/2 kernel, separately for every task.
+
+    Features as `LinearEncoder` gives them: standardised numbers, categories 0 or 1. How much each counts in a distance
+    is learned (`_relevance.py`), once for all tasks. `noise` is the variance of a measurement in units of the
+    process's own: fixed, since the one that fits best is led by the few entries that are far out. Those count less: the
+    squared errors are Huber's beyond a deviation of `huber` (a logarithm), by `reweightings` rounds of reweighted least
+    squares. Distances are taken in the `components` directions in which the scaled features vary most. Solving takes
+    the cube of the rows, so a process learns from at most `rows` of them, and the one of a task never seen from
+    `pooled_rows`, drawn at random.
+
+    It does not extrapolate: far from the rows it learned the forecast goes to their median.
+    Source: Rasmussen and Williams, 2006, Gaussian Processes for Machine Learning, algorithm 2.1; Huber, 1964, Annals of
+    Mathematical Statistics 35(1).
+    """
+
+    encoder_: LinearEncoder
+    centre_: np.ndarray
+    projection_: np.ndarray
+    """Encoded features less `centre_` to coordinates in units of the kernel's length. Shape: (columns, components)."""
+    processes_: dict[str, dict[str, Process]]
+
+    def __init__(
+        self,
+        *,
+        rows: int = 10_000,
+        pooled_rows: int = 2000,
+        noise: float = 0.01,
+        huber: float = 0.01,
+        reweightings: int = 2,
+        relevance_rows: int = 1000,
+        relevance_steps: int = 120,
+        components: int = 160,
+        min_count: int = 20,
+        clip: float = 0.25,
+        random_state: int = 0,
+    ) -> None:
+        self.rows, self.pooled_rows = rows, pooled_rows
+        self.noise, self.huber, self.reweightings = noise, huber, reweightings
+        self.relevance_rows, self.relevance_steps = relevance_rows, relevance_steps
+        self.components = components
+        self.min_count, self.clip = min_count, clip
+        self.random_state = random_state
+
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+        self.encoder_ = LinearEncoder(min_count=self.min_count, clip=self.clip).fit(X, feature_columns(self.columns_))
+        encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
+        measured = measured_rows(log_y, self.targets_)
+        groups = [groups_of(tasks, rows) for rows in measured]
+        self._choose_distance(encoded, log_y, groups)
+        points = self._placed(encoded).astype(np.float32)
+        rng = np.random.default_rng(self.random_state)
+
+        def solved(index: int, rows: np.ndarray) -> Process:
+            limit = self.rows if len(groups[index]) == 2 or rows is not groups[index][POOLED] else self.pooled_rows
+            drawn = np.flatnonzero(rows)
+            if len(drawn) > limit:
+                drawn = np.sort(rng.choice(drawn, limit, replace=False))
+            return self._process(points[drawn], log_y[drawn, index])
+
+        self.processes_ = {
+            target: fitted_by_group(groups[index], lambda rows, index=index: solved(index, rows))  # type: ignore[misc]
+            for index, target in enumerate(self.targets_)
+        }
+
+    def _choose_distance(self, encoded: np.ndarray, log_y: np.ndarray, groups: list[dict[str, np.ndarray]]) -> None:
+        asked = [
+            Question.of(np.flatnonzero(rows), log_y[rows, index])
+            for index, own in enumerate(groups)
+            for task, rows in own.items()
+            if task != POOLED
+        ]
+        scales = learned_scales(
+            encoded,
+            self.encoder_.variables_,
+            [question for question in asked if question is not None],
+            steps=self.relevance_steps,
+            rows=self.relevance_rows,
+            seed=self.random_state,
+        )
+        self.centre_ = encoded.mean(axis=0)
+        scaled = (encoded - self.centre_) * scales
+        _, directions = np.linalg.eigh(scaled.T @ scaled)
+        self.projection_ = scales[:, None] * directions[:, ::-1][:, : self.components]
+
+    def _placed(self, encoded: np.ndarray) -> np.ndarray:
+        placed: np.ndarray = (encoded - self.centre_) @ self.projection_
+        return placed
+
+    def _process(self, points: np.ndarray, logs: np.ndarray) -> Process:
+        constant = float(np.median(logs))
+        places = points.astype(float)
+        kernel, noise = matern(places, places), np.full(len(logs), self.noise)
+        diagonal = np.diag_indices_from(kernel)
+        for reweighting in range(self.reweightings + 1):
+            kernel[diagonal] = 1.0 + noise
+            weights = cho_solve(cho_factor(kernel, lower=True, check_finite=False), logs - constant)
+            if reweighting < self.reweightings:
+                noise = self.noise * np.maximum(1.0, np.abs(noise * weights) / self.huber)
+        return Process(points, weights, constant)
+
+    def _predict(self, X: pd.DataFrame) -> np.ndarray:
+        placed, tasks = self._placed(self.encoder_.transform(X)), task_labels(X, self.columns_)
+        forecast = np.full((len(X), len(self.targets_)), np.nan)
+        for index, task, rows in self._questions(tasks):
+            processes = self.processes_[self.targets_[index]]
+            forecast[rows, index] = processes.get(task, processes[POOLED]).forecast(placed[rows])
+        return forecast
+
+    def _save(self, folder: Path) -> None:
+        names = {target: list(processes) for target, processes in self.processes_.items()}
+        write_json(folder / "gaussian_process.json", {"encoder": self.encoder_.to_state(), "processes": names})
+        np.savez_compressed(folder / "distance.npz", centre=self.centre_, projection=self.projection_)
+        for target, processes in enumerate(self.processes_.values()):
+            for number, process in enumerate(processes.values()):
+                np.savez_compressed(folder / f"process_{target}_{number}.npz", **vars(process))
+
+    def _load(self, folder: Path) -> None:
+        state = read_json(folder / "gaussian_process.json")
+        self.encoder_ = LinearEncoder.from_state(state["encoder"], feature_columns(self.columns_))
+        with np.load(folder / "distance.npz", allow_pickle=False) as arrays:
+            self.centre_, self.projection_ = arrays["centre"], arrays["projection"]
+        self.processes_ = {
+            target: {name: _read(folder / f"process_{index}_{number}.npz") for number, name in enumerate(names)}
+            for index, (target, names) in enumerate(state["processes"].items())
+        }
+
+
+def matern(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the Matern-3/2 kernel of every pair. Shapes: (n, k), (m, k), in units of its length -> (n, m)."""
+    distance = left @ right.T
+    distance *= -2.0
+    distance += (left**2).sum(axis=1)[:, None]
+    distance += (right**2).sum(axis=1)
+    # rounding makes the distance of two equal rows slightly negative
+    np.maximum(distance, 0.0, out=distance)
+    distance *= 3.0
+    np.sqrt(distance, out=distance)
+    kernel: np.ndarray = np.exp(-distance)
+    distance += 1.0
+    kernel *= distance
+    return kernel
+
+
+def _read(path: Path) -> Process:
+    with np.load(path, allow_pickle=False) as arrays:
+        return Process(arrays["points"], arrays["weights"], float(arrays["constant"][()]))
