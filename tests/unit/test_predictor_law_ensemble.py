@@ -1,4 +1,4 @@
-"""The laws with group attention, and with three learners, on their residual."""
+"""The laws with group attention, and with four learners, on their residual."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def surprising(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(
-    "predictor", [LawAttentionPredictor(**SMALL), LawEnsemblePredictor(**SMALL, rounds=50, trees=5)]
+    "predictor", [LawAttentionPredictor(**SMALL), LawEnsemblePredictor(**SMALL, rounds=50, relevance_steps=20)]
 )
 def test_learners_take_up_what_the_laws_leave(predictor: LawAttentionPredictor, tmp_path: Path) -> None:
     train = machines(1500)
