@@ -89,8 +89,8 @@ def test_a_group_asks_for_the_sum_of_the_times_and_the_memory_of_one_job(run):
     pod = job["spec"]["template"]["spec"]
     assert pod["activeDeadlineSeconds"] == 2 * 30 * 60
     assert pod["containers"][0]["resources"] == {
-        "requests": {"cpu": "1", "memory": "2000M"},
-        "limits": {"memory": "2000M"},
+        "requests": {"cpu": "1", "memory": "3000M"},
+        "limits": {"memory": "3000M"},
     }
 
 

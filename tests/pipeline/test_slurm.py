@@ -46,7 +46,7 @@ def test_every_job_but_the_local_ones_went_through_the_queue(run):
 
 def test_a_group_asks_for_the_sum_of_the_times_and_the_memory_of_one_job(run):
     _, _, jobs = run
-    assert jobs["rule_training_train"] == ["COMPLETED", "1", "2000M", "1:00:00"]
+    assert jobs["rule_training_train"] == ["COMPLETED", "1", "3000M", "1:00:00"]
 
 
 def test_results_are_those_of_a_local_run(run, tmp_path):

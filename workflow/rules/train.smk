@@ -35,7 +35,7 @@ rule train:
         f"{RESULTS}/benchmarks/train/{{dataset}}/{{split}}/{{predictor}}.tsv"
     threads: 1
     resources:
-        mem_mb=gigabytes(2),
+        mem_mb=gigabytes(3),
         runtime=minutes_of_training,
     params:
         settings=settings_of,
@@ -94,7 +94,7 @@ rule champion:
         f"{RESULTS}/benchmarks/champion/{{dataset}}.tsv"
     threads: 1
     resources:
-        mem_mb=gigabytes(2),
+        mem_mb=gigabytes(3),
         runtime=minutes(240),
     params:
         settings=lambda w: {name: conf.settings(PARAMS.schedule) for name, conf in PREDICTORS.items()},

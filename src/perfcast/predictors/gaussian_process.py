@@ -177,7 +177,9 @@ def matern(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     np.maximum(distance, 0.0, out=distance)
     distance *= 3.0
     np.sqrt(distance, out=distance)
-    kernel: np.ndarray = np.exp(-distance)
+    # in place: a third matrix of this size is the memory of a small machine
+    kernel: np.ndarray = np.negative(distance)
+    np.exp(kernel, out=kernel)
     distance += 1.0
     kernel *= distance
     return kernel
