@@ -24,7 +24,7 @@ def test_forecast_is_that_of_scikit_learns_process_with_the_same_distance() -> N
     log_y = np.log(y["score"].to_numpy())
     predictor = GaussianProcessPredictor(noise=0.05, reweightings=0).fit(X, y)
     places = predictor._placed(predictor.encoder_.transform(X))
-    reference = GaussianProcessRegressor(Matern(1.0, nu=1.5), alpha=0.05, optimizer=None)
+    reference = GaussianProcessRegressor(Matern(np.sqrt(3.0), nu=1.5), alpha=0.05, optimizer=None)
     reference.fit(places, log_y - np.median(log_y))
     new = pd.DataFrame(np.random.default_rng(1).normal(size=(50, 4)), columns=list("abcd"))
     expected = np.median(log_y) + reference.predict(predictor._placed(predictor.encoder_.transform(new)))
