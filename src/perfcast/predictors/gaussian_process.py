@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -99,15 +100,14 @@ class GaussianProcessPredictor(Predictor):
         rng = np.random.default_rng(self.random_state)
 
         def solved(index: int, rows: np.ndarray) -> Process:
-            limit = self.rows if len(groups[index]) == 2 or rows is not groups[index][POOLED] else self.pooled_rows
+            limit = self.pooled_rows if rows is groups[index][POOLED] else self.rows
             drawn = np.flatnonzero(rows)
             if len(drawn) > limit:
                 drawn = np.sort(rng.choice(drawn, limit, replace=False))
             return self._process(points[drawn], log_y[drawn, index])
 
         self.processes_ = {
-            target: fitted_by_group(groups[index], lambda rows, index=index: solved(index, rows))  # type: ignore[misc]
-            for index, target in enumerate(self.targets_)
+            target: fitted_by_group(groups[index], partial(solved, index)) for index, target in enumerate(self.targets_)
         }
 
     def _choose_distance(self, encoded: np.ndarray, log_y: np.ndarray, groups: list[dict[str, np.ndarray]]) -> None:

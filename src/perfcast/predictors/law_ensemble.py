@@ -14,7 +14,7 @@ class LawEnsemblePredictor(LawAttentionPredictor):
     The four err in different ways, and rehearsals say how much each counts for which kind of novelty. Trees are boosted
     under Huber's loss, which resolves what repeats more finely, and under absolute errors, which follow a part's usual
     level and no single result; squared errors were behind both in rehearsals before 2023 and on shuffled submissions.
-    The process is smooth between the parts it knows: in rehearsals it counts half for parts never seen. It took the
+    The process is smooth between the parts it knows: on inner rows it counts half for parts never seen. It took the
     place of extremely randomised trees, which added nothing beside it.
     """
 
