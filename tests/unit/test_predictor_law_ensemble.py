@@ -113,6 +113,25 @@ def test_ablations_take_away_what_they_name() -> None:
     assert (alone.attention(train).inter.to_numpy() == np.eye(2)).all()
 
 
+@pytest.mark.parametrize(
+    ("left_out", "rest"),
+    [
+        ("network", ["boosted", "boosted_median", "process"]),
+        ("boosting", ["attention", "process"]),
+        ("process", ["attention", "boosted", "boosted_median"]),
+    ],
+)
+def test_a_learner_can_be_left_out(left_out: str, rest: list[str], tmp_path: Path) -> None:
+    train = machines(300)
+    made = LawEnsemblePredictor(**SMALL, rounds=5, relevance_steps=2, rehearsed=False, **{left_out: False})
+    made.fit(train, scores(train), columns=COLUMNS)
+    assert sorted(made.weights_["any"]) == rest
+    made.save(tmp_path)
+    pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(train), made.predict(train))
+    # who asks for maps and learning curves asks whether there are any
+    assert [hasattr(made, name) for name in ("attention", "history_")] == 2 * [left_out != "network"]
+
+
 def test_columns_left_out_are_not_asked_for() -> None:
     train = machines(300)
     predictor = LawAttentionPredictor(**SMALL)

@@ -9,6 +9,8 @@ from perfcast.predictors.group_pooling import GroupPoolingPredictor
 from perfcast.training.devices import Machine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
 
     from perfcast.predictors._attention_maps import Attention
@@ -32,7 +34,7 @@ class AttentionInside:
     @property
     @abstractmethod
     def _network(self) -> GroupPoolingPredictor:
-        """The fitted network."""
+        """The fitted network. Raises: AttributeError when there is none."""
 
     @property
     def history_(self) -> list[dict[str, float]]:
@@ -40,9 +42,10 @@ class AttentionInside:
         history: list[dict[str, float]] = self._network.history_
         return history
 
-    def attention(self, X: pd.DataFrame) -> Attention:
-        """Return where the fitted network looks, averaged over the rows of X."""
-        return self._network.attention(X)
+    @property
+    def attention(self) -> Callable[[pd.DataFrame], Attention]:
+        """Where the fitted network looks, averaged over the rows of X: a property, so that `hasattr` tells."""
+        return self._network.attention
 
     def _new_network(self, *, linear_skip: bool = False) -> GroupPoolingPredictor:
         network = GroupPoolingPredictor(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from perfcast.predictors.base import Predictor
 from perfcast.predictors.gaussian_process import GaussianProcessPredictor
+from perfcast.predictors.group_pooling import GroupPoolingPredictor
 from perfcast.predictors.law_attention import LawAttentionPredictor
 from perfcast.predictors.lightgbm import LightgbmPredictor
 
@@ -15,7 +16,8 @@ class LawEnsemblePredictor(LawAttentionPredictor):
     under Huber's loss, which resolves what repeats more finely, and under absolute errors, which follow a part's usual
     level and no single result; squared errors were behind both in rehearsals before 2023 and on shuffled submissions.
     The process is smooth between the parts it knows: on inner rows it counts half for parts never seen. It took the
-    place of extremely randomised trees, which added nothing beside it.
+    place of extremely randomised trees, which added nothing beside it. `network`, `boosting` and `process` say which
+    of them take part.
     """
 
     def __init__(
@@ -37,6 +39,9 @@ class LawEnsemblePredictor(LawAttentionPredictor):
         grouped: bool = True,
         announced: bool = True,
         rehearsed: bool = True,
+        network: bool = True,
+        boosting: bool = True,
+        process: bool = True,
         random_state: int = 0,
     ) -> None:
         super().__init__(
@@ -55,6 +60,13 @@ class LawEnsemblePredictor(LawAttentionPredictor):
         self.rounds, self.boosting_rate = rounds, boosting_rate
         self.leaves, self.huber = leaves, huber
         self.process_rows, self.relevance_steps = process_rows, relevance_steps
+        self.network, self.boosting, self.process = network, boosting, process
+
+    @property
+    def _network(self) -> GroupPoolingPredictor:
+        if not self.network:
+            raise AttributeError("this ensemble was made without a network")
+        return super()._network
 
     def _learners(self) -> dict[str, Predictor]:
         def boosted(huber: float, leaf_rows: int) -> Predictor:
@@ -67,9 +79,12 @@ class LawEnsemblePredictor(LawAttentionPredictor):
                 random_state=self.random_state,
             )
 
-        process = GaussianProcessPredictor(
-            rows=self.process_rows, relevance_steps=self.relevance_steps, random_state=self.random_state
-        )
-        # a median of few rows is a coarse thing: it needs larger leaves
-        both = {"boosted": boosted(self.huber, 5), "boosted_median": boosted(0.0, 10)}
-        return {**super()._learners(), **both, "process": process}
+        learners: dict[str, Predictor] = super()._learners() if self.network else {}
+        if self.boosting:
+            # a median of few rows is a coarse thing: it needs larger leaves
+            learners |= {"boosted": boosted(self.huber, 5), "boosted_median": boosted(0.0, 10)}
+        if self.process:
+            learners["process"] = GaussianProcessPredictor(
+                rows=self.process_rows, relevance_steps=self.relevance_steps, random_state=self.random_state
+            )
+        return learners
