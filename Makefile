@@ -75,7 +75,7 @@ full: setup
 	perfcast summary --results results/full
 
 ablation: setup
-	snakemake --config results=results/ablation schedule=full "datasets=[spec_cpu2017]" "predictors=[$(call joined,lookup group_pooling law time_law law_trees law_attention law_ensemble $(ABLATIONS))]" "splits=[random,forward_2023,forward_2024]"
+	snakemake --config results=results/ablation schedule=full rehearsals=1 "datasets=[spec_cpu2017]" "sources=[spec_cpu2017,cpu_catalog]" "predictors=[$(call joined,lookup law law_trees law_ensemble $(ABLATIONS))]" "splits=[random,forward_2023,forward_2024]"
 	perfcast summary --results results/ablation
 
 curves: setup
