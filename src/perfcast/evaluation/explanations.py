@@ -30,9 +30,10 @@ def attentions(runs: Mapping[tuple[str, str], Path]) -> pd.DataFrame:
     frames = []
     for (split, predictor), folder in runs.items():
         for path in sorted((folder / "explanation").glob("attention_*.csv")):
-            shares = read_csv(path, index_col=0).rename_axis(index="asks", columns="looks_at")
+            shares = read_csv(path)
+            shares.columns = pd.Index(["asks", *shares.columns[1:]])
             group = path.stem.removeprefix("attention_")
-            cells = shares.reset_index().melt(id_vars="asks", var_name="looks_at", value_name="share")
+            cells = shares.melt(id_vars="asks", var_name="looks_at", value_name="share")
             frames.append(cells.assign(split=split, predictor=predictor, group=group))
     return _stacked(frames, ATTENTION_COLUMNS)
 
