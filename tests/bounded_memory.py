@@ -17,20 +17,21 @@ ROOM = 512
 
 def doors():
     from perfcast.config import read_yaml
+    from perfcast.data.bounded_files import read_tar_members
+    from perfcast.data.sources import file_checks, help, perfcastdb
     from perfcast.datasets._perfcastdb_sku import read_skus
     from perfcast.datasets._spec_cpu2017_read import read_dump
     from perfcast.datasets._strict_csv import read_rows
     from perfcast.describing.files import read_entries
     from perfcast.io import read_json
     from perfcast.processors.catalogue import read_catalogue
-    from perfcast.sources import _archive, _headers, help, perfcastdb
     from perfcast.table_files import read_table
 
     return {
-        "ingested": lambda path: _headers.check_csv(path, ["a"], encoding_by_row=True),
+        "ingested": lambda path: file_checks.check_csv(path, ["a"], encoding_by_row=True),
         "rows": lambda path: read_rows("source", path, ["a"]),
         "dump": lambda path: read_dump("source", path, ["a", "b"]),
-        "archive": lambda path: _archive.read_members(path, ["x.csv"]),
+        "archive": lambda path: read_tar_members(path, ["x.csv"]),
         "workbook": read_skus,
         "ingested workbook": lambda path: perfcastdb.check_zip(path, "a book", bool, 64 << 20, remedy=""),
         "torch": lambda path: help.check_zip(path, "a PyTorch file", bool, 16 << 20, remedy=""),

@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from _refusing import refusing, written
 
 from perfcast import config
-from perfcast.sources.base import parse_source
+from perfcast.data.sources.source_spec import parse_source
 
 CONF = Path(__file__).parents[2] / "conf"
 SEEDS = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from perfcast.data.sources import gpperf
 from perfcast.datasets._gpperf_records import records
 from perfcast.fake import gpperf as fake
-from perfcast.sources import gpperf
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
 fake.write(_made, rows=60, seed=0)

@@ -14,8 +14,8 @@ import tarfile
 
 from _refusing import refusing, written
 
-from perfcast.sources._archive import read_members
-from perfcast.sources._headers import check_text
+from perfcast.data.bounded_files import read_tar_members
+from perfcast.data.sources.file_checks import check_text
 
 
 def _tar(members: dict[str, bytes], form: int, kind: bytes = tarfile.REGTYPE) -> bytes:
@@ -49,4 +49,4 @@ def check(data: bytes) -> None:
             check_text(written(("packed.gz", "packed.xz")[which - 1], data[1:]))
         else:
             path = written("archive.tar.gz", gzip.compress(data[1:], 1, mtime=0))
-            read_members(path, ("results.csv", "failed_configs.csv"))
+            read_tar_members(path, ("results.csv", "failed_configs.csv"))

@@ -13,9 +13,9 @@ import zipfile
 
 from _refusing import refusing, written
 
+from perfcast.data.sources.perfcastdb import PROCESSORS
 from perfcast.datasets._perfcastdb_sku import read_skus
 from perfcast.fake import perfcastdb as fake
-from perfcast.sources.perfcastdb import PROCESSORS
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
 fake.write(_made, rows=10, seed=0)

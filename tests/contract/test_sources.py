@@ -1,4 +1,4 @@
-"""What every source must be, checked on its conf file and its module."""
+"""Contract of every source, checked on its conf file and its module."""
 
 import inspect
 import re
@@ -8,10 +8,12 @@ import pytest
 import yaml
 
 from perfcast import plugins
-from perfcast.sources import parse_source
+from perfcast.data.sources.source_spec import parse_source
+from perfcast.errors import UserError
 
 CONF = Path(__file__).parents[2] / "conf/source"
 NAMES = sorted(path.stem for path in CONF.glob("*.yaml"))
+MODULES = Path(__file__).parents[2] / "src/perfcast/data/sources"
 
 
 @pytest.fixture(params=NAMES)
@@ -19,22 +21,24 @@ def spec(request):
     return parse_source(request.param, yaml.safe_load((CONF / f"{request.param}.yaml").read_text(encoding="utf-8")))
 
 
-def test_every_module_has_a_conf_file_and_the_reverse():
-    assert plugins.names("sources") == NAMES
+def test_every_module_with_a_check_is_named_by_a_conf_file():
+    conf_modules = {yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8"))["module"] for name in NAMES}
+    checked = {path.stem for path in MODULES.glob("*.py") if re.search(r"^def check\(", path.read_text(), re.MULTILINE)}
+    assert checked == conf_modules
 
 
-def test_the_module_has_a_check(spec):
-    check = plugins.load("sources", spec.module).check
+def test_module_has_a_check(spec):
+    check = plugins.load("data.sources", spec.module).check
     assert list(inspect.signature(check).parameters) == ["folder"]
 
 
-def test_its_terms_are_stated(spec):
-    for stated in (spec.title, spec.licence, spec.terms, spec.citation):
-        assert len(stated) > 5
+def test_spec_states_license_and_terms(spec):
+    for text in (spec.title, spec.license, spec.terms, spec.citation):
+        assert len(text) > 5
     assert spec.embedded or spec.homepage.startswith("https://")
 
 
-def test_every_file_has_a_digest_and_an_address_that_cannot_change(spec):
+def test_every_file_has_a_checksum_and_an_address_that_cannot_change(spec):
     for snapshot in spec.snapshots:
         for file in snapshot.files:
             if spec.embedded:
@@ -46,20 +50,18 @@ def test_every_file_has_a_digest_and_an_address_that_cannot_change(spec):
                 assert re.fullmatch(r"https://raw\.githubusercontent\.com/[^/]+/[^/]+/[0-9a-f]{40}/.+", file.url)
 
 
-def test_no_two_files_share_a_digest_or_a_mirror_path(spec):
+def test_files_differ_in_checksum_and_mirror_path(spec):
     files = [file for snapshot in spec.snapshots for file in snapshot.files if file.sha256]
     assert len({file.sha256 for file in files}) == len(files)
     assert len({file.mirror for file in files}) == len(files)
 
 
-def test_the_snapshots_give_the_same_names(spec):
+def test_snapshots_have_the_same_file_names(spec):
     assert len({tuple(file.name for file in snapshot.files) for snapshot in spec.snapshots}) == 1
 
 
-def test_the_check_reads_what_is_declared(spec, tmp_path):
-    """An empty folder is refused with the name of a declared file, so that conf and module agree on names."""
-    from perfcast.errors import UserError
-
+def test_check_reads_the_declared_files(spec, tmp_path):
+    """The error for an empty folder names a declared file, so conf and module agree on names."""
     with pytest.raises(UserError) as caught:
-        plugins.load("sources", spec.module).check(tmp_path)
+        plugins.load("data.sources", spec.module).check(tmp_path)
     assert any(file.name in str(caught.value) for file in spec.snapshots[0].files)

@@ -13,7 +13,7 @@ import pytest
 from hostile_input import REPOSITORY, refused
 from hostile_raw_files import generated, ingestion, planted, standardisation
 
-from perfcast.sources import gpperf, perfcastdb
+from perfcast.data.sources import gpperf, perfcastdb
 
 MILLION = 1_000_000
 

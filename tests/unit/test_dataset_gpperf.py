@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfcast.data.sources.gpperf import ARCHIVE, HEADER
 from perfcast.datasets import gpperf
 from perfcast.datasets._gpperf_records import DESCRIPTION, FIRST_LINE, LINES, records
 from perfcast.fake import gpperf as fake
 from perfcast.schema import Role, Tag
-from perfcast.sources.gpperf import ARCHIVE, HEADER
 
 KERNEL = "cutlass_simt_sgemm_128x128_8x2_nt_align1"
 FIRST = (

@@ -11,12 +11,12 @@ import torch
 import yaml
 
 from perfcast import plugins, splits
+from perfcast.data.sources.help import DEVICES, list_files
 from perfcast.datasets._help_devices import describe
 from perfcast.datasets._torch_files import read_torch
 from perfcast.datasets.help_nasbench201 import EDGES, encode
 from perfcast.errors import UserError
 from perfcast.features import cell_graph, inverted_residuals, mobile_stages
-from perfcast.sources.help import DEVICES, files
 
 CONF = {name: f"conf/dataset/{name}.yaml" for name in ("help_nasbench201", "help_fbnet", "help_ofa")}
 
@@ -78,10 +78,10 @@ class TestSource:
     def test_conf_declares_exactly_the_files_that_are_read(self):
         conf = yaml.safe_load(Path("conf/source/help.yaml").read_text(encoding="utf-8"))
         declared = [entry["name"] for entry in conf["files"]]
-        assert sorted(declared) == sorted(name for space in DEVICES for name in files(space))
+        assert sorted(declared) == sorted(name for space in DEVICES for name in list_files(space))
 
     def test_check_accepts_the_generated_files_and_no_plain_text(self, raw, tmp_path):
-        check = plugins.load("sources", "help").check
+        check = plugins.load("data.sources", "help").check
         check(raw["help"])
         plugins.load("fake", "help").write(tmp_path, rows=300, seed=3)
         (tmp_path / "ofa/latency/v100_1.pt").write_text("1.0")

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from perfcast.data.sources.spec_cpu2017_detail import BENCHMARKS
 from perfcast.datasets._spec_cpu2017_detail_columns import COLUMNS, TARGETS, refuse_leaks, why_forbidden
 from perfcast.datasets.base import Standardized
 from perfcast.datasets.spec_cpu2017_detail import build
 from perfcast.errors import UserError
 from perfcast.fake import cpu_catalog, spec_cpu2017, spec_cpu2017_detail
 from perfcast.schema import Column, Kind, Role
-from perfcast.sources.spec_cpu2017_detail import BENCHMARKS
 
 DETAIL, DUMP = "spec_cpu2017_detail", "spec_cpu2017"
 FILE = "input_FP_rate.csv"

@@ -8,7 +8,7 @@ rule ingest:
         f"{RESULTS}/benchmarks/ingest/{{source}}.tsv"
     params:
         conf=lambda w: conf_digest("source", w.source),
-        code=lambda w: code("ingest", f"sources.{w.source}"),
+        code=lambda w: code("ingest", f"data.sources.{w.source}"),
         # A source that was missing is asked for again when a mirror has it by now.
         found=lambda w: located(w.source),
         embedded=lambda w: embedded_digest(w.source),

@@ -1,4 +1,4 @@
-"""Show every source: where its bytes were found or why not, size, licence."""
+"""Show every source: its location or why it is missing, size, license."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ def run(options: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from perfcast.sources import describe, parse_source
+    from perfcast.data.sources.locations import tabulate_sources
+    from perfcast.data.sources.source_spec import parse_source
 
     params = validate(read_yaml(options.project / "params.yaml"), options.project / "conf")
     specs = [parse_source(name, read_conf(options.project / "conf", "source", name)) for name in params.sources]
-    rows = describe(
+    rows = tabulate_sources(
         specs,
         cache=cache_folder(options.project),
         mirrors=mirror_folders(params.mirrors, options.project),

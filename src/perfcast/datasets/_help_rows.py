@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from perfcast.data.sources.help import ARCHITECTURES, DEVICES, REFERENCES, latency_file
 from perfcast.datasets._help_devices import describe
 from perfcast.datasets._help_parts import parts_of, protocol_of
 from perfcast.datasets._strict_csv import Rejection, rejected_frame
@@ -16,7 +17,6 @@ from perfcast.datasets._torch_files import read_torch
 from perfcast.datasets.base import Standardized
 from perfcast.errors import UserError
 from perfcast.schema import Column, Kind, Role, Tag, build_table
-from perfcast.sources.help import ARCHITECTURES, DEVICES, REFERENCES, latency_file
 
 SOURCE = "help"
 PUBLISHED_PART = "published_part"

@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 
 from perfcast import bounds
+from perfcast.data.bounded_files import check_zip
 from perfcast.errors import UserError
-from perfcast.unpacking import check_zip
 
 CODE = "QDF/SSPEC"
 FIRST_ROWS = 5

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from perfcast.data.sources.spec_cpu2017_detail import BENCHMARKS
 from perfcast.datasets._spec_cpu2017_columns import COLUMNS as PUBLISHED_COLUMNS
 from perfcast.schema import Column, Kind, Role, Tag
-from perfcast.sources.spec_cpu2017_detail import BENCHMARKS
 
 SUITES = {
     "input_Int_rate.csv": "CINT2017rate",

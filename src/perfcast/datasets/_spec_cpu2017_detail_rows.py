@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from perfcast.data.sources.spec_cpu2017_detail import BENCHMARKS
 from perfcast.datasets._spec_cpu2017_detail_columns import LEFT_OUT, SUITES, TARGETS
 from perfcast.datasets._spec_cpu2017_rows import MOST_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine
 from perfcast.datasets._strict_csv import read_rows
@@ -15,7 +16,6 @@ from perfcast.parsing.coverage import parse_column
 from perfcast.parsing.disclosure import parse_disclosure
 from perfcast.parsing.scalars import parse_number
 from perfcast.parsing.text import states_something
-from perfcast.sources.spec_cpu2017_detail import BENCHMARKS
 
 SOURCE = "spec_cpu2017_detail"
 TEXTS = (

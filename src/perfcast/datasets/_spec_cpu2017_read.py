@@ -14,9 +14,9 @@ import pandas as pd
 import pyarrow as pa
 
 from perfcast import bounds
+from perfcast.data.bounded_files import header_of, kind_by_content, unpacked
 from perfcast.datasets._strict_csv import CsvRows, Rejection, require_few, require_some
 from perfcast.errors import UserError
-from perfcast.unpacking import header_of, kind_by_content, unpacked
 
 _ROWS_AT_ONCE = 1 << 16
 """Rows that are held as lists: a block of them is moved to arrays."""

@@ -11,9 +11,9 @@ from pathlib import Path
 import pandas as pd
 
 from perfcast import bounds
+from perfcast.data.bounded_files import header_of, kind_by_name, records, text_lines, unpacked
 from perfcast.datasets.base import REJECTED_COLUMNS
 from perfcast.errors import UserError
-from perfcast.unpacking import header_of, kind_by_name, records, text_lines, unpacked
 
 _UNDECODABLE = "�"
 _REMEDY = "ingest the source again, or delete its folder under results/raw first"

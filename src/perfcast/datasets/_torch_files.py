@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from perfcast import bounds
+from perfcast.data.bounded_files import check_zip
 from perfcast.errors import UserError
-from perfcast.unpacking import check_zip
 
 _REMEDY = "ingest the source again; a file that wants to run code is never opened"
 

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from perfcast.data.sources.gpperf import ARCHIVE, FAILED, RESULTS, read_archive
 from perfcast.datasets._gpperf_columns import ALONE, COLUMNS, QUANTITIES, SHARED, device_facts
 from perfcast.datasets._gpperf_records import records
 from perfcast.datasets._strict_csv import Rejection, rejected_frame, require_some
 from perfcast.datasets.base import Standardized
 from perfcast.schema import build_table, out_of_bounds
-from perfcast.sources.gpperf import ARCHIVE, FAILED, RESULTS, read
 
 SOURCE = "gpperf"
 KERNEL = (
@@ -51,7 +51,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     Raises: UserError when the archive is absent or broken.
     """
     del options
-    texts = read(raw[SOURCE] / ARCHIVE)
+    texts = read_archive(raw[SOURCE] / ARCHIVE)
     parsed = list(records(texts[RESULTS]))
     failed = [line for line in enumerate(texts[FAILED].splitlines(), 1) if line[1].strip()]
     rejections = [Rejection(SOURCE, FAILED, number, "did_not_run", text[:200]) for number, text in failed]

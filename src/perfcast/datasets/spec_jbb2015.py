@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from perfcast.data.sources.spec_jbb2015 import COLUMNS as RAW_COLUMNS
 from perfcast.datasets import _spec_java_columns as shared
 from perfcast.datasets._spec_cpu2017_quality import quality_of
 from perfcast.datasets._spec_java_machine import CATALOGUE, join_and_repair, parse_coverage, parse_machine
@@ -25,7 +26,6 @@ from perfcast.parsing.coverage import parse_column
 from perfcast.parsing.scalars import Scalar
 from perfcast.parsing.text import normalize
 from perfcast.schema import Column, build_table
-from perfcast.sources.spec_jbb2015 import COLUMNS as RAW_COLUMNS
 
 SOURCE = "spec_jbb2015"
 SUITES = {"JBB2015COMP": "COMPOSITE", "JBB2015MULTI": "MULTI", "JBB2015DIST": "DISTRIBUTED"}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from perfcast.data.sources.spec_power import COLUMNS as NEEDED
 from perfcast.datasets import _spec_java_columns as shared
 from perfcast.datasets._spec_cpu2017_quality import quality_of
 from perfcast.datasets._spec_java_machine import CATALOGUE, join_and_repair, parse_coverage, parse_machine
@@ -25,7 +26,6 @@ from perfcast.datasets.base import Standardized
 from perfcast.parsing.coverage import parse_column
 from perfcast.parsing.scalars import parse_month
 from perfcast.schema import Column, Kind, Role, Tag, build_table
-from perfcast.sources.spec_power import COLUMNS as NEEDED
 
 SOURCE = "spec_power"
 SUITE = "SPECpower_ssj2008"

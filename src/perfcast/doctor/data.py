@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from perfcast.config import read_conf, read_dataset
+from perfcast.data.sources.locations import locate_source
+from perfcast.data.sources.source_spec import parse_source
 from perfcast.doctor.base import BROKEN, CARE, FINE, Finding, Place
-from perfcast.sources import locate, parse_source
 
 ORDER = 30
 
@@ -17,9 +18,9 @@ def look(place: Place) -> list[Finding]:
     required = {one for name in params.datasets for one in read_dataset(conf, name).sources.required}
     specs = [parse_source(name, read_conf(conf, "source", name)) for name in params.sources]
     found = {
-        spec.name: locate(spec, cache=place.cache, mirrors=place.mirrors, embedded=place.embedded) for spec in specs
+        spec.name: locate_source(spec, cache=place.cache, mirrors=place.mirrors, embedded=place.embedded) for spec in specs
     }
-    here = [name for name, location in found.items() if location.found]
+    here = [name for name, location in found.items() if location.is_local]
     absent = [name for name in found if name not in here]
     findings = [Finding("sources", FINE, f"on this machine: {', '.join(here)}")] if here else []
     if absent and params.network:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from perfcast.data.sources.gpperf import ARCHIVE, FAILED, HEADER, RESULTS
 from perfcast.io import atomic_path
-from perfcast.sources.gpperf import ARCHIVE, FAILED, HEADER, RESULTS
 
 _FOLDER = "cutlass_profiling_20241111_195357"
 _SIDES = ((256, 512, 1024, 2048, 65536), (256, 512, 1024, 2048), (256, 512, 1024, 2048))

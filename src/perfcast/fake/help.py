@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from perfcast.data.sources.help import ARCHITECTURES, DEVICES, REFERENCES, latency_file
 from perfcast.datasets.help_fbnet import BLOCKS
 from perfcast.datasets.help_nasbench201 import EDGES, OPERATIONS
-from perfcast.sources.help import ARCHITECTURES, DEVICES, REFERENCES, latency_file
 
 NEAR_ZERO = ("pixel3", "raspi4")
 WHOLE_MS = ("essential_ph_1", "pixel2", "samsung_a50", "samsung_s7")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from perfcast.data.sources.spec_jbb2015 import FILE
 from perfcast.fake._java_dump import Machine, Row, jvm_texts, link, machines, module_text, month_text, write_dump
 from perfcast.fake._spec_texts import cache_texts
-from perfcast.sources.spec_jbb2015 import FILE
 
 HEADER = (
     "Benchmark", "Company", "System", "Max-jOPS\t", "Critical-jOPS\t", "JVM", "JVM Vendor  ", "# of nodes", "# cores",

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from perfcast.data.sources.spec_power import FILE
 from perfcast.datasets.spec_power import LOADS, OPERATIONS, WATTS
 from perfcast.fake._java_dump import Machine, Row, jvm_texts, link, machines, module_text, month_text, write_dump
 from perfcast.fake._spec_texts import cache_texts
-from perfcast.sources.spec_power import FILE
 
 HEADER = (
     "Benchmark", "Benchmark Version", "Hardware Vendor\t", "System", "Nodes\t", "Form Factor\t", "Test Method\t",

@@ -16,10 +16,10 @@ from pathlib import Path
 import pandas as pd
 
 from perfcast import bounds
+from perfcast.data.bounded_files import PLAIN, header_of, records, text_lines, unpacked
 from perfcast.errors import UserError
 from perfcast.processors.families import read_table
 from perfcast.processors.names import part_key
-from perfcast.unpacking import PLAIN, header_of, records, text_lines, unpacked
 
 _REMEDY = "ingest the source cpu_catalog again"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast.sources._headers import check_csv
+from perfcast.data.sources.file_checks import check_csv
 
 FILE = "power_ssj2008-results.csv"
 
@@ -46,7 +46,7 @@ COLUMNS = (
     "Updated",
     "Disclosure",
 )
-"""Columns that the data set reads, stripped; in the file they carry stray blanks and tabs."""
+"""Columns that the dataset reads, stripped: in the file, blanks and tabs surround the names."""
 
 
 def check(folder: Path) -> None:

@@ -1,10 +1,10 @@
-"""Processor catalogues: four CSV files of specifications, each in its publisher's own columns."""
+"""Processor catalogs: four CSV files of specifications, each with the columns of its publisher."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast.sources._headers import check_csv
+from perfcast.data.sources.file_checks import check_csv
 
 COLUMNS = {
     "intel-cpus.csv": ("CpuId", "CpuName", "CodeNameText", "CoreCount", "ClockSpeed", "ClockSpeedMax", "MaxTDP"),
@@ -12,7 +12,7 @@ COLUMNS = {
     "intel_xeon_processors_v1_8.csv": ("Product", "Code Name", "Cores", "Base Freq.(GHz)", "TDP(W)"),
     "boavizta_cpu_specs.csv": ("name", "code_name", "release_date", "frequency", "tdp", "cores"),
 }
-"""File -> columns that must be there; the Intel file has 247 and the AMD file two without a name."""
+"""File -> required columns. The Intel file has 247 columns; two columns of the AMD file have no name."""
 
 
 def check(folder: Path) -> None:

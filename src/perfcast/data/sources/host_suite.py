@@ -1,11 +1,10 @@
-"""Kernels measured by the project itself: one gzip CSV and a description of the machine."""
+"""Kernels measured by this project: one gzip CSV and a description of the machine."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast.sources._headers import check_csv
-from perfcast.sources._machine import check_machine
+from perfcast.data.sources.file_checks import check_csv, check_machine_description
 
 MEASUREMENTS = "host_suite.csv.gz"
 MACHINE = "host_suite.json"
@@ -16,4 +15,4 @@ COLUMNS = ("kernel", "variant", "bytes", "threads", "work", "combined", "seconds
 def check(folder: Path) -> None:
     """Check the structure of the ingested files. Raises: UserError."""
     check_csv(folder / MEASUREMENTS, COLUMNS)
-    check_machine(folder / MACHINE, "measure anew with `perfcast measure suite --out data/embedded`")
+    check_machine_description(folder / MACHINE, "run `perfcast measure suite --out data/embedded`")

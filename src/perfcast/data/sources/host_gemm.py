@@ -1,11 +1,10 @@
-"""Matrix products measured by the project itself: one gzip CSV and a description of the machine."""
+"""Matrix products measured by this project: one gzip CSV and a description of the machine."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast.sources._headers import check_csv
-from perfcast.sources._machine import check_machine
+from perfcast.data.sources.file_checks import check_csv, check_machine_description
 
 MEASUREMENTS = "host_gemm.csv.gz"
 MACHINE = "host_gemm.json"
@@ -16,4 +15,4 @@ COLUMNS = ("m", "n", "k", "dtype", "transpose_a", "transpose_b", "threads", "sec
 def check(folder: Path) -> None:
     """Check the structure of the ingested files. Raises: UserError."""
     check_csv(folder / MEASUREMENTS, COLUMNS)
-    check_machine(folder / MACHINE, "measure anew with `perfcast measure gemm`")
+    check_machine_description(folder / MACHINE, "run `perfcast measure gemm`")

@@ -1,28 +1,28 @@
-"""Published SPEC CPU 2006 results: one xz CSV, one row per result, without an identifier."""
+"""Published SPEC CPU 2017 results: one gzip CSV, one row per result."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast.sources._headers import check_csv
+from perfcast import bounds
+from perfcast.data.sources.file_checks import check_csv
 
-FILE = "cpu2006-results.csv.xz"
-
+FILE = "cpu2017-results.csv.gz"
 COLUMNS = (
     "Benchmark",
     "Hardware Vendor",
     "System",
-    "Result",
-    "Baseline",
-    "Cores",
-    "Chips",
-    "Cores Per Chip",
-    "Threads Per Core",
+    "Peak Result",
+    "Base Result",
+    "Energy Peak Result",
+    "Energy Base Result",
+    "# Cores",
+    "# Chips",
+    "# Enabled Threads Per Core",
     "Processor",
     "Processor MHz",
-    "Processor Characteristics",
     "CPU(s) Orderable",
-    "Auto Parallelization",
+    "Parallel",
     "Base Pointer Size",
     "Peak Pointer Size",
     "1st Level Cache",
@@ -30,6 +30,7 @@ COLUMNS = (
     "3rd Level Cache",
     "Other Cache",
     "Memory",
+    "Storage",
     "Operating System",
     "File System",
     "Compiler",
@@ -41,10 +42,12 @@ COLUMNS = (
     "Test Date",
     "Published",
     "Updated",
+    "Disclosure",
+    "Disclosures",
 )
-"""Header names; `Result` is the peak result and `Baseline` the base one."""
+"""Required columns, stripped: in the file, blanks and tabs surround the names."""
 
 
 def check(folder: Path) -> None:
     """Check the structure of the ingested file. Raises: UserError."""
-    check_csv(folder / FILE, COLUMNS, encoding_by_row=True)
+    check_csv(folder / FILE, COLUMNS, encoding_by_row=True, max_bytes=bounds.DUMP)

@@ -1,28 +1,28 @@
-"""Published SPEC CPU 2017 results: one gzip CSV, one row per result."""
+"""Published SPEC CPU 2006 results: one xz CSV, one row per result, without an identifier."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast import bounds
-from perfcast.sources._headers import check_csv
+from perfcast.data.sources.file_checks import check_csv
 
-FILE = "cpu2017-results.csv.gz"
+FILE = "cpu2006-results.csv.xz"
+
 COLUMNS = (
     "Benchmark",
     "Hardware Vendor",
     "System",
-    "Peak Result",
-    "Base Result",
-    "Energy Peak Result",
-    "Energy Base Result",
-    "# Cores",
-    "# Chips",
-    "# Enabled Threads Per Core",
+    "Result",
+    "Baseline",
+    "Cores",
+    "Chips",
+    "Cores Per Chip",
+    "Threads Per Core",
     "Processor",
     "Processor MHz",
+    "Processor Characteristics",
     "CPU(s) Orderable",
-    "Parallel",
+    "Auto Parallelization",
     "Base Pointer Size",
     "Peak Pointer Size",
     "1st Level Cache",
@@ -30,7 +30,6 @@ COLUMNS = (
     "3rd Level Cache",
     "Other Cache",
     "Memory",
-    "Storage",
     "Operating System",
     "File System",
     "Compiler",
@@ -42,12 +41,10 @@ COLUMNS = (
     "Test Date",
     "Published",
     "Updated",
-    "Disclosure",
-    "Disclosures",
 )
-"""Header names after stripping; in the file they carry stray blanks and tabs."""
+"""Required columns; `Result` is the peak result and `Baseline` the base result."""
 
 
 def check(folder: Path) -> None:
     """Check the structure of the ingested file. Raises: UserError."""
-    check_csv(folder / FILE, COLUMNS, encoding_by_row=True, largest=bounds.DUMP)
+    check_csv(folder / FILE, COLUMNS, encoding_by_row=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from perfcast import bounds
-from perfcast.sources._headers import check_csv, check_text
-from perfcast.unpacking import check_zip
+from perfcast.data.bounded_files import FETCH_AGAIN, check_zip
+from perfcast.data.sources.file_checks import check_csv, check_text
 
 RUNS = ("train_data.csv", "test_data.csv")
 PROCESSORS = "SPR_QDF_INFO.xlsx"
@@ -33,9 +33,10 @@ def check(folder: Path) -> None:
     for name in RUNS:
         check_csv(folder / name, COLUMNS)
     check_text(folder / DESCRIPTION)
-    _check_workbook(folder / PROCESSORS)
-
-
-def _check_workbook(path: Path) -> None:
-    remedy = "the file is not the published one, fetch it again"
-    check_zip(path, "an Excel workbook", lambda name: name == "xl/workbook.xml", bounds.WORKBOOK, remedy=remedy)
+    check_zip(
+        folder / PROCESSORS,
+        "an Excel workbook",
+        lambda name: name == "xl/workbook.xml",
+        bounds.WORKBOOK,
+        remedy=FETCH_AGAIN,
+    )

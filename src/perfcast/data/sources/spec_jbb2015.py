@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast.sources._headers import check_csv
+from perfcast.data.sources.file_checks import check_csv
 
 FILE = "jbb2015-results.csv"
 
@@ -42,7 +42,7 @@ COLUMNS = (
     "Updated",
     "Disclosure",
 )
-"""Columns that the data set reads, stripped; in the file they carry stray blanks and tabs."""
+"""Columns that the dataset reads, stripped: in the file, blanks and tabs surround the names."""
 
 
 def check(folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast.sources._headers import check_csv
+from perfcast.data.sources.file_checks import check_csv
 
 SYSTEM_COLUMNS = (
     "vendor",
@@ -85,7 +85,7 @@ BENCHMARKS = {
         "657.xz_s",
     ),
 }
-"""File -> columns of scores; the `t_` columns beside them are the same scores in seconds."""
+"""File -> score columns. The `t_` columns of the file, not listed here, are the same scores in seconds."""
 
 
 def check(folder: Path) -> None:

@@ -1,0 +1,1 @@
+"""Data: sources, files from outside, and what is read from them."""

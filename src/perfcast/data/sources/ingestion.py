@@ -1,0 +1,153 @@
+"""Ingestion of one source: byte-exact files and a manifest, or a manifest that says why they are missing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from rich.filesize import decimal
+
+from perfcast import plugins
+from perfcast.data.sources.download import DownloadLimits
+from perfcast.data.sources.locations import NOT_FOUND, FailedAttempt, format_attempts
+from perfcast.data.sources.source_spec import MANIFEST, Snapshot, SourceSpec
+from perfcast.data.sources.staging import FileProgress, FileStager
+from perfcast.errors import UserError
+from perfcast.io import atomic_folder, write_json
+
+_STAGING = ".staging"
+
+
+@dataclass(frozen=True)
+class IngestedFile:
+    """One ingested file and the origin of its bytes."""
+
+    name: str
+    sha256: str
+    bytes: int
+    origin: str
+
+
+@dataclass(frozen=True)
+class IngestResult:
+    """Result of the ingestion of one source.
+
+    `status` is present or missing, `attempts` are the origins that failed, `summary` is one line for the user.
+    """
+
+    source: str
+    status: str
+    snapshot: str | None
+    files: tuple[IngestedFile, ...]
+    attempts: tuple[FailedAttempt, ...]
+    reason: str
+    remedy: str
+    summary: str
+
+
+def ingest_source(
+    spec: SourceSpec,
+    out: Path,
+    *,
+    cache: Path,
+    mirrors: Sequence[Path],
+    embedded: Path,
+    network: bool,
+    strict: bool = False,
+    progress: FileProgress | None = None,
+    limits: DownloadLimits | None = None,
+) -> IngestResult:
+    """Write the files of one source and its manifest to the folder `out`, from the first origin that provides them.
+
+    The order is cache, mirror folders, published address (only if `network`). The checksum of every file is verified
+    before it is used. Then the module of the source checks the structure of the files.
+    Raises: UserError when the files fail that check, or when `strict` and a file is missing.
+    """
+    check = plugins.load("data.sources", spec.module).check
+    with atomic_folder(out) as folder:
+        staging = folder / _STAGING
+        staging.mkdir()
+        stager = FileStager(staging, cache, mirrors, embedded, progress or _ignore_progress, limits or DownloadLimits())
+        snapshot = _choose_snapshot(spec, stager, network=network)
+        if snapshot is None:
+            result = _describe_missing(spec, stager.attempts, network=network)
+            if strict:
+                fact = format_attempts(stager.attempts, with_paths=True)
+                raise UserError(f"source {spec.name!r} must be there", fact, result.remedy)
+        else:
+            result = _describe_present(spec, snapshot, stager)
+            _move_files(snapshot, stager, folder)
+            check(folder)
+        shutil.rmtree(staging)
+        write_json(folder / MANIFEST, _build_manifest(spec, result))
+    return result
+
+
+def _choose_snapshot(spec: SourceSpec, stager: FileStager, *, network: bool) -> Snapshot | None:
+    """Return the first snapshot that is whole on this machine, else the first that downloads complete."""
+    for snapshot in spec.snapshots:
+        if all(stager.stage_local(file) for file in snapshot.files):
+            return snapshot
+    for snapshot in spec.snapshots if network else ():
+        if all(stager.stage_local(file) or stager.stage_download(file) for file in snapshot.files):
+            return snapshot
+    return None
+
+
+def _move_files(snapshot: Snapshot, stager: FileStager, folder: Path) -> None:
+    for file in snapshot.files:
+        target = folder / file.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        stager.staged[file].path.replace(target)
+
+
+def _describe_present(spec: SourceSpec, snapshot: Snapshot, stager: FileStager) -> IngestResult:
+    staged = [(file.name, stager.staged[file]) for file in snapshot.files]
+    files = tuple(IngestedFile(name, copy.sha256, copy.bytes, copy.origin) for name, copy in staged)
+    size = decimal(sum(file.bytes for file in files))
+    origins = ", ".join(dict.fromkeys(file.origin for file in files))
+    label = f"{spec.name} (snapshot {snapshot.name})" if snapshot.name else spec.name
+    summary = f"{label}: {len(files)} file{'s' if len(files) > 1 else ''}, {size}, from {origins}"
+    rejected = [attempt for attempt in stager.attempts if attempt.reason != NOT_FOUND]
+    if rejected:
+        summary += f"; rejected: {format_attempts(rejected, with_paths=True)}"
+    return IngestResult(spec.name, "present", snapshot.name, files, tuple(stager.attempts), "", "", summary)
+
+
+def _describe_missing(spec: SourceSpec, attempts: Sequence[FailedAttempt], *, network: bool) -> IngestResult:
+    offline = "" if network or spec.embedded else ", the network is switched off"
+    reason = format_attempts(attempts, with_paths=False) + offline
+    remedy = spec.remedy or _default_remedy(spec, network=network)
+    summary = f"{spec.name} is missing: {format_attempts(attempts, with_paths=True)}{offline}. Remedy: {remedy}"
+    return IngestResult(spec.name, "missing", None, (), tuple(attempts), reason, remedy, summary)
+
+
+def _default_remedy(spec: SourceSpec, *, network: bool) -> str:
+    paths = [file.mirror for snapshot in spec.snapshots for file in snapshot.files if file.mirror]
+    folder = f"set PERFCAST_MIRROR to the folder with {PurePosixPath(paths[0]).parts[0]}/, or " if paths else ""
+    return f"{folder}{'try again with a connection' if network else 'set network: true in params.yaml'}"
+
+
+def _build_manifest(spec: SourceSpec, result: IngestResult) -> dict[str, Any]:
+    """Return the manifest that later stages and the report read; it contains no times, paths or origins."""
+    return {
+        "source": spec.name,
+        "title": spec.title,
+        "status": result.status,
+        "snapshot": result.snapshot,
+        "files": [{"name": file.name, "sha256": file.sha256, "bytes": file.bytes} for file in result.files],
+        "licence": spec.license,
+        "terms": spec.terms,
+        "citation": spec.citation,
+        "homepage": spec.homepage,
+        "retrieved": spec.retrieved,
+        "reason": result.reason,
+        "remedy": result.remedy,
+    }
+
+
+def _ignore_progress(name: str, done: int, total: int | None) -> None:
+    """Show nothing."""

@@ -1,0 +1,161 @@
+"""Locations of source files on this machine: the cache, the mirror folders, the embedded data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.filesize import decimal
+
+from perfcast.data.sources.source_spec import Snapshot, SourceFile, SourceSpec
+
+NOT_FOUND = "not found"
+
+
+@dataclass(frozen=True)
+class FileLocation:
+    """One path at which a file may be; `folder` is the cache, mirror or embedded folder that contains it."""
+
+    kind: str
+    folder: Path
+    path: Path
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.folder}"
+
+
+@dataclass(frozen=True)
+class FailedAttempt:
+    """One origin that did not provide a file.
+
+    `reason` contains no path, because it goes to the manifest: equal input must give equal bytes.
+    """
+
+    file: str
+    kind: str
+    origin: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class LocatedFile:
+    """A file on this machine whose checksum has not been verified."""
+
+    name: str
+    location: FileLocation
+    bytes: int
+
+
+@dataclass(frozen=True)
+class LocatedSource:
+    """The files of one whole snapshot on this machine; without one, `files` is empty and `reason` says why."""
+
+    source: str
+    snapshot: str | None
+    files: tuple[LocatedFile, ...]
+    reason: str
+
+    @property
+    def is_local(self) -> bool:
+        """Whether every file of one snapshot is on this machine."""
+        return bool(self.files)
+
+
+def cached_path(cache: Path, sha256: str) -> Path:
+    """Return the path of the file with that checksum in the cache: <cache>/sha256/<first two digits>/<sha256>."""
+    return cache / "sha256" / sha256[:2] / sha256
+
+
+def list_locations(file: SourceFile, cache: Path, mirrors: Sequence[Path], embedded: Path) -> list[FileLocation]:
+    """Return where a file may be on this machine, in the order of the search."""
+    if file.sha256 is None:
+        return [FileLocation("embedded", embedded, embedded / file.name)]
+    locations = [FileLocation("cache", cache, cached_path(cache, file.sha256))]
+    if file.mirror is not None:
+        locations += [FileLocation("mirror", mirror, mirror / file.mirror) for mirror in mirrors]
+    return locations
+
+
+def find_obstacle(file: SourceFile, path: Path) -> str:
+    """Return, without reading the file, why `path` cannot be the declared file; empty if it can."""
+    try:
+        if not path.exists():
+            return NOT_FOUND
+        if not path.is_file():
+            return "not a regular file"
+        length = path.stat().st_size
+    except OSError as error:
+        return f"cannot be read ({error.strerror or 'input/output error'})"
+    if length > file.max_bytes:
+        return f"{length} bytes, more than the {file.max_bytes} declared"
+    return ""
+
+
+def format_attempts(attempts: Iterable[FailedAttempt], *, with_paths: bool) -> str:
+    """Return failed attempts as one line; files that failed for the same reasons share an entry."""
+    reasons: dict[str, dict[str, None]] = {}
+    for attempt in attempts:
+        origin = f" {attempt.origin}" if with_paths else ""
+        reasons.setdefault(attempt.file, {})[f"{attempt.kind}{origin}: {attempt.reason}"] = None
+    files: dict[str, list[str]] = {}
+    for file, lines in reasons.items():
+        files.setdefault("; ".join(lines), []).append(file)
+    return "; ".join(f"{', '.join(names)} ({line})" for line, names in files.items())
+
+
+def locate_source(spec: SourceSpec, *, cache: Path, mirrors: Sequence[Path], embedded: Path) -> LocatedSource:
+    """Return the first snapshot that is whole on this machine, judged by names and sizes; nothing is read."""
+    attempts: list[FailedAttempt] = []
+    for snapshot in spec.snapshots:
+        candidates = [
+            _locate_file(file, list_locations(file, cache, mirrors, embedded), attempts) for file in snapshot.files
+        ]
+        files = tuple(file for file in candidates if file is not None)
+        if len(files) == len(snapshot.files):
+            return LocatedSource(spec.name, snapshot.name, files, "")
+    return LocatedSource(spec.name, None, (), format_attempts(attempts, with_paths=True))
+
+
+def tabulate_sources(
+    specs: Iterable[SourceSpec], *, cache: Path, mirrors: Sequence[Path], embedded: Path
+) -> list[dict[str, str]]:
+    """Return one table row per source: name, location or why it is not on this machine, size, license."""
+    rows = []
+    for spec in specs:
+        located = locate_source(spec, cache=cache, mirrors=mirrors, embedded=embedded)
+        rows.append(
+            {
+                "name": spec.name,
+                "location": _format_location(located) if located.is_local else f"not on this machine: {located.reason}",
+                "size": _format_size(spec.snapshots, located),
+                "license": spec.license,
+            }
+        )
+    return rows
+
+
+def _locate_file(
+    file: SourceFile, locations: Iterable[FileLocation], attempts: list[FailedAttempt]
+) -> LocatedFile | None:
+    for location in locations:
+        reason = find_obstacle(file, location.path)
+        size = 0 if reason else location.path.stat().st_size
+        if not reason and file.size is not None and size != file.size:
+            reason = f"{size} bytes, not the {file.size} declared"
+        if not reason:
+            return LocatedFile(file.name, location, size)
+        attempts.append(FailedAttempt(file.name, location.kind, str(location.folder), reason))
+    return None
+
+
+def _format_location(located: LocatedSource) -> str:
+    snapshot = f" (snapshot {located.snapshot})" if located.snapshot else ""
+    return ", ".join(dict.fromkeys(str(file.location) for file in located.files)) + snapshot
+
+
+def _format_size(snapshots: Sequence[Snapshot], located: LocatedSource) -> str:
+    if located.is_local:
+        return decimal(sum(file.bytes for file in located.files))
+    sizes = [file.size for file in snapshots[0].files]
+    return decimal(sum(size for size in sizes if size)) if all(sizes) else "unknown"
