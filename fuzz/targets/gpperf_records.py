@@ -11,7 +11,7 @@ from perfcast.fake import gpperf as fake
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
 fake.write(_made, rows=60, seed=0)
-SEEDS = [gpperf.read(_made / gpperf.ARCHIVE)[gpperf.RESULTS].encode()[:4000], b"1,2,3,4,5\r\n\r\nx\n1,1,1,1,\n"]
+SEEDS = [gpperf.read_archive(_made / gpperf.ARCHIVE)[gpperf.RESULTS].encode()[:4000], b"1,2,3,4,5\r\n\r\nx\n1,1,1,1,\n"]
 
 
 def check(data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Raw files of every source, broken in every way: refused at ingestion and at standardisation, in one line each."""
+"""Broken raw files of every source: ingestion and standardization reject each in one line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import zipfile
 
 import pytest
 from hostile_input import REPOSITORY, refused
-from hostile_raw_files import generated, ingestion, planted, standardisation
+from hostile_raw_files import generate_files, ingest_command, standardize_command, write_project
 
 from perfcast.data.sources import gpperf, perfcastdb
 
@@ -40,7 +40,7 @@ TEXTS = {
     "fields without end": lambda text: columns(text) + b'\n"' + b"x,\n" * 100_000,
     "a page of HTML": lambda text: b"<!DOCTYPE html>\n<html><body>404</body></html>\n",
 }
-"""What becomes of a CSV file's text."""
+"""Defects of the text of a CSV file."""
 
 TABLES = {
     "spec_cpu2017": ("cpu2017-results.csv.gz", gzip.decompress, gzip.compress),
@@ -53,58 +53,60 @@ TABLES = {
     "host_suite": ("host_suite.csv.gz", gzip.decompress, gzip.compress),
     "cpu_catalog": ("amd-cpus.csv", bytes, bytes),
 }
-"""Source -> one of its tables (None: its only file), how it is unpacked and packed."""
+"""Source -> one of its tables (None: its only file), its decompression and compression."""
 
 
 def file_of(source: str) -> str:
     name = TABLES[source][0]
-    return name or next(path.name for path in generated(source).iterdir())
+    return name or next(path.name for path in generate_files(source).iterdir())
 
 
-def told_at_both_doors(tmp_path, capsys, source, file, content, *, ingested=True, standardised=True):
-    planted(REPOSITORY, tmp_path, source, file, content)
+def assert_rejected(tmp_path, capsys, source, file, content, *, ingested=True, standardized=True):
+    write_project(REPOSITORY, tmp_path, source, file, content)
     if ingested:
-        refused(ingestion(tmp_path, source), capsys, out=tmp_path / "out")
-    if standardised:
-        refused(standardisation(tmp_path, source), capsys, out=tmp_path / "out")
+        refused(ingest_command(tmp_path, source), capsys, out=tmp_path / "out")
+    if standardized:
+        refused(standardize_command(tmp_path, source), capsys, out=tmp_path / "out")
 
 
 ONLY_ROWS = ("rows of nothing", "rows of a letter", "rows of 1e309", "fields without end")
-"""What an ingestion, which looks at a file's structure, does not see."""
+"""Defects that ingestion does not find, because it checks the structure of a file only."""
 
 
-@pytest.mark.parametrize("way", TEXTS)
+@pytest.mark.parametrize("defect", TEXTS)
 @pytest.mark.parametrize("source", TABLES)
-def test_a_table_that_is_none_is_refused(tmp_path, capsys, source, way):
-    _, unpack, pack = TABLES[source]
+def test_defective_table_is_rejected(tmp_path, capsys, source, defect):
+    _, decompress, compress = TABLES[source]
     file = file_of(source)
-    text = unpack((generated(source) / file).read_bytes())
-    # the rows of one of several tables are quarantined, and those of a catalogue are facts where they can be read
-    kept = way in ONLY_ROWS and source in ("perfcastdb", "cpu_catalog", "spec_cpu2017_detail")
-    ingested = way not in ONLY_ROWS
-    told_at_both_doors(tmp_path, capsys, source, file, pack(TEXTS[way](text)), ingested=ingested, standardised=not kept)
+    text = decompress((generate_files(source) / file).read_bytes())
+    # rows of one of several tables are quarantined; unreadable rows of a catalog are skipped
+    quarantined = defect in ONLY_ROWS and source in ("perfcastdb", "cpu_catalog", "spec_cpu2017_detail")
+    ingested = defect not in ONLY_ROWS
+    assert_rejected(
+        tmp_path, capsys, source, file, compress(TEXTS[defect](text)), ingested=ingested, standardized=not quarantined
+    )
 
 
-PACKED = {
-    "no stream": lambda packed: b"plainly no stream",
-    "half a stream": lambda packed: packed[: len(packed) // 2],
-    "its first bytes": lambda packed: packed[:4],
-    "a damaged middle": lambda packed: packed[: len(packed) // 2] + b"\0\xff" * 20 + packed[len(packed) // 2 + 40 :],
+COMPRESSED = {
+    "no stream": lambda data: b"plainly no stream",
+    "half a stream": lambda data: data[: len(data) // 2],
+    "its first bytes": lambda data: data[:4],
+    "a damaged middle": lambda data: data[: len(data) // 2] + b"\0\xff" * 20 + data[len(data) // 2 + 40 :],
 }
 
 
-@pytest.mark.parametrize("way", PACKED)
+@pytest.mark.parametrize("defect", COMPRESSED)
 @pytest.mark.parametrize("source", ["spec_cpu2017", "spec_cpu2006", "host_gemm", "host_suite"])
-def test_a_stream_that_is_not_whole_is_refused(tmp_path, capsys, source, way):
+def test_defective_compression_is_rejected(tmp_path, capsys, source, defect):
     file = file_of(source)
-    told_at_both_doors(tmp_path, capsys, source, file, PACKED[way]((generated(source) / file).read_bytes()))
+    assert_rejected(tmp_path, capsys, source, file, COMPRESSED[defect]((generate_files(source) / file).read_bytes()))
 
 
 @pytest.mark.parametrize("source", [*TABLES, "gpperf", "help"])
-def test_a_folder_in_place_of_a_file_is_refused(tmp_path, capsys, source):
+def test_folder_in_place_of_a_file_is_rejected(tmp_path, capsys, source):
     file = {"gpperf": gpperf.ARCHIVE, "help": "nasbench201/str_arch2idx.pt"}.get(source) or file_of(source)
-    # a catalogue that is not there knows no part
-    told_at_both_doors(tmp_path, capsys, source, file, None, standardised=source != "cpu_catalog")
+    # a missing catalog file contains no CPU model
+    assert_rejected(tmp_path, capsys, source, file, None, standardized=source != "cpu_catalog")
 
 
 MACHINES = {
@@ -117,34 +119,34 @@ MACHINES = {
 }
 
 
-@pytest.mark.parametrize("way", MACHINES)
+@pytest.mark.parametrize("defect", MACHINES)
 @pytest.mark.parametrize("source", ["host_gemm", "host_suite"])
-def test_a_description_of_a_machine_that_is_none_is_refused(tmp_path, capsys, source, way):
-    told_at_both_doors(tmp_path, capsys, source, f"{source}.json", MACHINES[way])
+def test_defective_machine_description_is_rejected(tmp_path, capsys, source, defect):
+    assert_rejected(tmp_path, capsys, source, f"{source}.json", MACHINES[defect])
 
 
-def packed(members, **options):
-    """Return a tar archive, compressed, of names with contents or of ready-made members."""
+def write_tar(members, **options):
+    """Return a compressed tar archive of (name, content) pairs."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", **options) as archive:
         for name, content in members:
-            about = tarfile.TarInfo(name)
-            about.size = len(content)
-            archive.addfile(about, io.BytesIO(content))
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
     return gzip.compress(buffer.getvalue(), mtime=0)
 
 
 def special(kind, name="run/results.csv", target="/etc/passwd", size=0):
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        about = tarfile.TarInfo(name)
-        about.type, about.linkname, about.size = kind, target, size
-        archive.addfile(about)
+        info = tarfile.TarInfo(name)
+        info.type, info.linkname, info.size = kind, target, size
+        archive.addfile(info)
     return gzip.compress(buffer.getvalue(), mtime=0)
 
 
 def sparse(size):
-    """Return an archive with a sparse file that holds nothing and claims a size."""
+    """Return an archive with an empty sparse file that declares a size."""
     head = bytearray(tarfile.TarInfo("run/results.csv").tobuf(tarfile.GNU_FORMAT))
     head[156:157] = tarfile.GNUTYPE_SPARSE
     head[386:398], head[398:410] = b"%011o\0" % (size - 1), b"%011o\0" % 0
@@ -155,17 +157,17 @@ def sparse(size):
 
 
 def extended(depth):
-    """Return an archive in which every member only says something of the next one."""
-    one = tarfile.TarInfo("x")
-    one.type, one.size = tarfile.XHDTYPE, 0
-    return gzip.compress(one.tobuf(tarfile.USTAR_FORMAT) * depth + bytes(1024), mtime=0)
+    """Return an archive in which every member is an extended header of the next one."""
+    header = tarfile.TarInfo("x")
+    header.type, header.size = tarfile.XHDTYPE, 0
+    return gzip.compress(header.tobuf(tarfile.USTAR_FORMAT) * depth + bytes(1024), mtime=0)
 
 
 ARCHIVES = {
-    "climbs out": packed([("../results.csv", b"1"), ("../failed_configs.csv", b"")]),
-    "absolute": packed([("/results.csv", b"1"), ("/failed_configs.csv", b"")]),
-    "climbs from a folder": packed([("run/../results.csv", b"1"), ("run/../failed_configs.csv", b"")]),
-    "backslashes": packed([("..\\x/results.csv", b"1"), ("..\\x/failed_configs.csv", b"")]),
+    "climbs out": write_tar([("../results.csv", b"1"), ("../failed_configs.csv", b"")]),
+    "absolute": write_tar([("/results.csv", b"1"), ("/failed_configs.csv", b"")]),
+    "climbs from a folder": write_tar([("run/../results.csv", b"1"), ("run/../failed_configs.csv", b"")]),
+    "backslashes": write_tar([("..\\x/results.csv", b"1"), ("..\\x/failed_configs.csv", b"")]),
     "a symbolic link": special(tarfile.SYMTYPE),
     "a hard link": special(tarfile.LNKTYPE),
     "a character device": special(tarfile.CHRTYPE),
@@ -180,40 +182,40 @@ ARCHIVES = {
     "no tar": gzip.compress(b"no tar at all" * 200),
     "no gzip": b"no gzip",
     "nothing": b"",
-    "the same file twice": packed([("a/results.csv", b"1"), ("b/results.csv", b"2"), ("a/failed_configs.csv", b"")]),
-    "another header": packed([("a/results.csv", b"time,m\n"), ("a/failed_configs.csv", b"")]),
-    "a header alone": packed([("a/results.csv", gpperf.HEADER.encode()), ("a/failed_configs.csv", b"")]),
-    "no text": packed([("a/results.csv", gpperf.HEADER.encode() + b"\xff"), ("a/failed_configs.csv", b"")]),
+    "the same file twice": write_tar([("a/results.csv", b"1"), ("b/results.csv", b"2"), ("a/failed_configs.csv", b"")]),
+    "another header": write_tar([("a/results.csv", b"time,m\n"), ("a/failed_configs.csv", b"")]),
+    "a header alone": write_tar([("a/results.csv", gpperf.HEADER.encode()), ("a/failed_configs.csv", b"")]),
+    "no text": write_tar([("a/results.csv", gpperf.HEADER.encode() + b"\xff"), ("a/failed_configs.csv", b"")]),
 }
 
 
-@pytest.mark.parametrize("way", ARCHIVES)
-def test_an_archive_that_is_not_the_one_is_refused_and_nothing_leaves_it(tmp_path, capsys, way):
-    told_at_both_doors(tmp_path, capsys, "gpperf", gpperf.ARCHIVE, ARCHIVES[way])
+@pytest.mark.parametrize("defect", ARCHIVES)
+def test_hostile_archive_is_rejected_and_not_extracted(tmp_path, capsys, defect):
+    assert_rejected(tmp_path, capsys, "gpperf", gpperf.ARCHIVE, ARCHIVES[defect])
     assert not list(tmp_path.parent.glob("*.csv"))
 
 
 def records_of(text: str) -> bytes:
-    return packed([("a/results.csv", f"{gpperf.HEADER}{text}".encode()), ("a/failed_configs.csv", b"")])
+    return write_tar([("a/results.csv", f"{gpperf.HEADER}{text}".encode()), ("a/failed_configs.csv", b"")])
 
 
 @pytest.mark.parametrize("text", ["x", "1,2,3,4,5\n" * 7, "\x00" * 50, "9" * 100_000, '"' * 1000])
-def test_an_archive_without_a_whole_record_is_refused(tmp_path, capsys, text):
-    told_at_both_doors(tmp_path, capsys, "gpperf", gpperf.ARCHIVE, records_of(text), ingested=False)
+def test_archive_without_a_whole_record_is_rejected(tmp_path, capsys, text):
+    assert_rejected(tmp_path, capsys, "gpperf", gpperf.ARCHIVE, records_of(text), ingested=False)
 
 
-def workbook(**parts):
-    """Return the generated workbook with parts replaced, by the part's short name; None leaves it out."""
+def workbook(**members):
+    """Return the generated workbook with members replaced by their short names; None removes one."""
     names = {"sheet": "xl/worksheets/sheet1.xml", "book": "xl/workbook.xml", "strings": "xl/sharedStrings.xml"}
     names |= {"types": "[Content_Types].xml", "links": "xl/_rels/workbook.xml.rels"}
-    with zipfile.ZipFile(generated("perfcastdb") / perfcastdb.PROCESSORS) as archive:
+    with zipfile.ZipFile(generate_files("perfcastdb") / perfcastdb.PROCESSORS) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
-    content |= {names[short]: part for short, part in parts.items()}
+    content |= {names[short]: member for short, member in members.items()}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, part in content.items():
-            if part is not None:
-                archive.writestr(name, part)
+        for name, member in content.items():
+            if member is not None:
+                archive.writestr(name, member)
     return buffer.getvalue()
 
 
@@ -243,7 +245,7 @@ WORKBOOKS = {
     "an entity from a file": lambda: workbook(sheet=OUTSIDE + SHEET % inline(b"&a;")),
     "a cell far away": lambda: workbook(sheet=SHEET % b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
     "a cell nowhere": lambda: workbook(sheet=SHEET % b'<row r="x"><c r="9A"><v>1</v></c></row>'),
-    "a string that is none": lambda: workbook(sheet=SHEET % b'<row><c t="s"><v>77</v></c></row>'),
+    "a string index out of range": lambda: workbook(sheet=SHEET % b'<row><c t="s"><v>77</v></c></row>'),
     "a number too long": lambda: workbook(sheet=SHEET % (b"<row><c><v>" + b"9" * 5000 + b"</v></c></row>")),
     "nested without end": lambda: workbook(sheet=b"<a>" * 200_000),
     "a link to another file": lambda: workbook(links=b"<Relationships><Relationship/></Relationships>"),
@@ -253,10 +255,10 @@ WORKBOOKS = {
 }
 
 
-@pytest.mark.parametrize("way", WORKBOOKS)
-def test_a_workbook_that_is_none_is_refused(tmp_path, capsys, way):
-    ingested = way in ("nothing", "no zip", "another zip", "cut off")
-    told_at_both_doors(tmp_path, capsys, "perfcastdb", perfcastdb.PROCESSORS, WORKBOOKS[way](), ingested=ingested)
+@pytest.mark.parametrize("defect", WORKBOOKS)
+def test_hostile_workbook_is_rejected(tmp_path, capsys, defect):
+    ingested = defect in ("nothing", "no zip", "another zip", "cut off")
+    assert_rejected(tmp_path, capsys, "perfcastdb", perfcastdb.PROCESSORS, WORKBOOKS[defect](), ingested=ingested)
 
 
 def torch_zip(pickled: bytes, **others) -> bytes:
@@ -277,7 +279,7 @@ PICKLES = {
     "a file": calls("builtins", "open", "{marker}"),
     "a process": calls("subprocess", "Popen", "touch {marker}"),
     "a module": calls("importlib", "import_module", "antigravity"),
-    "a class of its own": b"\x80\x02c__main__\nX\n)\x81.",
+    "a class of the file": b"\x80\x02c__main__\nX\n)\x81.",
     "an unknown instruction": b"\xf0\xf1\xf2.",
     "no end": b"\x80\x02]",
     "an empty stack": b"\x80\x02.",
@@ -290,11 +292,11 @@ PICKLES = {
 }
 
 
-@pytest.mark.parametrize("way", PICKLES)
-def test_a_pytorch_file_of_anything_but_what_it_should_hold_is_refused_and_not_run(tmp_path, capsys, way):
+@pytest.mark.parametrize("defect", PICKLES)
+def test_hostile_pickle_is_rejected_and_not_executed(tmp_path, capsys, defect):
     marker = tmp_path / "executed"
-    content = torch_zip(PICKLES[way].replace(b"{marker}", str(marker).encode()))
-    told_at_both_doors(tmp_path, capsys, "help", "nasbench201/latency/raspi4.pt", content, ingested=False)
+    content = torch_zip(PICKLES[defect].replace(b"{marker}", str(marker).encode()))
+    assert_rejected(tmp_path, capsys, "help", "nasbench201/latency/raspi4.pt", content, ingested=False)
     assert not marker.exists()
 
 
@@ -303,5 +305,5 @@ def test_a_pytorch_file_of_anything_but_what_it_should_hold_is_refused_and_not_r
     [b"", b"PK", b"\x80\x02].", json.dumps([1, 2]).encode(), torch_zip(b"\x80\x02].")[:-10]],
     ids=["nothing", "two letters", "a bare pickle", "JSON", "cut off"],
 )
-def test_a_pytorch_file_that_is_no_archive_is_refused(tmp_path, capsys, content):
-    told_at_both_doors(tmp_path, capsys, "help", "nasbench201/latency/raspi4.pt", content)
+def test_pytorch_file_in_another_format_is_rejected(tmp_path, capsys, content):
+    assert_rejected(tmp_path, capsys, "help", "nasbench201/latency/raspi4.pt", content)

@@ -18,7 +18,8 @@ def look(place: Place) -> list[Finding]:
     required = {one for name in params.datasets for one in read_dataset(conf, name).sources.required}
     specs = [parse_source(name, read_conf(conf, "source", name)) for name in params.sources]
     found = {
-        spec.name: locate_source(spec, cache=place.cache, mirrors=place.mirrors, embedded=place.embedded) for spec in specs
+        spec.name: locate_source(spec, cache=place.cache, mirrors=place.mirrors, embedded=place.embedded)
+        for spec in specs
     }
     here = [name for name, location in found.items() if location.is_local]
     absent = [name for name in found if name not in here]
