@@ -1,4 +1,4 @@
-"""A web server on the loopback address that stands for the internet and misbehaves as it is told."""
+"""Web server on the loopback address with configurable faults, in place of the internet."""
 
 from __future__ import annotations
 
@@ -14,30 +14,25 @@ CHUNK = 1024
 
 @dataclass
 class Page:
-    """What one path answers; `cuts` counts the answers that end after `cut_at` bytes, `failures` those with 503.
+    """Response of one path. `cuts` responses end after `cut_at` bytes, `failures` responses have the status 503.
 
-    `announced` is told as the length in place of the true one. Units: bytes, seconds.
+    `announced` replaces the true length in Content-Length. Units: bytes, seconds.
     """
 
     body: bytes = b""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    etag: str | None = None
     announces_length: bool = True
     announced: str | None = None
-    honours_range: bool = True
-    honours_if_range: bool = True
     cut_at: int = 0
     cuts: int = 0
     failures: int = 0
     wait_before: float = 0.0
     wait_between_chunks: float = 0.0
-    wait_in_head: float = 0.0
-    chunk: int = CHUNK
 
 
 class Loopback:
-    """The server: `pages` by path, and `requests` with the headers of everything that was asked."""
+    """Server with `pages` by path, and the paths and headers of all `requests`."""
 
     def __init__(self) -> None:
         self.pages: dict[str, Page] = {}
@@ -48,10 +43,6 @@ class Loopback:
 
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}{path}"
-
-    def ranges(self) -> list[str | None]:
-        """Return the Range header of every request."""
-        return [headers.get("Range") for _, headers in self.requests]
 
     def __enter__(self) -> Loopback:
         self._thread.start()
@@ -72,45 +63,27 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
                 page.failures -= 1
                 self.send_error(503)
                 return
-            start = _start(page, self.headers.get("Range"), self.headers.get("If-Range"))
-            if start > 0 and start >= len(page.body):
-                self.send_error(416)
-                return
             try:
-                self._head(page, start)
-                self._body(page, start)
+                self._head(page)
+                self._body(page)
             except OSError:
                 self.close_connection = True
 
-        def _head(self, page: Page, start: int) -> None:
-            self.send_response(206 if start else page.status)
-            if start:
-                self.send_header("Content-Range", f"bytes {start}-{len(page.body) - 1}/{len(page.body)}")
+        def _head(self, page: Page) -> None:
+            self.send_response(page.status)
             if page.announces_length:
-                self.send_header("Content-Length", page.announced or str(len(page.body) - start))
-            if page.etag:
-                self.send_header("ETag", page.etag)
+                self.send_header("Content-Length", page.announced or str(len(page.body)))
             for name, value in page.headers.items():
                 self.send_header(name, value)
-            if page.wait_in_head:
-                self._drip(page.wait_in_head)
             self.end_headers()
 
-        def _drip(self, wait: float) -> None:
-            head = b"".join(self._headers_buffer)
-            self._headers_buffer = []
-            for byte in head:
-                self.wfile.write(bytes([byte]))
-                self.wfile.flush()
-                time.sleep(wait)
-
-        def _body(self, page: Page, start: int) -> None:
+        def _body(self, page: Page) -> None:
             end = len(page.body)
             if page.cuts:
                 page.cuts -= 1
                 end = page.cut_at
-            for offset in range(start, end, page.chunk):
-                self.wfile.write(page.body[offset : min(offset + page.chunk, end)])
+            for offset in range(0, end, CHUNK):
+                self.wfile.write(page.body[offset : min(offset + CHUNK, end)])
                 self.wfile.flush()
                 time.sleep(page.wait_between_chunks)
 
@@ -118,10 +91,3 @@ def _handler(loopback: Loopback) -> type[BaseHTTPRequestHandler]:
             pass
 
     return Handler
-
-
-def _start(page: Page, span: str | None, condition: str | None) -> int:
-    changed = page.honours_if_range and condition is not None and condition != page.etag
-    if span is None or not page.honours_range or changed:
-        return 0
-    return int(span.removeprefix("bytes=").rstrip("-"))

@@ -26,9 +26,8 @@ def redirect(location):
 
 
 TRANSIENT_FAULTS = {
-    "cut once": {"/a": Page(GOOD, etag='"1"', cut_at=20_000, cuts=1)},
-    "cut twice, without a validator": {"/a": Page(GOOD, cut_at=20_000, cuts=2)},
-    "cut, and no range served": {"/a": Page(GOOD, honours_range=False, cut_at=20_000, cuts=1)},
+    "cut once": {"/a": Page(GOOD, cut_at=20_000, cuts=1)},
+    "cut twice": {"/a": Page(GOOD, cut_at=20_000, cuts=2)},
     "slow, within the limit": {"/a": Page(GOOD, wait_between_chunks=0.001)},
     "busy at first": {"/a": Page(GOOD, failures=2)},
     "redirected": {"/a": redirect("/b"), "/b": redirect("/c"), "/c": Page(GOOD)},
@@ -36,7 +35,7 @@ TRANSIENT_FAULTS = {
     "all but the last byte": {"/a": Page(GOOD, cut_at=len(GOOD) - 1, cuts=1)},
 }  # fmt: skip
 PERMANENT_FAULTS = {
-    "always cut": ({"/a": Page(GOOD, cut_at=20_000, cuts=99, honours_range=False)}, "the connection was cut"),
+    "always cut": ({"/a": Page(GOOD, cut_at=20_000, cuts=99)}, "the connection was cut"),
     "silent": ({"/a": Page(GOOD, wait_before=1.0)}, "sent nothing for"),
     "a body that drips": ({"/a": Page(GOOD, wait_between_chunks=0.1)}, "not complete after 2 s"),
     "a length that is no number": (

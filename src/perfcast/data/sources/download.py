@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -56,6 +59,7 @@ def download_file(
     """Download `url` to `path` unless the file with this checksum is already there.
 
     The bytes get their name only after the checksum was verified. Transient failures and wrong checksums are retried.
+    A second process that wants the same file waits for the first one and finds the file there.
     Raises: DownloadError; UserError when the folder of `path` cannot be written.
     """
     import pooch
@@ -71,7 +75,8 @@ def download_file(
     )
     transfer = _Transfer(size, max_bytes, limits, time.monotonic() + limits.total, progress)
     try:
-        registry.fetch(path.name, downloader=transfer)
+        with _lock_folder(path.parent):
+            registry.fetch(path.name, downloader=transfer)
     except requests.exceptions.RequestException as error:
         raise DownloadError(_explain(error, limits)) from None
     except ValueError:
@@ -79,6 +84,19 @@ def download_file(
     except OSError as error:
         fact = f"{path.parent}: {error.strerror or error}"
         raise UserError("the cache must be writable", fact, "free space or set PERFCAST_CACHE to another folder")
+
+
+@contextmanager
+def _lock_folder(folder: Path) -> Iterator[None]:
+    """Create a folder if needed and lock it against other processes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # not every file system has locks; then both processes download
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 @dataclass

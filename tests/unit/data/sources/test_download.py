@@ -2,6 +2,9 @@
 
 import hashlib
 import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -64,6 +67,20 @@ def test_download_file_skips_a_file_that_is_there(internet, target):
     download(internet.url("/a"), target)
     download(internet.url("/a"), target)
     assert len(internet.requests) == 1
+
+
+def test_download_file_downloads_once_for_two_at_the_same_time(internet, target):
+    internet.pages["/a"] = Page(BODY, wait_between_chunks=0.002)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda _: download(internet.url("/a"), target), range(2)))
+    assert target.read_bytes() == BODY
+    assert len(internet.requests) == 1
+
+
+def test_ingestion_imports_the_download_libraries_when_needed_only():
+    code = "import sys, perfcast.data.sources.ingestion; print({'pooch', 'requests', 'urllib3'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 def test_download_file_replaces_a_file_with_another_checksum(internet, target):
