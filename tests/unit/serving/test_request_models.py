@@ -1,4 +1,4 @@
-"""Bad input to the server: one line that says what to do, in the words of the library."""
+"""Invalid bodies, machines and options: one line with the reason and the remedy."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from serving_project import KNOWN, PLAIN, WRONG, request, served
 
 import perfcast
 from perfcast.errors import UserError
-from perfcast.serving import models
-from perfcast.serving.limits import DEFAULTS
+from perfcast.serving import response_models
+from perfcast.serving.request_limits import DEFAULT_LIMITS
 
 
 @pytest.fixture(scope="module")
 def server():
-    # slow machines must not turn answers into refusals here
-    with served(project().champion, replace(DEFAULTS, seconds=120.0)) as address:
+    # slow test machines must not run into the time limit
+    with served(project().champion, replace(DEFAULT_LIMITS, seconds=120.0)) as address:
         yield address
 
 
@@ -31,8 +31,8 @@ BAD_BODIES = {
     b"null": (400, "it is 'None'"),
     b"[]": (400, "it describes none"),
     b'{"machines": []}': (400, "it describes none"),
-    b'{"machines": 3}': (400, "it is '3'"),
-    b'{"machines": [{"chips": 2}], "level": 0.5}': (400, "options such as level belong in the query"),
+    b'{"machines": 3}': (400, "must describe a machine"),
+    b'{"machines": [{"chips": 2}], "level": 0.5}': (400, "options such as level into the query"),
     b'{"chips": NaN}': (400, "numbers in the body must be finite"),
     b'{"chips": 1e999}': (422, "chips must be a number"),
     b'{"chips": 2, "chips": 4}': (400, "a name is repeated"),
@@ -48,7 +48,7 @@ BAD_BODIES = {
 
 @pytest.mark.parametrize("body", BAD_BODIES, ids=lambda body: body[:24].decode("latin-1"))
 @pytest.mark.parametrize("route", ["forecast", "complete"])
-def test_a_body_that_cannot_be_used_is_told_in_one_line(server, route, body):
+def test_invalid_body_gets_one_line(server, route, body):
     status, words = BAD_BODIES[body]
     reply = request(f"{server}/{route}", body)
     assert (reply.status, words in reply.error) == (status, True), reply.error
@@ -71,56 +71,56 @@ BAD_MACHINES = [
 
 
 @pytest.mark.parametrize("machine", BAD_MACHINES, ids=str)
-def test_a_machine_that_cannot_be_is_told_in_the_words_of_the_library(server, machine):
-    with pytest.raises(UserError) as told:
+def test_invalid_machine_gets_the_message_of_the_library(server, machine):
+    with pytest.raises(UserError) as caught:
         perfcast.predict(machine, project().champion)
     reply = request(f"{server}/forecast", machine)
-    assert (reply.status, reply.error) == (422, str(told.value))
+    assert (reply.status, reply.error) == (422, str(caught.value))
 
 
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("level=2", "level must be a number from 0 to 1"),
-        ("level=1", "level must be between 0 and 1"),
-        ("level=nan", "level must be a number"),
+        ("level=2", "level must be less than 1"),
+        ("level=1", "level must be less than 1"),
+        ("level=nan", "level must be a finite number"),
         ("when=yesterday", "when must be a month such as 2026-03"),
         ("when=0001-01", "when must be a month"),
-        ("neighbours=1000", "neighbours must be a number from 0 to 10"),
-        ("neighbours=1.5", "neighbours must be a whole number"),
-        ("explain=perhaps", "explain must be true or false"),
+        ("neighbours=1000", "neighbours must be less than or equal to 10"),
+        ("neighbours=1.5", "neighbours must be a valid integer"),
+        ("explain=perhaps", "explain must be a valid boolean"),
         ("levle=0.5", "did you mean 'level'"),
     ],
 )
-def test_an_option_that_cannot_be_is_refused(server, query, words):
+def test_invalid_option_is_refused(server, query, words):
     reply = request(f"{server}/forecast?{query}", KNOWN)
     assert (reply.status, words in reply.error) == (422, True), reply.error
 
 
-def test_a_machine_among_others_is_named_and_with_partial_the_others_are_answered(server):
+def test_invalid_machine_is_named_and_partial_answers_the_others(server):
     machines = [KNOWN, {"processor": "Zeus 1"}, {**KNOWN, "chips": 1}, WRONG]
     reply = request(f"{server}/forecast{PLAIN}", machines)
     assert (reply.status, "machine 2 has 'Zeus 1'" in reply.error) == (422, True)
     reply = request(f"{server}/forecast{PLAIN}", [KNOWN, WRONG])
     assert (reply.status, "machine 2 has cores_enabled_total" in reply.error) == (422, True)
-    told = request(f"{server}/forecast{PLAIN}&partial=true", machines).json()
-    models.Forecasts.model_validate(told, extra="forbid")
-    assert [one["line"] for one in told["machines"]] == [1, 3]
-    assert [one["line"] for one in told["errors"]] == [2, 4]
-    assert "machine 4 has" in told["errors"][1]["error"]
+    caught = request(f"{server}/forecast{PLAIN}&partial=true", machines).json()
+    response_models.PredictResponse.model_validate(caught, extra="forbid")
+    assert [one["line"] for one in caught["machines"]] == [1, 3]
+    assert [one["line"] for one in caught["errors"]] == [2, 4]
+    assert "machine 4 has" in caught["errors"][1]["error"]
     nothing = request(f"{server}/forecast{PLAIN}&partial=true", [{"processor": "Zeus 1"}])
     assert (nothing.status, nothing.json()["machines"]) == (200, [])
 
 
-def test_other_content_than_json_is_refused(server):
+def test_other_media_types_are_refused(server):
     for kind in ("text/csv", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
         reply = request(f"{server}/forecast", b'{"chips": 2}', {"Content-Type": kind})
         assert (reply.status, "send it with Content-Type: application/json" in reply.error) == (415, True)
 
 
-def test_unknown_routes_and_methods_are_refused_in_one_line(server):
+def test_unknown_routes_and_methods_get_one_line(server):
     assert request(f"{server}/nowhere").status == 404
-    assert "GET /nowhere is none" in request(f"{server}/nowhere").error
+    assert "GET /nowhere" in request(f"{server}/nowhere").error
     assert request(f"{server}/forecast").status == 405
     assert request(f"{server}/forecast", method="DELETE").status == 405
     assert request(f"{server}/static/../app.py").status == 404

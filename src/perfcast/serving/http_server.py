@@ -1,4 +1,4 @@
-"""Run the application on a port until it is told to end."""
+"""HTTP server process: socket, signals and shutdown."""
 
 from __future__ import annotations
 
@@ -11,52 +11,56 @@ import uvicorn
 
 from perfcast.errors import UserError
 from perfcast.forecasting import Champion
-from perfcast.serving.answering import Answering
 from perfcast.serving.app import LOOPBACK, create_app
-from perfcast.serving.limits import Limits
+from perfcast.serving.prediction_service import PredictionService
+from perfcast.serving.request_limits import RequestLimits
 
-_MOST_CONNECTIONS = 1000
-_LAST = 5
-"""Seconds that running requests have when the server is told to end."""
+_MAX_CONNECTIONS = 1000
+_SHUTDOWN_SECONDS = 5
+"""Seconds that running requests get after SIGINT or SIGTERM."""
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach a server on a host."""
+    """Return whether only this machine can reach a server on a host."""
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take a port; 0 takes any free one. Raises: UserError when it cannot be had."""
+    """Open a port; 0 opens any free one. Raises: UserError when the port or the host is not available."""
     if not 0 <= port <= 65535:
-        raise UserError("--port must be from 0 to 65535", f"it is {port}")
+        raise UserError("--port must be from 0 to 65535", f"got {port}")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     except (OSError, UnicodeError):
-        raise UserError("--host must be an address of this machine", f"it is {host!r}", "try 127.0.0.1") from None
+        raise UserError("--host must be an address of this machine", f"got {host!r}", "try 127.0.0.1") from None
     try:
         listening.bind(address)
         listening.listen()
     except OSError as error:
         listening.close()
-        fact = f"{host}:{port} cannot be had ({(error.strerror or str(error)).lower()})"
+        fact = f"{host}:{port} is not available ({(error.strerror or str(error)).lower()})"
         raise UserError("the server needs a free port", fact, "try another --port") from None
     return listening
 
 
 def address_of(listening: socket.socket, host: str) -> str:
-    """Return the address that a browser opens."""
+    """Return the address for a browser."""
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{listening.getsockname()[1]}"
 
 
 def serve(
-    champion: Champion, listening: socket.socket, host: str, limits: Limits, ready: Callable[[], None] = lambda: None
+    champion: Champion,
+    listening: socket.socket,
+    host: str,
+    limits: RequestLimits,
+    ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Answer until SIGINT or SIGTERM, then end cleanly; `ready` is called once answers can be had."""
-    hosts = {*LOOPBACK, host.lower()} if is_loopback(host) else None
-    Answering(champion).warm()
+    """Serve until SIGINT or SIGTERM, then shut down cleanly; call `ready` once the server answers."""
+    hosts = sorted({*LOOPBACK, host.lower()}) if is_loopback(host) else None
+    PredictionService(champion).warm_up()
     config = uvicorn.Config(
         create_app(champion, limits, hosts),
         log_level="warning",
@@ -64,13 +68,13 @@ def serve(
         proxy_headers=False,
         server_header=False,
         ws="none",
-        limit_concurrency=_MOST_CONNECTIONS,
-        timeout_graceful_shutdown=_LAST,
+        limit_concurrency=_MAX_CONNECTIONS,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
     )
     server = _Server(config, ready)
-    # uvicorn ends on these and then raises them once more for whoever had them before: that ending was meant
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, _nothing)
+    # uvicorn shuts down on these signals and then raises them again for the previous handlers
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _ignore)
     server.run(sockets=[listening])
     if not server.started:
         print("perfcast serve: the server did not start", file=sys.stderr)
@@ -86,5 +90,5 @@ class _Server(uvicorn.Server):
         self._ready()
 
 
-def _nothing(*_: object) -> None:
+def _ignore(*_: object) -> None:
     pass
