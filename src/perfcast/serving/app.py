@@ -136,7 +136,7 @@ def _create_page_router() -> APIRouter:
 
 
 def _create_info_router(service: PredictionService, limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
-    router = APIRouter()
+    router = APIRouter(responses={422: _REFUSALS[422]})
     champion = service.champion
     vocabulary = service.describe_vocabulary()
     health = {
