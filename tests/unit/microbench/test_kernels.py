@@ -91,15 +91,15 @@ def test_numpy_with_copying_take_is_refused(monkeypatch):
         chase.prepare("lines", 4 * KIB, 0)
 
 
-def test_the_triad_adds_once_per_pass_and_counts_24_bytes():
+def test_triad_adds_once_per_pass_and_counts_24_bytes():
     prepared = triad.prepare("float64", 16 * KIB, 0)
     prepared.call()
     a, c, passes = prepared.result()
-    assert passes > triad.FEWEST_PASSES
+    assert passes > triad.MIN_PASSES
     np.testing.assert_allclose(a, passes * triad.SCALE * c, rtol=1e-12)
     assert prepared.work == pytest.approx(24 * passes * len(a) / 1e9)
     assert 2 * a.nbytes == 16 * KIB
-    assert triad.prepare("float64", 16 * MIB, 0).result()[2] == triad.FEWEST_PASSES
+    assert triad.prepare("float64", 16 * MIB, 0).result()[2] == triad.MIN_PASSES
 
 
 @pytest.mark.parametrize("variant", matmul.VARIANTS)
@@ -124,7 +124,7 @@ def test_fft_transforms_and_counts_by_the_convention():
     assert fft.prepare("complex128", 128 * MIB, 0).result()[2] == 1
 
 
-def test_sort_sorts_the_same_unsorted_numbers_every_time():
+def test_sort_repeats_on_the_same_numbers():
     prepared = sort.prepare("int64", 16 * KIB, 0)
     for _ in range(2):
         prepared.call()
@@ -134,7 +134,7 @@ def test_sort_sorts_the_same_unsorted_numbers_every_time():
     assert prepared.work == len(numbers) / 1e6
 
 
-def test_compression_round_trips_and_has_something_to_do():
+def test_compression_round_trips_and_shrinks():
     prepared = compression.prepare("text", 64 * KIB, 0)
     prepared.call()
     text, packed = prepared.result()
@@ -144,7 +144,7 @@ def test_compression_round_trips_and_has_something_to_do():
     assert prepared.work == len(text) / 1e6
 
 
-def test_both_patterns_of_branches_do_the_same_work():
+def test_both_branch_patterns_do_the_same_work():
     masks = {}
     for variant in branches.VARIANTS:
         prepared = branches.prepare(variant, 68 * KIB, 0)

@@ -320,7 +320,7 @@ def test_command_writes_a_valid_dataset(tmp_path, capsys, monkeypatch):
     assert set(built.table.frame["kernel"]) == set(suite.kernel_names()) - {"chase"}
     for words in (
         "ns per access",
-        "wrong guesses",
+        "mispredicted branches",
         "GB/s",
         "4 KiB",
         "1 thread ",

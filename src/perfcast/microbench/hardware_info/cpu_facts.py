@@ -77,10 +77,10 @@ def read_cpu_model(collector: ReadingCollector, host: Host, fields: lscpu.Fields
 
     for name in ("BIOS Vendor ID", "Vendor ID"):
         text = lscpu.first_value(fields, name)
-        vendor = next((vendor for start, vendor in _VENDORS.items() if text.startswith(start)), None)
+        stated = next((vendor for start, vendor in _VENDORS.items() if text.startswith(start)), None)
         # the firmware of a virtual machine has the vendor of the hypervisor; an x86 processor has its own
         if isa != "x86" or name == "Vendor ID":
-            collector.add("cpu_vendor", vendor, text, where)
+            collector.add("cpu_vendor", stated, text, where)
     vendor = facts_of(collector.get_text("part_key") or "")["cpu_vendor"]
     collector.add("cpu_vendor", vendor, collector.get_text("part_key") or "", where)
     collector.add_missing(["cpu_vendor"], "no source has the vendor of the processor: give it")

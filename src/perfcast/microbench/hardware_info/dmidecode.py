@@ -81,8 +81,8 @@ def parse_memory(text: str) -> Memory:
             # a board with several arrays has ECC if one of them has
             ecc = True if "ECC" in kind or ecc else False if kind == "None" else ecc
     if ecc is None and modules:
-        values = {module.check_bits for module in modules}
-        ecc = None if len(values) > 1 else values.pop()
+        check_bits = {module.check_bits for module in modules}
+        ecc = None if len(check_bits) > 1 else check_bits.pop()
     return Memory(tuple(modules), ecc)
 
 

@@ -1,10 +1,10 @@
-"""Branches: one decision per element, with a pattern that can be foreseen and one that cannot.
+"""Branches: one decision per element, with a predictable and with a random pattern.
 
-numpy's `putmask` decides for each element whether to copy it. `regular` repeats no, no, yes, yes; `random` holds as
-many yes and no in random order. Work and memory are the same, so the difference of the two times is what wrong guesses
-of the branch predictor cost: it guesses half of the random decisions wrongly. Where both are equally fast, the compiler
-has made this loop free of branches, and the kernel says nothing of the predictor. Short patterns are learned by heart:
-the sizes begin where a lap has tens of thousands of decisions.
+numpy's `putmask` decides for each element whether to copy it. `regular` repeats no, no, yes, yes; `random` has the same
+elements in random order. Work and memory are equal, so that the difference of the times is the cost of mispredicted
+branches, half of the random ones. If both are equally fast, the compiler has made the loop branch-free, and the kernel
+does not measure the branch predictor. A predictor can learn short patterns: the smallest set has tens of thousands of
+decisions.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from perfcast.microbench.kernels import MIB, PreparedCall, powers
 
 UNIT = "Mbranches/s"
-MEANING = "copy where a mask says so"
-READING = "what random takes longer than regular is the cost of wrong guesses"
+MEANING = "conditional copy by a mask"
+READING = "the extra time of random over regular is the cost of mispredicted branches"
 VARIANTS = ("regular", "random")
 SHARED = True
 _BYTES = 17
-"""One of the mask, eight of the source, eight of the target."""
+"""Bytes per element: one of the mask, eight of the source, eight of the target."""
 
 
 def sizes(largest: int) -> list[int]:
@@ -28,7 +28,7 @@ def sizes(largest: int) -> list[int]:
 
 
 def prepare(variant: str, size: int, seed: int) -> PreparedCall:
-    """Write the mask."""
+    """Create mask, source and target."""
     n = size // (4 * _BYTES) * 4
     mask = np.resize([False, False, True, True], n)
     if variant == "random":

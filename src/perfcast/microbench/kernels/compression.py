@@ -1,7 +1,7 @@
-"""Compression: zlib (DEFLATE, level 6) of generated text, megabytes of text per second.
+"""Compression: zlib (DEFLATE, level 6) of generated text, in megabytes of text per second.
 
-The text is made of words whose frequencies follow Zipf's law and shrinks to about a third. Which zlib Python was built
-with (zlib, zlib-ng) matters as much as the machine.
+The text consists of words with a Zipf distribution and shrinks to about a third. The zlib of the Python build (zlib,
+zlib-ng) affects the result as much as the machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WORDS = 5000
 
 
 def sizes(largest: int) -> list[int]:
-    """Return bytes of text: beyond the 32 KiB that DEFLATE looks back, size changes little."""
+    """Return the bytes of text; sizes beyond the DEFLATE window of 32 KiB hardly differ."""
     return powers(64 * KIB, min(largest, MIB), 4)
 
 
@@ -31,17 +31,17 @@ def text(size: int, seed: int) -> bytes:
     letters = random.integers(ord("a"), ord("z") + 1, size=(_WORDS, 10), dtype=np.uint8)
     words = [bytes(row[:length]) for row, length in zip(letters, random.integers(2, 11, size=_WORDS), strict=True)]
     weights = 1 / np.arange(1, _WORDS + 1)
-    # a word and its blank have three bytes or more
-    drawn = random.choice(_WORDS, size=size // 3 + 1, p=weights / weights.sum())
-    return b" ".join(words[i] for i in drawn)[:size]
+    # a word with its blank has at least three bytes
+    choices = random.choice(_WORDS, size=size // 3 + 1, p=weights / weights.sum())
+    return b" ".join(words[i] for i in choices)[:size]
 
 
 def prepare(variant: str, size: int, seed: int) -> PreparedCall:
-    """Write the text."""
-    written = text(size, seed)
+    """Generate the text."""
+    content = text(size, seed)
     packed: list[bytes] = [b""]
 
     def call() -> None:
-        packed[0] = zlib.compress(written, LEVEL)
+        packed[0] = zlib.compress(content, LEVEL)
 
-    return PreparedCall(call, len(written) / 1e6, lambda: (written, packed[0]))
+    return PreparedCall(call, len(content) / 1e6, lambda: (content, packed[0]))

@@ -1,4 +1,4 @@
-"""Dense compute: the product of two square matrices, 2 n^3 operations, by the library that torch was built with."""
+"""Dense compute: the product of two square matrices, 2 n^3 operations, by the library of the torch build."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SHARED = True
 
 
 def sizes(largest: int) -> list[int]:
-    """Return bytes of the three matrices together; larger ones take seconds and are no faster."""
+    """Return the bytes of the three matrices together; larger ones take seconds and have the same rate."""
     return powers(256 * KIB, min(largest, 64 * MIB), 4)
 
 
 def prepare(variant: str, size: int, seed: int) -> PreparedCall:
-    """Fill two matrices at random."""
+    """Create two random matrices."""
     dtype = {"float32": torch.float32, "float64": torch.float64}[variant]
     n = math.isqrt(size // (3 * dtype.itemsize))
     generator = torch.Generator().manual_seed(seed)

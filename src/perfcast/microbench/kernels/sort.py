@@ -1,7 +1,6 @@
-"""Sorting: random 64-bit whole numbers by numpy's default sort, a fresh copy each time.
+"""Sorting: random 64-bit integers by numpy's default sort, on a fresh copy per call.
 
-numpy sorts with vector instructions where the processor has them. The copy of the unsorted numbers into place is
-timed with the sort; it is a few percent of it.
+numpy sorts with vector instructions if the processor has them. The time includes the copy, a few percent of the sort.
 """
 
 from __future__ import annotations
@@ -11,24 +10,24 @@ import numpy as np
 from perfcast.microbench.kernels import KIB, MIB, PreparedCall, powers
 
 UNIT = "Melements/s"
-MEANING = "sort of random 64-bit whole numbers"
+MEANING = "sort of random 64-bit integers"
 VARIANTS = ("int64",)
 SHARED = True
 
 
 def sizes(largest: int) -> list[int]:
-    """Return bytes of the numbers and their copy together."""
+    """Return the bytes of the numbers and their copy together."""
     return powers(64 * KIB, min(largest, 64 * MIB), 4)
 
 
 def prepare(variant: str, size: int, seed: int) -> PreparedCall:
-    """Draw the numbers."""
+    """Draw random numbers."""
     n = size // 16
     numbers = np.random.default_rng(seed).integers(np.iinfo(variant).max, size=n, dtype=variant)
-    kept = np.zeros_like(numbers)
+    copy = np.zeros_like(numbers)
 
     def call() -> None:
-        np.copyto(kept, numbers)
-        kept.sort()
+        np.copyto(copy, numbers)
+        copy.sort()
 
-    return PreparedCall(call, n / 1e6, lambda: (numbers, kept))
+    return PreparedCall(call, n / 1e6, lambda: (numbers, copy))
