@@ -7,6 +7,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +29,6 @@ _MAX_SHARE = 16
 """Machines of one request in a batch: a large request does not delay small ones."""
 _GATHER_SECONDS = 0.05
 """Longest wait for as many requests as in the previous batch: clients that got their results together ask again."""
-_POLL_SECONDS = 0.002
 _CACHE_SIZE = 512
 """Results that are cached."""
 
@@ -57,6 +57,7 @@ class RequestBatcher:
         self._cache: LRUCache[object, dict[str, Any]] = LRUCache(_CACHE_SIZE)
         self._waiting = 0
         self._expected = 0
+        self._arrival = asyncio.Event()
         self._worker: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="predictions")
 
@@ -75,6 +76,7 @@ class RequestBatcher:
         request = _PendingRequest(machines, options, asyncio.get_running_loop().create_future())
         self._count_waiting(1)
         self._queue.append(request)
+        self._arrival.set()
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._work())
         try:
@@ -96,8 +98,10 @@ class RequestBatcher:
         loop = asyncio.get_running_loop()
         while self._queue:
             deadline = loop.time() + _GATHER_SECONDS
-            while len(self._queue) < self._expected and loop.time() < deadline:
-                await asyncio.sleep(_POLL_SECONDS)
+            while len(self._queue) < self._expected and (remaining := deadline - loop.time()) > 0:
+                self._arrival.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._arrival.wait(), remaining)
             self._expected = len(self._queue)
             requests = self._select_requests()
             shares = [request.next_share() for request in requests]
