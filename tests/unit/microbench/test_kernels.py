@@ -128,9 +128,9 @@ def test_sort_repeats_on_the_same_numbers():
     prepared = sort.prepare("int64", 16 * KIB, 0)
     for _ in range(2):
         prepared.call()
-        numbers, kept = prepared.result()
+        numbers, copy = prepared.result()
         assert (np.diff(numbers) < 0).any()
-        np.testing.assert_array_equal(kept, np.sort(numbers))
+        np.testing.assert_array_equal(copy, np.sort(numbers))
     assert prepared.work == len(numbers) / 1e6
 
 

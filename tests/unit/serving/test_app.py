@@ -253,13 +253,13 @@ def test_slow_prediction_gets_status_503_and_the_next_request_succeeds():
     slow = replace(champion, predictor=_Slow(champion.predictor, gate))
     with served(slow, replace(DEFAULT_LIMITS, seconds=1.0, waiting=2)) as address:
         with ThreadPoolExecutor(3) as pool:
-            asked = [
+            requests = [
                 pool.submit(request, f"{address}/forecast{PLAIN}", {**KNOWN, "tdp": 150 + place}) for place in range(3)
             ]
-            replies = sorted(one.result().error for one in asked)
+            replies = sorted(reply.result().error for reply in requests)
         assert sum("the server is busy" in error for error in replies) == 1
         assert sum("took longer than 1 s" in error for error in replies) == 2
-        assert {one.result().status for one in asked} == {503}
+        assert {reply.result().status for reply in requests} == {503}
         gate.set()
         until = time.monotonic() + 20
         while (reply := request(f"{address}/forecast{PLAIN}", KNOWN)).status == 503 and time.monotonic() < until:

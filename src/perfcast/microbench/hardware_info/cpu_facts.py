@@ -56,6 +56,17 @@ _MODEL_VERSION = re.compile(r"-v\d+$")
 _MAX_LENGTH = 200
 _EXAMPLE = "give its name, for example 'Xeon Gold 6252' or 'EPYC 9654'"
 
+_CPU = "/sys/devices/system/cpu"
+_FREQUENCY = f"{_CPU}/cpu0/cpufreq"
+_IN_NAME = re.compile(r"@\s*(\d{1,2}(?:\.\d{1,3})?)\s*GHz", re.IGNORECASE | re.ASCII)
+_MHZ = re.compile(r"(\d{1,6})(?:\.\d{1,6})?", re.ASCII)
+_DRIVERS = ("intel_pstate", "intel_cpufreq", "amd-pstate", "amd-pstate-epp")
+"""Drivers whose highest clock includes an enabled boost; that of acpi-cpufreq can exclude it."""
+
+_FIRST_AMX_KERNEL = (5, 16)
+_ZEN_3_OR_4 = "25"
+_NAME = "give the value or the name of the processor"
+
 
 def read_cpu_model(collector: ReadingCollector, host: Host, fields: lscpu.Fields, where: str) -> None:
     """Read part_key, cpu_vendor and isa."""
@@ -111,14 +122,6 @@ def _explain_missing_model(model: str, where: str) -> str:
     return f"{where} has {' '.join(model.split())[:60]!r}, which is {kind}: {_EXAMPLE}"
 
 
-_CPU = "/sys/devices/system/cpu"
-_FREQUENCY = f"{_CPU}/cpu0/cpufreq"
-_IN_NAME = re.compile(r"@\s*(\d{1,2}(?:\.\d{1,3})?)\s*GHz", re.IGNORECASE | re.ASCII)
-_MHZ = re.compile(r"(\d{1,6})(?:\.\d{1,6})?", re.ASCII)
-_DRIVERS = ("intel_pstate", "intel_cpufreq", "amd-pstate", "amd-pstate-epp")
-"""Drivers whose highest clock includes an enabled boost; that of acpi-cpufreq can exclude it."""
-
-
 def read_clocks(
     collector: ReadingCollector, host: Host, fields: lscpu.Fields, environment: Environment, where: str
 ) -> None:
@@ -149,11 +152,11 @@ def read_clocks(
         khz = lscpu.parse_count(host.read_text(f"{_FREQUENCY}/cpuinfo_max_freq"))
         stated, source = (str(khz / 1000), f"{_FREQUENCY}/cpuinfo_max_freq") if khz else ("", "")
         highest = _MHZ.match(stated)
-    why = _explain_missing_turbo(collector, host, fields)
-    if highest and not why:
+    reason = _explain_missing_turbo(collector, host, fields)
+    if highest and not reason:
         collector.add("max_turbo_mhz", round(float(highest[0])), f"{stated} MHz", source)
     collector.add_missing(
-        ["max_turbo_mhz"], f"{why or 'the driver does not have it'}: give the value or the name of the processor"
+        ["max_turbo_mhz"], f"{reason or 'the driver does not have it'}: give the value or the name of the processor"
     )
 
 
@@ -175,11 +178,6 @@ def _explain_missing_turbo(collector: ReadingCollector, host: Host, fields: lscp
     return ""
 
 
-_FIRST_AMX_KERNEL = (5, 16)
-_ZEN_3_OR_4 = "25"
-_NAME = "give the value or the name of the processor"
-
-
 def read_vectors(collector: ReadingCollector, fields: lscpu.Fields, environment: Environment, where: str) -> None:
     """Read simd_bits and has_amx if the flags are sufficient.
 
@@ -188,8 +186,8 @@ def read_vectors(collector: ReadingCollector, fields: lscpu.Fields, environment:
     """
     flags = set(lscpu.first_value(fields, "Flags").split())
     if not flags or (environment.virtual and is_known_cpu_model(collector)):
-        why = "a hypervisor can hide instructions" if flags else f"{where} lists no instruction sets"
-        collector.add_missing(["simd_bits", "has_amx"], f"{why}: {_NAME}")
+        reason = "a hypervisor can hide instructions" if flags else f"{where} lists no instruction sets"
+        collector.add_missing(["simd_bits", "has_amx"], f"{reason}: {_NAME}")
         return
     width = _width(collector, fields, flags, environment)
     if isinstance(width, str):

@@ -16,6 +16,12 @@ _CPUS = "/sys/devices/system/cpu"
 _CPU = re.compile(r"cpu(\d{1,6})", re.ASCII)
 _COUNT_COLUMNS = ("chips", "cores_enabled_total", "threads_per_core")
 
+_PER_CORE = {"L1d cache": "l1d_kb", "L1i cache": "l1i_kb", "L2 cache": "l2_kb_per_core"}
+_L3 = "L3 cache"
+_LEVELS = {"1Data": "L1d cache", "1Instruction": "L1i cache", "2Unified": "L2 cache", "3Unified": "L3 cache"}
+_CACHE_COLUMNS = (*_PER_CORE.values(), "l3_mb_per_chip", "l3_slice_mb", "l3_cores_per_slice")
+_Sizes = Mapping[str, tuple[lscpu.CacheSize, str, str]]
+
 
 @dataclass(frozen=True)
 class Cores:
@@ -112,13 +118,6 @@ def _parse_lscpu_topology(fields: lscpu.Fields) -> Cores:
     return Cores(sockets, cores, (threads,) if threads else (), text, "lscpu")
 
 
-_PER_CORE = {"L1d cache": "l1d_kb", "L1i cache": "l1i_kb", "L2 cache": "l2_kb_per_core"}
-_L3 = "L3 cache"
-_LEVELS = {"1Data": "L1d cache", "1Instruction": "L1i cache", "2Unified": "L2 cache", "3Unified": "L3 cache"}
-_CACHE_COLUMNS = (*_PER_CORE.values(), "l3_mb_per_chip", "l3_slice_mb", "l3_cores_per_slice")
-_Sizes = Mapping[str, tuple[lscpu.CacheSize, str, str]]
-
-
 def read_caches(
     collector: ReadingCollector, host: Host, fields: lscpu.Fields, environment: Environment, cores: Cores
 ) -> None:
@@ -160,10 +159,10 @@ def _read_l3(collector: ReadingCollector, size: lscpu.CacheSize, text: str, wher
     chips = collector.get_number("chips")
     slices = size.instances
     if not size.of_all or not chips:
-        why = (
+        reason = (
             "lscpu is too old to print the number of caches" if not size.of_all else "the number of chips is not known"
         )
-        collector.add_missing(["l3_mb_per_chip", "l3_slice_mb", "l3_cores_per_slice"], f"{why}: give the L3 cache")
+        collector.add_missing(["l3_mb_per_chip", "l3_slice_mb", "l3_cores_per_slice"], f"{reason}: give the L3 cache")
         return
     collector.add("l3_mb_per_chip", size.kib / 1024 / chips, text, where)
     if slices and slices % chips == 0:

@@ -22,19 +22,26 @@ _GIVE = "or give the memory, as '384 GB (12 x 32 GB 2Rx4 PC4-2933Y-R)'"
 _MAX_RESERVE = 0.08
 """Share of the installed memory that kernel, firmware and graphics reserve at most."""
 
+_EDAC = "/sys/devices/system/edac/mc"
+_ENTRY = re.compile(r"(dimm|rank)\d{1,4}", re.ASCII)
+_KINDS = {"Registered": "R", "Load-Reduced": "L"}
+_TYPE = re.compile(r"(Registered|Load-Reduced|Unbuffered)-DDR([2-9])(?:-RAM)?", re.ASCII)
+_WIDTH = re.compile(r"x(\d{1,2})", re.ASCII)
+_SIZE = re.compile(r"\d{1,9}", re.ASCII)
+
 
 def read_memory(collector: ReadingCollector, host: Host, environment: Environment) -> None:
     """Read capacity, modules and rates."""
     try:
-        memory, why = parse_memory(host.run(COMMAND)), ""
+        memory, reason = parse_memory(host.run(COMMAND)), ""
     except FAILURES as error:
-        memory, why = None, _explain_dmidecode_error(error)
+        memory, reason = None, _explain_dmidecode_error(error)
     if memory is not None:
         _read_modules(collector, memory.modules, memory.ecc)
         if not memory.modules:
-            why = f"dmidecode lists no memory: run with sudo, {_GIVE}"
+            reason = f"dmidecode lists no memory: run with sudo, {_GIVE}"
     if environment.virtual:
-        why = "a virtual machine has no modules: give those of the host if you know them"
+        reason = "a virtual machine has no modules: give those of the host if you know them"
     _read_edac(collector, host)
     _read_capacity(collector, host)
 
@@ -43,14 +50,14 @@ def read_memory(collector: ReadingCollector, host: Host, environment: Environmen
         ["mem_running_mts"],
         "it equals the rated rate: published results have it only when it differs"
         if rated
-        else why or "the firmware does not have it: give the value if it differs from the rated rate",
+        else reason or "the firmware does not have it: give the value if it differs from the rated rate",
     )
     if not environment.virtual:
         width = "dmidecode does not have the device width: give x4 or x8 from the label of the module"
         collector.add_missing(["dimm_width"], width)
     collector.add_missing(
         [*_DIMM_COLUMNS, "dimm_width", "hbm_gb"],
-        why or f"the firmware does not have it: read the label of the module, {_GIVE}",
+        reason or f"the firmware does not have it: read the label of the module, {_GIVE}",
     )
 
 
@@ -147,14 +154,6 @@ def _explain_dmidecode_error(error: Exception) -> str:
     if isinstance(error, subprocess.TimeoutExpired):
         return f"dmidecode does not end: {_GIVE.removeprefix('or ')}"
     return f"dmidecode needs root: run with sudo, {_GIVE}"
-
-
-_EDAC = "/sys/devices/system/edac/mc"
-_ENTRY = re.compile(r"(dimm|rank)\d{1,4}", re.ASCII)
-_KINDS = {"Registered": "R", "Load-Reduced": "L"}
-_TYPE = re.compile(r"(Registered|Load-Reduced|Unbuffered)-DDR([2-9])(?:-RAM)?", re.ASCII)
-_WIDTH = re.compile(r"x(\d{1,2})", re.ASCII)
-_SIZE = re.compile(r"\d{1,9}", re.ASCII)
 
 
 def _read_edac(collector: ReadingCollector, host: Host) -> None:

@@ -20,6 +20,15 @@ _BARE_METAL = re.compile(r"\bmetal\b", re.IGNORECASE)
 _CONTAINER_FILES = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container")
 _MIN_LIMIT_BYTES = 1 << 20
 
+_RELEASE_FILES = ("/etc/os-release", "/usr/lib/os-release")
+
+_MOUNTS, _BLOCK = "/proc/mounts", "/sys/block"
+_LAYERS = frozenset({"overlay", "aufs", "rootfs", "unionfs", "fuse-overlayfs"})
+_MEMORY = frozenset({"tmpfs", "ramfs"})
+_NAME = re.compile(r"[\w!.-]{1,64}", re.ASCII)
+_SECTOR = 512
+_MAX_DEPTH = 6
+
 
 @dataclass(frozen=True)
 class Environment:
@@ -83,9 +92,6 @@ def _memory_limit(host: Host) -> str:
     return f"{int(text) / 1024**3:.4g} GiB of memory" if match and int(text) >= _MIN_LIMIT_BYTES else ""
 
 
-_RELEASE_FILES = ("/etc/os-release", "/usr/lib/os-release")
-
-
 def read_operating_system(collector: ReadingCollector, host: Host, fields: lscpu.Fields) -> None:
     """Read os_name, os_version, kernel_series and arch."""
     path = next((path for path in _RELEASE_FILES if host.read_text(path)), _RELEASE_FILES[0])
@@ -95,8 +101,8 @@ def read_operating_system(collector: ReadingCollector, host: Host, fields: lscpu
     collector.add("os_name", system.os_name, name, path)
     if system.os_name:
         collector.add("os_version", system.os_version, name, path)
-    why = f"published results have no system {name[:60]!r}" if name else f"{path} has no system"
-    collector.add_missing(["os_name", "os_version"], f"{why}: give the system and its release")
+    reason = f"published results have no system {name[:60]!r}" if name else f"{path} has no system"
+    collector.add_missing(["os_name", "os_version"], f"{reason}: give the system and its release")
 
     # privacy: other options print the host name
     kernel = host.run_or_empty("uname", "-r")
@@ -115,14 +121,6 @@ def _values(text: str) -> dict[str, str]:
     return {name: value.strip().strip("\"'") for name, equals, value in parts if equals and not name.startswith("#")}
 
 
-_MOUNTS, _BLOCK = "/proc/mounts", "/sys/block"
-_LAYERS = frozenset({"overlay", "aufs", "rootfs", "unionfs", "fuse-overlayfs"})
-_MEMORY = frozenset({"tmpfs", "ramfs"})
-_NAME = re.compile(r"[\w!.-]{1,64}", re.ASCII)
-_SECTOR = 512
-_MAX_DEPTH = 6
-
-
 def read_storage(collector: ReadingCollector, host: Host, environment: Environment) -> None:
     """Read the file system of the root directory, and class and raw capacity of its disks.
 
@@ -130,8 +128,8 @@ def read_storage(collector: ReadingCollector, host: Host, environment: Environme
     """
     device, kind = _root(host)
     if not kind or kind in _LAYERS:
-        why = f"{_MOUNTS} shows the {kind} of a container, not the disk" if kind else f"{_MOUNTS} has no root"
-        collector.add_missing(["file_system", "storage_class", "storage_gb"], f"{why}: give the value")
+        reason = f"{_MOUNTS} shows the {kind} of a container, not the disk" if kind else f"{_MOUNTS} has no root"
+        collector.add_missing(["file_system", "storage_class", "storage_gb"], f"{reason}: give the value")
         return
     collector.add("file_system", kind, f"{kind} at /", _MOUNTS)
     if kind in _MEMORY:
