@@ -1,10 +1,10 @@
-"""What the commands and files of a machine say, made by hand, and how they are planted and read."""
+"""Outputs of commands and files of generated machines, and functions that write and read them."""
 
 import json
 
 from perfcast.datasets._spec_cpu2017_columns import COLUMNS
+from perfcast.microbench.hardware_info import read_hardware
 from perfcast.schema import Kind
-from perfcast.this_machine.read import read_this_machine
 
 DECLARED = {column.name: column for column in COLUMNS}
 SECRETS = ("secret-host", "SN-4711", "TAG-0815", "4c4c4544", "192.0.2.7", "M393A4K40DB2")
@@ -30,7 +30,7 @@ def as_text(fields):
 
 def module(**values):
     """Return a memory device as dmidecode prints it."""
-    told = {
+    fields = {
         "Array Handle": "0x0031",
         "Total Width": "72 bits",
         "Data Width": "64 bits",
@@ -47,7 +47,7 @@ def module(**values):
         "Configured Memory Speed": "2933 MT/s",
         **values,
     }
-    lines = "".join(f"\t{name}: {value}\n" for name, value in told.items())
+    lines = "".join(f"\t{name}: {value}\n" for name, value in fields.items())
     return f"Handle 0x0039, DMI type 17, 84 bytes\nMemory Device\n{lines}\n"
 
 
@@ -72,7 +72,7 @@ def plant(root, files):
 
 
 def cpus(*siblings, per_package=1000):
-    """Return the kernel's topology of processors, each given by the list of its core's threads."""
+    """Return the topology files of CPUs, each with the list of threads of its core."""
     return {
         f"/sys/devices/system/cpu/cpu{number}/topology/{name}": value
         for number, threads in enumerate(siblings)
@@ -80,17 +80,17 @@ def cpus(*siblings, per_package=1000):
     }
 
 
-def read(tmp_path, said, files=None):
-    """Read a machine whose commands print `said`; a command that is absent there does not exist."""
+def read(tmp_path, outputs, files=None):
+    """Read a machine with the given outputs by command; other commands do not exist."""
 
     def run(command):
-        answer = said.get(" ".join(command), FileNotFoundError(command[0]))
+        answer = outputs.get(" ".join(command), FileNotFoundError(command[0]))
         if isinstance(answer, Exception):
             raise answer
         return answer
 
     plant(tmp_path, files or {})
-    return read_this_machine(run, tmp_path)
+    return read_hardware(run, tmp_path)
 
 
 def values(machine):
@@ -98,7 +98,7 @@ def values(machine):
 
 
 def check(machine):
-    """Check what holds of every answer."""
+    """Check the properties of every result."""
     names = [reading.column for reading in machine.readings]
     assert len(names) == len(set(names))
     assert not set(names) & set(machine.not_read)
@@ -115,7 +115,7 @@ def check(machine):
         assert reading.where
         assert len(reading.text) <= 120
         assert reading.text.isprintable()
-    assert all(len(why.splitlines()) == 1 for why in (*machine.not_read.values(), *machine.notes))
+    assert all(len(text.splitlines()) == 1 for text in (*machine.not_read.values(), *machine.notes))
 
 
 XEON = [

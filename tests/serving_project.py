@@ -1,4 +1,4 @@
-"""A server of the generated champion on a free port of this machine, in a thread of its own."""
+"""Server of the generated champion on a free local port, in a thread."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import uvicorn
 
 from perfcast.serving import create_app
-from perfcast.serving.limits import DEFAULTS
-from perfcast.serving.server import address_of, listen
+from perfcast.serving.http_server import address_of, listen
+from perfcast.serving.request_limits import DEFAULT_LIMITS
 
 JSON = {"Content-Type": "application/json"}
 KNOWN = {"processor": "Xeon Gold 6148", "chips": 2}
@@ -23,7 +23,7 @@ PLAIN = "?explain=false&neighbours=0"
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer of the server."""
+    """Response of the server."""
 
     status: int
     headers: dict[str, str]
@@ -34,28 +34,28 @@ class Reply:
 
     @property
     def error(self):
-        """The one line of an error, which is all that its body holds."""
-        told = self.json()
-        assert list(told) == ["error"]
-        assert "\n" not in told["error"]
-        assert "Traceback" not in told["error"]
-        return told["error"]
+        """The message of an error, checked for one line and no other content."""
+        payload = self.json()
+        assert list(payload) == ["error"]
+        assert "\n" not in payload["error"]
+        assert "Traceback" not in payload["error"]
+        return payload["error"]
 
 
 def request(address, body=None, headers=JSON, method=None):
-    """Ask; an object is sent as JSON, bytes as they are."""
+    """Send a request; an object is sent as JSON, bytes unchanged."""
     content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-    asked = urllib.request.Request(address, content, headers, method=method)
+    prepared = urllib.request.Request(address, content, headers, method=method)
     try:
-        with urllib.request.urlopen(asked, timeout=60) as reply:
+        with urllib.request.urlopen(prepared, timeout=60) as reply:
             return Reply(reply.status, dict(reply.headers), reply.read())
     except urllib.error.HTTPError as reply:
         return Reply(reply.code, dict(reply.headers), reply.read())
 
 
 @contextmanager
-def served(champion, limits=DEFAULTS, **options):
-    """Give the address of a server that ends with the block."""
+def served(champion, limits=DEFAULT_LIMITS, **options):
+    """Yield the address of a server that ends with the block."""
     app = create_app(champion, limits, **options)
     with listen("127.0.0.1", 0) as listening:
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, timeout_graceful_shutdown=2))

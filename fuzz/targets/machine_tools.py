@@ -11,9 +11,9 @@ import shutil
 
 from _refusing import FOLDER
 
-from perfcast.this_machine.dmidecode import parse_memory
-from perfcast.this_machine.lscpu import cache_size, fields_of_json, fields_of_text, processors_in
-from perfcast.this_machine.read import read_this_machine
+from perfcast.microbench.hardware_info.dmidecode import parse_memory
+from perfcast.microbench.hardware_info.hardware_reader import read_hardware
+from perfcast.microbench.hardware_info.lscpu import count_cpus, parse_cache_size, parse_json_fields, parse_text_fields
 
 _LSCPU = (
     "Architecture: x86_64\nCPU(s): 96\nOn-line CPU(s) list: 0-95\nVendor ID: GenuineIntel\n"
@@ -45,7 +45,7 @@ def check(data: bytes) -> None:
         return
     parts = [part.decode("utf-8", errors="replace") for part in data[1:].split(b"\xff")]
     for text in parts:
-        fields_of_json(text), fields_of_text(text), cache_size(text), processors_in(text), parse_memory(text)
+        parse_json_fields(text), parse_text_fields(text), parse_cache_size(text), count_cpus(text), parse_memory(text)
     root = FOLDER / "root"
     shutil.rmtree(root, ignore_errors=True)
     told = parts[2] if len(parts) > 2 else parts[0]
@@ -61,7 +61,7 @@ def check(data: bytes) -> None:
             return parts[1]
         raise FileNotFoundError(words)
 
-    found = read_this_machine(run, root)
+    found = read_hardware(run, root)
     for reading in found.readings:
         if not reading.text.isprintable():
             raise AssertionError(reading)

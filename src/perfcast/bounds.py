@@ -1,7 +1,7 @@
 """How much of what comes from outside is looked at: every limit that several readers share, with its reason.
 
 conf/source states the exact size of every published file; what follows bounds what a size on disk says nothing of: what
-a file unpacks to, how long a line is, how many columns there are. A server's own limits are `perfcast.serving.limits`.
+a file unpacks to, how long a line is, how many columns there are. A server's limits: `perfcast.serving.request_limits`.
 """
 
 from __future__ import annotations

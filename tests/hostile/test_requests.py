@@ -1,4 +1,4 @@
-"""Bad requests: each is answered with a status of its own and one line, and the next one is served."""
+"""Hostile requests: each gets an error status and one line, and the next request is served."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from forecasting_project import project
 from serving_project import KNOWN, PLAIN, request, served
 
-from perfcast.serving.limits import DEFAULTS
+from perfcast.serving.request_limits import DEFAULT_LIMITS
 
 
 @pytest.fixture(scope="module")
 def server():
-    with served(project().champion, replace(DEFAULTS, seconds=60.0)) as address:
+    with served(project().champion, replace(DEFAULT_LIMITS, seconds=60.0)) as address:
         yield address
 
 
@@ -42,13 +42,13 @@ BODIES = {
     "a value of 100 kB": b'{"processor": "' + b"x" * 100_000 + b'"}',
     "ten thousand names": b"{" + b",".join(b'"n%d":1' % n for n in range(10_000)) + b"}",
     "too many machines": b"[" + b"{}," * 300 + b"{}]",
-    "a body past all": b" " * (DEFAULTS.body + 1),
+    "a body past all": b" " * (DEFAULT_LIMITS.body + 1),
 }
 
 
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("route", ["forecast", "complete"])
-def test_a_body_that_cannot_be_used_is_one_line(server, route, name):
+def test_hostile_body_gets_one_line(server, route, name):
     reply = request(f"{server}/{route}{PLAIN}", BODIES[name])
     assert 400 <= reply.status < 500
     assert reply.error.isprintable()
@@ -68,23 +68,25 @@ QUERIES = (
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_an_option_that_cannot_be_is_one_line(server, query):
-    told = urlsplit(server)
-    status, body = raw(told, f"POST /forecast?{query} HTTP/1.1", b'{"chips": 2}', {"Content-Type": "application/json"})
+def test_hostile_option_gets_status_400_or_422(server, query):
+    server_url = urlsplit(server)
+    status, body = raw(
+        server_url, f"POST /forecast?{query} HTTP/1.1", b'{"chips": 2}', {"Content-Type": "application/json"}
+    )
     assert status in (400, 422)
     assert b"Traceback" not in body
 
 
-def raw(told, first, body=b"", headers=None, length=None):
-    """Send bytes as they are; return status (0: the connection was ended without one) and body."""
+def raw(server_url, first, body=b"", headers=None, length=None):
+    """Send raw bytes; return status (0: the connection closed without a response) and body."""
     lines = {
-        "Host": told.netloc,
+        "Host": server_url.netloc,
         "Connection": "close",
         "Content-Length": len(body) if length is None else length,
         **(headers or {}),
     }
     head = "".join(f"{name}: {value}\r\n" for name, value in lines.items() if value is not None)
-    with socket.create_connection((told.hostname, told.port), timeout=30) as connection:
+    with socket.create_connection((server_url.hostname, server_url.port), timeout=30) as connection:
         try:
             connection.sendall(f"{first}\r\n{head}\r\n".encode("utf-8", "surrogateescape") + body)
             answer = b"".join(iter(lambda: connection.recv(65536), b""))
@@ -114,10 +116,10 @@ HEADERS = {
 
 
 @pytest.mark.parametrize("name", HEADERS)
-def test_headers_that_cannot_be_are_refused_and_the_next_request_is_served(server, name, capfd):
-    told = urlsplit(server)
+def test_hostile_headers_are_refused_and_the_next_request_is_served(server, name, capfd):
+    server_url = urlsplit(server)
     body = b"\x1f\x8b\x08\x00" if name == "packed" else b'{"chips": 2}\r\n\r\n'
-    status, answer = raw(told, "POST /forecast HTTP/1.1", body, HEADERS[name])
+    status, answer = raw(server_url, "POST /forecast HTTP/1.1", body, HEADERS[name])
     assert status == 0 or 400 <= status < 500, (status, answer)
     assert b"Traceback" not in answer
     assert "Traceback" not in capfd.readouterr().err
@@ -133,7 +135,7 @@ def test_headers_that_cannot_be_are_refused_and_the_next_request_is_served(serve
     ],
     ids=lambda first: first[:30].encode("unicode_escape").decode(),
 )
-def test_a_request_that_cannot_be_is_refused(server, first, capfd):
+def test_hostile_request_line_is_refused(server, first, capfd):
     status, answer = raw(urlsplit(server), first, headers={"Content-Type": "application/json"})
     assert status == 0 or 400 <= status < 500 or (status == 200 and b'"status"' in answer), (status, answer[:200])
     assert b"Traceback" not in answer

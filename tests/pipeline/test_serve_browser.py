@@ -1,7 +1,8 @@
-"""The served page in a real browser: describe a machine, see its forecasts, vary one thing, share the link."""
+"""The served page in a real browser: describe a machine, predict it, vary a characteristic, share the link."""
 
 import json
 import re
+import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,77 +13,78 @@ from browser import BROWSER, QUIET
 from forecasting_project import SUITES, project
 from serving_project import served
 
-from perfcast.serving import pages
-from perfcast.serving.pages import Page as File
+from perfcast.serving import app
 
-VISIT = (Path(__file__).parent / "serve_visit.js").read_bytes()
+VISIT = Path(__file__).parent / "serve_visit.js"
 
 
 class Visit(HTMLParser):
-    """Keeps the text of #visit."""
+    """Parser that collects the text of #visit."""
 
     def __init__(self):
         super().__init__()
-        self.told, self._inside = "", False
+        self.text, self._inside = "", False
 
     def handle_starttag(self, tag, attributes):
         self._inside = dict(attributes).get("id") == "visit"
 
     def handle_data(self, data):
-        self.told += data if self._inside else ""
+        self.text += data if self._inside else ""
 
 
 @pytest.fixture
-def address(monkeypatch):
-    """A server whose page brings its visitor along, as a file of its own: the policy refuses anything else."""
+def address(monkeypatch, tmp_path):
+    """Server whose page loads the visitor as a file, because the security policy forbids inline scripts."""
     script = b'<script type="module" src="/static/visit.js"></script></body>'
-    page = pages.PAGES["/"]
-    monkeypatch.setitem(pages.PAGES, "/", File(page.content.replace(b"</body>", script), page.kind))
-    monkeypatch.setitem(pages.FILES, "/static/visit.js", File(VISIT, pages.FILES["/static/page.js"].kind))
-    with served(project().champion) as found:
-        yield found
+    folder = shutil.copytree(app.PAGE_FOLDER, tmp_path / "page")
+    page = folder / "index.html"
+    page.write_bytes(page.read_bytes().replace(b"</body>", script))
+    shutil.copy(VISIT, folder / "visit.js")
+    monkeypatch.setattr(app, "PAGE_FOLDER", folder)
+    with served(project().champion) as url:
+        yield url
 
 
 def browse(address, profile, *options):
     quiet = [option for option in QUIET if "virtual-time" not in option]
-    # virtual time stands still while the server is asked, so that slow machines change nothing
+    # virtual time stops during requests, so that slow test machines have no effect
     command = [BROWSER, *quiet, "--virtual-time-budget=60000", *options, f"--user-data-dir={profile}", "--dump-dom"]
-    done = subprocess.run([*command, address], capture_output=True, text=True, timeout=240, check=True)
+    process = subprocess.run([*command, address], capture_output=True, text=True, timeout=240, check=True)
     visit = Visit()
-    visit.feed(done.stdout)
-    assert visit.told, done.stderr
-    return json.loads(visit.told), [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    visit.feed(process.stdout)
+    assert visit.text, process.stderr
+    return json.loads(visit.text), [line for line in process.stderr.splitlines() if "CONSOLE" in line]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
 @pytest.mark.parametrize("width", [1100, 500])
-def test_a_visitor_forecasts_varies_and_shares(address, tmp_path, width):
-    said, console = browse(address, tmp_path / "first", f"--window-size={width},900")
-    assert "failed" not in said, said["failed"]
-    # the refusal of the unknown processor is the only thing that a console shows
+def test_visitor_predicts_varies_and_shares(address, tmp_path, width):
+    texts, console = browse(address, tmp_path / "first", f"--window-size={width},900")
+    assert "failed" not in texts, texts["failed"]
+    # the console shows only the refusal of the unknown processor
     assert [line for line in console if "422" not in line] == []
-    assert said["at first"] == []
-    assert said["nothing said"] == ["a machine must be described, however: nothing was said; start with its processor"]
-    assert "xeon gold 6148" in said["offered"]
-    assert len(said["offered"]) <= 12
-    assert "machine 1 has 'Zeus 1'" in said["unknown"][0]
-    assert said["problem"] == []
-    assert [text.split()[0] for text in said["suites"]] == SUITES
-    assert all(re.fullmatch(r"\w+ [\d.]+ [\d.]+ to [\d.]+ .*", text) for text in said["suites"])
-    assert len(said["support"]) == 4
-    assert all("support 0." in text or "support 1." in text for text in said["support"])
-    assert said["origins"][0] == "Given as described"
-    assert {"tdp_w 150 W", "chips 2"} <= set(said["given"])
-    for suite, (label, near) in zip(SUITES, said["drawings"], strict=True):
+    assert texts["at first"] == []
+    assert texts["empty form"] == ["Describe the machine first, for example its processor."]
+    assert "xeon gold 6148" in texts["suggested"]
+    assert len(texts["suggested"]) <= 12
+    assert "machine 1 has 'Zeus 1'" in texts["unknown"][0]
+    assert texts["problem"] == []
+    assert [text.split()[0] for text in texts["suites"]] == SUITES
+    assert all(re.fullmatch(r"\w+ [\d.]+ [\d.]+ to [\d.]+ .*", text) for text in texts["suites"])
+    assert len(texts["support"]) == 4
+    assert all("score 0." in text or "score 1." in text for text in texts["support"])
+    assert texts["origins"][0] == "Given as described"
+    assert {"tdp_w 150 W", "chips 2"} <= set(texts["given"])
+    for suite, (label, near) in zip(SUITES, texts["drawings"], strict=True):
         assert re.match(rf"{suite}: estimate [\d.]+, 90 % interval [\d.]+ to [\d.]+; nearest measured: ", label)
         assert near == 3
-    assert len(said["tables"]) == 3
-    assert said["bad range"] == ['step must be a number, however: it is "x"']
-    assert said["curves"] == SUITES
-    assert said["points"] == [5, 5, 5, 5]
-    assert said["wide"] <= 0, "the page scrolls sideways"
-    assert parse_qs(said["link"][1:]) == {
+    assert len(texts["tables"]) == 3
+    assert texts["bad range"] == ['step: "x" is not a number. Type a number.']
+    assert texts["curves"] == SUITES
+    assert texts["points"] == [5, 5, 5, 5]
+    assert texts["wide"] <= 0, "the page scrolls sideways"
+    assert parse_qs(texts["link"][1:]) == {
         "m.processor": ["Xeon Gold 6148"],
         "m.chips": ["2"],
         "m.tdp": ["150 W"],
@@ -91,19 +93,19 @@ def test_a_visitor_forecasts_varies_and_shares(address, tmp_path, width):
         "to": ["200"],
         "step": ["25"],
     }
-    shared, console = browse(f"{address}/{said['link']}", tmp_path / "second")
+    shared, console = browse(f"{address}/{texts['link']}", tmp_path / "second")
     assert console == []
     assert shared["restored"] == ["Xeon Gold 6148", "2", "100"]
-    assert shared["at first"] == said["suites"]
+    assert shared["at first"] == texts["suites"]
     assert shared["curves at first"] == SUITES
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
-def test_the_page_of_the_api_opens(address, tmp_path):
+def test_api_page_opens(address, tmp_path):
     command = [BROWSER, *QUIET, f"--user-data-dir={tmp_path}", "--dump-dom", f"{address}/docs"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
-    for words in ("POST /forecast", "GET /parts", 'id="Forecasts"', f"curl {address}/forecast"):
-        assert words in done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert [line for line in process.stderr.splitlines() if "CONSOLE" in line] == []
+    for words in ("POST /forecast", "GET /parts", 'id="PredictResponse"', f"curl {address}/forecast"):
+        assert words in process.stdout
     assert urlsplit(address).hostname == "127.0.0.1"

@@ -26,7 +26,7 @@ FORBIDDEN = {
     "figures": {"cli", "config", "tracking", "datasets", "sources", "predictors", "report"},
     "report": {"cli", "config", "tracking", "sources", "predictors", "training"},
     "describing": {"cli", "config", "tracking", "sources", "predictors", "evaluation", "splits", "forecasting"},
-    "this_machine": {"cli", "config", "tracking", "sources", "predictors", "evaluation", "splits", "forecasting"},
+    "microbench": {"cli", "config", "tracking", "sources", "predictors", "evaluation", "splits", "forecasting"},
     "completion": {"cli", "config", "tracking", "predictors", "evaluation", "splits", "forecasting"},
     "forecasting": {"cli", "config", "tracking", "evaluation", "splits", "training", "figures", "report"},
     "choosing": {"cli", "config", "tracking", "training", "report", "comparing"},

@@ -15,12 +15,12 @@ from perfcast.describing.entries import Vocabulary
 from perfcast.describing.names import PartNames
 from perfcast.describing.units import read_number
 from perfcast.errors import UserError, printable
+from perfcast.microbench.hardware_info import dmidecode, lscpu
+from perfcast.microbench.hardware_info.cpu_facts import find_cpu_model
 from perfcast.parsing import dimms, jvm, older_compiler, older_memory, older_system, spelling
 from perfcast.parsing.text import MAX_LENGTH
 from perfcast.processors.names import part_id, part_key
 from perfcast.schema import Column, Kind, Role
-from perfcast.this_machine import dmidecode, lscpu
-from perfcast.this_machine._part import part_of
 
 PARSERS = {
     dimms.parse_dimms: "8 x 16 GB DDR4-2933 (dual rank)",
@@ -90,7 +90,7 @@ def test_the_key_of_a_key_is_the_key(text):
     assert part_key(key) == key
     assert bool(key) == bool(text.split())
     assert " " not in part_id(key)
-    part_of(text)
+    find_cpu_model(text)
 
 
 NAMES = PartNames(["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600"])
@@ -128,13 +128,13 @@ def test_every_stretch_of_lines_is_a_record_or_has_a_reason(text):
     ).map(str)
 )
 def test_what_tools_print_never_fails(text):
-    for fields in (lscpu.fields_of_json(text), lscpu.fields_of_text(text)):
+    for fields in (lscpu.parse_json_fields(text), lscpu.parse_text_fields(text)):
         assert all(isinstance(name, str) and isinstance(value, str) for name, value in fields)
-        assert isinstance(lscpu.first(fields, "CPU(s)"), str)
-    size = lscpu.cache_size(text)
+        assert isinstance(lscpu.first_value(fields, "CPU(s)"), str)
+    size = lscpu.parse_cache_size(text)
     assert size is None or (math.isfinite(size.kib) and size.kib >= 0)
-    assert lscpu.count(text) is None or str(lscpu.count(text)) == text.lstrip("0") or set(text) == {"0"}
-    assert lscpu.processors_in(text) >= 0
+    assert lscpu.parse_count(text) is None or str(lscpu.parse_count(text)) == text.lstrip("0") or set(text) == {"0"}
+    assert lscpu.count_cpus(text) >= 0
     dmidecode.parse_memory(text)
     dmidecode.parse_memory(f"Handle 0x0039, DMI type 17, 84 bytes\nMemory Device\n\tSize: {text}\n\tSpeed: {text}\n")
 

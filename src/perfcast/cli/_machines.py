@@ -109,9 +109,9 @@ def this_machine(champion: Champion, said: Mapping[str, object]) -> dict[str, ob
 
     What is `said` beside it comes first: it is left out of what was read.
     """
-    from perfcast.this_machine import read_this_machine
+    from perfcast.microbench.hardware_info import read_hardware
 
-    read = read_this_machine()
+    read = read_hardware()
     already = champion.vocabulary.cells(said, "the command")
     kept = {one.column: one for one in read.readings if one.column not in already}
     lines = [

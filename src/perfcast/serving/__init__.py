@@ -1,6 +1,6 @@
-"""Forecasts over HTTP: a small API with a web page, bounded in everything that a user can send."""
+"""HTTP server for predictions: a JSON API and a web page."""
 
 from perfcast.serving.app import create_app
-from perfcast.serving.limits import Limits
+from perfcast.serving.request_limits import RequestLimits
 
-__all__ = ["Limits", "create_app"]
+__all__ = ["RequestLimits", "create_app"]

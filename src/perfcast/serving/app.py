@@ -1,216 +1,216 @@
-"""The web application: its routes, and what OpenAPI says of them."""
+"""FastAPI application: routes, error messages and middleware."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Sequence
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from fastapi.staticfiles import StaticFiles
+from prometheus_client import generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.exceptions import HTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from perfcast import __version__
 from perfcast.describing.files import Entry
 from perfcast.errors import UserError
-from perfcast.forecasting import Champion
+from perfcast.forecasting import Asked, Champion
 from perfcast.forecasting.completing import ORIGINS
-from perfcast.forecasting.describing import Understood, understand
-from perfcast.serving import models
-from perfcast.serving.answering import Answering, Completion
-from perfcast.serving.batching import Batcher, Told
-from perfcast.serving.guard import Guard
-from perfcast.serving.limits import DEFAULTS, Limits, Refusal, refusal
-from perfcast.serving.metrics import Metrics
-from perfcast.serving.openapi import asked_of_machines, describe_models, parameter, responses
-from perfcast.serving.pages import FILES, PAGES, Page
-from perfcast.serving.questions import OPTIONS, entries_from_body, options_from_query
-from perfcast.serving.words import vocabulary_of
-
-_ABOUT = """Forecasts of benchmark results that nobody has measured, by the best predictor of a data set.
-All numbers are estimates, not official results. Every error is one line that says what was wrong and what to do."""
-_MOST_LETTERS = 100
+from perfcast.forecasting.describing import Understood
+from perfcast.serving.batching import MachineResult, RequestBatcher
+from perfcast.serving.prediction_service import CompleteOptions, PredictionService
+from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
+from perfcast.serving.request_models import PredictQuery, RequestBody, describe_errors, list_entries
+from perfcast.serving.response_models import (
+    CompleteResponse,
+    CpuNamesResponse,
+    ErrorResponse,
+    HealthResponse,
+    PredictResponse,
+    VocabularyResponse,
+)
+from perfcast.serving.server_metrics import MetricsMiddleware, ServerMetrics
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-"""The names of a server that answers its own machine alone."""
+"""Host names of a server that only its own machine can reach."""
+
+PAGE_FOLDER = Path(__file__).parent / "page"
+_DESCRIPTION = """Predictions of benchmark results by the best predictor of a dataset.
+All numbers are estimates, not official results. Every error is one line with the reason and the remedy."""
+_MAX_TEXT = 100
+_REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorResponse, "description": text}
+    for status, text in {
+        400: "The body is not JSON, or describes no machine.",
+        408: "The body did not arrive in time.",
+        413: "Too many bytes or machines.",
+        415: "The content type is not JSON.",
+        422: "A machine or an option is invalid.",
+        503: "The server is busy, or the time limit has passed.",
+    }.items()
+}
 
 
-def create_app(champion: Champion, limits: Limits = DEFAULTS, hosts: Collection[str] | None = LOOPBACK) -> FastAPI:
-    """Return the application that answers with a champion; `hosts` as in `Guard`."""
-    answering = Answering(champion)
-    metrics = Metrics(lambda: batcher.waiting)
-    batcher = Batcher(answering, limits.waiting, metrics.add)
+def create_app(
+    champion: Champion, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequence[str] | None = LOOPBACK
+) -> FastAPI:
+    """Return the application that serves a champion.
+
+    `hosts` are the accepted names in the Host header; None accepts any. Without that check, a page of another site
+    whose name resolves to this machine (DNS rebinding) could send requests.
+    """
+    service, metrics = PredictionService(champion), ServerMetrics()
+    batcher = RequestBatcher(service.run, limits.waiting, metrics)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        batcher.end()
+        batcher.close()
 
     app = FastAPI(
-        title="perfcast", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None, lifespan=lifespan
+        title="perfcast",
+        version=__version__,
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
     )
-    _errors(app)
-    _pages(app)
-    _facts(app, champion, answering, limits, metrics)
-    _asking(app, champion, answering, limits, batcher)
-    describe_models(app)
-    routes = [path for route in app.routes if (path := getattr(route, "path", None))]
-    app.add_middleware(Guard, limits=limits, metrics=metrics, hosts=hosts, routes=routes)
+    app.state.limits = limits
+    _add_error_handlers(app)
+    app.include_router(_create_page_router())
+    app.mount("/static", StaticFiles(directory=PAGE_FOLDER))
+    app.include_router(_create_info_router(service, limits, metrics))
+    app.include_router(_create_prediction_router(service, limits, batcher))
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=["*"] if hosts is None else hosts, www_redirect=False)
+    app.add_middleware(MetricsMiddleware, metrics=metrics)
     return app
 
 
-def _errors(app: FastAPI) -> None:
-    def said(status: int, text: str) -> JSONResponse:
-        return JSONResponse({"error": text}, status)
+def _add_error_handlers(app: FastAPI) -> None:
+    def respond(status: int, message: str) -> JSONResponse:
+        return JSONResponse({"error": message}, status)
 
-    @app.exception_handler(Refusal)
-    async def refused(_: Request, error: Refusal) -> JSONResponse:
-        return said(error.status, str(error))
+    @app.exception_handler(RequestValidationError)
+    async def handle_validation_error(_: Request, error: RequestValidationError) -> JSONResponse:
+        return respond(*describe_errors(error.errors()))
 
     @app.exception_handler(UserError)
-    async def wrong(_: Request, error: UserError) -> JSONResponse:
-        return said(422, str(error).replace("see --help", "see /vocabulary"))
+    async def handle_user_error(_: Request, error: UserError) -> JSONResponse:
+        return respond(422, str(error).replace("see --help", "see /vocabulary"))
 
     @app.exception_handler(HTTPException)
-    async def unknown(request: Request, error: HTTPException) -> JSONResponse:
-        fact = f"{request.method} {request.url.path[:_MOST_LETTERS]} is none"
-        return said(error.status_code, str(UserError("a request must be one that the server knows", fact, "see /docs")))
+    async def handle_http_error(request: Request, error: HTTPException) -> JSONResponse:
+        if isinstance(error, RefusedRequest):
+            return respond(error.status_code, error.detail)
+        fact = f"{request.method} {request.url.path[:_MAX_TEXT]}"
+        return respond(error.status_code, str(UserError("the server has no such route", fact, "see /docs")))
+
+    @app.exception_handler(Exception)
+    async def handle_bug(_: Request, error: Exception) -> JSONResponse:
+        # Starlette raises the error again, so that the log has the traceback and the client has not
+        response = respond(500, "the prediction failed unexpectedly; see the server log")
+        response.headers.update(MetricsMiddleware.HEADERS)
+        return response
 
 
-def _pages(app: FastAPI) -> None:
-    def add(path: str, page: Page) -> None:
-        @app.get(path, include_in_schema=False)
-        async def shown() -> Response:
-            return Response(page.content, media_type=page.kind)
+def _create_page_router() -> APIRouter:
+    router = APIRouter(include_in_schema=False)
 
-    for path, page in {**PAGES, **FILES}.items():
-        add(path, page)
+    @router.get("/")
+    async def get_page() -> Response:
+        return FileResponse(PAGE_FOLDER / "index.html")
+
+    @router.get("/docs")
+    async def get_api_page() -> Response:
+        return FileResponse(PAGE_FOLDER / "api.html")
+
+    return router
 
 
-def _facts(app: FastAPI, champion: Champion, answering: Answering, limits: Limits, metrics: Metrics) -> None:
-    vocabulary = JSONResponse(vocabulary_of(champion))
-    typical = sorted(champion.typical)
+def _create_info_router(service: PredictionService, limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
+    router = APIRouter(responses={422: _REFUSALS[422]})
+    champion = service.champion
+    vocabulary = service.describe_vocabulary()
     health = {
         "status": "ok",
         "version": __version__,
-        **answering.about(),
-        "tasks": typical,
+        **service.describe_champion(),
+        "tasks": sorted(champion.typical),
         "limits": asdict(limits),
         "origins": ORIGINS,
     }
-    names = champion.part_names
 
-    @app.get(
-        "/health",
-        summary="Who answers, and what it takes at most",
-        responses={200: {"model": models.Health, "description": "The answer"}},
-    )
-    async def tell_health() -> Response:
-        return JSONResponse(health)
+    @router.get("/health", summary="Predictor and limits of the server", response_model=HealthResponse)
+    async def get_health() -> dict[str, Any]:
+        return health
 
-    @app.get("/metrics", summary="Counts in the text format of Prometheus", response_class=PlainTextResponse)
-    async def tell_metrics() -> Response:
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    @router.get("/metrics", summary="Metrics in the text format of Prometheus", response_class=PlainTextResponse)
+    async def get_metrics() -> Response:
+        return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
-    @app.get(
-        "/vocabulary",
-        summary="What a machine can be described by",
-        responses={200: {"model": models.Words, "description": "The answer"}},
-    )
-    async def tell_vocabulary() -> Response:
+    @router.get("/vocabulary", summary="Names that describe a machine", response_model=VocabularyResponse)
+    async def get_vocabulary() -> dict[str, Any]:
         return vocabulary
 
-    @app.get(
-        "/parts",
-        summary="Names of processors that begin so",
-        responses={200: {"model": models.Parts, "description": "The answer"}},
-        openapi_extra={"parameters": [parameter("q", "what was typed, such as `epyc 97`", "string")]},
-    )
-    async def tell_parts(request: Request) -> Response:
-        return JSONResponse(
-            {"parts": names.begun(request.query_params.get("q", "")[:_MOST_LETTERS], limits.candidates)}
-        )
+    @router.get("/parts", summary="CPU names that match a text", response_model=CpuNamesResponse)
+    async def get_cpu_names(
+        q: Annotated[str, Query(description="Text to match, such as `epyc 97`.")] = "",
+    ) -> dict[str, Any]:
+        return {"parts": champion.part_names.begun(q[:_MAX_TEXT], limits.candidates)}
+
+    return router
 
 
-def _asking(app: FastAPI, champion: Champion, answering: Answering, limits: Limits, batcher: Batcher) -> None:
-    about = answering.about()
+def _create_prediction_router(service: PredictionService, limits: RequestLimits, batcher: RequestBatcher) -> APIRouter:
+    router = APIRouter(route_class=JsonRoute, responses=_REFUSALS)
+    about = service.describe_champion()
 
-    async def entries_of(request: Request) -> list[Entry]:
-        return entries_from_body(await request.body(), request.headers.get("content-type", ""), limits)
-
-    async def answered(entries: Sequence[Entry], asked: object, partial: bool) -> Response:
-        async def work() -> list[Told]:
-            until = time.monotonic() + limits.seconds
-            read = await asyncio.to_thread(_understood, entries, champion, partial, until)
-            right = [one for one in read if isinstance(one, Understood)]
-            told = iter(await _within(batcher, right, asked))
-            return [one if isinstance(one, UserError) else next(told) for one in read]
-
+    async def respond(entries: Sequence[Entry], options: Asked | CompleteOptions, partial: bool) -> dict[str, Any]:
         try:
-            told = await asyncio.wait_for(work(), limits.seconds)
+            async with asyncio.timeout(limits.seconds):
+                results = await predict(entries, options, partial)
         except TimeoutError:
-            fact = f"it took longer than {limits.seconds:g} s"
-            raise refusal(503, "a request must be answered in time", fact, "ask fewer machines, or try again") from None
-        wrong = [(line, one) for (line, _, _), one in zip(entries, told, strict=True) if isinstance(one, UserError)]
-        if wrong and not partial:
-            raise wrong[0][1]
-        errors = {"errors": [{"line": line, "error": str(one)} for line, one in wrong]} if partial else {}
-        machines = [one for one in told if not isinstance(one, UserError)]
-        return JSONResponse({**about, **errors, "machines": machines})
+            fact = f"this one took longer than {limits.seconds:g} s"
+            raise RefusedRequest(503, "requests have a time limit", fact, "send fewer machines, or try again") from None
+        lines = [line for line, _, _ in entries]
+        errors = [(line, result) for line, result in zip(lines, results, strict=True) if isinstance(result, UserError)]
+        if errors and not partial:
+            raise errors[0][1]
+        listed = {"errors": [{"line": line, "error": str(error)} for line, error in errors]} if partial else {}
+        return {**about, **listed, "machines": [one for one in results if not isinstance(one, UserError)]}
 
-    @app.post(
+    async def predict(entries: Sequence[Entry], options: object, partial: bool) -> list[MachineResult]:
+        deadline = time.monotonic() + limits.seconds
+        parsed = await asyncio.to_thread(service.parse, entries, partial, deadline)
+        machines = [machine for machine in parsed if isinstance(machine, Understood)]
+        results = iter(await batcher.submit(machines, options))
+        return [machine if isinstance(machine, UserError) else next(results) for machine in parsed]
+
+    @router.post(
         "/forecast",
-        summary="Forecast one machine, or several",
-        responses=responses(models.Forecasts),
-        openapi_extra=asked_of_machines(list(OPTIONS)),
+        summary="Predict one machine, or several",
+        response_model=PredictResponse,
+        response_model_exclude_unset=True,
     )
-    async def tell_forecast(request: Request) -> Response:
-        entries = await entries_of(request)
-        options = options_from_query(request.query_params, len(entries), limits)
-        return await answered(entries, options.asked, options.partial)
+    async def post_forecast(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> dict[str, Any]:
+        entries = list_entries(body, limits)
+        return await respond(entries, query.to_options(len(entries), limits), query.partial)
 
-    @app.post(
+    @router.post(
         "/complete",
-        summary="Complete the description of one machine, or several",
-        responses=responses(models.Completions),
-        openapi_extra=asked_of_machines(["assume", "partial"]),
+        summary="Complete the description of one machine, or several; only `assume` and `partial` have an effect",
+        response_model=CompleteResponse,
+        response_model_exclude_unset=True,
     )
-    async def tell_completed(request: Request) -> Response:
-        entries = await entries_of(request)
-        options = options_from_query(request.query_params, len(entries), limits)
-        return await answered(entries, Completion(options.asked.assume), options.partial)
+    async def post_complete(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> dict[str, Any]:
+        return await respond(list_entries(body, limits), CompleteOptions(query.assume), query.partial)
 
-
-def _understood(
-    entries: Sequence[Entry], champion: Champion, partial: bool, until: float
-) -> list[Understood | UserError]:
-    """Read every machine; the first that cannot be read is raised, unless the others are wanted all the same.
-
-    Raises: TimeoutError at `until`, of the monotonic clock: nobody waits for the rest by then.
-    """
-    found: list[Understood | UserError] = []
-    for entry in entries:
-        if time.monotonic() > until:
-            raise TimeoutError
-        try:
-            found.append(understand(entry, champion))
-        except UserError as error:
-            if not partial:
-                raise
-            found.append(error)
-    return found
-
-
-async def _within(batcher: Batcher, machines: Sequence[Understood], asked: object) -> list[Told]:
-    """Wait for the batcher; who is given up on takes no more turns."""
-    if not machines:
-        return []
-    answer: Future[list[Told]] = batcher.ask(machines, asked)
-    try:
-        return await asyncio.wrap_future(answer)
-    except asyncio.CancelledError:
-        answer.cancel()
-        raise
+    return router

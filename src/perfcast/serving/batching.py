@@ -1,214 +1,189 @@
-"""Forecasts for many at once: whoever waits together is answered together, by one thread."""
+"""Dynamic batching: requests that wait at the same time are predicted together."""
 
 from __future__ import annotations
 
+import asyncio
 import math
-import time
-from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from threading import Condition, Thread
 from typing import Any
+
+from cachetools import LRUCache
 
 from perfcast.errors import UserError
 from perfcast.forecasting.describing import Understood
-from perfcast.serving.limits import refusal
+from perfcast.serving.request_limits import RefusedRequest
+from perfcast.serving.server_metrics import ServerMetrics
 
-Told = dict[str, Any] | UserError
-"""What is answered of a machine, or why nothing can be."""
-Work = Callable[[Sequence[Understood], Any], list[dict[str, Any]]]
-"""Answer machines together, one answer each; lines differ. Raises: UserError when one of them cannot be."""
+MachineResult = dict[str, Any] | UserError
+"""Result of one machine, or the reason why there is none."""
+RunBatch = Callable[[Sequence[Understood], Any], list[dict[str, Any]]]
+"""Returns one result per machine; lines are distinct. Raises: UserError when one machine is invalid."""
 
-AT_ONCE = 64
-"""Machines that are answered together: a larger batch is done in parts, between which others get their turn."""
-_SHARE = 16
-"""Machines of one request that are done in a turn."""
-_GATHER = 0.05
-"""Seconds that a turn waits at the longest for as many requests as were there at the last one: who was answered
-together asks again together, and a turn of many takes little longer than one of few."""
-_KEPT = 512
-"""Answers that are remembered."""
+MAX_BATCH = 64
+"""Machines of a batch."""
+_MAX_SHARE = 16
+"""Machines of one request in a batch: a large request does not delay small ones."""
+_GATHER_SECONDS = 0.05
+"""Longest wait for as many requests as in the previous batch: clients that got their results together ask again."""
+_CACHE_SIZE = 512
+"""Results that are cached."""
 
 
-@dataclass
-class _Job:
-    """One request: its machines, what is known of them so far, and where the answer goes."""
-
+@dataclass(eq=False)
+class _PendingRequest:
     machines: Sequence[Understood]
-    asked: Any
-    answer: Future[list[Told]] = field(default_factory=Future)
-    told: list[Told] = field(default_factory=list)
+    options: Any
+    future: asyncio.Future[list[MachineResult]]
+    results: list[MachineResult] = field(default_factory=list)
+
+    def next_share(self) -> Sequence[Understood]:
+        return self.machines[len(self.results) : len(self.results) + _MAX_SHARE]
 
 
-class Batcher:
-    """One thread that answers machines with `work`; equal machines are answered once, and the last ones remembered.
+class RequestBatcher:
+    """Queue of requests and one worker thread that predicts them in batches.
 
-    A machine that cannot be spoils nothing: what raises UserError together is halved until the one is found.
+    Equal machines are predicted once, and the last results are cached. When a batch raises UserError, it is bisected,
+    so that an invalid machine does not fail the others. All methods run in the event loop.
     """
 
-    def __init__(
-        self, work: Work, waiting: int, counted: Callable[[str, int], None] = lambda name, count: None
-    ) -> None:
-        self._work, self._most, self._counted = work, waiting, counted
-        self._jobs: deque[_Job] = deque()
-        self._changed = Condition()
-        self._known: OrderedDict[object, dict[str, Any]] = OrderedDict()
+    def __init__(self, run_batch: RunBatch, max_waiting: int, metrics: ServerMetrics) -> None:
+        self._run_batch, self._max_waiting, self._metrics = run_batch, max_waiting, metrics
+        self._queue: deque[_PendingRequest] = deque()
+        self._cache: LRUCache[object, dict[str, Any]] = LRUCache(_CACHE_SIZE)
+        self._waiting = 0
         self._expected = 0
-        self._ended = False
-        self._inside = 0
-        self._thread = Thread(target=self._run, name="forecasts", daemon=True)
-        self._thread.start()
+        self._arrival = asyncio.Event()
+        self._worker: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="predictions")
 
-    @property
-    def waiting(self) -> int:
-        """How many requests wait or are being answered."""
-        return self._inside
+    async def submit(self, machines: Sequence[Understood], options: Any) -> list[MachineResult]:
+        """Return the results in the order of the machines; cached ones do not wait.
 
-    def ask(self, machines: Sequence[Understood], asked: Any) -> Future[list[Told]]:
-        """Return what will hold the answers in the order of the machines; cancel it to give up.
-
-        What is remembered of every machine is answered at once, however many wait.
-        Raises: Refusal when too many wait already, or the server ends.
+        Raises: RefusedRequest when too many requests wait.
         """
-        job = _Job(machines, asked)
-        with self._changed:
-            if self._ended:
-                raise refusal(503, "a request must come before the server ends", "it is ending", "try another")
-            keys = _keys(machines, asked)
-            if all(key in self._known for key in keys):
-                self._counted("machines", len(machines))
-                for key in keys:
-                    self._known.move_to_end(key)
-                told: list[Told] = [_own(one, self._known[key]) for one, key in zip(machines, keys, strict=True)]
-                job.answer.set_result(told)
-                return job.answer
-            if self._inside >= self._most:
-                raise refusal(503, f"at most {self._most} requests can wait", "the server is busy", "try again")
-            self._inside += 1
-            self._jobs.append(job)
-            self._changed.notify()
-        return job.answer
-
-    def end(self) -> None:
-        """Give up what waits and let the thread end."""
-        with self._changed:
-            self._ended = True
-            for job in self._jobs:
-                job.answer.cancel()
-            self._changed.notify()
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                while not self._jobs and not self._ended:
-                    self._changed.wait()
-                if self._ended:
-                    return
-                until = time.monotonic() + _GATHER
-                while len(self._jobs) < self._expected and (left := until - time.monotonic()) > 0:
-                    self._changed.wait(left)
-                self._expected = len(self._jobs)
-            self._turn()
-
-    def _turn(self) -> None:
-        """Answer a share of every request that asks like the first one; what is unfinished goes to the end."""
-        with self._changed:
-            chosen = self._chosen()
-        if not chosen:
-            return
-        parts = [job.machines[len(job.told) : len(job.told) + _SHARE] for job in chosen]
+        cached = [self._cache.get(_cache_key(machine, options)) for machine in machines]
+        if None not in cached:
+            self._metrics.machines.inc(len(machines))
+            return [_restore(machine, result) for machine, result in zip(machines, cached, strict=True) if result]
+        if self._waiting >= self._max_waiting:
+            requirement = f"at most {self._max_waiting} requests can wait"
+            raise RefusedRequest(503, requirement, "the server is busy", "try again")
+        request = _PendingRequest(machines, options, asyncio.get_running_loop().create_future())
+        self._count_waiting(1)
+        self._queue.append(request)
+        self._arrival.set()
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._work())
         try:
-            told = iter(self._answers([one for part in parts for one in part], chosen[0].asked))
-            for job, part in zip(chosen, parts, strict=True):
-                job.told += [next(told) for _ in part]
-        except Exception as error:  # a bug: whoever waits must hear of it, and the thread must go on
-            for job in chosen:
-                self._finish(job, error)
-            return
-        with self._changed:
-            self._expected = max(self._expected, len(self._jobs) + len(chosen))
-            for job in chosen:
-                if len(job.told) < len(job.machines):
-                    self._jobs.append(job)
-        for job in chosen:
-            if len(job.told) == len(job.machines):
-                self._finish(job, None)
+            return await request.future
+        finally:
+            self._count_waiting(-1)
 
-    def _chosen(self) -> list[_Job]:
-        """Take from the queue the requests of the next turn, and forget those that were given up."""
-        chosen: list[_Job] = []
-        left: deque[_Job] = deque()
-        machines = 0
-        for job in self._jobs:
-            share = min(_SHARE, len(job.machines) - len(job.told))
-            if job.answer.cancelled():
-                self._inside -= 1
-            elif (not chosen or job.asked == chosen[0].asked) and machines + share <= AT_ONCE:
-                chosen.append(job)
-                machines += share
+    def close(self) -> None:
+        """Cancel waiting requests."""
+        for request in self._queue:
+            request.future.cancel()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _count_waiting(self, change: int) -> None:
+        self._waiting += change
+        self._metrics.waiting.set(self._waiting)
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._queue:
+            deadline = loop.time() + _GATHER_SECONDS
+            while len(self._queue) < self._expected and (remaining := deadline - loop.time()) > 0:
+                self._arrival.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._arrival.wait(), remaining)
+            self._expected = len(self._queue)
+            requests = self._select_requests()
+            shares = [request.next_share() for request in requests]
+            machines = [machine for share in shares for machine in share]
+            try:
+                results = iter(await self._predict(machines, requests[0].options) if machines else [])
+            except Exception as error:  # a bug: the clients get status 500, and the worker continues
+                for request in requests:
+                    if not request.future.done():
+                        request.future.set_exception(error)
+                continue
+            for request, share in zip(requests, shares, strict=True):
+                request.results += [next(results) for _ in share]
+                if len(request.results) < len(request.machines):
+                    self._queue.append(request)
+                elif not request.future.done():
+                    request.future.set_result(request.results)
+            self._expected = max(self._expected, len(self._queue))
+
+    def _select_requests(self) -> list[_PendingRequest]:
+        """Take requests with equal options from the queue, up to MAX_BATCH machines; drop cancelled requests."""
+        selected: list[_PendingRequest] = []
+        remaining: deque[_PendingRequest] = deque()
+        size = 0
+        for request in self._queue:
+            share = len(request.next_share())
+            if request.future.done():
+                continue
+            if (not selected or request.options == selected[0].options) and size + share <= MAX_BATCH:
+                selected.append(request)
+                size += share
             else:
-                left.append(job)
-        self._jobs = left
-        return chosen
+                remaining.append(request)
+        self._queue = remaining
+        return selected
 
-    def _finish(self, job: _Job, error: Exception | None) -> None:
-        with self._changed:
-            self._inside -= 1
-        if job.answer.set_running_or_notify_cancel():
-            if error is None:
-                job.answer.set_result(job.told)
-            else:
-                job.answer.set_exception(error)
-
-    def _answers(self, machines: Sequence[Understood], asked: Any) -> list[Told]:
-        """Answer machines, equal ones once."""
-        keys = _keys(machines, asked)
-        found: dict[object, Told] = {key: self._known[key] for key in keys if key in self._known}
-        new = {key: machine for key, machine in zip(keys, machines, strict=True) if key not in found}
-        self._counted("machines", len(machines))
+    async def _predict(self, machines: Sequence[Understood], options: Any) -> list[MachineResult]:
+        """Return the results of a batch; equal machines are predicted once."""
+        keys = [_cache_key(machine, options) for machine in machines]
+        results: dict[object, MachineResult] = {key: self._cache[key] for key in keys if key in self._cache}
+        new: dict[object, Understood] = {}
+        for key, machine in zip(keys, machines, strict=True):
+            if key not in results:
+                new.setdefault(key, machine)
+        self._metrics.machines.inc(len(machines))
         if new:
-            self._counted("forecast", len(new))
-            self._counted("batches", 1)
-            told = self._halved(list(new.values()), asked)
-            found.update(zip(new, told, strict=True))
-            self._remember(found)
-        return [
-            self._told(machine, found[key], asked, alone=new.get(key) is machine)
-            for key, machine in zip(keys, machines, strict=True)
-        ]
+            self._metrics.predicted.inc(len(new))
+            self._metrics.batches.inc()
+            new_results = await self._run_isolated(list(new.values()), options)
+            results.update(zip(new, new_results, strict=True))
+            self._cache.update({key: value for key, value in results.items() if not isinstance(value, UserError)})
+        restored: list[MachineResult] = []
+        for key, machine in zip(keys, machines, strict=True):
+            result = results[key]
+            if not isinstance(result, UserError):
+                restored.append(_restore(machine, result))
+            elif new[key] is machine:
+                restored.append(result)
+            else:  # the message names the line of the machine
+                restored += await self._run_isolated([machine], options)
+        return restored
 
-    def _told(self, machine: Understood, told: Told, asked: Any, *, alone: bool) -> Told:
-        """Return an answer as the machine's own; an error names the line, so it is made again."""
-        if isinstance(told, UserError):
-            return told if alone else self._halved([machine], asked)[0]
-        return _own(machine, told)
+    async def _run_isolated(self, machines: Sequence[Understood], options: Any) -> list[MachineResult]:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._bisect, machines, options)
 
-    def _halved(self, machines: Sequence[Understood], asked: Any) -> list[Told]:
-        own = machines if len(machines) == 1 else [replace(one, line=place) for place, one in enumerate(machines, 1)]
+    def _bisect(self, machines: Sequence[Understood], options: Any) -> list[MachineResult]:
+        """Return the results of machines; halve them until every invalid machine is alone."""
+        # lines of several requests can be equal
+        lines = [replace(machine, line=line) for line, machine in enumerate(machines, 1)]
         try:
-            return list(self._work(own, asked))
+            return list(self._run_batch(machines if len(machines) == 1 else lines, options))
         except UserError as error:
             if len(machines) == 1:
                 return [error]
         half = math.ceil(len(machines) / 2)
-        return self._halved(machines[:half], asked) + self._halved(machines[half:], asked)
-
-    def _remember(self, found: Mapping[object, Told]) -> None:
-        with self._changed:
-            for key, told in found.items():
-                if not isinstance(told, UserError):
-                    self._known[key] = told
-                    self._known.move_to_end(key)
-            while len(self._known) > _KEPT:
-                self._known.popitem(last=False)
+        return self._bisect(machines[:half], options) + self._bisect(machines[half:], options)
 
 
-def _keys(machines: Sequence[Understood], asked: Any) -> list[object]:
-    """Return by what an answer is remembered: what is asked, and of what machine."""
-    return [(asked, tuple(sorted(machine.cells.items()))) for machine in machines]
+def _cache_key(machine: Understood, options: Any) -> object:
+    return options, tuple(sorted(machine.cells.items()))
 
 
-def _own(machine: Understood, told: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer under the machine's own line and notes."""
-    return {**told, "line": machine.line, "notes": list(machine.notes)}
+def _restore(machine: Understood, result: dict[str, Any]) -> dict[str, Any]:
+    """Return a shared result with the line and the notes of the machine."""
+    return {**result, "line": machine.line, "notes": list(machine.notes)}

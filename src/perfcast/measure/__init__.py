@@ -1,1 +1,0 @@
-"""Measurements the project makes itself."""

@@ -1,0 +1,1 @@
+"""Microbenchmarks of this machine, and the description of its hardware."""

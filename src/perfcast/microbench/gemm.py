@@ -1,0 +1,202 @@
+"""Measurement of matrix products C = op(A) op(B) over sizes, data types, transposes and threads.
+
+Method: operands are warm (the same memory in every repetition), and C is preallocated. A sample is the mean of enough
+calls to last `MIN_SAMPLE_SECONDS`, and the median over samples is the result. Configurations are measured in random
+order, so that a drift of the clock does not correlate with a characteristic. The remaining time budget is used to
+repeat the least steady ones.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+
+from perfcast.microbench.timing import (
+    HARMLESS_WAIT,
+    Timing,
+    in_rounds,
+    keep_steadiest,
+    relative_spread,
+    steadier,
+    until_steady,
+    waited_seconds,
+)
+
+__all__ = ["Gemm", "Timing", "as_frame", "collect", "measure", "sample_configurations", "steadier", "time_product"]
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
+SMALLEST, LARGEST = 16, 4096
+MIN_SAMPLE_SECONDS = 5e-4
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """One configuration: op(A) is m x k, op(B) is k x n."""
+
+    m: int
+    n: int
+    k: int
+    dtype: str
+    transpose_a: bool
+    transpose_b: bool
+    threads: int
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations of one product, 2 m n k."""
+        return 2.0 * self.m * self.n * self.k
+
+
+def _primes(low: int, high: int) -> np.ndarray:
+    numbers = np.arange(low, high + 1)
+    return np.array([p for p in numbers if all(p % d for d in range(2, math.isqrt(int(p)) + 1))])
+
+
+def sample_configurations(count: int, *, max_threads: int, seed: int) -> list[Gemm]:
+    """Draw distinct configurations: sizes log-uniform in 16..4096, so that large ones are rare.
+
+    A third of the sizes is rounded to a multiple of a power of two (as in neural networks), a sixth to the next
+    smaller prime, a sixth to an odd number; the others stay as drawn.
+    """
+    random = np.random.default_rng(seed)
+    primes = _primes(SMALLEST, LARGEST)
+    threads = sorted({*(2**i for i in range(max_threads.bit_length()) if 2**i <= max_threads), max_threads})
+
+    def size() -> int:
+        drawn = round(math.exp(random.uniform(math.log(SMALLEST), math.log(LARGEST))))
+        shape = random.uniform()
+        if shape < 1 / 3:
+            step = int(2 ** random.integers(3, 8))
+            return min(max(step, round(drawn / step) * step, SMALLEST), LARGEST)
+        if shape < 1 / 2:
+            return int(primes[max(0, int(np.searchsorted(primes, drawn, side="right")) - 1)])
+        if shape < 2 / 3:
+            return min(drawn | 1, LARGEST - 1)
+        return drawn
+
+    configurations: dict[Gemm, None] = {}
+    while len(configurations) < count:
+        configurations[
+            Gemm(
+                m=size(),
+                n=size(),
+                k=size(),
+                dtype=list(DTYPES)[random.integers(len(DTYPES))],
+                transpose_a=bool(random.integers(2)),
+                transpose_b=bool(random.integers(2)),
+                threads=int(threads[random.integers(len(threads))]),
+            )
+        ] = None
+    return list(configurations)
+
+
+class _Operands:
+    """Pool of random numbers per data type; operands are views of it, which cost no time."""
+
+    def __init__(self, seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        pool = torch.rand(2 * LARGEST * LARGEST, generator=generator) - 0.5
+        self.pools = {name: pool.to(dtype) for name, dtype in DTYPES.items()}
+        self.results = {name: torch.empty(LARGEST * LARGEST, dtype=dtype) for name, dtype in DTYPES.items()}
+
+    def product(self, gemm: Gemm) -> Callable[[], object]:
+        """Return a call that computes the product once."""
+        pool = self.pools[gemm.dtype]
+        a_size, b_size = gemm.m * gemm.k, gemm.k * gemm.n
+        a_flat, b_flat = pool[:a_size], pool[a_size : a_size + b_size]
+        a = a_flat.view(gemm.k, gemm.m).T if gemm.transpose_a else a_flat.view(gemm.m, gemm.k)
+        b = b_flat.view(gemm.n, gemm.k).T if gemm.transpose_b else b_flat.view(gemm.k, gemm.n)
+        out = self.results[gemm.dtype][: gemm.m * gemm.n].view(gemm.m, gemm.n)
+        return lambda: torch.mm(a, b, out=out)
+
+
+def time_product(product: Callable[[], object]) -> tuple[int, list[float], bool]:
+    """Return (warm-up calls, seconds per call of each sample, whether other work interrupted)."""
+    begin = time.perf_counter()
+    product()
+    first = time.perf_counter() - begin
+    begin = time.perf_counter()
+    product()
+    once = min(first, time.perf_counter() - begin)
+    calls = max(1, math.ceil(MIN_SAMPLE_SECONDS / max(once, 1e-7)))
+
+    def sample() -> float:
+        begin = time.perf_counter()
+        for _ in range(calls):
+            product()
+        return (time.perf_counter() - begin) / calls
+
+    waited = waited_seconds()
+    samples = until_steady(sample)
+    waited = waited_seconds() - waited
+    return 2, samples, waited > HARMLESS_WAIT * calls * sum(samples)
+
+
+def measure(configurations: list[Gemm], *, budget_seconds: float, seed: int) -> Iterator[tuple[Gemm, Timing]]:
+    """Yield a timing per configuration, then repeats of the least steady ones until the budget is spent.
+
+    The consumer keeps the steadier of two timings of one configuration. The threads of torch are restored at the end.
+    """
+    operands = _Operands(seed)
+    threads_before = torch.get_num_threads()
+
+    def time_one(gemm: Gemm, order: int, pass_number: int) -> Timing:
+        torch.set_num_threads(gemm.threads)
+        warmups, samples, interrupted = time_product(operands.product(gemm))
+        median, spread = float(np.median(samples)), relative_spread(samples)
+        return Timing(warmups, len(samples), median, min(samples), spread, order, pass_number, interrupted)
+
+    try:
+        yield from in_rounds(configurations, time_one, budget_seconds=budget_seconds, seed=seed)
+    finally:
+        torch.set_num_threads(threads_before)
+
+
+def as_frame(timings: dict[Gemm, Timing]) -> pd.DataFrame:
+    """Return the measured table, ordered by the configuration, with GFLOP/s of the median.
+
+    Configurations with only interrupted measurements are excluded.
+    """
+    rows = []
+    for gemm in sorted(timings, key=lambda g: (g.dtype, g.m, g.n, g.k, g.transpose_a, g.transpose_b, g.threads)):
+        timing = timings[gemm]
+        if timing.interrupted:
+            continue
+        rows.append(
+            {
+                "m": gemm.m,
+                "n": gemm.n,
+                "k": gemm.k,
+                "dtype": gemm.dtype,
+                "transpose_a": int(gemm.transpose_a),
+                "transpose_b": int(gemm.transpose_b),
+                "threads": gemm.threads,
+                "warmups": timing.warmups,
+                "repeats": timing.repeats,
+                "seconds_median": float(f"{timing.median:.6g}"),
+                "seconds_min": float(f"{timing.minimum:.6g}"),
+                "seconds_spread": float(f"{timing.spread:.4g}"),
+                "gflops": float(f"{gemm.flops / timing.median / 1e9:.6g}"),
+                "order": timing.order,
+                "pass": timing.measured_in,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def collect(
+    configurations: list[Gemm],
+    *,
+    budget_seconds: float,
+    seed: int,
+    progress: Callable[[int, int, int], None] = lambda done, total, again: None,
+) -> dict[Gemm, Timing]:
+    """Measure and keep the steadiest timing of every configuration; `progress` gets (done, total, repeated)."""
+    measured = measure(configurations, budget_seconds=budget_seconds, seed=seed)
+    return keep_steadiest(measured, len(configurations), progress)

@@ -1,0 +1,98 @@
+// Charts of predictions: SVG in pixels of its container, so that the text keeps its size.
+
+const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
+
+export function formatNumber(value) {
+  const size = Math.abs(value);
+  if (size >= 1000) return value.toFixed(0);
+  return size === 0 ? "0" : Number(value.toPrecision(3)).toString();
+}
+
+export function createShape(name, attributes, text) {
+  const element = document.createElementNS(SVG_NAMESPACE, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+// Return round numbers that divide a range into about `count` intervals.
+export function computeTicks(low, high, count) {
+  const rough = (high - low) / Math.max(1, count) || 1;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.999);
+  const values = [];
+  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9 * step; at += 1) values.push(Number((at * step).toPrecision(12)));
+  return values;
+}
+
+function padRange(values, share) {
+  const low = Math.min(...values);
+  const high = Math.max(...values);
+  const more = (high - low || Math.abs(high) || 1) * share;
+  return [low > 0 ? Math.max(0, low - more) : low - more, high + more];
+}
+
+function createChart(width, height, label) {
+  return createShape("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
+}
+
+// Draw the interval and the estimate of one suite on an axis, with the nearest measured machines below.
+export function drawAxis(estimate, width, label) {
+  const scores = estimate.neighbours.map((near) => near.score);
+  const ends = [estimate.low, estimate.high].filter((value) => value !== null);
+  const [low, high] = padRange([estimate.median, ...ends, ...scores], 0.08);
+  const left = 12;
+  const right = width - 12;
+  const x = (value) => left + ((value - low) / (high - low)) * (right - left);
+  const below = 34;
+  const base = below + (scores.length ? 22 : 2);
+  const svg = createChart(width, base + 20, label);
+  for (const at of computeTicks(low, high, width / 90)) {
+    svg.append(createShape("line", { class: "grid", x1: x(at), x2: x(at), y1: 6, y2: base }));
+    svg.append(createShape("text", { x: x(at), y: base + 15, "text-anchor": "middle" }, formatNumber(at)));
+  }
+  svg.append(createShape("line", { class: "axis", x1: left, x2: right, y1: base, y2: base }));
+  if (ends.length) svg.append(createShape("line", { class: "interval", x1: x(estimate.low), x2: x(estimate.high), y1: 18, y2: 18 }));
+  svg.append(createShape("circle", { class: "median", cx: x(estimate.median), cy: 18, r: 6.5 }));
+  for (const near of estimate.neighbours) {
+    const at = x(near.score);
+    const mark = createShape("path", { class: "near", d: `M${at} ${below - 1}l6 7l-6 7l-6 -7z` });
+    mark.append(createShape("title", {}, `${near.machine}: measured ${formatNumber(near.score)}`));
+    svg.append(mark);
+  }
+  return svg;
+}
+
+// Draw one suite over a varied characteristic; points are [{ x, median, low, high }], at least one.
+export function drawCurve(points, width, label, xLabel) {
+  const height = Math.round(Math.min(230, Math.max(170, width * 0.5)));
+  const box = { left: 46, right: width - 12, top: 10, bottom: height - 36 };
+  const [low, high] = padRange(points.flatMap((point) => [point.median, point.low ?? point.median, point.high ?? point.median]), 0.06);
+  const from = points[0].x;
+  const to = points.at(-1).x;
+  const x = (value) => (to === from ? (box.left + box.right) / 2 : box.left + ((value - from) / (to - from)) * (box.right - box.left));
+  const y = (value) => box.bottom - ((value - low) / (high - low)) * (box.bottom - box.top);
+  const svg = createChart(width, height, label);
+  for (const at of computeTicks(low, high, 4)) {
+    svg.append(createShape("line", { class: "grid", x1: box.left, x2: box.right, y1: y(at), y2: y(at) }));
+    svg.append(createShape("text", { x: box.left - 6, y: y(at) + 4, "text-anchor": "end" }, formatNumber(at)));
+  }
+  const labelEach = points.length <= Math.max(4, width / 45);
+  for (const at of labelEach ? points.map((point) => point.x) : computeTicks(from, to, width / 80)) {
+    svg.append(createShape("text", { x: x(at), y: box.bottom + 16, "text-anchor": "middle" }, formatNumber(at)));
+  }
+  svg.append(createShape("text", { x: (box.left + box.right) / 2, y: height - 3, "text-anchor": "middle" }, xLabel));
+  svg.append(createShape("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom }));
+  if (points.every((point) => point.low !== null)) {
+    const upper = points.map((point) => `${x(point.x)},${y(point.high)}`);
+    const lower = points.map((point) => `${x(point.x)},${y(point.low)}`).reverse();
+    svg.append(createShape("polygon", { class: "band", points: [...upper, ...lower].join(" ") }));
+  }
+  svg.append(createShape("polyline", { class: "curve", points: points.map((point) => `${x(point.x)},${y(point.median)}`).join(" ") }));
+  for (const point of points) {
+    const dot = createShape("circle", { class: "median", cx: x(point.x), cy: y(point.median), r: 4 });
+    dot.append(createShape("title", {}, `${formatNumber(point.x)}: ${formatNumber(point.median)}`));
+    svg.append(dot);
+  }
+  return svg;
+}

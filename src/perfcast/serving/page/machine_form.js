@@ -1,0 +1,276 @@
+// Form, shareable link and predictions of the page. All content comes from the server of the page.
+
+import { formatNumber } from "./charts.js";
+import { createBasis, createCurves, createElement, createPrediction } from "./prediction_view.js";
+
+const EXAMPLES = { processor: "AMD EPYC 9654", chips: "2", cores: "96", memory: "24 x 64 GB DDR5-4800", os: "SLES 15 SP4", compiler: "AOCC 4.0", storage: "1 x 960 GB NVMe SSD" };
+const OPTIONS = ["level", "when", "neighbours"];
+const RANGE = ["vary", "from", "to", "step"];
+const MAX_STEPS = 40;
+const getElement = (id) => document.getElementById(id);
+const form = getElement("machine");
+const range = getElement("range");
+const state = { vocabulary: { fields: [], columns: [] }, health: null, answer: null, curves: null };
+
+async function fetchJson(address, options) {
+  let response;
+  try {
+    response = await fetch(address, options);
+  } catch {
+    throw new Error("The server does not answer. Check that `perfcast serve` is running.");
+  }
+  const payload = await response.json();
+  if (!response.ok) throw new Error(payload.error);
+  return payload;
+}
+
+const post = (address, value) => fetchJson(address, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) });
+
+function showProblem(id, text) {
+  getElement(id).textContent = text;
+  getElement(id).hidden = !text;
+}
+
+// Form
+
+function createField(name) {
+  const match = state.vocabulary.fields.find((entry) => entry.name === name) ?? state.vocabulary.columns.find((entry) => entry.name === name);
+  const input = createElement("input", { name: `m.${name}`, placeholder: EXAMPLES[name] ?? match?.unit ?? "", title: match ? match.meaning : name });
+  if (name === "processor") input.setAttribute("list", "parts");
+  if (name === "chips" || name === "cores") input.setAttribute("inputmode", "numeric");
+  const label = name === "cores" ? "Cores of each processor" : name === "os" ? "Operating system" : name === "chips" ? "Chips (processors)" : name[0].toUpperCase() + name.slice(1);
+  return createElement("label", { class: name === "processor" ? "wide" : "" }, `${label} `, input);
+}
+
+function addCharacteristic(word = "", value = "") {
+  const name = createElement("input", { class: "word", list: "words", placeholder: "tdp" });
+  const cell = createElement("input", { class: "cell", placeholder: "400 W" });
+  const drop = createElement("button", { type: "button", "aria-label": "Remove this characteristic" }, "×");
+  const row = createElement("fieldset", { class: "pair" }, createElement("label", {}, "Characteristic ", name), createElement("label", {}, "Value ", cell), drop);
+  drop.addEventListener("click", () => row.remove());
+  name.addEventListener("change", () => {
+    const match = [...state.vocabulary.fields, ...state.vocabulary.columns].find((entry) => entry.name === name.value.trim());
+    cell.placeholder = match ? (match.example ?? match.unit) || match.meaning : "";
+  });
+  name.value = word;
+  cell.value = value;
+  getElement("further").append(row);
+  return name;
+}
+
+// Return the filled fields in the order of the page.
+function readMachine() {
+  const pairs = [...form.querySelectorAll("#fields input")].map((input) => [input.name.slice(2), input.value.trim()]);
+  for (const row of form.querySelectorAll(".pair")) {
+    const word = row.querySelector(".word").value.trim();
+    const value = row.querySelector(".cell").value.trim();
+    if (word || value) pairs.push([word, value]);
+  }
+  const machine = {};
+  for (const [word, value] of pairs) {
+    if (!value) continue;
+    if (!word) throw new Error(`Characteristic: the value ${value} has no name. Choose a name from the list.`);
+    if (word in machine) throw new Error(`${word}: given twice. Remove one.`);
+    machine[word] = value;
+  }
+  return machine;
+}
+
+function buildQuery(extra = {}) {
+  const query = new URLSearchParams();
+  for (const name of OPTIONS) {
+    const value = form.elements[name].value.trim();
+    if (value) query.set(name, value);
+  }
+  for (const [name, value] of Object.entries(extra)) query.set(name, value);
+  return query;
+}
+
+// Link
+
+function updateLink() {
+  const link = new URLSearchParams();
+  for (const [word, value] of Object.entries(readMachine())) link.set(`m.${word}`, value);
+  for (const [name, value] of buildQuery()) if (form.elements[name].value !== form.elements[name].dataset.initial) link.set(name, value);
+  if (state.curves) for (const name of RANGE) link.set(name, range.elements[name].value.trim());
+  history.replaceState(null, "", link.size ? `?${link}` : location.pathname);
+}
+
+function restoreLink() {
+  const link = new URLSearchParams(location.search);
+  let described = false;
+  for (const [name, value] of link) {
+    // a typed link can omit the prefix m.
+    const input = [...form.querySelectorAll("#fields input")].find((candidate) => [name, `m.${name}`].includes(candidate.name));
+    described ||= Boolean(input) || name.startsWith("m.");
+    if (input) input.value = value;
+    else if (name.startsWith("m.")) addCharacteristic(name.slice(2), value);
+    else if (OPTIONS.includes(name)) form.elements[name].value = value;
+    else if (RANGE.includes(name)) range.elements[name].value = value;
+    if (!input && !RANGE.includes(name)) getElement("more").open = true;
+  }
+  return { described, varied: link.has("vary") };
+}
+
+// Predictions
+
+async function predict() {
+  showProblem("problem", "");
+  getElement("busy").textContent = "Predicting …";
+  try {
+    const machine = readMachine();
+    if (!Object.keys(machine).length) throw new Error("Describe the machine first, for example its processor.");
+    state.answer = await post(`/forecast?${buildQuery({ explain: "true" })}`, machine);
+    state.curves = null;
+    updateLink();
+    showAnswer();
+    return true;
+  } catch (error) {
+    getElement("answer").hidden = true;
+    showProblem("problem", error.message);
+    return false;
+  } finally {
+    getElement("busy").textContent = "";
+  }
+}
+
+function showAnswer() {
+  const section = getElement("answer");
+  section.hidden = false;
+  const machine = state.answer.machines[0];
+  getElement("prediction").replaceChildren(...createPrediction(machine, section.clientWidth));
+  getElement("basis").replaceChildren(...createBasis(machine, state.health.origins));
+  if (!state.curves) getElement("curves").replaceChildren();
+  else {
+    const available = getElement("curves").clientWidth;
+    const width = available >= 730 ? Math.floor((available - 26) / 2) : available;
+    getElement("curves").replaceChildren(...createCurves(state.curves.answer, state.curves.values, state.curves.label, width));
+  }
+  suggestRange();
+}
+
+const listNumericFields = () => [...state.vocabulary.fields, ...state.vocabulary.columns].filter((entry) => entry.number);
+
+// Suggest a range around the value of the machine, unless a range was typed.
+function suggestRange() {
+  const { vary, from, to, step } = range.elements;
+  if (from.value || to.value || step.value) return;
+  const match = listNumericFields().find((entry) => entry.name === vary.value);
+  const known = match && state.answer.machines[0].values.find((value) => value.column === (match.columns ? match.columns[0] : match.name));
+  if (!known || !(known.value > 0)) return;
+  const whole = Number.isInteger(known.value);
+  const size = whole ? Math.max(1, Math.round(known.value / 8)) : known.value / 8;
+  step.value = formatNumber(size);
+  from.value = formatNumber(Math.max(Number(step.value), known.value - 4 * Number(step.value)));
+  to.value = formatNumber(Number(from.value) + 8 * Number(step.value));
+}
+
+function readRange() {
+  const [from, to, step] = ["from", "to", "step"].map((name) => {
+    const text = range.elements[name].value.trim();
+    if (!text || !Number.isFinite(Number(text))) throw new Error(`${name}: ${text ? `"${text}" is not a number` : "empty"}. Type a number.`);
+    return Number(text);
+  });
+  if (step <= 0) throw new Error(`step: ${step} is not above 0. Type a larger number.`);
+  if (to < from) throw new Error(`from: ${from} is more than the ${to} of to. Correct one of them.`);
+  const count = Math.floor((to - from) / step + 1e-9) + 1;
+  if (count > MAX_STEPS) throw new Error(`step: ${count} steps are more than ${MAX_STEPS}. Type a larger step.`);
+  return Array.from({ length: count }, (_, index) => Number((from + index * step).toPrecision(12)));
+}
+
+async function predictRange() {
+  showProblem("vary-problem", "");
+  getElement("varying").textContent = "Predicting …";
+  try {
+    const word = range.elements.vary.value;
+    const match = listNumericFields().find((entry) => entry.name === word);
+    const machine = readMachine();
+    const same = new Set([word, ...(match.columns ?? []), ...(match.aliases ?? [])]);
+    // another name of the same column would contradict every value
+    for (const other of Object.keys(machine)) {
+      const field = state.vocabulary.fields.find((entry) => entry.name === other || entry.aliases.includes(other));
+      if (same.has(other) || (field && field.columns.length === 1 && same.has(field.columns[0]))) delete machine[other];
+    }
+    const values = readRange();
+    const answer = await post(`/forecast?${buildQuery({ explain: "false", neighbours: "0", partial: "true" })}`, { machines: values.map((value) => ({ ...machine, [word]: value })) });
+    if (!answer.machines.length) throw new Error(answer.errors[0].error);
+    state.curves = { answer, values, label: `${word}${match.unit ? ` (${match.unit})` : ""}` };
+    updateLink();
+    showAnswer();
+  } catch (error) {
+    state.curves = null;
+    getElement("curves").replaceChildren();
+    showProblem("vary-problem", error.message);
+  } finally {
+    getElement("varying").textContent = "";
+  }
+}
+
+// Suggestions of CPU names
+
+let requests = 0;
+async function suggestNames(text) {
+  const number = (requests += 1);
+  const payload = await fetchJson(`/parts?q=${encodeURIComponent(text)}`);
+  if (number === requests) getElement("parts").replaceChildren(...payload.parts.map((name) => createElement("option", { value: name })));
+}
+
+function addListeners() {
+  let timer = 0;
+  form.elements["m.processor"]?.addEventListener("input", (event) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => suggestNames(event.target.value).catch(() => {}), 120);
+  });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (await predict()) getElement("answer").scrollIntoView({ block: "start" });
+  });
+  range.addEventListener("submit", (event) => {
+    event.preventDefault();
+    predictRange();
+  });
+  range.elements.vary.addEventListener("change", () => {
+    for (const name of ["from", "to", "step"]) range.elements[name].value = "";
+    suggestRange();
+  });
+  getElement("add").addEventListener("click", () => addCharacteristic().focus());
+  getElement("clear").addEventListener("click", () => location.assign(location.pathname));
+  getElement("copy").addEventListener("click", async () => {
+    try {
+      updateLink();
+      await navigator.clipboard.writeText(location.href);
+      getElement("busy").textContent = "Link copied.";
+    } catch {
+      getElement("busy").textContent = "Copying failed; the link is in the address bar.";
+    }
+  });
+  let lastWidth = innerWidth;
+  addEventListener("resize", () => {
+    if (state.answer && !getElement("answer").hidden && innerWidth !== lastWidth) showAnswer();
+    lastWidth = innerWidth;
+  });
+}
+
+async function initialize() {
+  try {
+    [state.health, state.vocabulary] = await Promise.all([fetchJson("/health"), fetchJson("/vocabulary")]);
+  } catch (error) {
+    showProblem("problem", error.message);
+    return;
+  }
+  const known = Object.keys(EXAMPLES).filter((name) => state.vocabulary.fields.some((entry) => entry.name === name) || name === "chips");
+  getElement("fields").append(...(known.includes("processor") ? known : state.vocabulary.columns.slice(0, 8).map((entry) => entry.name)).map(createField));
+  const all = [...state.vocabulary.fields, ...state.vocabulary.columns.filter((entry) => !state.vocabulary.fields.some((other) => other.name === entry.name))];
+  getElement("words").append(...all.map((entry) => createElement("option", { value: entry.name }, entry.meaning)));
+  range.elements.vary.append(...all.filter((entry) => entry.number).map((entry) => createElement("option", { value: entry.name }, `${entry.name}: ${entry.meaning}`)));
+  if (all.some((entry) => entry.name === "memory.channels")) range.elements.vary.value = "memory.channels";
+  for (const name of OPTIONS) form.elements[name].dataset.initial = form.elements[name].value;
+  getElement("champion").textContent = `Predictor: ${state.health.champion}, the best one on ${state.health.dataset} (training preset: ${state.health.schedule}); perfcast ${state.health.version}.`;
+  addListeners();
+  suggestNames("").catch(() => {});
+  const { described, varied: hasCurves } = restoreLink();
+  if (described && (await predict()) && hasCurves) await predictRange();
+  document.body.dataset.ready = "yes";
+}
+
+initialize();

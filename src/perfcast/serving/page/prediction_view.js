@@ -1,0 +1,131 @@
+// Page elements of a response: text, tables and charts. Text from the server is never parsed as HTML.
+
+import { createShape, drawAxis, drawCurve, formatNumber } from "./charts.js";
+
+export function createElement(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+const formatPercent = (level) => `${Number((100 * level).toPrecision(4))} %`;
+const GROUP_NAMES = { audit: "dates" };
+const groupName = (group) => GROUP_NAMES[group] ?? group;
+
+export function describeDomain(estimate) {
+  if (estimate.support === null) return "In-domain score: unknown.";
+  const score = ` (in-domain score ${estimate.support.toFixed(2)})`;
+  const group = estimate.unlike ? `; least similar group: ${groupName(estimate.unlike)}` : "";
+  if (estimate.support >= 0.75) return `Close to measured machines${score}${group}.`;
+  if (estimate.support >= 0.4) return `Somewhat close to measured machines${score}${group}.`;
+  return `Far from all measured machines${score}${group}. Rely on the interval rather than on the estimate.`;
+}
+
+export function createTable(caption, header, rows) {
+  const isText = (cell) => typeof cell !== "string" || /[a-z]{3}/i.test(cell);
+  const kinds = header.map((_, index) => (rows.some((row) => isText(row[index])) ? "text" : ""));
+  const head = createElement("tr", {}, ...header.map((name, index) => createElement("th", { scope: "col", class: kinds[index] }, name)));
+  const lines = rows.map((row) =>
+    createElement("tr", {}, ...row.map((cell, index) => (index ? createElement("td", { class: kinds[index] }, cell) : createElement("th", { scope: "row" }, cell)))),
+  );
+  const table = createElement("table", {}, createElement("caption", {}, caption), createElement("thead", {}, head), createElement("tbody", {}, ...lines));
+  return createElement("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table);
+}
+
+function createLegend(level, neighbours) {
+  const item = (text, ...shapes) => {
+    const svg = createShape("svg", { viewBox: "0 0 26 14", "aria-hidden": "true" });
+    svg.append(...shapes);
+    return createElement("li", {}, svg, text);
+  };
+  const bar = createShape("line", { class: "interval", x1: 5, x2: 21, y1: 7, y2: 7 });
+  const items = [item("estimate", createShape("circle", { class: "median", cx: 13, cy: 7, r: 6 })), item(`${formatPercent(level)} interval`, bar)];
+  if (neighbours) items.push(item("nearest measured machines", createShape("path", { class: "near", d: "M13 0l6 7l-6 7l-6 -7z" })));
+  return createElement("ul", { class: "legend" }, ...items);
+}
+
+export function formatInterval(estimate) {
+  return estimate.low === null ? "no interval" : `${formatNumber(estimate.low)} to ${formatNumber(estimate.high)}`;
+}
+
+// Return a heading, a chart and a text for every suite, and the same as tables.
+export function createPrediction(machine, width) {
+  const parts = [createElement("p", {}, createElement("strong", {}, machine.machine))];
+  for (const note of machine.notes) parts.push(createElement("p", { class: "problem note" }, `Note: ${note}.`));
+  const estimates = machine.estimates;
+  const hasNearest = estimates.some((estimate) => estimate.neighbours.length);
+  parts.push(createLegend(estimates[0].level, hasNearest));
+  for (const estimate of estimates) {
+    const nearest = estimate.neighbours.map((near) => `${near.machine} ${formatNumber(near.score)}`).join(", ");
+    const label = `${estimate.task}: estimate ${formatNumber(estimate.median)}, ${formatPercent(estimate.level)} interval ${formatInterval(estimate)}${nearest ? `; nearest measured: ${nearest}` : ""}`;
+    parts.push(
+      createElement("h3", { class: "suite" }, `${estimate.task} `, createElement("strong", {}, formatNumber(estimate.median)), " ", createElement("small", {}, `${formatInterval(estimate)}${estimate.unit ? ` ${estimate.unit}` : ""}`)),
+      drawAxis(estimate, width, label),
+      createElement("p", { class: "support" }, describeDomain(estimate)),
+    );
+  }
+  const rows = estimates.map((estimate) => [estimate.task, formatNumber(estimate.median), estimate.low === null ? "" : formatNumber(estimate.low), estimate.high === null ? "" : formatNumber(estimate.high), estimate.support === null ? "" : estimate.support.toFixed(2)]);
+  const tables = [createTable(`Estimates with ${formatPercent(estimates[0].level)} intervals; not official results`, ["suite", "estimate", "low", "high", "in-domain score"], rows)];
+  if (hasNearest) {
+    const nearestRows = estimates.flatMap((estimate) => estimate.neighbours.map((near) => [estimate.task, near.machine, formatNumber(near.score), near.published, near.distance.toFixed(3)]));
+    tables.push(createTable("Nearest measured machines; a distance of 0.05 adds about 5 % of error", ["suite", "machine", "measured", "published", "distance"], nearestRows));
+  }
+  parts.push(createElement("details", {}, createElement("summary", {}, "As tables, with the nearest measured machines by name"), ...tables));
+  return parts;
+}
+
+// Return the drivers by group and all inputs by their origin.
+export function createBasis(machine, origins) {
+  const parts = [];
+  const driven = machine.estimates.filter((estimate) => estimate.typical);
+  if (driven.length) {
+    const groups = [...new Set(driven.flatMap((estimate) => estimate.drivers.map((driver) => driver.group)))].sort();
+    const rows = driven.map((estimate) => {
+      const factors = Object.fromEntries(estimate.drivers.map((driver) => [driver.group, driver.factor]));
+      return [estimate.task, ...groups.map((group) => `× ${(factors[group] ?? 1).toFixed(2)}`), `${estimate.typical.machine} (measured ${formatNumber(estimate.typical.score)})`];
+    });
+    parts.push(createTable("Drivers: factors on the prediction of a typical machine of the last year", ["suite", ...groups.map(groupName), "typical machine"], rows));
+  }
+  for (const [origin, meaning] of Object.entries(origins)) {
+    const values = machine.values.filter((value) => value.origin === origin);
+    if (!values.length) continue;
+    const cells = values.map((value) => {
+      const unit = value.unit && value.unit !== "month" && value.unit !== "quarter" ? ` ${value.unit}` : "";
+      const shown = typeof value.value === "number" ? Number(value.value.toPrecision(6)).toString() : value.value;
+      return createElement("li", {}, createElement("span", {}, `${value.column} `), `${shown}${unit}`);
+    });
+    const title = createElement("h3", {}, origin[0].toUpperCase() + origin.slice(1), " ", createElement("small", {}, meaning));
+    parts.push(createElement("div", { class: `origin ${origin.replace(" ", "-")}` }, title, createElement("ul", { class: "cells" }, ...cells)));
+  }
+  return parts;
+}
+
+// Return a curve for every suite over the values with a prediction, and the same as a table.
+export function createCurves(answer, values, label, width) {
+  const curves = new Map();
+  for (const machine of answer.machines) {
+    for (const estimate of machine.estimates) {
+      const points = curves.get(estimate.task) ?? [];
+      points.push({ x: values[machine.line - 1], median: estimate.median, low: estimate.low, high: estimate.high });
+      curves.set(estimate.task, points);
+    }
+  }
+  const charts = [...curves].map(([task, points]) => {
+    const first = points[0];
+    const last = points.at(-1);
+    const description = `${task} by ${label}: ${formatNumber(first.median)} at ${formatNumber(first.x)}, ${formatNumber(last.median)} at ${formatNumber(last.x)}`;
+    return createElement("figure", {}, createElement("figcaption", {}, task), drawCurve(points, width, description, label));
+  });
+  const rows = values.flatMap((value, index) => {
+    const machine = answer.machines.find((prediction) => prediction.line === index + 1);
+    return machine ? [[formatNumber(value), ...machine.estimates.map((estimate) => `${formatNumber(estimate.median)} (${formatInterval(estimate)})`)]] : [];
+  });
+  const parts = [createElement("div", { class: "charts" }, ...charts)];
+  if (rows.length) parts.push(createElement("details", {}, createElement("summary", {}, "As a table"), createTable(`Estimates by ${label}`, [label, ...curves.keys()], rows)));
+  if (answer.errors.length) {
+    const missing = answer.errors.map((error) => createElement("li", {}, `${formatNumber(values[error.line - 1])}: ${error.error.replaceAll(/\bmachine \d+\b/g, "this machine")}`));
+    parts.push(createElement("p", {}, `No prediction for ${answer.errors.length} of ${values.length}:`), createElement("ul", {}, ...missing));
+  }
+  return parts;
+}

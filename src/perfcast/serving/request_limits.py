@@ -1,0 +1,111 @@
+"""Limits of HTTP requests, and the route class that reads bodies within them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from perfcast.describing.files import read_json_text
+from perfcast.errors import UserError
+
+BODY = "the body"
+EXAMPLE = 'send, for example, {"processor": "EPYC 9654", "chips": 2}'
+_MAX_DISCARDED = 32
+"""Multiple of the largest body that is read and discarded: a client that still sends would not read the response."""
+
+
+@dataclass(frozen=True)
+class RequestLimits:
+    """Limits of one server.
+
+    Units: `body` bytes; `machines` per request; `seconds` until a request is cancelled, its body included; `waiting`
+    requests at once; `neighbours` nearest machines per prediction; `candidates` suggested CPU names; `explained`
+    machines up to which a prediction is explained by default.
+    """
+
+    body: int = 1 << 20
+    machines: int = 200
+    seconds: float = 10.0
+    waiting: int = 64
+    neighbours: int = 10
+    candidates: int = 12
+    explained: int = 20
+
+
+DEFAULT_LIMITS = RequestLimits()
+
+
+class RefusedRequest(HTTPException):
+    """A request that gets an HTTP error status and one line with the reason and the remedy."""
+
+    def __init__(self, status: int, requirement: str, fact: str, remedy: str = "") -> None:
+        super().__init__(status, str(UserError(requirement, fact, remedy)))
+
+
+class JsonRoute(APIRoute):
+    """Route that takes only JSON within the limits in `app.state.limits`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return a handler that reads the body before FastAPI does."""
+        handle = super().get_route_handler()
+
+        async def handle_json(request: Request) -> Response:
+            json_request = _JsonRequest(request.scope, request.receive)
+            await json_request.read_body(request.app.state.limits)
+            return await handle(json_request)
+
+        return handle_json
+
+
+class _JsonRequest(Request):
+    """Request with a bounded body; refuses duplicate names and NaN, which `json.loads` accepts."""
+
+    async def read_body(self, limits: RequestLimits) -> None:
+        """Read the body. Raises: RefusedRequest for a body that is too large, too slow, empty or not JSON."""
+        size, chunks = 0, []
+        try:
+            async with asyncio.timeout(limits.seconds):
+                async for chunk in self.stream():
+                    size += len(chunk)
+                    if size <= limits.body:
+                        chunks.append(chunk)
+                    elif size > _MAX_DISCARDED * limits.body:
+                        break
+        except TimeoutError:
+            if size <= limits.body:
+                fact = f"the body did not arrive within {limits.seconds:g} s"
+                raise RefusedRequest(408, "the request is too slow", fact, "try again") from None
+        except ClientDisconnect:
+            fact = "the client disconnected"
+            raise RefusedRequest(400, f"{BODY} is incomplete", fact) from None
+        if size > limits.body:
+            requirement = f"a request can have at most {limits.body} bytes"
+            raise RefusedRequest(413, requirement, "the body is larger", "send fewer machines per request")
+        self._body = b"".join(chunks)
+        media_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type != "application/json":
+            fact = f"the content type is {media_type[:60]!r}" if media_type else "there is no content type"
+            remedy = "send it with Content-Type: application/json; `perfcast predict` reads CSV files"
+            raise RefusedRequest(415, f"{BODY} must be JSON", fact, remedy)
+
+    async def json(self) -> Any:
+        """Return the decoded body. Raises: RefusedRequest."""
+        body = await self.body()
+        try:
+            text = body.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            fact = f"byte {error.start + 1} is not"
+            raise RefusedRequest(400, f"{BODY} must be UTF-8 text", fact, "save it as UTF-8") from None
+        if not text.strip():
+            raise RefusedRequest(400, f"{BODY} must describe a machine", "it is empty", EXAMPLE)
+        try:
+            return read_json_text(text, BODY)
+        except UserError as error:
+            raise RefusedRequest(400, error.requirement, error.fact, error.remedy or EXAMPLE) from None

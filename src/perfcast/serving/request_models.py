@@ -1,0 +1,127 @@
+"""Models of requests, and one-line messages for requests that do not fit them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import pandas as pd
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
+
+from perfcast.describing.files import Entry, entries_of
+from perfcast.errors import UserError, unknown_name
+from perfcast.forecasting import Asked
+from perfcast.intervals import LEVEL
+from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits
+
+_MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
+_MAX_SHOWN = 60
+_REMEDY_OPTIONS = "put options such as level into the query: /forecast?level=0.5"
+_FORMS = ("machine", "list", "machines")
+"""Tags of `RequestBody`; they stand in the locations of validation errors."""
+
+
+class MachineRequest(RootModel[dict[str, Any]]):
+    """One machine: names from GET /vocabulary with values. A number may include its unit; null means unknown."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"processor": "EPYC 9654", "chips": 2, "memory": "24 x 64 GB DDR5-4800"}}
+    )
+
+
+class PredictRequest(BaseModel):
+    """Several machines."""
+
+    model_config = ConfigDict(extra="forbid")
+    machines: list[MachineRequest] = Field(min_length=1, description="GET /health returns the maximum number.")
+
+
+def _find_form(body: object) -> str | None:
+    if isinstance(body, Mapping):
+        return "machines" if "machines" in body else "machine"
+    return "list" if isinstance(body, list) else None
+
+
+RequestBody = Annotated[
+    Annotated[MachineRequest, Tag("machine")]
+    | Annotated[list[MachineRequest], Field(min_length=1), Tag("list")]
+    | Annotated[PredictRequest, Tag("machines")],
+    Discriminator(_find_form),
+]
+"""One machine, a list of machines, or such a list under `machines`."""
+
+
+def list_entries(body: MachineRequest | list[MachineRequest] | PredictRequest, limits: RequestLimits) -> list[Entry]:
+    """Return the machines of a body. Raises: RefusedRequest for too many; UserError for values that are nested."""
+    if isinstance(body, MachineRequest):
+        return entries_of([body.root], BODY)
+    machines = body.machines if isinstance(body, PredictRequest) else body
+    if len(machines) > limits.machines:
+        requirement, fact = f"a request can have at most {limits.machines} machines", f"this one has {len(machines)}"
+        raise RefusedRequest(413, requirement, fact, "send several requests")
+    return entries_of([machine.root for machine in machines], BODY)
+
+
+def _check_month(text: str) -> str:
+    if not _MONTH.fullmatch(text) or not "1990" < text < "2100":
+        raise ValueError("must be a month such as 2026-03")
+    return text
+
+
+class PredictQuery(BaseModel):
+    """Options in the query of a request."""
+
+    model_config = ConfigDict(extra="forbid")
+    level: float = Field(LEVEL, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals (default: 0.9).")
+    when: Annotated[str, AfterValidator(_check_month)] | None = Field(
+        None, description="Month of the measurement, YYYY-MM (default: this month)."
+    )
+    assume: bool = Field(True, description="Fill unknown values with those of similar machines (default: true).")
+    neighbours: int | None = Field(
+        None, ge=0, le=DEFAULT_LIMITS.neighbours, description="Nearest machines (default: 3; 0 in a large batch)."
+    )
+    explain: bool | None = Field(
+        None, description="Return inputs and drivers of the prediction (default: true; false in a large batch)."
+    )
+    partial: bool = Field(False, description="Answer the other machines if one cannot be used (default: false).")
+
+    def to_options(self, machines: int, limits: RequestLimits) -> Asked:
+        """Return the options of a prediction for a number of machines."""
+        small = machines <= limits.explained
+        when = pd.Timestamp(f"{self.when}-01") if self.when else pd.Timestamp.now().normalize()
+        neighbours = self.neighbours if self.neighbours is not None else 3 * small
+        return Asked(self.level, when, self.assume, neighbours, small if self.explain is None else self.explain)
+
+
+def describe_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[int, str]:
+    """Return the HTTP status and the message of the first validation error.
+
+    A body without machines gets 400; a machine or an option with a wrong value gets 422.
+    """
+    error = errors[0]
+    source, *path = error["loc"]
+    if source == "query":
+        return 422, str(_describe_option(error, str(path[0])))
+    path = [name for name in path if name not in _FORMS]
+    if path and isinstance(path[0], int):
+        fact = f"machine {path[0] + 1} is {_show(error['input'])}"
+        return 422, str(UserError(f"machines in {BODY} must hold names with values", fact, EXAMPLE))
+    if error["type"] == "extra_forbidden":
+        fact = f"it also has {', '.join(_show(one['loc'][-1]) for one in errors[:10])}"
+        return 400, str(UserError(f"{BODY} must have nothing beside machines", fact, _REMEDY_OPTIONS))
+    facts = {"missing": "it is empty", "too_short": "it describes none"}
+    fact = facts.get(error["type"], f"it is {_show(error['input'])}")
+    return 400, str(UserError(f"{BODY} must describe a machine", fact, EXAMPLE))
+
+
+def _describe_option(error: Mapping[str, Any], name: str) -> UserError:
+    if error["type"] == "extra_forbidden":
+        unknown = unknown_name("query options", name[:_MAX_SHOWN], PredictQuery.model_fields)
+        return UserError(unknown.requirement, unknown.fact, unknown.remedy.replace("see conf/", "see /docs"))
+    rule = error["msg"].removeprefix("Value error, ").removeprefix("Input ").replace("should be", "must be", 1)
+    return UserError(f"{name} {rule}", f"got {_show(error['input'])}")
+
+
+def _show(value: object) -> str:
+    return repr(str(value)[:_MAX_SHOWN])

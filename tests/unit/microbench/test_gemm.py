@@ -1,0 +1,89 @@
+"""Measurement of matrix products."""
+
+import numpy as np
+import pytest
+
+from perfcast.cli.main import main
+from perfcast.microbench import gemm
+from perfcast.microbench.measurement_files import describe_machine
+
+
+def test_sample_configurations_are_distinct_and_seeded():
+    drawn = gemm.sample_configurations(3000, max_threads=4, seed=3)
+    assert drawn == gemm.sample_configurations(3000, max_threads=4, seed=3)
+    assert len(set(drawn)) == 3000
+    sizes = np.array([(g.m, g.n, g.k) for g in drawn]).ravel()
+    assert sizes.min() >= 16
+    assert sizes.max() <= 4096
+    assert (sizes % 2).mean() > 0.2
+    assert (sizes % 64 == 0).mean() > 0.1
+    assert np.median(sizes) < 400, "large sizes must be rare"
+    assert {g.threads for g in drawn} == {1, 2, 4}
+    assert {g.dtype for g in drawn} == set(gemm.DTYPES)
+
+
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_operands_compute_the_product(transpose_a, transpose_b):
+    operands = gemm._Operands(0)
+    case = gemm.Gemm(17, 19, 23, "float64", transpose_a, transpose_b, 1)
+    out = operands.product(case)()
+    pool = operands.pools["float64"].numpy()
+    a = pool[: 17 * 23].reshape((23, 17)).T if transpose_a else pool[: 17 * 23].reshape((17, 23))
+    b_flat = pool[17 * 23 : 17 * 23 + 23 * 19]
+    b = b_flat.reshape((19, 23)).T if transpose_b else b_flat.reshape((23, 19))
+    np.testing.assert_allclose(out.numpy(), a @ b, rtol=1e-10)
+
+
+def timing(spread, interrupted=False):
+    return gemm.Timing(2, 5, 1e-3, 9e-4, spread, 0, 0, interrupted)
+
+
+def test_steadier_prefers_clean_and_steady_timings():
+    assert gemm.steadier(None, timing(0.5)).spread == 0.5
+    assert gemm.steadier(timing(0.1), timing(0.2)).spread == 0.1
+    assert not gemm.steadier(timing(0.01, interrupted=True), timing(0.2)).interrupted
+
+
+def test_as_frame_excludes_interrupted_configurations():
+    one, two = gemm.sample_configurations(2, max_threads=1, seed=0)
+    frame = gemm.as_frame({one: timing(0.01), two: timing(0.01, interrupted=True)})
+    assert len(frame) == 1
+    assert frame["gflops"].iloc[0] == pytest.approx(2 * frame.m[0] * frame.n[0] * frame.k[0] / 1e-3 / 1e9, rel=1e-4)
+
+
+def set_interrupted(monkeypatch, interrupted):
+    """Mark every product as interrupted or not, independently of the load of the test machine."""
+    real = gemm.time_product
+    monkeypatch.setattr(gemm, "time_product", lambda product: (*real(product)[:2], interrupted))
+
+
+def test_command_writes_the_table_without_host_name(tmp_path, capsys, monkeypatch):
+    import platform
+
+    set_interrupted(monkeypatch, interrupted=False)
+    assert main(["measure", "gemm", "--out", str(tmp_path), "--configurations", "12", "--budget-minutes", "0.05"]) == 0
+    text = (tmp_path / "host_gemm.json").read_text()
+    assert platform.node() not in text
+    assert "measured" in capsys.readouterr().out
+    assert (tmp_path / "host_gemm.csv.gz").stat().st_size > 100
+
+
+def test_busy_machine_gets_one_line_and_no_file(tmp_path, capsys, monkeypatch):
+    set_interrupted(monkeypatch, interrupted=True)
+    assert main(["measure", "gemm", "--out", str(tmp_path), "--configurations", "3", "--budget-minutes", "0.01"]) == 2
+    assert "idle" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_describe_machine_has_processor_and_versions():
+    about = describe_machine()
+    assert about["cores"] >= 1
+    assert about["versions"]["torch"].startswith("2.")
+
+
+def test_invalid_budget_gets_one_line(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["measure", "gemm", "--budget-minutes", "0"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1

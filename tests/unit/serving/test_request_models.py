@@ -1,0 +1,127 @@
+"""Invalid bodies, machines and options: one line with the reason and the remedy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from forecasting_project import project
+from serving_project import KNOWN, PLAIN, WRONG, request, served
+
+import perfcast
+from perfcast.errors import UserError
+from perfcast.serving import response_models
+from perfcast.serving.request_limits import DEFAULT_LIMITS
+
+
+@pytest.fixture(scope="module")
+def server():
+    # slow test machines must not run into the time limit
+    with served(project().champion, replace(DEFAULT_LIMITS, seconds=120.0)) as address:
+        yield address
+
+
+BAD_BODIES = {
+    b"": (400, "it is empty"),
+    b"   ": (400, "it is empty"),
+    b'{"processor": ': (400, "the body must be JSON"),
+    b"\xff\xfe\x00": (400, "must be UTF-8 text"),
+    b"Name,Model,Score\nx,y,3\n": (400, "the body must be JSON"),
+    b'"EPYC 9654"': (400, "it is 'EPYC 9654'"),
+    b"null": (400, "it is 'None'"),
+    b"[]": (400, "it describes none"),
+    b'{"machines": []}': (400, "it describes none"),
+    b'{"machines": 3}': (400, "must describe a machine"),
+    b'{"machines": [{"chips": 2}], "level": 0.5}': (400, "options such as level into the query"),
+    b'{"chips": NaN}': (400, "numbers in the body must be finite"),
+    b'{"chips": 1e999}': (422, "chips must be a number"),
+    b'{"chips": 2, "chips": 4}': (400, "a name is repeated"),
+    b"[" * 100_000: (400, "nested 3 deep at most"),
+    b'{"a": {"b": {"c": {"d": 1}}}}': (422, "nested 3 deep at most"),
+    b"[1, 2]": (422, "must hold names with values"),
+    b"{}": (422, "says nothing; see /vocabulary"),
+    b'{"chips": null}': (422, "says nothing"),
+    b'{"chips": [1, 2]}': (422, "chips must be one value"),
+    b'{"chips": ' + b"9" * 5000 + b"}": (400, "the body must be JSON"),
+}
+
+
+@pytest.mark.parametrize("body", BAD_BODIES, ids=lambda body: body[:24].decode("latin-1"))
+@pytest.mark.parametrize("route", ["forecast", "complete"])
+def test_invalid_body_gets_one_line(server, route, body):
+    status, words = BAD_BODIES[body]
+    reply = request(f"{server}/{route}", body)
+    assert (reply.status, words in reply.error) == (status, True), reply.error
+
+
+BAD_MACHINES = [
+    {"processor": "Zeus 1"},
+    {"processor": "xeon"},
+    WRONG,
+    {"processor": "Xeon Gold 6148", "tdp": "400 GHz"},
+    {"processor": "Xeon Gold 6148", "chips": "two"},
+    {"processor": "Xeon Gold 6148", "chips": 0},
+    {"processor": "Xeon Gold 6148", "suite": "CINT2016"},
+    {"processor": "Xeon Gold 6148", "procesor_speed": 1},
+    {"processor": "Xeon Gold 6148", "hw_avail": "March 2020"},
+    {"processor": "Xeon Gold 6148", "cores": 20, "cores_per_chip": 10},
+    {"processor": "x" * 501},
+    {"processor": "<script>alert(1)</script>\n\u202e"},
+]
+
+
+@pytest.mark.parametrize("machine", BAD_MACHINES, ids=str)
+def test_invalid_machine_gets_the_message_of_the_library(server, machine):
+    with pytest.raises(UserError) as caught:
+        perfcast.predict(machine, project().champion)
+    reply = request(f"{server}/forecast", machine)
+    assert (reply.status, reply.error) == (422, str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("level=2", "level must be less than 1"),
+        ("level=1", "level must be less than 1"),
+        ("level=nan", "level must be a finite number"),
+        ("when=yesterday", "when must be a month such as 2026-03"),
+        ("when=0001-01", "when must be a month"),
+        ("neighbours=1000", "neighbours must be less than or equal to 10"),
+        ("neighbours=1.5", "neighbours must be a valid integer"),
+        ("explain=perhaps", "explain must be a valid boolean"),
+        ("levle=0.5", "did you mean 'level'"),
+    ],
+)
+def test_invalid_option_is_refused(server, query, words):
+    reply = request(f"{server}/forecast?{query}", KNOWN)
+    assert (reply.status, words in reply.error) == (422, True), reply.error
+
+
+def test_invalid_machine_is_named_and_partial_answers_the_others(server):
+    machines = [KNOWN, {"processor": "Zeus 1"}, {**KNOWN, "chips": 1}, WRONG]
+    reply = request(f"{server}/forecast{PLAIN}", machines)
+    assert (reply.status, "machine 2 has 'Zeus 1'" in reply.error) == (422, True)
+    reply = request(f"{server}/forecast{PLAIN}", [KNOWN, WRONG])
+    assert (reply.status, "machine 2 has cores_enabled_total" in reply.error) == (422, True)
+    caught = request(f"{server}/forecast{PLAIN}&partial=true", machines).json()
+    response_models.PredictResponse.model_validate(caught, extra="forbid")
+    assert [one["line"] for one in caught["machines"]] == [1, 3]
+    assert [one["line"] for one in caught["errors"]] == [2, 4]
+    assert "machine 4 has" in caught["errors"][1]["error"]
+    nothing = request(f"{server}/forecast{PLAIN}&partial=true", [{"processor": "Zeus 1"}])
+    assert (nothing.status, nothing.json()["machines"]) == (200, [])
+
+
+def test_other_media_types_are_refused(server):
+    for kind in ("text/csv", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+        reply = request(f"{server}/forecast", b'{"chips": 2}', {"Content-Type": kind})
+        assert (reply.status, "send it with Content-Type: application/json" in reply.error) == (415, True)
+
+
+def test_unknown_routes_and_methods_get_one_line(server):
+    assert request(f"{server}/nowhere").status == 404
+    assert "GET /nowhere" in request(f"{server}/nowhere").error
+    assert request(f"{server}/forecast").status == 405
+    assert request(f"{server}/forecast", method="DELETE").status == 405
+    assert request(f"{server}/static/../app.py").status == 404
+    assert request(f"{server}/static/%2e%2e/app.py").status == 404
