@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="take trials until every study has its own, and write nothing else: how further jobs join in",
     )
-    parser.add_argument("--write", action="store_true", help="write the chosen values into conf/predictor")
+    parser.add_argument("--write", action="store_true", help="write the chosen values into conf/tuned")
     parser.add_argument(
         "--also",
         nargs="+",
@@ -76,10 +76,10 @@ def run(options: argparse.Namespace) -> int:
     import yaml
 
     from perfcast import tuning
-    from perfcast.conf_edit import write_tuned
     from perfcast.io import sha256, write_text
     from perfcast.splits import read_folds
     from perfcast.table_files import read_table
+    from perfcast.tuning.tuned_files import write_tuned
 
     table = read_table(options.table)
     folds = read_folds(options.folds, table)
@@ -134,10 +134,10 @@ def run(options: argparse.Namespace) -> int:
                 f"fold {behind[0]} has {found[behind[0]].trials if behind[0] in found else 0}",
                 "run again without --fold",
             )
-        for split in (options.split, *options.also):
-            values = [found[fold].values for fold in range(count)]
-            write_tuned(options.project / "conf", options.predictor, (options.dataset, split), command, values)
-            report(f"conf/predictor/{options.predictor}.yaml: tuned for {options.dataset}/{split}")
+        values = [found[fold].values for fold in range(count)]
+        splits = [options.split, *options.also]
+        path = write_tuned(options.project / "conf", options.dataset, options.predictor, splits, command, values)
+        report(f"{path.relative_to(options.project)}: tuned for {', '.join(splits)}")
     return 0
 
 
