@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 SNAKEMAKE ?=
+experiment = snakemake --configfile conf/experiment/$(1).yaml $(SNAKEMAKE) && perfcast summary --results $(2)
 FUZZ_SECONDS ?= 120
 SIZES ?= 1 10 100
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -14,7 +15,7 @@ export DVC_NO_ANALYTICS := true
 .PHONY: help setup run full ablation curves systems systems-gemm systems-help pull retry test test-slurm faults fuzz lint ui benchmark scale clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z][a-z -]*\):.*## /\1: /p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
 setup: $(VENV)/.ready $(VENV)/share/vega/vega.js ## install the locked packages in .venv
 $(VENV)/.ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Python must be 3.11 or newer; this is %d.%d. Set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
@@ -31,14 +32,18 @@ $(VENV)/share/vega/vega.js: $(VENV)/.ready
 
 run: setup ## the default experiment (one seed, short training)
 	snakemake $(SNAKEMAKE) && perfcast summary
-full ablation curves: setup ## conf/experiment/<target>.yaml: hours; a stopped run continues
-	snakemake --configfile conf/experiment/$@.yaml $(SNAKEMAKE) && perfcast summary --results results/$@
+full: setup ## every predictor, all folds, three seeds: hours; a stopped run continues
+	$(call experiment,full,results/full)
+ablation: setup ## law_ensemble without one component or input at a time: hours
+	$(call experiment,ablation,results/ablation)
+curves: setup ## the error over training size and years of history: an hour or two
+	$(call experiment,curves,results/curves)
 systems: systems-gemm systems-help ## published systems on their own data
 systems-gemm: setup ## the published system GPPerf
-	snakemake --configfile conf/experiment/gpperf.yaml $(SNAKEMAKE) && perfcast summary --results results/systems/gemm
+	$(call experiment,gpperf,results/systems/gemm)
 systems-help: setup ## the published system HELP
-	snakemake --configfile conf/experiment/help.yaml $(SNAKEMAKE) && perfcast summary --results results/systems/help
-	snakemake --configfile conf/experiment/help_drawn.yaml $(SNAKEMAKE) && perfcast summary --results results/systems/help_drawn
+	$(call experiment,help,results/systems/help)
+	$(call experiment,help_drawn,results/systems/help_drawn)
 pull: setup ## fetch the versioned results, and record them as current for Snakemake and DVC
 	dvc pull && snakemake --touch --forceall
 	mkdir -p results/logs && sha256sum results/report.html > results/logs/report.sha256

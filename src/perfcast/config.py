@@ -452,7 +452,6 @@ def compose(root: Path, overrides: Sequence[str]) -> dict[str, Any]:
         raise UserError("an override must name values of conf/ or params.yaml", " ".join(lines)[:2000]) from None
     if tuned := read_tuned(root / "conf", predictor):
         resolved["predictor"]["tuned"] = {
-            dataset: {split: entry.model_dump() for split, entry in splits.items()}
-            for dataset, splits in tuned.items()
+            dataset: {split: entry.model_dump() for split, entry in splits.items()} for dataset, splits in tuned.items()
         }
     return dict(resolved)

@@ -299,7 +299,7 @@ def test_written_values_are_read_back_by_settings_with_their_types(tmp_path):
     write_conf(tmp_path)
     command = "perfcast tune demo random random_forest --table 'a: b #.parquet'"
     folds = [{"leaf_rows": 2, "bootstrap": True, "tiny": 1e-5}, {"leaf_rows": 1, "bootstrap": None, "tiny": 0.1}]
-    path = write_tuned(tmp_path, "demo", "random_forest", ["random"], command, folds)
+    path = write_tuned(tmp_path, "demo", "random_forest", ["random"], command=command, folds=folds)
     assert path == tmp_path / "tuned" / "demo" / "random_forest.yaml"
     conf = read_predictor(tmp_path, "random_forest")
     settings = conf.tuned_settings("full", "demo", "random")
@@ -309,17 +309,19 @@ def test_written_values_are_read_back_by_settings_with_their_types(tmp_path):
     ]
     assert conf.tuned["demo"]["random"].command == command
     before = path.read_text()
-    write_tuned(tmp_path, "demo", "random_forest", ["random"], command, folds)
+    write_tuned(tmp_path, "demo", "random_forest", ["random"], command=command, folds=folds)
     assert path.read_text() == before
 
 
 def test_splits_with_equal_values_share_an_entry_and_other_splits_keep_theirs(tmp_path):
     write_conf(tmp_path)
-    path = write_tuned(tmp_path, "demo", "random_forest", ["random", "later", "last"], "first", [{"leaf_rows": 3}])
+    path = write_tuned(
+        tmp_path, "demo", "random_forest", ["random", "later", "last"], command="first", folds=[{"leaf_rows": 3}]
+    )
     (entry,) = yaml.safe_load(path.read_text())["entries"]
     assert entry == {"splits": ["last", "later", "random"], "command": "first", "folds": [{"leaf_rows": 3}]}
-    write_tuned(tmp_path, "demo", "random_forest", ["later"], "second", [{"leaf_rows": 4}])
-    write_tuned(tmp_path, "other", "random_forest", ["random"], "third", [{"leaf_rows": 5}])
+    write_tuned(tmp_path, "demo", "random_forest", ["later"], command="second", folds=[{"leaf_rows": 4}])
+    write_tuned(tmp_path, "other", "random_forest", ["random"], command="third", folds=[{"leaf_rows": 5}])
     tuned = read_predictor(tmp_path, "random_forest").tuned
     found = {(name, split): entry.command for name, splits in tuned.items() for split, entry in splits.items()}
     assert found == {

@@ -136,7 +136,8 @@ def run(options: argparse.Namespace) -> int:
             )
         values = [found[fold].values for fold in range(count)]
         splits = [options.split, *options.also]
-        path = write_tuned(options.project / "conf", options.dataset, options.predictor, splits, command, values)
+        conf_folder = options.project / "conf"
+        path = write_tuned(conf_folder, options.dataset, options.predictor, splits, command=command, folds=values)
         report(f"{path.relative_to(options.project)}: tuned for {', '.join(splits)}")
     return 0
 
