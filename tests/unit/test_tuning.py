@@ -271,7 +271,7 @@ def test_the_quick_schedule_searches_only_what_it_does_not_fix():
     quick = search("quick")
     assert set(quick.space) == {"leaf_rows"}
     assert quick.arguments == {"trees": 1, "leaf_rows": 7, "feature_fraction": 0.9}
-    assert quick.own == {"leaf_rows": 7}
+    assert quick.default_values == {"leaf_rows": 7}
 
 
 @pytest.mark.parametrize(
