@@ -12,8 +12,7 @@ RUN python -m pip install ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep '^t
 RUN python -m pip install -r requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
-# with the executor of workflow/profiles/kubernetes
-RUN python -m pip install --constraint requirements.lock ".[kubernetes]"
+RUN python -m pip install --no-deps .
 
 FROM python:3.11-slim
 # what LightGBM is linked with

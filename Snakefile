@@ -1,5 +1,7 @@
 # The whole graph: raw results -> standard tables -> features and splits -> trainings -> evaluation -> report.
-# DVC decides whether to run, Snakemake what. Library code is in src/perfcast; a rule only names files and parameters.
+# DVC decides whether to run, Snakemake what. The library is in src/perfcast; a rule names files and parameters only.
+#
+# `snakemake --lint` asks for an environment per rule: all rules share the project's own (requirements.lock, Dockerfile).
 configfile: "params.yaml"
 
 
@@ -16,7 +18,7 @@ include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/report.smk"
 
 
-# On a cluster these stay where Snakemake runs: nodes often have no network, and a job of a second is not worth a queue.
+# On a cluster these run where Snakemake runs: nodes often have no network, and a job of a second is not worth a queue.
 localrules:
     all,
     ingest,
@@ -27,11 +29,16 @@ localrules:
 rule all:
     default_target: True
     input:
-        f"{RESULTS}/report.html",
-        f"{RESULTS}/metrics.json",
-        champions,
+        rules.report.output,
+        rules.metrics.output,
+        per_dataset("champion/{dataset}"),
+        interrupted,
         removed,
 
 
+onstart:
+    remove_unfinished(Path(RESULTS))
+
+
 onsuccess:
-    shell("{PERFCAST} times --results {RESULTS} --since {STARTED}")
+    shell("perfcast times --results {RESULTS} --since {STARTED}")

@@ -81,7 +81,7 @@ class Run:
         return time.monotonic() - self.began
 
     def kill(self) -> None:
-        """End the run and its jobs, with no time for anything."""
+        """End the run and its jobs with SIGKILL."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self._out.close()
@@ -141,6 +141,13 @@ def kill_at(project: Path, moment: Moment, order: list[str]) -> Run | None:
     run._out.close()
     assert run.process.returncode == 0, run.said()[-3000:]
     return None
+
+
+def unlock(project: Path) -> None:
+    """Remove the lock that a killed run left, as the message of the next run demands."""
+    if any((project / ".snakemake" / "locks").glob("*.lock")):
+        assert "--unlock" in call(project, "snakemake", check=False)
+        call(project, "snakemake", "--unlock")
 
 
 def half_written(project: Path, expected: dict[str, str]) -> list[str]:

@@ -73,7 +73,7 @@ def fold_makers(
     if len(tuned) != folds:
         raise UserError(
             f"the tuned values of {'/'.join(question)} must be one entry for each of its {folds} folds",
-            f"conf/predictor has {len(tuned)}",
+            f"conf/tuned has {len(tuned)}",
             "run perfcast tune with --write again, or remove them",
         )
     own = [{name: maker(conf, arguments, machine) for name, arguments in setting.items()} for setting in tuned]

@@ -53,12 +53,9 @@ def test_what_was_found_is_written_and_each_fold_trains_with_it(project):
     assert (fold["trials"], fold["failed"]) == (3, 0)
     assert fold["own_inner_mape"] == untuned["choices"][0]["valid_mape"]["per_task"]
     assert fold["inner_mape"] <= fold["own_inner_mape"]
-    text = (project / "conf/predictor/random_forest.yaml").read_text()
-    assert text.startswith("# kept\n")
-    assert yaml.safe_load(text)["tuned"]["host_gemm"]["random"] == {
-        "command": found["command"],
-        "folds": [fold["values"]],
-    }
+    assert (project / "conf/predictor/random_forest.yaml").read_text().startswith("# kept\n")
+    (entry,) = yaml.safe_load((project / "conf/tuned/host_gemm/random_forest.yaml").read_text())["entries"]
+    assert entry == {"splits": ["random"], "command": found["command"], "folds": [fold["values"]]}
 
     assert rules_run(call(project, "snakemake", "-n", f"{RUN}/inner.json")) == {"train"}
     call(project, "snakemake", f"{RUN}/inner.json")
@@ -66,7 +63,8 @@ def test_what_was_found_is_written_and_each_fold_trains_with_it(project):
         {"candidate": "tuned", "valid_mape": {"tuned": fold["inner_mape"]}}
     ]
     used = yaml.safe_load((project / RUN / "config.yaml").read_text())["predictor"]["settings"]
-    assert used == [{"tuned": {**yaml.safe_load(text)["params"], **fold["values"]}}]
+    params = yaml.safe_load((project / "conf/predictor/random_forest.yaml").read_text())["params"]
+    assert used == [{"tuned": {**params, **fold["values"]}}]
 
 
 def test_processes_that_share_the_work_find_what_one_finds(project):

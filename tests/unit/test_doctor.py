@@ -138,21 +138,6 @@ with atomic_path(results / "table.parquet"), atomic_path(results / "metrics.tar.
 """
 
 
-OWNER = """
-import os, signal
-from pathlib import Path
-from perfcast import run_lock
-run_lock.hold(Path(), "results")
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_a_killed_run_is_told_with_what_to_type(project):
-    subprocess.run([sys.executable, "-c", OWNER], check=False, cwd=project)
-    finding = leftovers.look(place(project))[0]
-    assert (finding.state, finding.remedy) == (CARE, "run snakemake: it clears the lock and goes on from there")
-
-
 def test_what_a_kill_left_half_written_is_counted(project):
     results = project / "results"
     with atomic_path(results / "table.parquet"):

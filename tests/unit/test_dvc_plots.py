@@ -46,13 +46,12 @@ def test_a_plot_reads_columns_that_an_evaluation_writes(name, columns):
         known = columns[Path(path).name]
         assert {column, plot["x"]} <= set(known)
         asked = set(re.findall(r"datum\.(\w+)", template)) | set(re.findall(r'"field": "(\w+)"', template))
-        made = set(re.findall(r'"as": "(\w+)"', template)) | {"curve", "value", "rev"}
+        made = set(re.findall(r'"as": "(\w+)"', template)) | {"curve", "value", "rev", "filename"}
         assert asked <= {*known, *made}
 
 
 def test_coverage_and_error_by_support_are_plotted_beside_error_and_curves():
-    kinds = {name.split(" on ")[0] for name in PLOTS}
-    assert kinds == {"MAPE", "Learning curves", "Coverage", "Error by support"}
+    assert set(PLOTS) == {"MAPE", "Learning curves", "Coverage", "Error by support"}
 
 
 def test_the_page_asks_the_network_only_where_a_script_is_not_beside_the_environment():

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,10 +17,10 @@ import yaml
 from tuned_question import CONF, NAME, PART, make_table, search
 
 from perfcast import experiment, tuning
-from perfcast.conf_edit import write_tuned
 from perfcast.config import read_predictor
 from perfcast.errors import UserError
 from perfcast.tuning import studies, work
+from perfcast.tuning.tuned_files import write_tuned
 
 TRIALS = 8
 OWN = {"leaf_rows": 7, "feature_fraction": 0.5}
@@ -272,7 +271,7 @@ def test_the_quick_schedule_searches_only_what_it_does_not_fix():
     quick = search("quick")
     assert set(quick.space) == {"leaf_rows"}
     assert quick.arguments == {"trees": 1, "leaf_rows": 7, "feature_fraction": 0.9}
-    assert quick.own == {"leaf_rows": 7}
+    assert quick.default_values == {"leaf_rows": 7}
 
 
 @pytest.mark.parametrize(
@@ -290,35 +289,18 @@ def test_a_space_that_cannot_be_searched_is_one_line(changes, words):
     assert "\n" not in str(raised.value)
 
 
-TEXT = """# above: kept
-module: random_forest  # beside: kept
-stochastic: true
-params: {trees: 2}
-{tuned}# below: kept
-quick:
-  trees: 1   # three spaces
-"""
-TUNED = """tuned:
-  demo:
-    random:
-      command: perfcast tune before
-
-      folds:
-      - {leaf_rows: 9}
-    other:
-      command: kept
-      folds: [{leaf_rows: 3}]
-"""
-
-
-@pytest.mark.parametrize("tuned", ["", TUNED, "tuned: {}\n"])
-def test_write_keeps_every_other_byte_and_is_read_back_by_settings(tmp_path, tuned):
-    path = tmp_path / "predictor" / "random_forest.yaml"
+def write_conf(folder):
+    path = folder / "predictor" / "random_forest.yaml"
     path.parent.mkdir()
-    path.write_text(TEXT.replace("{tuned}", tuned))
+    path.write_text("module: random_forest\nstochastic: true\nparams: {trees: 2}\nquick: {trees: 1}\n")
+
+
+def test_written_values_are_read_back_by_settings_with_their_types(tmp_path):
+    write_conf(tmp_path)
     command = "perfcast tune demo random random_forest --table 'a: b #.parquet'"
     folds = [{"leaf_rows": 2, "bootstrap": True, "tiny": 1e-5}, {"leaf_rows": 1, "bootstrap": None, "tiny": 0.1}]
-    write_tuned(tmp_path, "random_forest", ("demo", "random"), command, folds)
+    path = write_tuned(tmp_path, "demo", "random_forest", ["random"], command=command, folds=folds)
+    assert path == tmp_path / "tuned" / "demo" / "random_forest.yaml"
     conf = read_predictor(tmp_path, "random_forest")
     settings = conf.tuned_settings("full", "demo", "random")
     assert settings == [{"tuned": {"trees": 2, **values}} for values in folds]
@@ -326,22 +308,25 @@ def test_write_keeps_every_other_byte_and_is_read_back_by_settings(tmp_path, tun
         type(value) for values in folds for value in (2, *values.values())
     ]
     assert conf.tuned["demo"]["random"].command == command
-    assert ("other" in conf.tuned["demo"]) == (tuned == TUNED)
-    kept = path.read_text().splitlines()
-    block = kept.index("tuned:")
-    others = [line for line in kept[:block] + kept[block + 1 :] if not line.startswith(" ") or "spaces" in line]
-    assert others == TEXT.replace("{tuned}", "").splitlines()
     before = path.read_text()
-    write_tuned(tmp_path, "random_forest", ("demo", "random"), command, folds)
+    write_tuned(tmp_path, "demo", "random_forest", ["random"], command=command, folds=folds)
     assert path.read_text() == before
 
 
-def test_a_tuned_block_that_cannot_be_edited_is_refused_and_left(tmp_path):
-    path = tmp_path / "predictor" / "random_forest.yaml"
-    path.parent.mkdir()
-    path.write_text(TEXT.replace("{tuned}", "tuned: {demo:\n  {x: {command: c, folds: [{}]}}\n}\n"))
-    before = shutil.copy(path, tmp_path / "before")
-    with pytest.raises(UserError, match="plain indented block"):
-        write_tuned(tmp_path, "random_forest", ("demo", "random"), "c", [{}])
-    assert path.read_text() == before.read_text()
-    assert yaml.safe_load(path.read_text())["tuned"]["demo"]
+def test_splits_with_equal_values_share_an_entry_and_other_splits_keep_theirs(tmp_path):
+    write_conf(tmp_path)
+    path = write_tuned(
+        tmp_path, "demo", "random_forest", ["random", "later", "last"], command="first", folds=[{"leaf_rows": 3}]
+    )
+    (entry,) = yaml.safe_load(path.read_text())["entries"]
+    assert entry == {"splits": ["last", "later", "random"], "command": "first", "folds": [{"leaf_rows": 3}]}
+    write_tuned(tmp_path, "demo", "random_forest", ["later"], command="second", folds=[{"leaf_rows": 4}])
+    write_tuned(tmp_path, "other", "random_forest", ["random"], command="third", folds=[{"leaf_rows": 5}])
+    tuned = read_predictor(tmp_path, "random_forest").tuned
+    found = {(name, split): entry.command for name, splits in tuned.items() for split, entry in splits.items()}
+    assert found == {
+        ("demo", "last"): "first",
+        ("demo", "later"): "second",
+        ("demo", "random"): "first",
+        ("other", "random"): "third",
+    }

@@ -1,9 +1,8 @@
-# What must hold before any error is believed, looked at anew in the files of all stages: a leak stops the run here.
-from perfcast import plugins
+# Leakage checks over the files of all stages: a leak stops the run before any error is reported.
 from perfcast.cli.audit import read_audit
 
 try:
-    AUDIT = read_audit(CONF)
+    AUDIT = read_audit(GRAPH.conf)
 except UserError as error:
     print(f"perfcast: {error}", file=sys.stderr)
     raise SystemExit(2)
@@ -11,15 +10,13 @@ except UserError as error:
 
 rule audit:
     input:
-        table=f"{RESULTS}/features/{{dataset}}.parquet",
-        standard=f"{RESULTS}/standard/{{dataset}}.parquet",
-        folds=lambda w: expand(f"{RESULTS}/splits/{w.dataset}/{{split}}.parquet", split=splits_of(w.dataset)),
-        runs=lambda w: expand(
-            f"{RESULTS}/runs/{w.dataset}/{{split}}/{{predictor}}/{{part}}",
-            split=splits_of(w.dataset),
-            predictor=predictors_of(w.dataset),
-            part=["predictions.parquet", "rehearsals.parquet", "config.yaml", "model"],
-        ),
+        table=rules.features.output[0],
+        standard=rules.standardize.output.table,
+        folds=per_split("splits"),
+        predictions=per_run("predictions.parquet"),
+        rehearsals=per_run("rehearsals.parquet"),
+        configs=per_run("config.yaml"),
+        models=per_run("model"),
     output:
         f"{RESULTS}/audit/{{dataset}}.json",
     log:
@@ -31,19 +28,18 @@ rule audit:
         mem_mb=gigabytes(2),
         runtime=minutes(60),
     params:
+        folds=folder("splits"),
+        runs=folder("runs"),
         control=AUDIT.model_dump(),
-        conf=conf_digest("predictor", AUDIT.control),
-        code=code(
-            "audit",
-            *[f"audit.{name}" for name in plugins.names("audit")],
-            f"predictors.{perfcast_config.read_predictor(CONF, AUDIT.control).module}",
+        conf=GRAPH.conf_digest("predictor", AUDIT.control),
+        code=GRAPH.code(
+            "audit", *[f"audit.{name}" for name in plugins.names("audit")], GRAPH.predictor_module(AUDIT.control)
         ),
         resamples=PARAMS.resamples,
         seed=PARAMS.split_seed,
-        splits=lambda w: splits_of(w.dataset),
-        predictors=lambda w: predictors_of(w.dataset),
+        splits=lambda w: GRAPH.splits_of(w.dataset),
+        predictors=lambda w: GRAPH.predictors_of(w.dataset),
     shell:
-        "{PERFCAST} audit {wildcards.dataset} --table {input.table} --standard {input.standard} "
-        "--folds {RESULTS}/splits/{wildcards.dataset} --runs {RESULTS}/runs/{wildcards.dataset} "
-        "--splits {params.splits} --predictors {params.predictors} --resamples {params.resamples} --seed {params.seed} "
-        "--out {output} 2> >(tee {log} >&2)"
+        "logged {log} perfcast audit {wildcards.dataset} --table {input.table} --standard {input.standard} "
+        "--folds {params.folds} --runs {params.runs} --splits {params.splits} --predictors {params.predictors} "
+        "--resamples {params.resamples} --seed {params.seed} --out {output}"

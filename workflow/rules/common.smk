@@ -1,56 +1,35 @@
-# What every rule uses: the validated experiment, the command, digests of code and conf.
+# The validated experiment, the shell functions and the input functions that the other files use.
 import os
+import re
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 
-from perfcast import config as perfcast_config
-from perfcast import plugins, run_lock
-from perfcast.digest import closure, code_digest
+from perfcast import plugins
 from perfcast.errors import UserError
+from perfcast.graph import Graph, remove_unfinished
 
-CONF = Path("conf")
 RESULTS = config.pop("results", "results")
-PERFCAST = f"{sys.executable} -m perfcast"
 STARTED = time.time()
 
-# One invocation is one parent run in MLflow; sub-processes of this one keep its name.
-os.environ.setdefault(
-    "PERFCAST_INVOCATION",
-    f"{__import__('datetime').datetime.now():%Y-%m-%d %H:%M:%S}",
-)
+# One invocation is one parent run in MLflow; its jobs inherit the name.
+os.environ.setdefault("PERFCAST_INVOCATION", f"{datetime.now():%Y-%m-%d %H:%M:%S}")
 
 try:
-    PARAMS = perfcast_config.validate(config, CONF)
-    DATASETS = {name: perfcast_config.read_dataset(CONF, name) for name in PARAMS.datasets}
-    PREDICTORS = {name: perfcast_config.read_predictor(CONF, name) for name in PARAMS.predictors}
+    GRAPH = Graph.read(Path(), config)
 except UserError as error:
     print(f"perfcast: {error}", file=sys.stderr)
     raise SystemExit(2)
 
+PARAMS = GRAPH.params
 
-def holding_the_results(execute):
-    """Wrap Snakemake's start of jobs: one run at a time, and what a killed one left is cleared first.
-
-    Only there is it known whether anything will be run: a dry run, a report or a summary asks for nothing.
-    """
-
-    def held(*given, executor_plugin, **settings):
-        dry = executor_plugin.common_settings.dryrun_exec
-        if workflow.exec_mode.name == "DEFAULT" and workflow.execution_settings.lock and not dry:
-            try:
-                told = run_lock.hold(Path(), RESULTS)
-            except UserError as error:
-                print(f"perfcast: {error}", file=sys.stderr)
-                raise SystemExit(2)
-            if told:
-                print(f"perfcast: {told}", file=sys.stderr)
-        return execute(*given, executor_plugin=executor_plugin, **settings)
-
-    return held
-
-
-workflow.execute = holding_the_results(workflow.execute)
+# `logged FILE COMMAND` shows the messages of a command and writes them to a file.
+shell.prefix(
+    "set -euo pipefail; "
+    f'perfcast() {{{{ "{sys.executable}" -m perfcast "$@"; }}}}; '
+    'logged() {{ local log=$1; shift; "$@" 2> >(tee "$log" >&2); }}; '
+)
 
 
 wildcard_constraints:
@@ -60,57 +39,82 @@ wildcard_constraints:
     predictor="|".join(PARAMS.predictors),
 
 
-def code(command, *modules):
-    """Digest of what a command imports, and of the plug-ins it loads by name: an edit re-runs what depends on it.
-
-    Whatever knows splits looks among all of them.
-    """
-    splits = plugins.names("splits") if "perfcast.splits" in closure(f"perfcast.cli.{command}") else []
-    loaded = [*modules, *[f"splits.{name}" for name in splits]]
-    return code_digest(f"perfcast.cli.{command}", *[f"perfcast.{module}" for module in loaded])
-
-
-def conf_digest(group, name):
-    """Digest of one conf file's values (comments do not count)."""
-    import hashlib
-    import json
-
-    values = perfcast_config.read_conf(CONF, group, name)
-    return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
-def predictors_of(dataset):
-    """The predictors of the experiment that can answer a data set's questions."""
-    able = DATASETS[dataset].predictors
-    return [name for name in PARAMS.predictors if able is None or name in able]
-
-
-def splits_of(dataset):
-    """The splits of a data set that the experiment asks for."""
-    return [name for name in DATASETS[dataset].splits if name in PARAMS.splits]
-
-
-def seeds_of(predictor):
-    """One training per seed for predictors with randomness, one in all for the others."""
-    return PARAMS.seeds if PREDICTORS[predictor].stochastic else PARAMS.seeds[:1]
-
-
-def available(wildcards=None):
-    """The data sets whose required sources were found; known only after ingestion, hence a checkpoint."""
-    import json
-
-    with checkpoints.available.get().output[0].open() as file:
-        found = json.load(file)["datasets"]
-    return [name for name in PARAMS.datasets if name in found]
-
-
-# What jobs ask a cluster for: half as much memory again as `perfcast times` tells of the largest (train 1.2 GB, the others
-# 0.2 to 0.7 GB), and many times their seconds. A job that was killed as it was not enough asks for more at every attempt.
+# Requests to a cluster: 1.5 times the memory that `perfcast times` shows for the largest job of a kind (train 1.2 GB, the
+# others 0.2 to 0.7 GB), and many times its seconds. Each retry requests more.
 def gigabytes(first):
-    """The memory of a job."""
+    """Return the memory of a job by attempt. Units: GB to MB."""
     return lambda wildcards, attempt: 1000 * first * attempt
 
 
 def minutes(first):
-    """The time of a job."""
+    """Return the time of a job by attempt. Units: minutes."""
     return lambda wildcards, attempt: first * attempt
+
+
+def per_run(name):
+    """Return an input function: one file of every run of a dataset."""
+    return lambda w: expand(
+        f"{RESULTS}/runs/{w.dataset}/{{split}}/{{predictor}}/{name}",
+        split=GRAPH.splits_of(w.dataset),
+        predictor=GRAPH.predictors_of(w.dataset),
+    )
+
+
+def per_split(folder):
+    """Return an input function: the file of every split of a dataset in a folder of results."""
+    return lambda w: expand(f"{RESULTS}/{folder}/{w.dataset}/{{split}}.parquet", split=GRAPH.splits_of(w.dataset))
+
+
+def manifests(wildcards):
+    """Return the manifests of a dataset's sources."""
+    return [f"{RESULTS}/raw/{source}/manifest.json" for source in GRAPH.sources_of(wildcards.dataset)]
+
+
+def folder(name):
+    """Return a parameter function: the folder of a dataset in a folder of results."""
+    return lambda w: f"{RESULTS}/{name}/{w.dataset}"
+
+
+def available():
+    """Return the datasets whose required sources exist; ingestion decides, hence a checkpoint."""
+    return GRAPH.read_available(Path(checkpoints.available.get().output[0]))
+
+
+def per_dataset(path):
+    """Return an input function: one path of every available dataset."""
+    return lambda wildcards: expand(f"{RESULTS}/{path}", dataset=available())
+
+
+def interrupted(wildcards):
+    """Return the last results of the datasets of the previous run.
+
+    Snakemake looks for incomplete files of killed jobs before it evaluates the checkpoint. It finds those of the jobs
+    that these results need.
+    """
+    datasets = GRAPH.read_available(Path(f"{RESULTS}/raw/available.json"))
+    return expand(f"{RESULTS}/{{folder}}/{{dataset}}", folder=["champion", "figures"], dataset=datasets)
+
+
+def removed(wildcards):
+    """Return the intermediate results that are missing where the last results exist.
+
+    Snakemake makes a missing input again only for a job that must run.
+    """
+    stages = (
+        rules.ingest, rules.standardize, rules.features, rules.split, rules.support, rules.train, rules.audit, rules.evaluate
+    )  # fmt: skip
+    patterns = [re.sub(r"\{(\w+),[^{}]*\}", r"{\1}", path) for stage in stages for path in map(str, stage.output)]
+    paths = [
+        path
+        for dataset in available()
+        if Path(f"{RESULTS}/figures/{dataset}").exists()
+        for pattern in patterns
+        for path in expand(
+            pattern,
+            dataset=dataset,
+            source=PARAMS.sources,
+            split=GRAPH.splits_of(dataset),
+            predictor=GRAPH.predictors_of(dataset),
+        )
+    ]
+    return [path for path in dict.fromkeys(paths) if not Path(path).exists()]

@@ -1,22 +1,14 @@
-# The protocol's metrics from predictions alone, and figures of them.
+# The protocol's metrics, computed from predictions alone, and plots of them.
 from perfcast.figures._captions import captions
 
 
 rule evaluate:
     input:
-        audit=f"{RESULTS}/audit/{{dataset}}.json",
-        table=f"{RESULTS}/features/{{dataset}}.parquet",
-        runs=lambda w: expand(
-            f"{RESULTS}/runs/{w.dataset}/{{split}}/{{predictor}}/predictions.parquet",
-            split=splits_of(w.dataset),
-            predictor=predictors_of(w.dataset),
-        ),
-        rehearsals=lambda w: expand(
-            f"{RESULTS}/runs/{w.dataset}/{{split}}/{{predictor}}/rehearsals.parquet",
-            split=splits_of(w.dataset),
-            predictor=predictors_of(w.dataset),
-        ),
-        support=lambda w: expand(f"{RESULTS}/support/{w.dataset}/{{split}}.parquet", split=splits_of(w.dataset)),
+        audit=rules.audit.output[0],
+        table=rules.features.output[0],
+        runs=per_run("predictions.parquet"),
+        rehearsals=per_run("rehearsals.parquet"),
+        support=per_split("support"),
     output:
         directory(f"{RESULTS}/evaluation/{{dataset}}"),
     log:
@@ -27,27 +19,28 @@ rule evaluate:
         mem_mb=gigabytes(2),
         runtime=minutes(60),
     params:
-        code=code("evaluate"),
+        runs=folder("runs"),
+        support=folder("support"),
+        code=GRAPH.code("evaluate"),
         resamples=PARAMS.resamples,
         level=PARAMS.level,
         seed=PARAMS.split_seed,
-        splits=lambda w: splits_of(w.dataset),
-        predictors=lambda w: predictors_of(w.dataset),
-        published=lambda w: [one.model_dump() for one in DATASETS[w.dataset].published],
+        splits=lambda w: GRAPH.splits_of(w.dataset),
+        predictors=lambda w: GRAPH.predictors_of(w.dataset),
+        published=lambda w: [entry.model_dump() for entry in GRAPH.datasets[w.dataset].published],
     shell:
-        "{PERFCAST} evaluate {wildcards.dataset} --table {input.table} --runs {RESULTS}/runs/{wildcards.dataset} "
-        "--support {RESULTS}/support/{wildcards.dataset} --level {params.level} "
-        "--splits {params.splits} --predictors {params.predictors} --resamples {params.resamples} --seed {params.seed} "
-        "--out {output} 2> >(tee {log} >&2)"
+        "logged {log} perfcast evaluate {wildcards.dataset} --table {input.table} --runs {params.runs} "
+        "--support {params.support} --level {params.level} --splits {params.splits} --predictors {params.predictors} "
+        "--resamples {params.resamples} --seed {params.seed} --out {output}"
 
 
-# Each figure's own title and caption, where templates of captions in Snakemake's report can see them.
+# Title and caption of each plot, where the caption templates of Snakemake's report can read them.
 config["captions"] = captions(PARAMS.figures)
 
 
 rule figures:
     input:
-        evaluation=f"{RESULTS}/evaluation/{{dataset}}",
+        evaluation=rules.evaluate.output[0],
     output:
         report(
             directory(f"{RESULTS}/figures/{{dataset}}"),
@@ -65,8 +58,8 @@ rule figures:
         mem_mb=gigabytes(1),
         runtime=minutes(20),
     params:
-        code=code("figures", *[f"figures.{name}" for name in PARAMS.figures]),
+        code=GRAPH.code("figures", *[f"figures.{name}" for name in PARAMS.figures]),
         figures=PARAMS.figures,
     shell:
-        "{PERFCAST} figures {wildcards.dataset} --evaluation {input.evaluation} --figures {params.figures} "
-        "--out {output} 2> >(tee {log} >&2)"
+        "logged {log} perfcast figures {wildcards.dataset} --evaluation {input.evaluation} --figures {params.figures} "
+        "--out {output}"

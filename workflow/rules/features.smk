@@ -1,8 +1,8 @@
-# Derived columns by group, and which rows train and which test. Splits look at the standard table: derived columns such
-# as ages would make equal configurations look different.
+# Derived columns by group, and which rows train and which test. Splits read the standard table: derived columns such as
+# ages would make equal configurations look different.
 rule features:
     input:
-        f"{RESULTS}/standard/{{dataset}}.parquet",
+        rules.standardize.output.table,
     output:
         f"{RESULTS}/features/{{dataset}}.parquet",
     log:
@@ -13,15 +13,15 @@ rule features:
         mem_mb=gigabytes(1),
         runtime=minutes(10),
     params:
-        conf=lambda w: DATASETS[w.dataset].features,
-        code=lambda w: code("features", *[f"features.{name}" for name in DATASETS[w.dataset].features]),
+        conf=lambda w: GRAPH.datasets[w.dataset].features,
+        code=lambda w: GRAPH.code("features", *[f"features.{name}" for name in GRAPH.datasets[w.dataset].features]),
     shell:
-        "{PERFCAST} features {wildcards.dataset} --table {input} --out {output} 2> >(tee {log} >&2)"
+        "logged {log} perfcast features {wildcards.dataset} --table {input} --out {output}"
 
 
 rule split:
     input:
-        f"{RESULTS}/standard/{{dataset}}.parquet",
+        rules.standardize.output.table,
     output:
         f"{RESULTS}/splits/{{dataset}}/{{split}}.parquet",
     log:
@@ -32,7 +32,7 @@ rule split:
         mem_mb=gigabytes(1),
         runtime=minutes(10),
     params:
-        code=code("split"),
+        code=GRAPH.code("split"),
         seed=PARAMS.split_seed,
     shell:
-        "{PERFCAST} split {wildcards.split} --table {input} --out {output} --seed {params.seed} 2> >(tee {log} >&2)"
+        "logged {log} perfcast split {wildcards.split} --table {input} --out {output} --seed {params.seed}"

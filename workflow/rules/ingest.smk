@@ -1,4 +1,4 @@
-# Raw files, byte-exact and checked by sha256. The only rules that may touch the network.
+# Raw files, byte-exact and checked by sha256. The only rules that may use the network.
 rule ingest:
     output:
         f"{RESULTS}/raw/{{source}}/manifest.json",
@@ -7,17 +7,18 @@ rule ingest:
     benchmark:
         f"{RESULTS}/benchmarks/ingest/{{source}}.tsv"
     params:
-        conf=lambda w: conf_digest("source", w.source),
-        code=lambda w: code("ingest", f"data.sources.{w.source}"),
-        # A source that was missing is asked for again when a mirror has it by now.
-        found=lambda w: located(w.source),
-        embedded=lambda w: embedded_digest(w.source),
-        strict="--strict" if PARAMS.strict else "",
-        offline="" if PARAMS.network else "--offline",
-        mirrors=" ".join(f"--mirror {mirror}" for mirror in PARAMS.mirrors),
+        folder=subpath(output[0], parent=True),
+        origin=lambda w: f"{RESULTS}/logs/ingest/{w.source}.json",
+        conf=lambda w: GRAPH.conf_digest("source", w.source),
+        code=lambda w: GRAPH.code("ingest", f"data.sources.{w.source}"),
+        # A missing source is ingested again when a mirror has it.
+        at_hand=lambda w, output: GRAPH.is_at_hand(
+            w.source, Path(output[0]), Path(f"{RESULTS}/logs/ingest/{w.source}.json")
+        ),
+        embedded=lambda w: GRAPH.embedded_digest(w.source),
+        options=GRAPH.ingest_options(),
     shell:
-        "{PERFCAST} ingest {wildcards.source} --out {RESULTS}/raw/{wildcards.source} --origin {RESULTS}/logs/ingest/{wildcards.source}.json "
-        "{params.mirrors} {params.strict} {params.offline} 2> >(tee {log} >&2)"
+        "logged {log} perfcast ingest {wildcards.source} --out {params.folder} --origin {params.origin} {params.options}"
 
 
 checkpoint available:
@@ -28,33 +29,8 @@ checkpoint available:
     log:
         f"{RESULTS}/logs/available.log",
     params:
-        code=code("available"),
+        raw=subpath(output[0], parent=True),
+        code=GRAPH.code("available"),
         datasets=PARAMS.datasets,
     shell:
-        "{PERFCAST} available {params.datasets} --raw {RESULTS}/raw --out {output} 2> >(tee {log} >&2)"
-
-
-def located(source):
-    """Whether a source was at hand when it was ingested, or, if it was missing, whether it is now."""
-    import json
-
-    from perfcast.cli.ingest import at_hand
-
-    manifest = Path(RESULTS) / "raw" / source / "manifest.json"
-    origin = Path(RESULTS) / "logs" / "ingest" / f"{source}.json"
-    if manifest.exists() and origin.exists() and json.loads(manifest.read_text())["status"] == "present":
-        return json.loads(origin.read_text())["at_hand"]
-    return at_hand(source, Path("."), PARAMS.mirrors)
-
-
-def embedded_digest(source):
-    """Digest of a source's files that are versioned with the project itself, empty for the others."""
-    import hashlib
-
-    from perfcast.cli._common import embedded_folder
-
-    conf = perfcast_config.read_conf(CONF, "source", source)
-    if not conf.get("embedded"):
-        return ""
-    files = [embedded_folder(Path()) / file["name"] for file in conf["files"]]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.exists())).hexdigest()[:16]
+        "logged {log} perfcast available {params.datasets} --raw {params.raw} --out {output}"

@@ -1,10 +1,7 @@
-# One tidy, self-describing table per data set; no row disappears silently.
+# One tidy, self-describing table per dataset; no row disappears silently.
 rule standardize:
     input:
-        lambda w: [
-            f"{RESULTS}/raw/{source}/manifest.json"
-            for source in (*DATASETS[w.dataset].sources.required, *DATASETS[w.dataset].sources.optional)
-        ],
+        manifests,
     output:
         table=f"{RESULTS}/standard/{{dataset}}.parquet",
         rejected=f"{RESULTS}/standard/{{dataset}}.rejected.csv",
@@ -17,11 +14,10 @@ rule standardize:
         mem_mb=gigabytes(2),
         runtime=minutes(20),
     params:
-        conf=lambda w: str(DATASETS[w.dataset].options) + str(DATASETS[w.dataset].sources),
-        code=lambda w: code("standardize", f"datasets.{w.dataset}"),
-        options=lambda w: (
-            f"--published-until {PARAMS.published_until}" if "published_until" in DATASETS[w.dataset].options else ""
-        ),
+        raw=lambda w: f"{RESULTS}/raw",
+        conf=lambda w: str(GRAPH.datasets[w.dataset].options) + str(GRAPH.datasets[w.dataset].sources),
+        code=lambda w: GRAPH.code("standardize", f"datasets.{w.dataset}"),
+        options=lambda w: GRAPH.standardize_options(w.dataset),
     shell:
-        "{PERFCAST} standardize {wildcards.dataset} --raw {RESULTS}/raw --table {output.table} --rejected {output.rejected} "
-        "--quality {output.quality} {params.options} 2> >(tee {log} >&2)"
+        "logged {log} perfcast standardize {wildcards.dataset} --raw {params.raw} --table {output.table} "
+        "--rejected {output.rejected} --quality {output.quality} {params.options}"

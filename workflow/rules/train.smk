@@ -1,26 +1,9 @@
-# One job per data set x split x predictor, its folds and seeds inside; then the best one on all rows. How far machines are
-# from what was seen depends on the split alone.
-from perfcast.splits import shrunken
-
-
-def settings_of(wildcards):
-    """What a job's folds use: their tuned values where the question is tuned, else what each chooses among."""
-    conf = PREDICTORS[wildcards.predictor]
-    form = shrunken(wildcards.split)
-    asked = [wildcards.split, *([form.base] if form else [])]
-    tuned = conf.tuned_settings(PARAMS.schedule, wildcards.dataset, *asked)
-    return tuned or conf.settings(PARAMS.schedule), conf.without_columns
-
-
-def minutes_of_training(wildcards, attempt):
-    """Half an hour in the quick schedule, an hour and more for every seed in the full one."""
-    return attempt * (90 * len(seeds_of(wildcards.predictor)) if PARAMS.schedule == "full" else 30)
-
-
+# One job per dataset x split x predictor, with its folds and seeds inside; then the best predictor on all rows. How far
+# machines are from the training data depends on the split alone.
 rule train:
     input:
-        table=f"{RESULTS}/features/{{dataset}}.parquet",
-        folds=f"{RESULTS}/splits/{{dataset}}/{{split}}.parquet",
+        table=rules.features.output[0],
+        folds=rules.split.output[0],
     output:
         predictions=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/predictions.parquet",
         rehearsals=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/rehearsals.parquet",
@@ -36,24 +19,25 @@ rule train:
     threads: 1
     resources:
         mem_mb=gigabytes(3),
-        runtime=minutes_of_training,
+        runtime=lambda w, attempt: attempt * GRAPH.minutes_of_training(w.predictor),
     params:
-        settings=settings_of,
-        code=lambda w: code("train", f"predictors.{PREDICTORS[w.predictor].module}"),
-        outlier=lambda w: DATASETS[w.dataset].label_outlier,
+        folder=subpath(output.predictions, parent=True),
+        settings=lambda w: GRAPH.settings_of(w.dataset, w.split, w.predictor),
+        code=lambda w: GRAPH.code("train", GRAPH.predictor_module(w.predictor)),
+        outlier=lambda w: GRAPH.datasets[w.dataset].label_outlier,
         schedule=PARAMS.schedule,
         rehearsals=PARAMS.rehearsals,
-        seeds=lambda w: " ".join(map(str, seeds_of(w.predictor))),
+        seeds=lambda w: GRAPH.seeds_of(w.predictor),
     shell:
-        "{PERFCAST} train {wildcards.dataset} {wildcards.split} {wildcards.predictor} --table {input.table} "
-        "--folds {input.folds} --out $(dirname {output.predictions}) --schedule {params.schedule} "
-        "--rehearsals {params.rehearsals} --seeds {params.seeds} 2> >(tee {log} >&2)"
+        "logged {log} perfcast train {wildcards.dataset} {wildcards.split} {wildcards.predictor} --table {input.table} "
+        "--folds {input.folds} --out {params.folder} --schedule {params.schedule} --rehearsals {params.rehearsals} "
+        "--seeds {params.seeds}"
 
 
 rule support:
     input:
-        table=f"{RESULTS}/features/{{dataset}}.parquet",
-        folds=f"{RESULTS}/splits/{{dataset}}/{{split}}.parquet",
+        table=rules.features.output[0],
+        folds=rules.split.output[0],
     output:
         f"{RESULTS}/support/{{dataset}}/{{split}}.parquet",
     log:
@@ -65,27 +49,20 @@ rule support:
         mem_mb=gigabytes(1),
         runtime=minutes(20),
     params:
-        code=code("support"),
-        outlier=lambda w: DATASETS[w.dataset].label_outlier,
+        code=GRAPH.code("support"),
+        outlier=lambda w: GRAPH.datasets[w.dataset].label_outlier,
         rehearsals=PARAMS.rehearsals,
     shell:
-        "{PERFCAST} support {wildcards.dataset} {wildcards.split} --table {input.table} --folds {input.folds} "
-        "--rehearsals {params.rehearsals} --out {output} 2> >(tee {log} >&2)"
+        "logged {log} perfcast support {wildcards.dataset} {wildcards.split} --table {input.table} --folds {input.folds} "
+        "--rehearsals {params.rehearsals} --out {output}"
 
 
 rule champion:
     input:
-        table=f"{RESULTS}/features/{{dataset}}.parquet",
-        standard=f"{RESULTS}/standard/{{dataset}}.parquet",
-        raw=lambda w: [
-            f"{RESULTS}/raw/{source}/manifest.json"
-            for source in (*DATASETS[w.dataset].sources.required, *DATASETS[w.dataset].sources.optional)
-        ],
-        inner=lambda w: expand(
-            f"{RESULTS}/runs/{w.dataset}/{{split}}/{{predictor}}/inner.json",
-            split=splits_of(w.dataset),
-            predictor=predictors_of(w.dataset),
-        ),
+        table=rules.features.output[0],
+        standard=rules.standardize.output.table,
+        raw=manifests,
+        inner=per_run("inner.json"),
     output:
         directory(f"{RESULTS}/champion/{{dataset}}"),
     log:
@@ -97,25 +74,20 @@ rule champion:
         mem_mb=gigabytes(3),
         runtime=minutes(240),
     params:
-        settings=lambda w: {name: conf.settings(PARAMS.schedule) for name, conf in PREDICTORS.items()},
-        code=lambda w: code(
+        runs=folder("runs"),
+        raw=lambda w: f"{RESULTS}/raw",
+        settings=GRAPH.all_settings(),
+        code=lambda w: GRAPH.code(
             "champion",
-            *[f"predictors.{conf.module}" for conf in PREDICTORS.values()],
+            *map(GRAPH.predictor_module, PARAMS.predictors),
             *[f"completion.{name}" for name in plugins.names("completion") if name == w.dataset],
         ),
         schedule=PARAMS.schedule,
         seed=PARAMS.seeds[0],
         rehearsals=PARAMS.rehearsals,
-        splits=lambda w: splits_of(w.dataset),
-        predictors=lambda w: predictors_of(w.dataset),
+        splits=lambda w: GRAPH.splits_of(w.dataset),
+        predictors=lambda w: GRAPH.predictors_of(w.dataset),
     shell:
-        "{PERFCAST} champion {wildcards.dataset} --runs {RESULTS}/runs/{wildcards.dataset} --table {input.table} "
-        "--standard {input.standard} --raw {RESULTS}/raw "
-        "--predictors {params.predictors} --splits {params.splits} "
-        "--out {output} --schedule {params.schedule} --rehearsals {params.rehearsals} --seed {params.seed} "
-        "2> >(tee {log} >&2)"
-
-
-def champions(wildcards):
-    """The champion of every data set that could be built."""
-    return expand(f"{RESULTS}/champion/{{dataset}}", dataset=available())
+        "logged {log} perfcast champion {wildcards.dataset} --runs {params.runs} --table {input.table} "
+        "--standard {input.standard} --raw {params.raw} --predictors {params.predictors} --splits {params.splits} "
+        "--out {output} --schedule {params.schedule} --rehearsals {params.rehearsals} --seed {params.seed}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -11,7 +10,6 @@ from typing import NoReturn
 from perfcast import __version__, plugins
 from perfcast.disk_faults import explain
 from perfcast.errors import UserError, printable
-from perfcast.run_lock import take_part
 
 COMMANDS = [name for name in plugins.names("cli") if name != "main"]
 
@@ -36,7 +34,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             summary = (module.__doc__ or "").strip().splitlines()[0]
             module.add_arguments(commands.add_parser(name.replace("_", "-"), help=summary, description=summary))
     options = argparse.Namespace(command=wanted)
-    held = take_part(os.environ)
     try:
         options = parser.parse_args(given)
         code: int = plugins.load("cli", options.command.replace("-", "_")).run(options)
@@ -54,9 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"perfcast {options.command}: {told}", file=sys.stderr)
         return 2
-    finally:
-        if held:
-            held.close()
     return code
 
 

@@ -1,4 +1,4 @@
-"""Search a predictor's parameters for one split, fold by fold, on rows set aside inside the training part."""
+"""Search a predictor's hyperparameters for one split, fold by fold, on validation rows inside the training part."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folds", type=Path, required=True, help="the split")
     parser.add_argument("--out", type=Path, required=True, help="folder of the studies: <dataset>/<split>/<predictor>")
     parser.add_argument("--trials", type=int, default=20, help="finished trials per fold, earlier runs' included")
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="begin no trial of a fold after this time")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="start no trial of a fold after this time")
     parser.add_argument("--seed", type=int, default=0, help="seed of the search and of every training")
     parser.add_argument("--schedule", choices=["quick", "full"], default="full")
     parser.add_argument("--fold", type=int, nargs="+", metavar="K", help="only these folds (default: all)")
@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=1,
         metavar="N",
-        help="trials of a fold that are proposed together, to be worked on side by side: part of the search, as none "
-        "of them knows of the others (default: 1)",
+        help="trials of a fold that are proposed together and run side by side; part of the search, because none of "
+        "them uses the results of the others (default: 1)",
     )
     parser.add_argument(
         "--storage",
@@ -54,39 +54,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--worker",
         action="store_true",
-        help="take trials until every study has its own, and write nothing else: how further jobs join in",
+        help="run trials until every study is complete, and write nothing else: for further jobs",
     )
-    parser.add_argument("--write", action="store_true", help="write the chosen values into conf/predictor")
+    parser.add_argument("--write", action="store_true", help="write the chosen values into conf/tuned")
     parser.add_argument(
         "--also",
         nargs="+",
         default=[],
         metavar="SPLIT",
-        help="write the values for these splits too, whose files lie beside --folds: none of their test rows may take "
-        "part in the search",
+        help="write the values for these splits too; their files lie beside --folds, and the search must not use their "
+        "test rows",
     )
     add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Go on with every fold's study, write what it found."""
+    """Continue the study of every fold and write the outcome."""
     _check(options)
     conf = read_predictor(options.project / "conf", options.predictor)
     dataset = read_dataset(options.project / "conf", options.dataset)
     import yaml
 
     from perfcast import tuning
-    from perfcast.conf_edit import write_tuned
     from perfcast.io import sha256, write_text
     from perfcast.splits import read_folds
     from perfcast.table_files import read_table
+    from perfcast.tuning.tuned_files import write_tuned
 
     table = read_table(options.table)
     folds = read_folds(options.folds, table)
     count = len(folds.columns)
     chosen = range(count) if options.fold is None else sorted(set(options.fold))
     if wrong := [fold for fold in chosen if not 0 <= fold < count]:
-        raise UserError(f"--fold must be from 0 to {count - 1} in {options.split}", f"found {wrong[0]}")
+        raise UserError(f"--fold must be from 0 to {count - 1} in {options.split}", f"got {wrong[0]}")
     for split in options.also:
         _check_unseen(options, split, folds)
     search = tuning.make_search(
@@ -102,8 +102,8 @@ def run(options: argparse.Namespace) -> int:
     if options.jobs > (possible := len(chosen) * options.at_once):
         raise UserError(
             f"--jobs must be at most folds x --at-once, here {possible}",
-            f"found {options.jobs}",
-            f"say --jobs {possible}, or propose more trials at once",
+            f"got {options.jobs}",
+            f"Set --jobs {possible}, or a larger --at-once",
         )
     place = options.out / options.dataset / options.split
     store = tuning.open_store(place / options.predictor, options.storage)
@@ -117,32 +117,33 @@ def run(options: argparse.Namespace) -> int:
         tuning.tune(search, store, table, parts, trials=options.trials, timeout=options.timeout, report=report)
     if options.worker:
         return 0
-    found = {
+    outcomes = {
         fold: outcome
         for fold in range(count)
         if (outcome := tuning.outcome(search, store, fold, options.trials)) is not None
     }
     command = _command(options)
-    told = {"command": command, "folds": {f"fold_{fold}": asdict(outcome) for fold, outcome in found.items()}}
-    write_text(place / f"{options.predictor}.yaml", yaml.safe_dump(told, sort_keys=False, width=120))
+    content = {"command": command, "folds": {f"fold_{fold}": asdict(outcome) for fold, outcome in outcomes.items()}}
+    write_text(place / f"{options.predictor}.yaml", yaml.safe_dump(content, sort_keys=False, width=120))
     if options.write:
-        least = options.trials if options.timeout is None else 1
-        behind = [fold for fold in range(count) if fold not in found or found[fold].trials < least]
+        minimum = options.trials if options.timeout is None else 1
+        behind = [fold for fold in range(count) if fold not in outcomes or outcomes[fold].trials < minimum]
         if behind:
             raise UserError(
-                f"--write must find {least} finished trials in each of the {count} folds",
-                f"fold {behind[0]} has {found[behind[0]].trials if behind[0] in found else 0}",
+                f"--write must find {minimum} finished trials in each of the {count} folds",
+                f"fold {behind[0]} has {outcomes[behind[0]].trials if behind[0] in outcomes else 0}",
                 "run again without --fold",
             )
-        for split in (options.split, *options.also):
-            values = [found[fold].values for fold in range(count)]
-            write_tuned(options.project / "conf", options.predictor, (options.dataset, split), command, values)
-            report(f"conf/predictor/{options.predictor}.yaml: tuned for {options.dataset}/{split}")
+        values = [outcomes[fold].values for fold in range(count)]
+        splits = [options.split, *options.also]
+        conf_folder = options.project / "conf"
+        path = write_tuned(conf_folder, options.dataset, options.predictor, splits, command=command, folds=values)
+        report(f"{path.relative_to(options.project)}: tuned for {', '.join(splits)}")
     return 0
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuse numbers that cannot be meant and files that are not there, before anything is imported."""
+    """Check numbers and files before slow imports."""
     if options.trials < 1 or options.seed < 0 or (options.timeout is not None and options.timeout <= 0):
         raise UserError("--trials and --timeout must be positive and --seed not negative", "one of them is not")
     if options.jobs < 1 or options.at_once < 1:
@@ -154,7 +155,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _check_unseen(options: argparse.Namespace, split: str, folds: pd.DataFrame) -> None:
-    """Refuse a split that tests on rows which the search trains on or chooses by."""
+    """Raise for a split that tests on rows which the search trains or validates on."""
     from perfcast.splits import read_folds
 
     path = options.folds.with_name(f"{split}.parquet")
@@ -178,7 +179,7 @@ def _check_unseen(options: argparse.Namespace, split: str, folds: pd.DataFrame) 
 
 @contextmanager
 def _helpers(options: argparse.Namespace, report: Callable[[str], None]) -> Iterator[None]:
-    """Have `--jobs` less one further processes share the work done within the block; what a dead one left is done."""
+    """Start `--jobs` minus one further processes that share the work within the block."""
     words = [sys.executable, "-m", "perfcast", *_words(options), "--worker", "--storage", options.storage]
     words += ["--project", str(options.project)]
     if options.fold is not None:
@@ -188,7 +189,7 @@ def _helpers(options: argparse.Namespace, report: Callable[[str], None]) -> Iter
         yield
         for helper in helpers:
             if code := helper.wait():
-                report(f"a process that shared the work ended with {code}; its trial was done by another one")
+                report(f"a helper process ended with exit code {code}; another process repeated its trial")
     finally:
         for helper in helpers:
             helper.terminate()
@@ -196,9 +197,9 @@ def _helpers(options: argparse.Namespace, report: Callable[[str], None]) -> Iter
 
 
 def _command(options: argparse.Namespace) -> str:
-    """Return the command, typed in the project's folder, that finds the same values for all folds from nothing.
+    """Return the command that, in the project's folder, finds the same values for all folds.
 
-    A fold's study does not depend on which other ones ran beside it, so --fold is left out.
+    The study of a fold does not depend on the other folds, so --fold is left out.
     """
     words = ["perfcast", *_words(options)]
     if options.also:
@@ -207,7 +208,7 @@ def _command(options: argparse.Namespace) -> str:
 
 
 def _words(options: argparse.Namespace) -> list[str]:
-    """Return what the values follow from."""
+    """Return the arguments that determine the values."""
     words = ["tune", options.dataset, options.split, options.predictor]
     for name in ("table", "folds", "out"):
         path: Path = getattr(options, name)

@@ -1,4 +1,4 @@
-"""What is searched: the space of a predictor's conf, and all that makes its trials comparable."""
+"""Search of one dataset, split and predictor: its space, and the conditions under which trials are comparable."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True)
 class Search:
-    """What the studies of one data set, split and predictor have in common.
+    """Common properties of the studies of one dataset, split and predictor.
 
-    `name` is <dataset>/<split>/<predictor>. `arguments` are the constructor's under the schedule, `space` is what is
-    tried of them, `own` the values they have without tuning. `origin` has digests of the table and the folds. Trials
-    are proposed `at_once` by `at_once`, none of them knowing of the others.
+    `name` is <dataset>/<split>/<predictor>. `arguments` are the constructor's under the schedule. `space` holds the
+    searched ones, `default_values` their values without tuning. `origin` has digests of the table and the folds. Trials
+    are proposed in rounds of `at_once`, without knowledge of the other trials of their round.
     """
 
     name: str
     conf: PredictorConf
     arguments: Values
     space: dict[str, Dimension]
-    own: Values
+    default_values: Values
     machine: Mapping[str, Any]
     seed: int
     label_outlier: float | None
@@ -40,11 +40,11 @@ class Search:
         """Return the name of one fold's study."""
         return f"{self.name}/fold_{fold}"
 
-    def asked(self) -> dict[str, str]:
-        """Return digests of what trials must share to be comparable."""
+    def conditions(self) -> dict[str, str]:
+        """Return digests of the conditions that trials must share to be comparable."""
         return {
             "space": _digest({name: dimension.model_dump() for name, dimension in self.space.items()}),
-            "params": _digest({**self.arguments, **self.own}),
+            "params": _digest({**self.arguments, **self.default_values}),
             "seed": str(self.seed),
             "label_outlier": str(self.label_outlier),
             **self.origin,
@@ -63,7 +63,7 @@ def make_search(
     origin: Mapping[str, str],
     at_once: int = 1,
 ) -> Search:
-    """Return the search that a predictor's conf describes; what the quick schedule fixes is not searched.
+    """Return the search that a predictor's conf describes, without the parameters that the quick schedule fixes.
 
     Raises: UserError when there is nothing to search, or the conf's own value is outside the space.
     """
@@ -84,12 +84,12 @@ def make_search(
             raise UserError(f"space in {where} must name parameters of {conf.module}", f"it has none called {key!r}")
         if not dimension.holds(known[key]):
             raise UserError(
-                f"space.{key} in {where} must hold the value tried first, the conf's own",
+                f"space.{key} in {where} must contain the default value, which is tried first",
                 f"{known[key]!r} is outside",
                 "widen the range or change params",
             )
-    own = {key: known[key] for key in space}
-    return Search(name, conf, arguments, space, own, machine, seed, label_outlier, origin, at_once)
+    default_values = {key: known[key] for key in space}
+    return Search(name, conf, arguments, space, default_values, machine, seed, label_outlier, origin, at_once)
 
 
 def _digest(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Where trials are kept: an Optuna study per fold, in a file or database that several processes share."""
+"""Storage of trials: an Optuna study per fold, in a file or database that several processes share."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ SQLITE, JOURNAL = "sqlite", "journal"
 _LOCK_SECONDS = 60
 """How long a process waits for another one's transaction: several may work on a file at once."""
 _SLOT = "slot"
+_CONDITIONS = "asked"
+"""Attribute of a stored study. The name is that of the studies that exist."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,9 @@ def _open(path: Path, place: str) -> optuna.storages.BaseStorage:
     try:
         return optuna.storages.RDBStorage(place, engine_kwargs={"pool_pre_ping": True})
     except (ImportError, SQLAlchemyError) as error:
-        told = str(error).strip().splitlines()[0]
+        message = str(error).strip().splitlines()[0]
         raise UserError(
-            "--storage must be a database that answers", told, "see whether it runs, and install its driver"
+            "--storage must be a database that answers", message, "see whether it runs, and install its driver"
         ) from None
     except RuntimeError:  # Optuna finds tables of a version that it does not know: another program's, such as MLflow's
         raise UserError(
@@ -74,40 +76,40 @@ def _open(path: Path, place: str) -> optuna.storages.BaseStorage:
 
 
 class Study:
-    """One fold's study. A trial is known by its slot, the place in the order in which trials are proposed.
+    """Study of one fold. A slot identifies a trial: its place in the order in which trials are proposed.
 
-    Whoever works on a slot holds its lock, which the operating system takes away from a process that ends, however it
-    ends: no other one waits for a time without a sign of life, and a killed trial leaves nothing behind.
+    A process that works on a slot holds its lock. The operating system releases the lock when the process ends or is
+    killed. No other process waits for a timeout, and a killed trial leaves nothing behind.
     """
 
     def __init__(self, search: Search, store: Store, fold: int) -> None:
         self.search, self.store, self.fold = search, store, fold
-        self.name, asked = search.study(fold), search.asked()
+        self.name, conditions = search.study(fold), search.conditions()
         self._distributions = {name: _distribution(dimension) for name, dimension in search.space.items()}
         with FileLock(store.locks / "store.lock"):
             self._study = optuna.create_study(
                 storage=store.storage, study_name=self.name, direction="minimize", load_if_exists=True
             )
-            before = self._study.user_attrs.get("asked")
+            before = self._study.user_attrs.get(_CONDITIONS)
             if before is None:
-                self._study.set_user_attr("asked", asked)
-        if before is not None and before != asked:
-            changed = [what for what in {**before, **asked} if before.get(what) != asked.get(what)]
+                self._study.set_user_attr(_CONDITIONS, conditions)
+        if before is not None and before != conditions:
+            changed = [what for what in {**before, **conditions} if before.get(what) != conditions.get(what)]
             raise UserError(
-                f"study {self.name} must go on with what it began with",
+                f"study {self.name} must continue under the conditions of its first trial",
                 f"changed since: {', '.join(changed)}",
                 "undo the change, remove the study's file, or name another --out",
             )
 
     def finished(self) -> dict[int, FrozenTrial]:
-        """Return the trials that came to an end, failed ones included, by slot."""
+        """Return the finished trials by slot, failed ones included."""
         states = (TrialState.COMPLETE, TrialState.FAIL)
         ended = self._study.get_trials(deepcopy=False, states=states)
-        found = {trial.user_attrs.get(_SLOT, position): trial for position, trial in enumerate(ended)}
-        return dict(sorted(found.items()))
+        trials = {trial.user_attrs.get(_SLOT, position): trial for position, trial in enumerate(ended)}
+        return dict(sorted(trials.items()))
 
     def open_slots(self, trials: int) -> list[int]:
-        """Return what of the first `trials` slots may be worked on: what is left of the first unfinished round."""
+        """Return the slots that may be worked on: the unfinished ones of the first unfinished round."""
         done, at_once = self.finished(), self.search.at_once
         first = next((slot for slot in range(trials) if slot not in done), trials)
         start = first - first % at_once
@@ -115,7 +117,7 @@ class Study:
 
     @contextmanager
     def claimed(self, slot: int) -> Iterator[bool]:
-        """Hold a slot within the block; tell whether it is ours and still unfinished."""
+        """Hold a slot within the block; yield whether this process holds it and it is unfinished."""
         lock = FileLock(self.store.locks / f"fold_{self.fold}_{slot % self.search.at_once}.lock")
         try:
             lock.acquire(timeout=0)
@@ -128,12 +130,12 @@ class Study:
             lock.release()
 
     def proposal(self, slot: int) -> Values:
-        """Return the values that a slot tries: the conf's own first, then what the seed and earlier rounds suggest.
+        """Return the values that a slot tries: the defaults first, then those that the seed and earlier rounds suggest.
 
-        Neither the other trials of its round nor who works on them has a part in it.
+        They do not depend on the other trials of the round or on the processes that work on them.
         """
         if slot == 0:
-            return dict(self.search.own)
+            return dict(self.search.default_values)
         start = slot - slot % self.search.at_once
         known = optuna.create_study(sampler=_sampler(self.search.seed, self.fold, slot), direction="minimize")
         for earlier, trial in self.finished().items():
@@ -142,7 +144,7 @@ class Study:
         return dict(known.ask(self._distributions).params)
 
     def record(self, slot: int, values: Values, began: datetime, error: float | None, reason: str | None) -> None:
-        """Keep a trial that came to an end: its error, or the reason why it has none."""
+        """Store a finished trial: its error, or the reason why it has none."""
         trial = optuna.trial.create_trial(
             state=TrialState.FAIL if error is None else TrialState.COMPLETE,
             value=error,
@@ -159,7 +161,7 @@ class Study:
 
 
 def exists(store: Store, name: str) -> bool:
-    """Tell whether a store has a study."""
+    """Return whether a store has a study."""
     return name in optuna.get_all_study_names(store.storage)
 
 
@@ -169,8 +171,8 @@ def complete(trials: Mapping[int, FrozenTrial]) -> dict[int, FrozenTrial]:
 
 
 def _sampler(seed: int, fold: int, slot: int) -> optuna.samplers.TPESampler:
-    own = int(np.random.SeedSequence([seed, fold, slot]).generate_state(1)[0])
-    return optuna.samplers.TPESampler(seed=own, constant_liar=False)
+    sampler_seed = int(np.random.SeedSequence([seed, fold, slot]).generate_state(1)[0])
+    return optuna.samplers.TPESampler(seed=sampler_seed, constant_liar=False)
 
 
 def _distribution(dimension: Dimension) -> optuna.distributions.BaseDistribution:

@@ -18,12 +18,12 @@ from perfcast.tuning.search import Search, Values
 from perfcast.tuning.studies import Store, Study, complete, exists
 
 _PAUSE = 0.5
-"""Seconds until a process that found every open slot taken looks again."""
+"""Seconds between two attempts to claim a slot, when other processes hold all open ones."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The best of one fold's trials, in inner validation MAPE (%), beside the conf's own params (None: it failed)."""
+    """Best trial of one fold, with its inner validation MAPE (%) and that of the default values (None: it failed)."""
 
     values: Values
     inner_mape: float
@@ -33,7 +33,7 @@ class Outcome:
 
 
 def begin(search: Search, store: Store, folds: Iterable[int]) -> None:
-    """Make the studies of folds that there are none of. Raises: UserError when one began with another question."""
+    """Make the missing studies of folds. Raises: UserError when a study began under other conditions."""
     for fold in folds:
         Study(search, store, fold)
 
@@ -48,16 +48,15 @@ def tune(
     timeout: float | None,
     report: Callable[[str], None],
 ) -> None:
-    """Go on with the studies of folds until each has `trials` finished trials, failed ones included.
+    """Continue the studies of folds until each has `trials` finished trials, failed ones included.
 
-    Every trial trains without the fold's inner validation rows and is judged by them; its test rows take no part. The
-    first trial is the conf's own params. A killed trial counts nothing and is done again. What a trial tries follows
-    from the seed and the rounds before it alone, so that neither interruptions nor the number of processes that work
-    on a study change how it ends.
+    Every trial trains without the fold's inner validation rows and is evaluated on them; test rows are not used. The
+    first trial has the default values. A killed trial is repeated. The values of a trial depend on the seed and on
+    earlier rounds alone: neither interruptions nor the number of processes change the result of a study.
 
     Shapes: `parts` maps a fold to one of train | valid | test | unused per row of the table. Units: `timeout` in
-    seconds, after which this process begins no trial of a fold. Raises: UserError when a study began with another
-    question, or nothing can be measured.
+    seconds, after which this process begins no trial of a fold. Raises: UserError when a study began under
+    other conditions, or no error can be measured.
     """
     studies = {fold: Study(search, store, fold) for fold in parts}
     started: dict[int, float] = {}
@@ -68,10 +67,10 @@ def tune(
                 if ours:
                     started.setdefault(fold, time.monotonic())
                     began = time.monotonic()
-                    told, values = _try(study, slot, table, parts[fold])
+                    message, values = _try(study, slot, table, parts[fold])
                     shown = " ".join(f"{name}={_shown(value)}" for name, value in values.items())
                     seconds = time.monotonic() - began
-                    report(f"{study.name} trial {slot + 1} of {trials}: {told} ({seconds:.0f} s) {shown}")
+                    report(f"{study.name} trial {slot + 1} of {trials}: {message} ({seconds:.0f} s) {shown}")
                     break
         else:
             time.sleep(_PAUSE)
@@ -80,12 +79,12 @@ def tune(
 def _open_slots(
     studies: Mapping[int, Study], trials: int, timeout: float | None, started: Mapping[int, float]
 ) -> list[tuple[int, int]]:
-    """Return what may be worked on now, fold by fold, without the folds whose time is over."""
-    found = []
+    """Return the open slots of the folds whose time is not over."""
+    slots = []
     for fold, study in studies.items():
         if timeout is None or fold not in started or time.monotonic() - started[fold] < timeout:
-            found += [(fold, slot) for slot in study.open_slots(trials)]
-    return found
+            slots += [(fold, slot) for slot in study.open_slots(trials)]
+    return slots
 
 
 def outcome(search: Search, store: Store, fold: int, trials: int) -> Outcome | None:
@@ -108,12 +107,12 @@ def outcome(search: Search, store: Store, fold: int, trials: int) -> Outcome | N
             "repair the cause and remove the study's file",
         )
     best = good[min(good, key=lambda slot: (good[slot].value, slot))]
-    own = good[0].value if 0 in good else None
-    return Outcome(dict(best.params), best.value, own, len(ended), len(ended) - len(good))
+    default_error = good[0].value if 0 in good else None
+    return Outcome(dict(best.params), best.value, default_error, len(ended), len(ended) - len(good))
 
 
 def _try(study: Study, slot: int, table: Table, part: np.ndarray) -> tuple[str, Values]:
-    """Measure one trial and record it; tell it in words, and what it tried."""
+    """Measure and record one trial; return a message and its values."""
     search, values, began = study.search, study.proposal(slot), datetime.now()
     make = experiment.maker(search.conf, {**search.arguments, **values}, search.machine)
     error, reason = None, None
@@ -123,9 +122,9 @@ def _try(study: Study, slot: int, table: Table, part: np.ndarray) -> tuple[str, 
         reason = str(mistake)
     if error is None and reason is None:
         raise UserError(
-            f"{study.name} must have measured inner validation rows to choose by",
-            "its split sets none aside",
-            "only questions with such rows can be tuned",
+            f"{study.name} must have measured inner validation rows",
+            "its split has none",
+            "choose a split with such rows",
         )
     if error is not None and not math.isfinite(error):
         error, reason = None, f"the inner MAPE is {error}"
