@@ -21,6 +21,7 @@ from perfcast import bounds, plugins
 from perfcast.errors import UserError, unknown_name
 from perfcast.metric_names import METRICS
 from perfcast.plain_yaml import read_yaml_text
+from perfcast.report.plots.catalog import read_catalog
 from perfcast.space import Choices, Dimension, Range
 
 # which key of params.yaml lists which kind of named thing
@@ -253,7 +254,7 @@ def validate(content: Any, conf: Path) -> Params:
     params = validated(Params, "params.yaml", content)
     for key, group in GROUPS.items():
         _require(f"each of {key} in params.yaml", getattr(params, key), known(conf, group))
-    _require("each of figures in params.yaml", params.figures, plugins.names("figures"))
+    _require("each of figures in params.yaml", params.figures, list(read_catalog()))
     for name in params.predictors:
         module = read_predictor(conf, name).module
         _require(f"module in conf/predictor/{name}.yaml", [module], plugins.names("predictors"))

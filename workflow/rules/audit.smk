@@ -1,5 +1,4 @@
 # What must hold before any error is believed, looked at anew in the files of all stages: a leak stops the run here.
-from perfcast import plugins
 from perfcast.cli.audit import read_audit
 
 try:
@@ -35,7 +34,6 @@ rule audit:
         conf=conf_digest("predictor", AUDIT.control),
         code=code(
             "audit",
-            *[f"audit.{name}" for name in plugins.names("audit")],
             f"predictors.{perfcast_config.read_predictor(CONF, AUDIT.control).module}",
         ),
         resamples=PARAMS.resamples,

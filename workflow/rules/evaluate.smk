@@ -1,5 +1,5 @@
-# The protocol's metrics from predictions alone, and figures of them.
-from perfcast.figures._captions import captions
+# The protocol's metrics from predictions alone, and plots of them.
+from perfcast.report.plots.catalog import plot_modules, rst_captions
 
 
 rule evaluate:
@@ -41,8 +41,8 @@ rule evaluate:
         "--out {output} 2> >(tee {log} >&2)"
 
 
-# Each figure's own title and caption, where templates of captions in Snakemake's report can see them.
-config["captions"] = captions(PARAMS.figures)
+# Title and caption of each plot, where templates of captions in Snakemake's report can see them.
+config["captions"] = rst_captions(PARAMS.figures)
 
 
 rule figures:
@@ -65,7 +65,7 @@ rule figures:
         mem_mb=gigabytes(1),
         runtime=minutes(20),
     params:
-        code=code("figures", *[f"figures.{name}" for name in PARAMS.figures]),
+        code=code("figures", *plot_modules(PARAMS.figures)),
         figures=PARAMS.figures,
     shell:
         "{PERFCAST} figures {wildcards.dataset} --evaluation {input.evaluation} --figures {params.figures} "

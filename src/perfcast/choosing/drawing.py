@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 
 from perfcast.choosing.sweeping import Combination, Sweep
 from perfcast.errors import UserError
-from perfcast.figures._style import STYLE, looks, panels, plain_axis
-from perfcast.figures.base import to_svg
 from perfcast.forecasting import Estimate
+from perfcast.report.plots.plot_style import STYLE, looks, panels, plain_axis
+from perfcast.report.plots.svg_output import to_svg
 
 MOST_LINES = 8
 _MOST_BARS = 24

@@ -1,0 +1,1 @@
+"""Raw data to tables: sources, datasets, parsers and processor facts."""
