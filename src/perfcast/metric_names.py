@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 METRICS = ("mape", "medape", "p90", "r2", "r2_raw", "spearman", "pairs", "coverage", "width")
-"""Mean, median and 90th percentile of the absolute percentage error in %; R2 of the log score and of the score; Spearman's
-rank correlation; share of pairs in the measured order; share of scores inside their interval, and its mean width in %."""
+"""Mean, median and 90th percentile of the absolute percentage error in %; R2 of the log score and of the score;
+Spearman's rank correlation; share of pairs in the measured order; share of scores inside their interval, and its mean
+width in %."""
 
 PERCENT = ("mape", "medape", "p90", "coverage", "width")
 """Metrics in %; the others are shares and coefficients, 1 at best."""

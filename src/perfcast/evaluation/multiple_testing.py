@@ -26,8 +26,8 @@ def step_down(values: np.ndarray, draws: np.ndarray, error_rate: float) -> StepD
 
     p is two-sided, (1 + count) / (1 + B), where count is the number of the B resamples that move the difference by at
     least its size. The adjusted p-value compares each difference with the largest move among all differences that are
-    no larger (step-down maximum). It accounts for the correlation of differences on the same rows. Unlike Holm's method,
-    it needs no p-value below 1 / (1 + B). The bands of the first step hold for all differences at once with the
+    no larger (step-down maximum). It accounts for the correlation of differences on the same rows. Unlike Holm's
+    method, it needs no p-value below 1 / (1 + B). The bands of the first step hold for all differences at once with the
     probability 1 - `error_rate`.
     A difference that is NaN, or has no finite draw, is NaN and does not count. A resample in which another difference
     has no value is left out. A difference of zero that never moves has p-values of 1.

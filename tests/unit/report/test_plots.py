@@ -6,7 +6,7 @@ import pytest
 from perfcast.errors import UserError
 from perfcast.evaluation import BASELINE, evaluate
 from perfcast.fake._runs import LESS_TRAINING, PUBLISHED, fake_table, write_runs, write_support
-from perfcast.report.plots.plot_style import STYLE, few, looks
+from perfcast.report.plots.plot_style import STYLE, predictor_styles, select_leaders
 from perfcast.report.plots.svg_output import draw_all, draw_svg, load_plot
 
 
@@ -31,15 +31,15 @@ def test_an_unknown_figure_is_named_with_the_known_ones(evaluation):
         draw_svg(evaluation, "headlines")
 
 
-def test_slices_are_told_apart_by_what_they_are_not_by_one_data_set(evaluation):
+def test_slices_are_found_by_the_end_of_their_names(evaluation):
     assert evaluation.vendor_slices == ["machine_vendor"]
     assert evaluation.lineage_slices == ["generation"]
     assert evaluation.other_slices == ["suite"]
 
 
-def test_published_errors_stand_beside_the_split_that_asks_the_same(evaluation):
+def test_published_errors_are_drawn_with_their_split(evaluation):
     drawn = draw_svg(evaluation, "published_comparison")
-    for told in (
+    for text in (
         "forest of others, random: 4 %",
         "forest of others, random: 3.5 %",
         "network of others, unseen_cpu: 0.95 <",
@@ -48,7 +48,7 @@ def test_published_errors_stand_beside_the_split_that_asks_the_same(evaluation):
         "unseen_cpu",
         "lookup",
     ):
-        assert told in drawn
+        assert text in drawn
     own = evaluation.value("random", "network", "float")["value"]
     assert f">{own:.2f}<" in drawn
     ranked = evaluation.value("unseen_cpu", "network", metric="spearman")["value"]
@@ -92,13 +92,13 @@ def test_a_curve_whose_split_was_not_run_ends_before_all(evaluation):
     assert ">2<" in drawn
 
 
-def test_few_keeps_the_baseline_visible():
-    assert few(["a", "b", BASELINE], 1) == ["a", BASELINE]
-    assert few([BASELINE, "a"], 1) == [BASELINE]
-    assert few(["a", "b"], 1) == ["a"]
+def test_leaders_keep_the_baseline_visible():
+    assert select_leaders(["a", "b", BASELINE], 1) == ["a", BASELINE]
+    assert select_leaders([BASELINE, "a"], 1) == [BASELINE]
+    assert select_leaders(["a", "b"], 1) == ["a"]
 
 
-def test_predictors_differ_in_colour_and_mark():
-    found = looks([f"p{number}" for number in range(8)])
+def test_predictors_differ_in_color_and_mark():
+    found = predictor_styles([f"p{number}" for number in range(8)])
     assert len({look["color"] for look in found.values()}) == 9
     assert len({look["marker"] for look in found.values()}) == 9

@@ -1,4 +1,4 @@
-"""Where an attention network looks."""
+"""Attention maps between and within feature groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perfcast.report.plots.plot_style import INK, panels
 
 _COLUMNS_SHOWN = 8
 _ON_CELLS = "#101418"
-"""Not the ink that turns light on a dark page: the cells stay light."""
+"""A fixed color, unlike INK, which turns light on a dark page while cells stay light."""
 
 
 def draw(evaluation: Evaluation) -> Figure | None:
@@ -33,9 +33,9 @@ def draw(evaluation: Evaluation) -> Figure | None:
     figure, axes = panels(1 + len(groups), columns=3, height=2.5)
     _between(axes[0], mine[mine["group"] == BETWEEN])
     for panel, group in zip(axes[1:], groups, strict=True):
-        looked = mine[mine["group"] == group].groupby("looks_at")["share"].mean().nlargest(_COLUMNS_SHOWN)
-        panel.barh(range(len(looked)), looked * 100, color="#0072b2")
-        panel.set_yticks(range(len(looked)), list(looked.index))
+        shares = mine[mine["group"] == group].groupby("looks_at")["share"].mean().nlargest(_COLUMNS_SHOWN)
+        panel.barh(range(len(shares)), shares * 100, color="#0072b2")
+        panel.set_yticks(range(len(shares)), list(shares.index))
         panel.invert_yaxis()
         panel.set_title(group)
         panel.set_xlabel("share, %")
@@ -49,9 +49,9 @@ def _between(panel: Axes, cells: pd.DataFrame) -> None:
     panel.set_xticks(range(len(shares.columns)), list(shares.columns), rotation=30, ha="right")
     panel.set_yticks(range(len(shares.index)), list(shares.index))
     panel.grid(visible=False)
-    for row, asks in enumerate(shares.index):
-        for column, looked in enumerate(shares.columns):
-            share = shares.loc[asks, looked]
+    for row, query in enumerate(shares.index):
+        for column, key in enumerate(shares.columns):
+            share = shares.loc[query, key]
             panel.text(
                 column, row, f"{share:.0%}", ha="center", va="center", color="white" if share > 0.6 else _ON_CELLS
             )

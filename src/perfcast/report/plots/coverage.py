@@ -1,4 +1,4 @@
-"""How often intervals hold what was measured, and how wide they are."""
+"""Coverage and width of prediction intervals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from perfcast.evaluation import AVERAGE, Evaluation
-from perfcast.report.plots.plot_style import MUTED, looks, plain_axis
+from perfcast.report.plots.plot_style import MUTED, plain_axis, predictor_styles
 from perfcast.report.plots.plot_style import WIDTH as FIGURE_WIDTH
 
 
@@ -28,7 +28,7 @@ def draw(evaluation: Evaluation) -> Figure | None:
         axes[1, column].xaxis.set_major_locator(LogLocator())
         axes[0, column].set_title(split)
         axes[0, column].axvline(100 * evaluation.level, color=MUTED, linestyle="--", linewidth=1)
-    for panel, metric in zip(axes[:, 0], ("share inside", "width"), strict=True):
+    for panel, metric in zip(axes[:, 0], ("coverage", "width"), strict=True):
         panel.set_yticks(range(len(order)), order)
         panel.set_ylim(len(order) - 0.4, -0.8)
         panel.set_ylabel(metric)
@@ -36,7 +36,7 @@ def draw(evaluation: Evaluation) -> Figure | None:
 
 
 def _panel(evaluation: Evaluation, panel: Axes, split: str, metric: str) -> None:
-    style = looks(evaluation.ranking())
+    style = predictor_styles(evaluation.ranking())
     panel.grid(visible=False, axis="y")
     for position, predictor in enumerate(evaluation.ranking()):
         row = evaluation.value(split, predictor, metric=metric)

@@ -10,7 +10,15 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from perfcast.evaluation import Evaluation
-from perfcast.report.plots.plot_style import INK, MUTED, WIDTH, few, legend_below, looks, plain_axis
+from perfcast.report.plots.plot_style import (
+    INK,
+    MUTED,
+    WIDTH,
+    legend_below,
+    plain_axis,
+    predictor_styles,
+    select_leaders,
+)
 
 _PREDICTORS = 2
 _VALUES = 14
@@ -40,11 +48,11 @@ def _draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
         return None
     values = {name: _frequent(evaluation, name) for name in names}
     splits = [split for split in evaluation.splits if split in set(rows["split"])]
-    predictors = few(evaluation.ranking(), _PREDICTORS)
+    predictors = select_leaders(evaluation.ranking(), _PREDICTORS)
     heights = [len(values[name]) + 2.2 for name in names]
     figure = Figure(figsize=(WIDTH, 0.21 * sum(heights) + 0.6), layout="constrained")
     grid = figure.subplots(len(names), len(splits), squeeze=False, sharey="row", sharex="col", height_ratios=heights)
-    style = looks(evaluation.predictors)
+    style = predictor_styles(evaluation.predictors)
     for line, name in enumerate(names):
         for column, split in enumerate(splits):
             panel = grid[line][column]
@@ -79,7 +87,7 @@ def _draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
 
 
 def _thin_out(panel: Axes) -> None:
-    """Leave as many marks on a narrow logarithmic axis as there is room to label."""
+    """Leave only as many ticks on a narrow logarithmic axis as there is room for labels."""
     low, high = panel.get_xlim()
     decades = np.log10(high / low)
     base = 100 if decades > _VERY_MANY else 10

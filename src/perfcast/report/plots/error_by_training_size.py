@@ -11,15 +11,15 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from perfcast.evaluation import Evaluation
-from perfcast.report.plots.plot_style import legend_below, looks, panels, plain_axis
+from perfcast.report.plots.plot_style import legend_below, panels, plain_axis, predictor_styles
 from perfcast.splits import Shrunken, shrunken
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The splits that ask one question after more and more training, and the amount of each.
+    """Learning-curve splits of one base split, by increasing amount of training data.
 
-    `whole`: the question itself was run; it is the last one.
+    `whole`: the base split was run; it is the last one.
     """
 
     base: str
@@ -65,18 +65,18 @@ def draw_by_years(evaluation: Evaluation) -> Figure | None:
 def learning_curves_of(
     evaluation: Evaluation, amount: Callable[[Shrunken], float | None], whole: Callable[[float], float]
 ) -> list[Curve]:
-    """Return one curve per question that was also asked after less training, by the given kind of amount.
+    """Return one curve per split with learning-curve splits of the given kind of amount.
 
     `whole` gives the amount that stands for all of training, from the largest one that is less.
     """
-    found: dict[str, list[tuple[float, str]]] = {}
+    by_base: dict[str, list[tuple[float, str]]] = {}
     for split in evaluation.learning_curve_splits:
         form = shrunken(split)
         size = amount(form) if form is not None else None
         if form is not None and size is not None:
-            found.setdefault(form.base, []).append((size, split))
+            by_base.setdefault(form.base, []).append((size, split))
     curves = []
-    for base, points in found.items():
+    for base, points in by_base.items():
         points.sort()
         ran = base in evaluation.splits
         ended = [*points, *([(whole(points[-1][0]), base)] if ran else [])]
@@ -86,24 +86,24 @@ def learning_curves_of(
 
 def _errors_along(evaluation: Evaluation, curve: Curve, predictor: str) -> pd.DataFrame:
     """Return amount, value, low and high, in %, of one predictor where it was run. Shapes: (points of the curve, 4)."""
-    found = [
+    points = [
         (amount, row["value"], row["low"], row["high"])
         for amount, split in zip(curve.amounts, curve.splits, strict=True)
         if (row := evaluation.value(split, predictor)) is not None
     ]
-    return pd.DataFrame(found, columns=["amount", "value", "low", "high"])
+    return pd.DataFrame(points, columns=["amount", "value", "low", "high"])
 
 
 def _draw_errors(panel: Axes, evaluation: Evaluation, curve: Curve) -> None:
     """Draw one line per predictor with its interval as a band, over a logarithmic scale of errors."""
-    style = looks(evaluation.predictors)
+    style = predictor_styles(evaluation.predictors)
     for predictor in evaluation.ranking():
-        found = _errors_along(evaluation, curve, predictor)
-        if found.empty:
+        errors = _errors_along(evaluation, curve, predictor)
+        if errors.empty:
             continue
-        colour = style[predictor]["color"]
-        panel.plot(found["amount"], found["value"], label=predictor, linewidth=1.2, **style[predictor])
-        panel.fill_between(found["amount"], found["low"], found["high"], color=colour, alpha=0.15, linewidth=0)
+        color = style[predictor]["color"]
+        panel.plot(errors["amount"], errors["value"], label=predictor, linewidth=1.2, **style[predictor])
+        panel.fill_between(errors["amount"], errors["low"], errors["high"], color=color, alpha=0.15, linewidth=0)
     panel.set_title(curve.base)
     plain_axis(panel, "y", unit=" %", log=True)
     # errors along a curve often stay within a factor of two, where 1, 2 and 5 would leave a single number

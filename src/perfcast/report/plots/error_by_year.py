@@ -1,4 +1,4 @@
-"""Errors by the year in which a result became known."""
+"""Errors by the year of publication."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
 from perfcast.evaluation.run_predictions import YEAR
-from perfcast.report.plots.plot_style import few, legend_below, looks, panels, plain_axis
+from perfcast.report.plots.plot_style import legend_below, panels, plain_axis, predictor_styles, select_leaders
 
 _PREDICTORS = 3
 
 
 def draw(evaluation: Evaluation) -> Figure | None:
-    """Draw one panel per split, years along x; None when the data set has no dates."""
+    """Draw one panel per split, years along x; None when the dataset has no dates."""
     rows = evaluation.slices[evaluation.slices["slice"] == YEAR]
     if rows.empty:
         return None
-    predictors = few(evaluation.ranking(), _PREDICTORS)
-    style = looks(evaluation.predictors)
+    predictors = select_leaders(evaluation.ranking(), _PREDICTORS)
+    style = predictor_styles(evaluation.predictors)
     splits = [split for split in evaluation.splits if split in set(rows["split"])]
     figure, axes = panels(len(splits), columns=2, height=2.3)
     for panel, split in zip(axes, splits, strict=True):

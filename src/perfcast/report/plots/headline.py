@@ -1,4 +1,4 @@
-"""The error of every predictor on every split."""
+"""Error of every predictor on every split."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from perfcast.evaluation import AVERAGE, Evaluation
-from perfcast.report.plots.plot_style import MUTED, looks, panels, plain_axis
+from perfcast.report.plots.plot_style import MUTED, panels, plain_axis, predictor_styles
 
 
 def draw(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split, one dot per predictor."""
     order = evaluation.ranking()
-    style = looks(order)
+    style = predictor_styles(order)
     height = 0.24 * len(order) + 0.9
     figure, axes = panels(len(evaluation.splits), columns=4, height=height, sharey=True, sharex=True)
     floor = evaluation.noise.loc[evaluation.noise["task"] == AVERAGE, "mape_floor"]

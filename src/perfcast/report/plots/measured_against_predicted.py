@@ -8,7 +8,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
-from perfcast.report.plots.plot_style import MUTED, WIDTH, few
+from perfcast.report.plots.plot_style import MUTED, WIDTH, select_leaders
 
 _PREDICTORS = 2
 _CELLS = 90
@@ -19,7 +19,7 @@ _COLOURS = ListedColormap(colormaps["viridis_r"](np.linspace(0.1, 0.75, 64)))
 
 def draw(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split and predictor, rows counted in hexagons to keep the file small."""
-    splits, predictors = evaluation.splits, few(evaluation.ranking(), _PREDICTORS)
+    splits, predictors = evaluation.splits, select_leaders(evaluation.ranking(), _PREDICTORS)
     side = (WIDTH - 0.6) / max(4, len(splits))
     figure = Figure(figsize=(WIDTH, 0.92 * side * len(predictors) + 0.5), layout="constrained")
     grid = figure.subplots(len(predictors), len(splits), squeeze=False, sharex="col", sharey="col")

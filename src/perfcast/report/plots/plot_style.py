@@ -1,4 +1,4 @@
-"""The look that all figures share: colours, marks, axes, and SVG with equal bytes for equal input."""
+"""Style of all plots: colors, marks, axes and legends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfcast.evaluation import BASELINE
 
 INK = "#1f2328"
 MUTED = "#767e87"
-"""Ink for what stands back; readable on white and on near-black alike."""
+"""Color of secondary text and lines, readable on white and on near-black."""
 # Okabe and Ito, "Color universal design" (2008), without black and yellow, which vanish on one of the backgrounds.
 _PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#9467bd")
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "h")
@@ -48,26 +48,26 @@ STYLE: dict[str, Any] = {
     "lines.markersize": 5,
 }
 WIDTH = 8.6
-"""Width of every figure in inches."""
+"""Width of every plot in inches."""
 
 
-def looks(predictors: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return a colour and a mark for each predictor, the same in every figure of one evaluation.
+def predictor_styles(predictors: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return a color and a mark for each predictor, the same in every plot of one evaluation.
 
-    The baseline is grey; marks differ too, so that colour is never the only difference.
+    The baseline is gray. Marks differ too, so that color is never the only difference.
     """
     names = sorted(name for name in predictors if name != BASELINE)
-    found: dict[str, dict[str, Any]] = {
+    styles: dict[str, dict[str, Any]] = {
         name: {"color": _PALETTE[index % len(_PALETTE)], "marker": _MARKS[index % len(_MARKS)]}
         for index, name in enumerate(names)
     }
-    return {**found, BASELINE: {"color": MUTED, "marker": "|"}}
+    return {**styles, BASELINE: {"color": MUTED, "marker": "|"}}
 
 
-def few(ranking: Sequence[str], count: int) -> list[str]:
+def select_leaders(ranking: Sequence[str], count: int) -> list[str]:
     """Return the first `count` predictors of a ranking, and the baseline after them when it is not among them."""
-    chosen = list(ranking[:count])
-    return [*chosen, BASELINE] if BASELINE in ranking and BASELINE not in chosen else chosen
+    leaders = list(ranking[:count])
+    return [*leaders, BASELINE] if BASELINE in ranking and BASELINE not in leaders else leaders
 
 
 def panels(count: int, *, columns: int, height: float, **shared: Any) -> tuple[Figure, list[Axes]]:

@@ -41,7 +41,7 @@ def draw_svg(evaluation: Evaluation, name: str) -> str | None:
 
 
 def to_svg(figure: Figure, title: str) -> str:
-    """Return a figure drawn under STYLE as SVG, without dates; equal figures give equal text."""
+    """Return a plot drawn with STYLE as SVG, without dates; equal plots give equal text."""
     buffer = StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
     return _compact(buffer.getvalue())
@@ -76,7 +76,7 @@ def inline_svg(svg: str, *, prefix: str, label: str) -> str:
     """Return one matplotlib SVG as an element for an HTML page.
 
     The XML declaration, document type and metadata go; every id and reference gets `prefix`, so that several plots
-    can share a page; ink becomes the page's text colour and white areas become transparent, so that a plot follows
+    can share a page; ink becomes the page's text color and white areas become transparent, so that a plot follows
     a dark page; `label` is the text for screen readers.
     """
     body = svg[svg.index("<svg") :]

@@ -179,10 +179,10 @@
       const mean = errors.reduce((sum, error) => sum + error, 0) / errors.length;
       const known = shown.filter((one) => one.half !== null);
       const wide = known.reduce((sum, one) => sum + 100 * (Math.exp(one.half) - Math.exp(-one.half)), 0) / known.length;
-      const held = (100 * known.filter((one) => one.inside).length) / known.length;
+      const coverage = (100 * known.filter((one) => one.inside).length) / known.length;
       stats.textContent =
         `${count}: MAPE ${percent(mean, 2)}, MedAPE ${percent(middle, 2)}` +
-        (known.length ? `; ${data.level} % intervals contain ${percent(held)} and are ${percent(wide)} wide` : "") +
+        (known.length ? `; ${data.level} % intervals contain ${percent(coverage)} and are ${percent(wide)} wide` : "") +
         ` (all chosen results together)`;
     }
     function ink(name) {
@@ -269,11 +269,11 @@
         pen.stroke();
       }
       pen.globalAlpha = Math.max(0.4, Math.min(0.85, 900 / shown.length));
-      const colours = SHAPES.map((_, code) => ink(`--mark${code}`));
+      const colors = SHAPES.map((_, code) => ink(`--mark${code}`));
       const size = shown.length > 3000 ? 2.6 : shown.length > 300 ? 3.4 : 4.6;
       for (const one of scale.dated) {
         const code = task ? task.codes[one.item] % SHAPES.length : 0;
-        pen.fillStyle = colours[code];
+        pen.fillStyle = colors[code];
         shape(pen, SHAPES[code], scale.x(one), scale.y(one), size);
       }
       pen.restore();
@@ -410,13 +410,13 @@
       const one = shown[at];
       const kinds = data.filters.map((filter) => `${filter.label} ${filter.values[filter.codes[one.item]]}`).join(", ");
       const span = one.half === null ? null : [-1, 1].map((sign) => number(one.predicted * Math.exp(sign * one.half)));
-      const held = one.inside ? "contains the measured score" : "misses the measured score";
+      const verdict = one.inside ? "contains the measured score" : "misses the measured score";
       const lines = [
         ["machine", data.name(one.item)],
         ["result", [data.row[one.item], data.block && data.block(one.item)].filter(Boolean).join(" · ")],
         ["of", kinds],
         ["measured", number(one.measured)],
-        ["predicted", number(one.predicted) + (span ? `, ${data.level} % interval ${span[0]} to ${span[1]} (${held})` : "")],
+        ["predicted", number(one.predicted) + (span ? `, ${data.level} % interval ${span[0]} to ${span[1]} (${verdict})` : "")],
         ["error", `${signed(one.error)}; number ${(at + 1).toLocaleString("en")} of ${shown.length.toLocaleString("en")} by size`],
       ];
       for (const [term, text] of lines) {
@@ -426,7 +426,7 @@
         readout.append(dt, dd);
       }
       if (speak) {
-        const interval = span ? `, ${data.level} % interval ${span[0]} to ${span[1]} ${held}` : "";
+        const interval = span ? `, ${data.level} % interval ${span[0]} to ${span[1]} ${verdict}` : "";
         spoken.textContent =
           `${data.name(one.item)}, ${task ? task.values[task.codes[one.item]] : ""}: measured ${number(one.measured)}, ` +
           `predicted ${number(one.predicted)}${interval}, error ${signed(one.error)}. ${at + 1} of ${shown.length}.`;
