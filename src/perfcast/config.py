@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -21,7 +22,6 @@ from perfcast import bounds, plugins
 from perfcast.errors import UserError, unknown_name
 from perfcast.metric_names import METRICS
 from perfcast.plain_yaml import read_yaml_text
-from perfcast.report.plots.catalog import read_catalog
 from perfcast.space import Choices, Dimension, Range
 
 # which key of params.yaml lists which kind of named thing
@@ -254,7 +254,9 @@ def validate(content: Any, conf: Path) -> Params:
     params = validated(Params, "params.yaml", content)
     for key, group in GROUPS.items():
         _require(f"each of {key} in params.yaml", getattr(params, key), known(conf, group))
-    _require("each of figures in params.yaml", params.figures, list(read_catalog()))
+    # loaded by name, like a plug-in: the digest of code that imports config must not change with a caption
+    catalog = importlib.import_module("perfcast.report.plots.catalog")
+    _require("each of figures in params.yaml", params.figures, list(catalog.read_catalog()))
     for name in params.predictors:
         module = read_predictor(conf, name).module
         _require(f"module in conf/predictor/{name}.yaml", [module], plugins.names("predictors"))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class AuditConf(BaseModel):
-    """conf/audit/default.yaml: the predictor that is trained on shuffled scores, and how often."""
+    """conf/leakage/default.yaml: the predictor that is trained on shuffled scores, and how often."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -28,9 +28,9 @@ class AuditConf(BaseModel):
 
 
 def read_audit(conf: Path) -> AuditConf:
-    """Read and check conf/audit/default.yaml. Raises: UserError for a wrong key or type, or an unknown predictor."""
-    where = "conf/audit/default.yaml"
-    chosen = validated(AuditConf, where, read_yaml(Path(conf) / "audit" / "default.yaml"))
+    """Read and check conf/leakage/default.yaml. Raises: UserError for a wrong key or type, or an unknown predictor."""
+    where = "conf/leakage/default.yaml"
+    chosen = validated(AuditConf, where, read_yaml(Path(conf) / "leakage" / "default.yaml"))
     if chosen.control not in known(conf, "predictor"):
         raise unknown_name(f"control in {where}", chosen.control, known(conf, "predictor"))
     return chosen
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _control(conf: Path) -> Control:
-    """Return the control that conf/audit/default.yaml names, with its short schedule."""
+    """Return the control that conf/leakage/default.yaml names, with its short schedule."""
     from perfcast.evaluation.leakage import Control
     from perfcast.experiment import makers
 

@@ -20,7 +20,7 @@ from perfcast.schema import Role
 _EVALUATION_NOTES = (
     "The values are of the same predictor trained on the training part of each split. The model itself is fitted on "
     "every row, so no row is left to test it.",
-    "Errors in %, averaged over tasks, with 95 % bootstrap intervals clustered by machine. MAPE is the mean and MedAPE "
+    "Errors in %, averaged over tasks, with 95 % bootstrap intervals clustered by entity. MAPE is the mean and MedAPE "
     "the median of the absolute percentage error. Coverage is the share of measured scores inside their prediction "
     "interval; width is the mean width of the interval in % of the prediction.",
 )

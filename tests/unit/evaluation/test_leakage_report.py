@@ -149,8 +149,8 @@ def test_a_missing_table_is_told_in_one_line(project, capsys):
 def test_a_wrong_control_is_told_before_anything_is_planned(tmp_path, text, words):
     (tmp_path / "predictor").mkdir()
     (tmp_path / "predictor" / "ridge.yaml").touch()
-    (tmp_path / "audit").mkdir()
-    (tmp_path / "audit" / "default.yaml").write_text(text)
+    (tmp_path / "leakage").mkdir()
+    (tmp_path / "leakage" / "default.yaml").write_text(text)
     with pytest.raises(UserError, match=words):
         read_audit(tmp_path)
 

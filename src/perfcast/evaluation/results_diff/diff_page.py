@@ -84,7 +84,7 @@ def _key(value: float) -> float | None:
 TITLE = "Differences of the MAPE, B − A, in percentage points"
 CAPTION = (
     "MAPE of B minus that of A in percentage points, averaged over tasks, with paired 95 % intervals clustered by "
-    "machine. Left of the line B is better. Gray: no real change."
+    "entity. Left of the line B is better. Gray: no real change."
 )
 # of Okabe and Ito, as in all plots; the arrow repeats the meaning of the color
 _LOOKS: dict[str, dict[str, Any]] = {

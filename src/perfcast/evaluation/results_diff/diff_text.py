@@ -168,7 +168,7 @@ def _join(names: Sequence[str], maximum: int = 4) -> str:
 _MAX_LINES = 5
 _WIDTH = 100
 READING = (
-    "Real: the 95 % interval of the paired difference on the same test rows, clustered by machine, excludes zero, and "
+    "Real: the 95 % interval of the paired difference on the same test rows, clustered by entity, excludes zero, and "
     "the change is significant after correction for the number of predictors. One seed does not average out chance."
 )
 
