@@ -1,4 +1,4 @@
-"""What the stages leave of generated machines, made once for all tests that audit it, and how they look for leaks."""
+"""Files of all stages for generated machines, made once for the tests of leakage checks, and the run of the checks."""
 
 import json
 import shutil
@@ -81,10 +81,12 @@ def clean():
             candidates = makers(conf, "quick", {})
             run = folder / "runs" / split / predictor
             run.mkdir(parents=True)
-            told = list(run_folds(table, folds, lambda fold, own=candidates: own, seeds, None, most_rehearsals=2))
-            told[0].predictor.save(run / "model")
-            pd.concat([one.test for one in told]).to_parquet(run / "predictions.parquet", index=False)
-            told[0].rehearsed.to_parquet(run / "rehearsals.parquet", index=False)
+            folds_of_run = list(
+                run_folds(table, folds, lambda fold, own=candidates: own, seeds, None, most_rehearsals=2)
+            )
+            folds_of_run[0].predictor.save(run / "model")
+            pd.concat([one.test for one in folds_of_run]).to_parquet(run / "predictions.parquet", index=False)
+            folds_of_run[0].rehearsed.to_parquet(run / "rehearsals.parquet", index=False)
             about = {"dataset": {"name": "generated"}, "split": split, "predictor": {"name": predictor}}
             (run / "config.yaml").write_text(yaml.safe_dump(about))
     return folder
@@ -95,8 +97,8 @@ def copied(folder):
     return shutil.copytree(clean(), folder / "project")
 
 
-def look(project, capsys, predictors=tuple(PREDICTORS)):
-    """Audit through the command line; return its exit code, its lines and what it wrote."""
+def run_checks(project, capsys, predictors=tuple(PREDICTORS)):
+    """Run the checks through the command line; return its exit code, its lines and what it wrote."""
     (project / "audit.json").unlink(missing_ok=True)
     code = main(
         [
@@ -111,15 +113,15 @@ def look(project, capsys, predictors=tuple(PREDICTORS)):
 
 
 def refused(project, capsys, check, *words):
-    """The audit ends with 2, each finding is one line, and the named check's own says what is wrong."""
-    code, lines, written = look(project, capsys)
+    """The command ends with 2, each finding is one line, and the named check's own says what is wrong."""
+    code, lines, written = run_checks(project, capsys)
     assert code == 2
     found = {entry["check"]: entry["findings"] for entry in written["checks"]}
     assert len(lines) == sum(map(len, found.values()))
     assert all(line.startswith("perfcast audit: generated: ") for line in lines)
-    said = " | ".join(found[check])
+    findings = " | ".join(found[check])
     for word in words:
-        assert word in said, said
+        assert word in findings, findings
     return found
 
 

@@ -9,8 +9,8 @@ from leakage_project import (
     as_feature,
     change_table,
     copied,
-    look,
     refused,
+    run_checks,
 )
 
 from perfcast.io import write_json
@@ -66,6 +66,6 @@ def test_a_model_that_reads_a_provenance(project, capsys):
 def test_gains_announced_after_training_ended(project, capsys):
     model = project / "runs" / "forward_2023" / "ridge" / "model" / "law" / "law.json"
     write_json(model, {"terms": {"index": announced_index(pd.Timestamp("2021-12-01"))}})
-    assert look(project, capsys)[0] == 0
+    assert run_checks(project, capsys)[0] == 0
     write_json(model, {"terms": {"index": announced_index(pd.Timestamp("2024-12-01"))}})
     refused(project, capsys, "announcements", "ridge on forward_2023: ", "gains not announced by 2022-")

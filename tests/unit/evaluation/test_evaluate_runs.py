@@ -179,16 +179,16 @@ def test_without_distances_or_rehearsals_there_are_no_intervals(table, runs, sup
 
 def test_a_fold_is_calibrated_by_its_own_rehearsals_alone(runs, support):
     folder = runs["unseen_cpu", "ridge"]
-    told, rehearsed = (pd.read_parquet(folder / f"{name}.parquet") for name in ("predictions", "rehearsals"))
+    predictions, backtests = (pd.read_parquet(folder / f"{name}.parquet") for name in ("predictions", "rehearsals"))
     far = pd.read_parquet(support["unseen_cpu"])
-    before = with_intervals(told, rehearsed, far, 0.9)
-    rehearsed.loc[rehearsed["fold"] == 2, "predicted"] *= 2
-    after = with_intervals(told, rehearsed, far, 0.9)
+    before = with_intervals(predictions, backtests, far, 0.9)
+    backtests.loc[backtests["fold"] == 2, "predicted"] *= 2
+    after = with_intervals(predictions, backtests, far, 0.9)
     same = before["half"] == after["half"]
-    assert same[told["fold"] != 2].all()
-    assert (after["half"] > before["half"])[told["fold"] == 2].all()
-    none = with_intervals(told, rehearsed[rehearsed["fold"] != 2], far, 0.9)
-    assert none["half"].isna().equals(told["fold"] == 2)
+    assert same[predictions["fold"] != 2].all()
+    assert (after["half"] > before["half"])[predictions["fold"] == 2].all()
+    none = with_intervals(predictions, backtests[backtests["fold"] != 2], far, 0.9)
+    assert none["half"].isna().equals(predictions["fold"] == 2)
 
 
 def test_an_evaluation_survives_its_folder(evaluation, tmp_path):

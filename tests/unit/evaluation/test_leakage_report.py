@@ -11,9 +11,9 @@ from leakage_project import (
     SPLITS,
     clean,
     copied,
-    look,
     refused,
     rewrite,
+    run_checks,
 )
 
 from perfcast.cli.audit import read_audit
@@ -31,7 +31,7 @@ def project(tmp_path):
 
 
 def test_a_clean_project_passes_and_every_check_tells_what_it_looked_at(capsys):
-    code, lines, written = look(clean(), capsys)
+    code, lines, written = run_checks(clean(), capsys)
     assert (code, lines) == (0, [])
     checks = {entry["check"].replace(" ", "_"): entry for entry in written["checks"]}
     assert sorted(checks) == sorted(check.name.replace(" ", "_") for check in CHECKS)
@@ -44,7 +44,7 @@ def test_a_clean_project_passes_and_every_check_tells_what_it_looked_at(capsys):
     assert control["control_mape"] > 0.9 * control["chance_mape"]
     assert control["difference_high"] > 0
     before = (clean() / "audit.json").read_bytes()
-    look(clean(), capsys)
+    run_checks(clean(), capsys)
     assert (clean() / "audit.json").read_bytes() == before
 
 
@@ -132,7 +132,7 @@ def test_the_control_of_a_task_with_few_training_rows(monkeypatch, known, words)
 
 def test_a_missing_table_is_told_in_one_line(project, capsys):
     (project / "runs" / "random" / "ridge" / "predictions.parquet").unlink()
-    code, lines, written = look(project, capsys)
+    code, lines, written = run_checks(project, capsys)
     assert (code, written) == (2, None)
     assert len(lines) == 1
     assert "run snakemake" in lines[0]

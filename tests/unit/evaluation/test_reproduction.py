@@ -60,9 +60,9 @@ def with_figure(**changed):
 
 def test_an_untouched_copy_is_reproduced_byte_for_byte(project, capsys):
     assert main(["reproduced", "--project", str(project)]) == 0
-    said = capsys.readouterr().out
-    assert "reproduced, byte for byte: tables equal, metrics within tolerance" in said
-    assert "changed since" not in said
+    output = capsys.readouterr().out
+    assert "reproduced, byte for byte: tables equal, metrics within tolerance" in output
+    assert "changed since" not in output
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_an_untouched_copy_is_reproduced_byte_for_byte(project, capsys):
 def test_figures_have_a_tolerance_and_tables_none(project, capsys, changed, within):
     write(project, with_figure(**changed))
     assert main(["reproduced", "--project", str(project)]) == (0 if within else 1)
-    said = capsys.readouterr().out
-    assert f"cpu/random/ridge/average/{next(iter(changed))}" in said
-    assert "byte for byte" not in said
+    output = capsys.readouterr().out
+    assert f"cpu/random/ridge/average/{next(iter(changed))}" in output
+    assert "byte for byte" not in output
 
 
 @pytest.mark.parametrize(("path", "code"), [("standard/cpu.parquet", 1), ("runs/cpu/model.txt", 0)])
@@ -108,6 +108,6 @@ def test_changed_code_and_parameters_are_told(project, capsys):
 def test_what_cannot_be_compared_is_told_in_one_line(project, capsys, revision):
     shutil.rmtree(project / "results" / "evaluation")  # as in a fresh clone, which has metrics.json from git
     assert main(["reproduced", revision, "--project", str(project)]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("perfcast reproduced: ")
-    assert said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert output.startswith("perfcast reproduced: ")
+    assert output.count("\n") == 1

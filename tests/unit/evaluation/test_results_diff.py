@@ -82,9 +82,9 @@ def test_a_folder_compared_with_itself_has_no_change(before):
     assert not (found.sources or found.tables or found.code or found.parameters or found.metrics.left_out)
     assert found.same_tables == 2 + len(SPLITS) + len(LESS_TRAINING)
     assert not found.worse
-    told = as_text(found)
+    content = as_text(found)
     compared_metrics = RUNS * 3 * len(METRICS)
-    assert told.splitlines()[0] == f"{before} -> {before}: all metrics are the same (of {compared_metrics} compared)"
+    assert content.splitlines()[0] == f"{before} -> {before}: all metrics are the same (of {compared_metrics} compared)"
 
 
 def test_a_planted_improvement_is_found_and_the_rest_is_not(changes):
@@ -115,10 +115,10 @@ def test_an_interval_that_holds_more_is_nearer_to_its_level_or_further(changes):
 
 
 def test_values_are_those_of_the_evaluation(changes, before):
-    told = json.loads((before / "evaluation" / "fake" / "summary.json").read_text())["metrics"]
+    content = json.loads((before / "evaluation" / "fake" / "summary.json").read_text())["metrics"]
     for row in changes.metrics.frame.to_dict("records"):
         assert row["before"] == pytest.approx(
-            told[row["split"]][row["predictor"]][row["task"]][row["metric"]], rel=1e-5
+            content[row["split"]][row["predictor"]][row["task"]][row["metric"]], rel=1e-5
         )
 
 
@@ -173,9 +173,9 @@ def test_parameters_are_told_key_by_key_and_equal_changes_together(before, tmp_p
     assert len(found["schedule"].where) == RUNS
     assert {run.split("/")[-1] for run in found["predictor.settings.depth"].where} == {"ridge"}
     assert found["predictor.settings.alpha"].after == ABSENT
-    told = as_text(changes)
-    assert f"schedule: quick -> full ({RUNS} runs of 5 predictors)" in told
-    assert f"predictor.settings.depth: 3 -> 4 ({RUNS // 5} runs of ridge)" in told
+    content = as_text(changes)
+    assert f"schedule: quick -> full ({RUNS} runs of 5 predictors)" in content
+    assert f"predictor.settings.depth: 3 -> 4 ({RUNS // 5} runs of ridge)" in content
 
 
 def test_a_changed_level_moves_width_and_not_errors(before, tmp_path):
@@ -197,11 +197,11 @@ def test_rows_that_are_gone_are_told_and_left_out_of_the_pairs(before, tmp_path)
     )
     tested = 0
     for path in (after / "runs").rglob("predictions.parquet"):
-        told = pd.read_parquet(path)
+        content = pd.read_parquet(path)
         if path.parent.parent.name == "random":
-            tested = told["row"].isin(gone)[told["seed"] == 0].sum()
-            told = told[~told["row"].isin(gone)]
-            told.to_parquet(path, index=False)
+            tested = content["row"].isin(gone)[content["seed"] == 0].sum()
+            content = content[~content["row"].isin(gone)]
+            content.to_parquet(path, index=False)
     found = compared(before, after, only=Only(splits=["random"]))
     (change,) = found.tables
     assert (change.removed, change.added) == (60, 0)
@@ -269,9 +269,9 @@ def test_bad_input_is_one_line(arguments, words, before, tmp_path, capsys):
     shutil.copytree(before / "evaluation", places["bare"] / "evaluation")
     given = [one.format(before=before, **places) for one in arguments]
     assert main(["compare", *given, "--project", str(tmp_path)]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert words in told
+    content = capsys.readouterr().err
+    assert content.count("\n") == 1
+    assert words in content
 
 
 def test_no_shared_test_row_is_a_mistake(before, tmp_path):

@@ -119,9 +119,9 @@ def test_one_commit_under_two_names_has_no_change(project):
 )
 def test_a_revision_without_results_is_one_line(project, name, words, capsys):
     assert main(["compare", name, "second", "--project", str(project)]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert words in told
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert words in message
 
 
 def test_an_empty_cache_is_told_with_the_command_that_fills_it(project, tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from leakage_project import COLUMNS, change_table, copied, look, machines, refused, rewrite
+from leakage_project import COLUMNS, change_table, copied, machines, refused, rewrite, run_checks
 
 from perfcast.schema import Role
 
@@ -41,7 +41,7 @@ def test_equal_configurations_on_both_sides(project, capsys):
 
 def test_a_split_whose_rows_are_in_another_order(project, capsys):
     rewrite(project / "splits" / "random.parquet", lambda frame: frame.iloc[::-1])
-    code, lines, _ = look(project, capsys)
+    code, lines, _ = run_checks(project, capsys)
     assert code == 2
     assert any("the rows of the split random are not those of the features table" in line for line in lines)
 
@@ -73,7 +73,7 @@ def test_a_few_mistyped_dates_are_counted_and_no_leak(project, capsys):
         return frame, columns
 
     change_table(project, late)
-    code, _, written = look(project, capsys)
+    code, _, written = run_checks(project, capsys)
     assert code == 0
     assert next(one for one in written["checks"] if one["check"] == "future dates")["numbers"]["late_facts"] == 3
 

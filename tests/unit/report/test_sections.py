@@ -33,7 +33,7 @@ def part(context):
     return context.datasets[0]
 
 
-def told(part, **options):
+def explorer_data(part, **options):
     return json.loads(explorer_view(part.evaluation, part.rows, "network", **options)["json"])
 
 
@@ -46,7 +46,7 @@ def unfronted(coded):
 
 
 def test_the_columns_of_the_plot_equal_the_points(part):
-    data, points = told(part), part.evaluation.points
+    data, points = explorer_data(part), part.evaluation.points
     rows = unfronted(data["row"])
     names = unfronted(data["name"]["values"])
     codes = np.cumsum(data["name"]["codes"])
@@ -76,7 +76,7 @@ def test_few_predictors_are_drawn_and_why_is_said(part):
 
 
 def test_too_many_points_are_thinned_by_row_the_same_for_all_predictors(part):
-    whole, thin = told(part), told(part, maximum=500)
+    whole, thin = explorer_data(part), explorer_data(part, maximum=500)
     assert whole["every"] == 1
     assert thin["every"] > 1
     assert set(unfronted(thin["row"])) < set(unfronted(whole["row"]))
