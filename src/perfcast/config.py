@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -361,7 +362,9 @@ def validate(content: Any, conf: Path) -> Params:
             )
     for key, group in GROUPS.items():
         _require(f"each of {key} in params.yaml", getattr(params, key), known(conf, group))
-    _require("each of figures in params.yaml", params.figures, plugins.names("figures"))
+    # loaded by name, like a plug-in: the digest of code that imports config must not change with a caption
+    catalog = importlib.import_module("perfcast.report.plots.catalog")
+    _require("each of figures in params.yaml", params.figures, list(catalog.read_catalog()))
     for name in params.predictors:
         module = read_predictor(conf, name).module
         _require(f"module in conf/predictor/{name}.yaml", [module], plugins.names("predictors"))

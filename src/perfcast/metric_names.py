@@ -1,11 +1,11 @@
-"""The names of the protocol's metrics: what is computed, and what a data set's conf may say that others published."""
+"""Names of the metrics of the protocol, which also name published values in the conf of a dataset."""
 
 from __future__ import annotations
 
 METRICS = ("mape", "medape", "p90", "r2", "r2_raw", "spearman", "pairs", "coverage", "width")
-"""Mean, median and 90th percentile of the absolute percentage error in %; R2 of the log score and of the score itself,
-which its largest values decide; Spearman's rank correlation, share of pairs in the measured order; share of scores
-inside their interval and its mean width, in %."""
+"""Mean, median and 90th percentile of the absolute percentage error in %; R2 of the log score and of the score;
+Spearman's rank correlation; share of pairs in the measured order; share of scores inside their interval, and its mean
+width in %."""
 
 PERCENT = ("mape", "medape", "p90", "coverage", "width")
 """Metrics in %; the others are shares and coefficients, 1 at best."""
@@ -24,4 +24,4 @@ LABELS = {
     "coverage": "coverage",
     "width": "width of the interval",
 }
-"""How a metric is called where people read it."""
+"""Names of metrics in reports."""

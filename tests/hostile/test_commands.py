@@ -260,8 +260,8 @@ CONF = {
     "tracking a list": ("tracking/default", lambda text: b"[1]", ["ui"]),
     "tracking no YAML": ("tracking/default", lambda text: b"\x00", ["ui"]),
     "tracking a key": ("tracking/default", with_value("enable", value=True), ["ui"]),
-    "audit a predictor": ("audit/default", with_value("control", value="nope"), None),
-    "audit shuffles": ("audit/default", with_value("shuffles", value=10**6), None),
+    "audit a predictor": ("leakage/default", with_value("control", value="nope"), None),
+    "audit shuffles": ("leakage/default", with_value("shuffles", value=10**6), None),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from small_project import REPOSITORY, call, change, digests, environment, rules_run, small_project
 
-from perfcast import plugins
+from perfcast.report.plots.catalog import plot_entry
 from perfcast.table_files import read_declarations
 
 PREDICTORS = ["lookup", "ridge", "ncpp"]
@@ -124,9 +124,9 @@ def test_the_report_of_snakemake_shows_every_figure_with_its_own_caption(project
     drawn = {path.stem for path in (project / "results" / "figures").rglob("*.svg")}
     assert {"headline", "coverage"} <= drawn
     for name in drawn:
-        figure = plugins.load("figures", name)
-        assert json.dumps(figure.TITLE) in told
-        assert json.dumps(figure.CAPTION.split(".")[0])[1:-1] in told.replace(r"\n", " "), name
+        plot = plot_entry(name)
+        assert json.dumps(plot.title) in told
+        assert json.dumps(plot.caption.split(".")[0])[1:-1] in told.replace(r"\n", " "), name
 
 
 def test_the_champion_answers_through_mlflow_and_without_it(project):

@@ -12,8 +12,9 @@ from browser import BROWSER, QUIET
 
 from perfcast.evaluation import read_evaluation
 from perfcast.fake._results import FAKE_PARAMS, write_results
-from perfcast.figures.base import draw_all
-from perfcast.report import collect, render
+from perfcast.report.plots.svg_output import draw_all
+from perfcast.report.render_page import render
+from perfcast.report.report_context import collect
 
 # What a person would do: choose, filter, step with the keyboard, let go, show a miss; each step's words are kept.
 VISIT = """
@@ -146,9 +147,9 @@ def test_a_visitor_filters_and_steps_through_single_results(page, tmp_path, widt
     assert 0 < shown["filtered"][0] < shown["filtered"][1]
     assert shown["other predictor"] == shown["filtered"]
     assert said["other predictor"] != said["filtered"]
-    assert re.search(r"MAPE [\d.]+ %, MedAPE [\d.]+ %; 90 % intervals hold [\d.]+ %", said["filtered"])
+    assert re.search(r"MAPE [\d.]+ %, MedAPE [\d.]+ %; 90 % intervals contain [\d.]+ %", said["filtered"])
     count = shown["filtered"][0]
-    assert re.match(rf"part \d+.*: measured .*, estimate .*, error .*\. 1 of {count}\.$", said["largest"])
+    assert re.match(rf"part \d+.*: measured .*, predicted .*, error .*\. 1 of {count}\.$", said["largest"])
     assert said["next"].endswith(f" 2 of {count}.")
     assert said["smallest"].endswith(f" {count} of {count}.")
     errors = [
@@ -157,7 +158,7 @@ def test_a_visitor_filters_and_steps_through_single_results(page, tmp_path, widt
     ]
     assert errors[0] > errors[2]
     assert "integer" in said["read"] or "float" in said["read"]
-    assert said["let go"] == "Nothing chosen."
+    assert said["let go"] == "Nothing selected."
     assert said["miss"] in said["shown result"]
     assert said["shown"].endswith(f" of {shown['at first'][1]}.")
     assert said["wide"] <= 0, "the page scrolls sideways"

@@ -21,17 +21,17 @@ FORBIDDEN = {
     "training": {"cli", "config", "tracking", "datasets", "sources", "predictors", "evaluation"},
     "intervals": {"cli", "config", "tracking", "datasets", "sources", "predictors", "evaluation", "splits"},
     "predictors": {"cli", "config", "tracking", "datasets", "sources", "evaluation", "splits"},
-    "evaluation": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training", "figures", "report"},
-    "audit": {"cli", "config", "tracking", "datasets", "sources", "training", "figures", "report"},
-    "figures": {"cli", "config", "tracking", "datasets", "sources", "predictors", "report"},
+    "evaluation": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training", "plots", "report"},
+    "leakage": {"cli", "config", "tracking", "datasets", "sources", "training", "plots", "report"},
+    "plots": {"cli", "config", "tracking", "datasets", "sources", "predictors", "report"},
     "report": {"cli", "config", "tracking", "sources", "predictors", "training"},
     "describing": {"cli", "config", "tracking", "sources", "predictors", "evaluation", "splits", "forecasting"},
     "microbench": {"cli", "config", "tracking", "sources", "predictors", "evaluation", "splits", "forecasting"},
     "completion": {"cli", "config", "tracking", "predictors", "evaluation", "splits", "forecasting"},
-    "forecasting": {"cli", "config", "tracking", "evaluation", "splits", "training", "figures", "report"},
-    "choosing": {"cli", "config", "tracking", "training", "report", "comparing"},
-    "serving": {"cli", "config", "tracking", "evaluation", "splits", "training", "figures", "report", "sources"},
-    "comparing": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training"},
+    "forecasting": {"cli", "config", "tracking", "evaluation", "splits", "training", "plots", "report"},
+    "choosing": {"cli", "config", "tracking", "training", "report", "results_diff"},
+    "serving": {"cli", "config", "tracking", "evaluation", "splits", "training", "plots", "report", "sources"},
+    "results_diff": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training"},
 }
 # third-party package -> the only places that may import it
 KEEPERS = {
@@ -51,13 +51,19 @@ KEEPERS = {
     "fastapi": {"serving"},
     "uvicorn": {"serving"},
     "starlette": {"serving"},
-    "dvc": {"comparing"},
-    "dvc_data": {"comparing"},
+    "dvc": {"results_diff"},
+    "dvc_data": {"results_diff"},
 }
+
+
+# packages inside another one, with dependencies of their own
+INNER = {"plots": "report", "leakage": "evaluation", "results_diff": "evaluation"}
 
 
 def package_of(module):
     parts = module.replace("perfcast.data.", "perfcast.", 1).split(".")
+    if len(parts) > 2 and INNER.get(parts[2]) == parts[1]:
+        return parts[2]
     return parts[1] if len(parts) > 1 else ""
 
 

@@ -33,7 +33,7 @@ rule audit:
         control=AUDIT.model_dump(),
         conf=GRAPH.conf_digest("predictor", AUDIT.control),
         code=GRAPH.code(
-            "audit", *[f"audit.{name}" for name in plugins.names("audit")], GRAPH.predictor_module(AUDIT.control)
+            "audit", GRAPH.predictor_module(AUDIT.control)
         ),
         resamples=PARAMS.resamples,
         seed=PARAMS.split_seed,

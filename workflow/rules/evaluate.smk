@@ -1,5 +1,5 @@
-# The protocol's metrics, computed from predictions alone, and plots of them.
-from perfcast.figures._captions import captions
+# The protocol's metrics from predictions alone, and plots of them.
+from perfcast.report.plots.catalog import plot_modules, rst_captions
 
 
 rule evaluate:
@@ -34,8 +34,8 @@ rule evaluate:
         "--resamples {params.resamples} --seed {params.seed} --out {output}"
 
 
-# Title and caption of each plot, where the caption templates of Snakemake's report can read them.
-config["captions"] = captions(PARAMS.figures)
+# Title and caption of each plot, where templates of captions in Snakemake's report can see them.
+config["captions"] = rst_captions(PARAMS.figures)
 
 
 rule figures:
@@ -58,7 +58,7 @@ rule figures:
         mem_mb=gigabytes(1),
         runtime=minutes(20),
     params:
-        code=GRAPH.code("figures", *[f"figures.{name}" for name in PARAMS.figures]),
+        code=GRAPH.code("figures", *plot_modules(PARAMS.figures)),
         figures=PARAMS.figures,
     shell:
         "logged {log} perfcast figures {wildcards.dataset} --evaluation {input.evaluation} --figures {params.figures} "

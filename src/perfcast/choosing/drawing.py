@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 
 from perfcast.choosing.sweeping import Combination, Sweep
 from perfcast.errors import UserError
-from perfcast.figures._style import STYLE, looks, panels, plain_axis
-from perfcast.figures.base import to_svg
 from perfcast.forecasting import Estimate
+from perfcast.report.plots.plot_style import STYLE, panels, plain_axis, predictor_styles
+from perfcast.report.plots.svg_output import to_svg
 
 MOST_LINES = 8
 _MOST_BARS = 24
@@ -39,7 +39,7 @@ def draw_sweep(sweep: Sweep) -> str:
         )
     with matplotlib.rc_context(STYLE):
         figure, axes = panels(len(sweep.questions), columns=2, height=2.9)
-        style = looks([f"{place}" for place in range(len(lines))])
+        style = predictor_styles([f"{place}" for place in range(len(lines))])
         for axis, (question, title) in zip(axes, sweep.questions.items(), strict=True):
             for place, (label, own) in enumerate(lines.items()):
                 pairs = [(one, estimate) for one in own if (estimate := _estimate(one, question)) is not None]

@@ -15,11 +15,11 @@ from perfcast.config import known, read_predictor, read_yaml, validated
 from perfcast.errors import unknown_name
 
 if TYPE_CHECKING:
-    from perfcast.audit import Control
+    from perfcast.evaluation.leakage import Control
 
 
 class AuditConf(BaseModel):
-    """conf/audit/default.yaml: the predictor that is trained on shuffled scores, and how often."""
+    """conf/leakage/default.yaml: the predictor that is trained on shuffled scores, and how often."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -28,9 +28,9 @@ class AuditConf(BaseModel):
 
 
 def read_audit(conf: Path) -> AuditConf:
-    """Read and check conf/audit/default.yaml. Raises: UserError for a wrong key or type, or an unknown predictor."""
-    where = "conf/audit/default.yaml"
-    chosen = validated(AuditConf, where, read_yaml(Path(conf) / "audit" / "default.yaml"))
+    """Read and check conf/leakage/default.yaml. Raises: UserError for a wrong key or type, or an unknown predictor."""
+    where = "conf/leakage/default.yaml"
+    chosen = validated(AuditConf, where, read_yaml(Path(conf) / "leakage" / "default.yaml"))
     if chosen.control not in known(conf, "predictor"):
         raise unknown_name(f"control in {where}", chosen.control, known(conf, "predictor"))
     return chosen
@@ -53,14 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Audit one data set; 2 and one line per finding where something leaks."""
-    from perfcast.audit import Evidence, Run, audit, complaints
+    from perfcast.evaluation.leakage import Artifacts, Run, check_leakage, leakage_errors
     from perfcast.io import write_json
     from perfcast.schema import Column
     from perfcast.table_files import read_declarations, read_parquet, read_table
 
     conf = options.project / "conf"
     standard = read_declarations(options.standard)["columns"]
-    evidence = Evidence(
+    artifacts = Artifacts(
         table=read_table(options.table),
         standard=tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in standard),
         splits={name: read_parquet(options.folds / f"{name}.parquet") for name in options.splits},
@@ -74,17 +74,17 @@ def run(options: argparse.Namespace) -> int:
         resamples=options.resamples,
         seed=options.seed,
     )
-    found = audit(evidence)
+    found = check_leakage(artifacts)
     write_json(options.out, found)
-    told = complaints(found)
+    told = leakage_errors(found)
     for complaint in told:
         print(f"perfcast audit: {complaint}", file=sys.stderr)
     return 2 if told else 0
 
 
 def _control(conf: Path) -> Control:
-    """Return the control that conf/audit/default.yaml names, with its short schedule."""
-    from perfcast.audit import Control
+    """Return the control that conf/leakage/default.yaml names, with its short schedule."""
+    from perfcast.evaluation.leakage import Control
     from perfcast.experiment import makers
 
     chosen = read_audit(conf)

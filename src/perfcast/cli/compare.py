@@ -32,10 +32,10 @@ def run(options: argparse.Namespace) -> int:
     """Compare, show, and tell by the exit code when asked to."""
     import json
 
-    from perfcast.comparing import find_changes, open_side
-    from perfcast.comparing.metrics import Only
-    from perfcast.comparing.page import as_page
-    from perfcast.comparing.text import as_text
+    from perfcast.evaluation.results_diff import find_changes, open_side
+    from perfcast.evaluation.results_diff.diff_page import as_page
+    from perfcast.evaluation.results_diff.diff_text import as_text
+    from perfcast.evaluation.results_diff.metric_changes import Only
     from perfcast.io import write_text
 
     only = Only(options.datasets, options.splits, options.predictors)

@@ -16,7 +16,7 @@ from perfcast.describing.files import read_json_text
 from perfcast.errors import UserError
 
 if TYPE_CHECKING:
-    from perfcast.report import ReportContext
+    from perfcast.report.report_context import ReportContext
     from perfcast.tracking import Store
 
 
@@ -40,7 +40,9 @@ def run(options: argparse.Namespace) -> int:
     """Collect, render, write, record."""
     from perfcast import tracking
     from perfcast.io import atomic_folder, write_text
-    from perfcast.report import cards, collect, render
+    from perfcast.report.model_card import cards
+    from perfcast.report.render_page import render
+    from perfcast.report.report_context import collect
 
     params = options.experiment or read_yaml(options.project / "params.yaml")
     conf = options.project / "conf"

@@ -16,8 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compare and show; 1 when something is not reproduced."""
-    from perfcast.comparing.reproduction import as_text, reproduction
+    from perfcast.evaluation.results_diff.reproduction import as_text, compare_with_revision
 
-    found = reproduction(options.project, options.revision)
+    found = compare_with_revision(options.project, options.revision)
     print(as_text(found, options.worst), end="")
     return 0 if found.tables_equal and found.within else 1

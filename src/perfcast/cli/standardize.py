@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Standardise one data set."""
-    from perfcast.quality import write_standardized
+    from perfcast.data.quality import write_standardized
 
     conf = read_dataset(options.project / "conf", options.dataset)
     raw = {

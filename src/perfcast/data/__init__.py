@@ -1,1 +1,1 @@
-"""Data: sources, files from outside, and what is read from them."""
+"""Raw data to tables: sources, datasets, parsers and processor facts."""

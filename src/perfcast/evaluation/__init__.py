@@ -1,10 +1,10 @@
-"""The protocol's metrics, computed from predictions alone."""
+"""Metrics of the protocol from predictions alone, leakage checks, and comparison of two results."""
 
-from perfcast.evaluation.champion import choose_champion
-from perfcast.evaluation.evaluate import evaluate
-from perfcast.evaluation.files import metrics_tree, read_evaluation, write_evaluation
-from perfcast.evaluation.headline import headline
-from perfcast.evaluation.results import AVERAGE, BASELINE, Evaluation
+from perfcast.evaluation.evaluate_runs import evaluate
+from perfcast.evaluation.evaluation_files import metrics_tree, read_evaluation, write_evaluation
+from perfcast.evaluation.evaluation_tables import AVERAGE, BASELINE, Evaluation
+from perfcast.evaluation.headline_table import headline
+from perfcast.evaluation.predictor_comparison import choose_champion
 
 __all__ = [
     "AVERAGE",

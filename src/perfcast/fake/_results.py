@@ -7,8 +7,8 @@ from typing import Any
 
 from perfcast.evaluation import evaluate, write_evaluation
 from perfcast.fake._runs import PUBLISHED, fake_table, write_folds, write_runs, write_support
-from perfcast.figures.base import draw_all
 from perfcast.io import write_json
+from perfcast.report.plots.svg_output import draw_all
 from perfcast.table_files import write_table
 
 FAKE_PARAMS: dict[str, Any] = {

@@ -1,8 +1,1 @@
-"""The self-contained HTML report."""
-
-from perfcast.report.collect import collect
-from perfcast.report.context import ReportContext
-from perfcast.report.model_card import cards
-from perfcast.report.render import render
-
-__all__ = ["ReportContext", "cards", "collect", "render"]
+"""The self-contained HTML report: `report_context` reads results, `render_page` writes the page, `plots` draws."""

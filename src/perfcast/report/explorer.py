@@ -1,6 +1,6 @@
-"""The points of a data set as compact columns, which the page's script draws and filters.
+"""Points of a dataset as compact columns, which the script of the page draws and filters.
 
-Whole numbers stand for what the page needs no more digits of: an error is told to a hundredth of a percent.
+Errors are stored as integers in hundredths of a percent, which keeps the file small.
 """
 
 from __future__ import annotations
@@ -14,47 +14,47 @@ import pandas as pd
 from markupsafe import Markup
 
 from perfcast.evaluation import BASELINE, Evaluation
-from perfcast.evaluation.predictions import TARGET, YEAR
-from perfcast.report.rows import BLOCK, NAME, WHEN, Rows
+from perfcast.evaluation.run_predictions import TARGET, YEAR
+from perfcast.report.table_rows import BLOCK, NAME, WHEN, Rows
 
-MOST_POINTS = 350_000
-"""Points of all data sets of a report together: what keeps the file below eight megabytes."""
-_MOST_VALUES = 80
-"""Values of a slice above which choosing from a list helps nobody."""
-_PARTS = 10_000
-"""Errors and half-widths are told in such parts of one."""
+MAX_POINTS = 350_000
+"""Points of all datasets of a report together, which keeps the file below eight megabytes."""
+_MAX_VALUES = 80
+"""Values of a slice above which it is no filter, because the list would be too long."""
+_SCALE = 10_000
+"""Errors and half-widths are stored as integers after multiplication by this number."""
 
 
 def shown_predictors(evaluation: Evaluation, leader: str) -> dict[str, str]:
-    """Return the few predictors that are drawn, with why: chosen, least error on a question, baseline."""
+    """Return the predictors that are drawn, with the reason: chosen, smallest error on a split, baseline."""
     wins: dict[str, list[str]] = {}
-    for split in evaluation.questions:
+    for split in evaluation.ranked_splits:
         errors = {
             name: float(row["value"])
             for name in evaluation.ranking()
             if (row := evaluation.value(split, name)) is not None
         }
         wins.setdefault(min(errors, key=lambda name: errors[name]), []).append(split)
-    found: dict[str, list[str]] = {leader: ["chosen"]}
+    reasons: dict[str, list[str]] = {leader: ["chosen"]}
     for name, won in wins.items():
-        every = len(won) == len(evaluation.questions) > 1
-        found.setdefault(name, []).append("least error on " + ("every question" if every else " and ".join(won)))
+        wins_all = len(won) == len(evaluation.ranked_splits) > 1
+        reasons.setdefault(name, []).append("smallest error on " + ("every split" if wins_all else " and ".join(won)))
     if BASELINE in evaluation.predictors:
-        found.setdefault(BASELINE, []).append("baseline")
-    return {name: ", ".join(why) for name, why in found.items()}
+        reasons.setdefault(BASELINE, []).append("baseline")
+    return {name: ", ".join(why) for name, why in reasons.items()}
 
 
-def explorer(evaluation: Evaluation, rows: Rows, leader: str, *, most: int = MOST_POINTS) -> dict[str, Any]:
-    """Return what the template of the plot needs: its points as JSON, and the choices of its controls.
+def explorer_view(evaluation: Evaluation, rows: Rows, leader: str, *, maximum: int = MAX_POINTS) -> dict[str, Any]:
+    """Return the points as JSON, and the choices of the controls.
 
-    Where there are more than `most` points, every k-th row is drawn, the same ones for all predictors.
+    With more than `maximum` points, every k-th row is drawn, the same ones for all predictors.
     """
     predictors = shown_predictors(evaluation, leader)
     points = evaluation.points[evaluation.points["predictor"].isin(predictors)]
-    every = max(1, -(-len(points) // most))
+    every = max(1, -(-len(points) // maximum))
     if every > 1:
-        kept = pd.Index(sorted(points["row"].unique()))[::every]
-        points = points[points["row"].isin(kept)]
+        selected = pd.Index(sorted(points["row"].unique()))[::every]
+        points = points[points["row"].isin(selected)]
     items = points.drop_duplicates(["row", "target"])[["row", "task", "target", "measured"]]
     items = items.sort_values(["row", "target"], ignore_index=True)
     filters = _filters(items, rows)
@@ -63,16 +63,16 @@ def explorer(evaluation: Evaluation, rows: Rows, leader: str, *, most: int = MOS
     for split in evaluation.splits:
         mine = points[points["split"] == split]
         tested = np.sort(where.get_indexer(pd.MultiIndex.from_frame(mine[["row", "target"]].drop_duplicates())))
-        splits.append({"name": split, "items": _steps(tested)})
+        splits.append({"name": split, "items": _differences(tested)})
         runs.append([_run(mine[mine["predictor"] == name], where, tested) for name in predictors])
     names = rows.names.loc[items["row"]]
     data = {
         "level": round(100 * evaluation.level),
         "every": every,
         "measured": [float(f"{value:.5g}") for value in items["measured"]],
-        "row": _fronted(items["row"].tolist()),
-        "name": _coded(names[NAME]),
-        "block": _coded(names[BLOCK]) if (names[BLOCK] != names[NAME]).any() else None,
+        "row": _front_code(items["row"].tolist()),
+        "name": _code_text(names[NAME]),
+        "block": _code_text(names[BLOCK]) if (names[BLOCK] != names[NAME]).any() else None,
         "month": _months(names[WHEN]),
         "filters": [{"label": one["label"], "values": one["values"], "codes": one["codes"]} for one in filters],
         "splits": splits,
@@ -89,9 +89,9 @@ def explorer(evaluation: Evaluation, rows: Rows, leader: str, *, most: int = MOS
     }
 
 
-def budgets(sizes: Sequence[int], most: int = MOST_POINTS) -> list[int]:
-    """Return how many of `most` points each data set may draw: small ones all of theirs, large ones equal parts."""
-    shares, left = [0] * len(sizes), most
+def point_budgets(sizes: Sequence[int], maximum: int = MAX_POINTS) -> list[int]:
+    """Return the number of points of each dataset, `maximum` together: small ones draw all, large ones equal shares."""
+    shares, left = [0] * len(sizes), maximum
     order = sorted(range(len(sizes)), key=lambda place: sizes[place])
     for done, place in enumerate(order):
         shares[place] = min(sizes[place], left // (len(order) - done))
@@ -100,7 +100,7 @@ def budgets(sizes: Sequence[int], most: int = MOST_POINTS) -> list[int]:
 
 
 def _run(points: pd.DataFrame, where: pd.MultiIndex, tested: np.ndarray) -> dict[str, Any] | None:
-    """Return one predictor's answers in the order of the tested items: error and half-width; None without a run."""
+    """Return errors and half-widths of one predictor in the order of the test items; None without a run."""
     if points.empty:
         return None
     places = np.argsort(where.get_indexer(pd.MultiIndex.from_frame(points[["row", "target"]])), kind="stable")
@@ -109,23 +109,26 @@ def _run(points: pd.DataFrame, where: pd.MultiIndex, tested: np.ndarray) -> dict
         raise ValueError("predictors of one split were tested on different rows")
     off = ordered["predicted"].to_numpy(dtype=float) / ordered["measured"].to_numpy(dtype=float) - 1
     half = ordered["half"].to_numpy(dtype=float)
-    return {"off": _whole(off), "half": None if np.isnan(half).all() else _whole(np.nan_to_num(half, nan=-1 / _PARTS))}
+    return {
+        "off": _as_integers(off),
+        "half": None if np.isnan(half).all() else _as_integers(np.nan_to_num(half, nan=-1 / _SCALE)),
+    }
 
 
 def _filters(items: pd.DataFrame, rows: Rows) -> list[dict[str, Any]]:
-    """Return what points can be chosen by: task, target, slices and year; what has one value chooses nothing."""
+    """Return the filters of the points: task, target, slices and year; columns with one value are left out."""
     slices = rows.slices.loc[items["row"]].reset_index(drop=True)
     years = rows.names.loc[items["row"], WHEN].dt.year.astype("Int64").astype(str).reset_index(drop=True)
     columns = {"task": items["task"], TARGET: items["target"], **slices, YEAR: years.where(years != "<NA>")}
-    found = []
+    filters = []
     for label, column in columns.items():
         text = column.astype("object").where(column.notna(), "not stated").astype(str)
         counts = text.value_counts()
-        if 1 < len(counts) <= _MOST_VALUES:
+        if 1 < len(counts) <= _MAX_VALUES:
             values = sorted(counts.index)
             codes = pd.Index(values).get_indexer(pd.Index(text)).tolist()
-            found.append({"label": label.replace("_", " "), "values": values, "codes": codes})
-    return found
+            filters.append({"label": label.replace("_", " "), "values": values, "codes": codes})
+    return filters
 
 
 def _months(when: pd.Series) -> dict[str, Any] | None:
@@ -137,38 +140,38 @@ def _months(when: pd.Series) -> dict[str, Any] | None:
     return {"first": first, "since": (months - first).fillna(-1).astype(int).tolist()}
 
 
-def _coded(text: pd.Series) -> dict[str, Any]:
+def _code_text(text: pd.Series) -> dict[str, Any]:
     """Return repeated text as a list of values, front coded, and steps from one code to the next."""
     codes, values = pd.factorize(text)
-    return {"values": _fronted([str(value) for value in values]), "codes": _steps(codes)}
+    return {"values": _front_code([str(value) for value in values]), "codes": _differences(codes)}
 
 
-def _fronted(texts: Sequence[str]) -> dict[str, Any]:
+def _front_code(texts: Sequence[str]) -> dict[str, Any]:
     """Return texts front coded: how many characters each shares with the one before, and its other characters."""
-    shared, rest, before = [], [], ""
+    shared, tails, before = [], [], ""
     for text in texts:
-        count = _shared(before, text)
+        count = _count_shared(before, text)
         shared.append(count)
-        rest.append(text[count:].replace("\n", " "))
+        tails.append(text[count:].replace("\n", " "))
         before = text
-    return {"shared": shared, "rest": "\n".join(rest)}
+    return {"shared": shared, "rest": "\n".join(tails)}
 
 
-def _shared(one: str, other: str) -> int:
-    """Return how many characters two texts have in common at their beginning."""
+def _count_shared(one: str, other: str) -> int:
+    """Return the number of characters that two texts have in common at their beginning."""
     for place, (first, second) in enumerate(zip(one, other, strict=False)):
         if first != second:
             return place
     return min(len(one), len(other))
 
 
-def _steps(values: np.ndarray) -> list[int]:
+def _differences(values: np.ndarray) -> list[int]:
     steps: list[int] = np.diff(np.asarray(values, dtype=int), prepend=0).tolist()
     return steps
 
 
-def _whole(values: np.ndarray) -> list[int]:
-    whole: list[int] = np.rint(values * _PARTS).astype(int).tolist()
+def _as_integers(values: np.ndarray) -> list[int]:
+    whole: list[int] = np.rint(values * _SCALE).astype(int).tolist()
     return whole
 
 

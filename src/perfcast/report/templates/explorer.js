@@ -1,6 +1,6 @@
-// The plot of single results: decodes the compact columns, filters, draws, and tells of one result at a time.
+// The plot of single results: decodes the compact columns, filters, draws, and describes one result at a time.
 (() => {
-  const PARTS = 1e4;
+  const SCALE = 1e4;
   const SHAPES = ["circle", "triangle", "square", "diamond", "down", "cross"];
   const number = (value) =>
     value >= 100 ? Math.round(value).toLocaleString("en") : Number(value.toPrecision(3)).toString();
@@ -92,7 +92,7 @@
         ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1,
         PageDown: at + 10, PageUp: at - 10, Home: 0, End: last,
       }[event.key];
-      if (event.key === "Escape") letGo();
+      if (event.key === "Escape") clearSelection();
       else if (to !== undefined) step(Math.max(0, Math.min(last, to)));
       else return;
       event.preventDefault();
@@ -128,7 +128,7 @@
         list.append(line);
       }
     }
-    // How many results of the question each choice has; what has none cannot be chosen.
+    // Number of results of the split for each choice; a choice without results is disabled.
     function counts() {
       const items = data.splits[form.elements.split.value].items;
       data.filters.forEach((filter, place) => {
@@ -153,22 +153,22 @@
       shown = [];
       split.items.forEach((item, place) => {
         if (!run || !chosen.every(([codes, code]) => codes[item] === code)) return;
-        const error = (100 * run.off[place]) / PARTS;
-        const half = run.half && run.half[place] >= 0 ? run.half[place] / PARTS : null;
+        const error = (100 * run.off[place]) / SCALE;
+        const half = run.half && run.half[place] >= 0 ? run.half[place] / SCALE : null;
         const measured = data.measured[item];
         const predicted = measured * (1 + error / 100);
         const log = Math.log(predicted / measured);
         shown.push({ item, measured, predicted, error, half, size: Math.abs(log), inside: half !== null && Math.abs(log) <= half });
       });
       shown.sort((a, b) => b.size - a.size || a.item - b.item);
-      // the largest error is what one looks at first
+      // start with the largest error
       at = shown.length ? 0 : -1;
       tip.hidden = true;
-      tell(split.items.length);
+      showStatistics(split.items.length);
       draw();
       describe(false);
     }
-    function tell(total) {
+    function showStatistics(total) {
       const count = `${shown.length.toLocaleString("en")} of ${total.toLocaleString("en")} results`;
       if (!shown.length) {
         stats.textContent = `${count}: choose fewer filters.`;
@@ -179,10 +179,10 @@
       const mean = errors.reduce((sum, error) => sum + error, 0) / errors.length;
       const known = shown.filter((one) => one.half !== null);
       const wide = known.reduce((sum, one) => sum + 100 * (Math.exp(one.half) - Math.exp(-one.half)), 0) / known.length;
-      const held = (100 * known.filter((one) => one.inside).length) / known.length;
+      const coverage = (100 * known.filter((one) => one.inside).length) / known.length;
       stats.textContent =
         `${count}: MAPE ${percent(mean, 2)}, MedAPE ${percent(middle, 2)}` +
-        (known.length ? `; ${data.level} % intervals hold ${percent(held)} and are ${percent(wide)} wide` : "") +
+        (known.length ? `; ${data.level} % intervals contain ${percent(coverage)} and are ${percent(wide)} wide` : "") +
         ` (all chosen results together)`;
     }
     function ink(name) {
@@ -269,11 +269,11 @@
         pen.stroke();
       }
       pen.globalAlpha = Math.max(0.4, Math.min(0.85, 900 / shown.length));
-      const colours = SHAPES.map((_, code) => ink(`--mark${code}`));
+      const colors = SHAPES.map((_, code) => ink(`--mark${code}`));
       const size = shown.length > 3000 ? 2.6 : shown.length > 300 ? 3.4 : 4.6;
       for (const one of scale.dated) {
         const code = task ? task.codes[one.item] % SHAPES.length : 0;
-        pen.fillStyle = colours[code];
+        pen.fillStyle = colors[code];
         shape(pen, SHAPES[code], scale.x(one), scale.y(one), size);
       }
       pen.restore();
@@ -390,12 +390,12 @@
       describe(true);
       if (scale) label();
     }
-    function letGo() {
+    function clearSelection() {
       at = -1;
       tip.hidden = true;
       ring();
       describe(false);
-      spoken.textContent = "Nothing chosen.";
+      spoken.textContent = "Nothing selected.";
     }
     function describe(speak) {
       readout.replaceChildren();
@@ -403,20 +403,20 @@
         tip.hidden = true;
         const hint = document.createElement("dd");
         hint.className = "note";
-        hint.textContent = "Nothing chosen: point at a mark, tap one, or step through them.";
+        hint.textContent = "Nothing selected: point at a mark, tap one, or step through them.";
         readout.append(hint);
         return;
       }
       const one = shown[at];
       const kinds = data.filters.map((filter) => `${filter.label} ${filter.values[filter.codes[one.item]]}`).join(", ");
       const span = one.half === null ? null : [-1, 1].map((sign) => number(one.predicted * Math.exp(sign * one.half)));
-      const held = one.inside ? "holds the measured score" : "misses the measured score";
+      const verdict = one.inside ? "contains the measured score" : "misses the measured score";
       const lines = [
         ["machine", data.name(one.item)],
         ["result", [data.row[one.item], data.block && data.block(one.item)].filter(Boolean).join(" · ")],
         ["of", kinds],
         ["measured", number(one.measured)],
-        ["estimate", number(one.predicted) + (span ? `, ${data.level} % interval ${span[0]} to ${span[1]} (${held})` : "")],
+        ["predicted", number(one.predicted) + (span ? `, ${data.level} % interval ${span[0]} to ${span[1]} (${verdict})` : "")],
         ["error", `${signed(one.error)}; number ${(at + 1).toLocaleString("en")} of ${shown.length.toLocaleString("en")} by size`],
       ];
       for (const [term, text] of lines) {
@@ -426,10 +426,10 @@
         readout.append(dt, dd);
       }
       if (speak) {
-        const interval = span ? `, ${data.level} % interval ${span[0]} to ${span[1]} ${held}` : "";
+        const interval = span ? `, ${data.level} % interval ${span[0]} to ${span[1]} ${verdict}` : "";
         spoken.textContent =
           `${data.name(one.item)}, ${task ? task.values[task.codes[one.item]] : ""}: measured ${number(one.measured)}, ` +
-          `estimate ${number(one.predicted)}${interval}, error ${signed(one.error)}. ${at + 1} of ${shown.length}.`;
+          `predicted ${number(one.predicted)}${interval}, error ${signed(one.error)}. ${at + 1} of ${shown.length}.`;
       }
     }
   }

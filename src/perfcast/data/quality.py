@@ -1,0 +1,85 @@
+"""Output of standardization besides the table: rejected rows and the quality of every column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from perfcast.datasets.base import REJECTED_COLUMNS, Standardized
+from perfcast.errors import UserError
+from perfcast.io import atomic_path, write_json
+from perfcast.schema import Kind, Table, Tag, out_of_bounds
+from perfcast.table_files import write_table
+
+
+def check_accounting(result: Standardized) -> None:
+    """Check that every row is kept, merged or rejected.
+
+    Raises: RuntimeError when rows do not add up, or values are outside their bounds.
+    """
+    kept, merged, rejected = len(result.table.frame), result.rows_merged, len(result.rejected)
+    if result.rows_in != kept + merged + rejected:
+        raise RuntimeError(
+            f"{result.table.dataset}: {result.rows_in} rows in, but {kept} kept + {merged} merged + {rejected} rejected"
+        )
+    outside = out_of_bounds(result.table).any()
+    if outside.any():
+        raise RuntimeError(f"{result.table.dataset}: values outside their bounds in {list(outside[outside].index)}")
+
+
+def column_quality(table: Table) -> dict[str, dict[str, Any]]:
+    """Return per column: share missing, distinct values, and smallest and largest value where they are ordered."""
+    facts: dict[str, dict[str, Any]] = {}
+    for column in table.columns:
+        values = table.frame[column.name]
+        entry: dict[str, Any] = {
+            "missing": round(float(values.isna().mean()), 6) if len(values) else 0.0,
+            "unique": int(values.nunique()),
+            "unit": column.unit,
+            "group": column.group,
+        }
+        known = values.dropna()
+        if len(known) and column.kind is Kind.NUMERICAL:
+            entry |= {"min": float(known.min()), "max": float(known.max())}
+        elif len(known) and column.kind is Kind.DATE:
+            entry |= {"min": f"{known.min():%Y-%m-%d}", "max": f"{known.max():%Y-%m-%d}"}
+        facts[column.name] = entry
+    return facts
+
+
+def describe_quality(result: Standardized) -> dict[str, Any]:
+    """Return the content of quality.json."""
+    reasons: pd.Series = result.rejected["reason"].value_counts()
+    return {
+        "dataset": result.table.dataset,
+        "rows_in": result.rows_in,
+        "rows_kept": len(result.table.frame),
+        "rows_unjudged": int(result.table.frame[result.table.select(tag=Tag.UNJUDGED)].eq(1).any(axis=1).sum()),
+        "merged": dict(result.merged),
+        "rejected": {str(reason): int(count) for reason, count in reasons.items()},
+        "columns": column_quality(result.table),
+        "details": result.quality,
+    }
+
+
+def write_standardized(result: Standardized, table: Path, rejected: Path, quality: Path) -> None:
+    """Check the accounting, then write the table, the rejected rows and the quality.
+
+    Raises: UserError when no row is kept.
+    """
+    check_accounting(result)
+    if result.table.frame.empty:
+        dataset = result.table.dataset
+        reasons = result.rejected["reason"].value_counts()
+        reason = f", {reasons.iloc[0]} of them as {reasons.index[0]}" if len(reasons) else ""
+        raise UserError(
+            f"the dataset {dataset!r} must have usable rows",
+            f"none of its {result.rows_in} rows is kept{reason}",
+            "ingest its sources again",
+        )
+    with atomic_path(rejected) as path:
+        result.rejected[REJECTED_COLUMNS].to_csv(path, index=False, lineterminator="\n")
+    write_json(quality, describe_quality(result))
+    write_table(result.table, table)

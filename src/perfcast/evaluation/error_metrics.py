@@ -1,0 +1,148 @@
+"""Metrics of one predictor on one task, and their bootstrap over clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfcast.evaluation.interval_metrics import width
+from perfcast.evaluation.rank_statistics import ordered_pairs, spearman
+from perfcast.metric_names import METRICS
+
+__all__ = ["METRICS", "Scored", "draw_weights", "interval", "mean_of_finite", "score"]
+
+_QUANTILES = {"medape": 0.5, "p90": 0.9}
+_CELLS_AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Measured and predicted scores of one task and one seed.
+
+    Shapes: arrays of n rows. `target` and `cluster` are codes from 0; R2 and the rank metrics compare scores of
+    one target only, since different targets may have different scales. `half` is the half-width of the interval in
+    logarithms; NaN for any row: there are no intervals.
+    """
+
+    measured: np.ndarray
+    predicted: np.ndarray
+    target: np.ndarray
+    cluster: np.ndarray
+    half: np.ndarray
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Absolute percentage errors, in % of the measured score."""
+        return np.asarray(100 * np.abs(self.predicted - self.measured) / self.measured)
+
+
+def score(scored: Scored, weights: np.ndarray) -> tuple[dict[str, float], dict[str, np.ndarray]]:
+    """Return every metric and its value in each bootstrap resample.
+
+    `weights` counts how often each resample drew each cluster. Errors and R2 are recomputed on every resample; the rank
+    metrics move by the first-order term of their influence functions, which agrees to O(1/n). A resample in which a
+    task has no row is NaN. Shapes: weights (resamples, clusters) -> draws (resamples,) per metric.
+    """
+    errors = scored.errors
+    values = {"mape": float(errors.mean())}
+    totals = _totals(scored, weights, np.ones(len(errors)))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        draws = {"mape": _totals(scored, weights, errors) / totals}
+        for metric, share in _QUANTILES.items():
+            values[metric] = float(np.quantile(errors, share))
+        draws.update(_quantile_draws(errors, scored.cluster, weights))
+        both = np.stack([scored.measured, scored.predicted])
+        for metric, pair in (("r2", np.log(both)), ("r2_raw", both / scored.measured.mean())):
+            values[metric], draws[metric] = _r2(scored, pair[0], pair[1], weights)
+        for metric, statistic in (("spearman", spearman), ("pairs", ordered_pairs)):
+            values[metric], influence = _by_target(scored, statistic)
+            draws[metric] = values[metric] + _totals(scored, weights, influence) / totals
+        covered = 100 * (np.abs(np.log(scored.predicted / scored.measured)) <= scored.half)
+        for metric, amounts in (("coverage", covered), ("width", width(scored.half))):
+            known = np.where(np.isnan(scored.half), np.nan, amounts)
+            values[metric] = float(known.mean())
+            draws[metric] = _totals(scored, weights, known) / totals
+    return values, draws
+
+
+def draw_weights(clusters: int, resamples: int, seed: int) -> np.ndarray:
+    """Return how often each of `resamples` bootstrap resamples draws each cluster.
+
+    Shapes: (resamples, clusters), every row sums to `clusters`.
+    """
+    shares = np.full(clusters, 1 / clusters)
+    return np.random.default_rng(seed).multinomial(clusters, shares, size=resamples).astype(np.int32)
+
+
+def interval(draws: np.ndarray, clusters: int) -> tuple[float, float]:
+    """Return the 95 % percentile interval of bootstrap draws.
+
+    NaN when there is one cluster only, or more than one in twenty resamples has no value.
+    """
+    finite = draws[np.isfinite(draws)]
+    if clusters < 2 or len(finite) < 0.95 * len(draws) or len(finite) == 0:
+        return np.nan, np.nan
+    low, high = np.quantile(finite, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def mean_of_finite(values: np.ndarray) -> np.ndarray:
+    """Return the mean over the first axis of the values that are not NaN; NaN where none is."""
+    known = np.isfinite(values)
+    count = known.sum(axis=0)
+    total = np.where(known, values, 0.0).sum(axis=0)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+
+
+def _totals(scored: Scored, weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Sum `values` over the rows of every resample, through sums per cluster."""
+    return np.asarray(weights @ np.bincount(scored.cluster, weights=values, minlength=weights.shape[1]))
+
+
+def _quantile_draws(errors: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
+    """Return weighted quantiles of the errors in every resample: the smallest error that reaches the share."""
+    order = np.argsort(errors, kind="stable")
+    ordered, codes = errors[order], cluster[order]
+    draws = {metric: np.full(len(weights), np.nan) for metric in _QUANTILES}
+    step = max(1, _CELLS_AT_ONCE // max(1, len(errors)))
+    for start in range(0, len(weights), step):
+        sums = np.cumsum(np.take(weights[start : start + step], codes, axis=1), axis=1, dtype=np.int32)
+        for index, row in enumerate(sums, start):
+            if row[-1] > 0:
+                for metric, share in _QUANTILES.items():
+                    draws[metric][index] = ordered[np.searchsorted(row, share * row[-1])]
+    return draws
+
+
+def _r2(scored: Scored, measured: np.ndarray, predicted: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return R2, about each target's own mean, of scores of magnitude 1 or of their logs, and its draws."""
+    squares = (predicted - measured) ** 2
+    once = np.ones((1, weights.shape[1]), dtype=np.int32)
+    both = np.concatenate([once, weights])
+    spread = np.zeros(len(both))
+    for code in np.unique(scored.target):
+        member = (scored.target == code).astype(float)
+        centred = (measured - measured[scored.target == code].mean()) * member
+        count, sums = _totals(scored, both, member), _totals(scored, both, centred)
+        spread += _totals(scored, both, centred**2) - np.where(count > 0, sums**2 / np.maximum(count, 1), 0)
+    # A spread of rounding size stands for "all scores are equal", of which R2 says nothing.
+    result = np.where(spread > 1e-12 * len(measured), 1 - _totals(scored, both, squares) / spread, np.nan)
+    return float(result[0]), result[1:]
+
+
+def _by_target(
+    scored: Scored, statistic: Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]
+) -> tuple[float, np.ndarray]:
+    """Return a rank statistic averaged over targets by their rows, with the influence of every row."""
+    influence = np.zeros(len(scored.measured))
+    total, rows = 0.0, 0
+    for code in np.unique(scored.target):
+        member = scored.target == code
+        value, moves = statistic(scored.measured[member], scored.predicted[member])
+        if np.isfinite(value):
+            influence[member] = moves
+            total += value * int(member.sum())
+            rows += int(member.sum())
+    return (total / rows if rows else np.nan), influence

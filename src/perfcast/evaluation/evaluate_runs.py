@@ -1,0 +1,253 @@
+"""Evaluation of a dataset from the predictions of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from perfcast.errors import UserError
+from perfcast.evaluation.error_metrics import Scored, draw_weights, interval, mean_of_finite, score
+from perfcast.evaluation.evaluation_tables import (
+    AVERAGE,
+    BASELINE,
+    METRIC_COLUMNS,
+    POINT_COLUMNS,
+    SLICE_COLUMNS,
+    Evaluation,
+)
+from perfcast.evaluation.explanation_tables import read_attentions, read_importances
+from perfcast.evaluation.interval_metrics import (
+    HALF,
+    SUPPORT,
+    UNLIKE,
+    by_level,
+    by_support,
+    covered,
+    read_backtests,
+    width,
+    with_intervals,
+)
+from perfcast.evaluation.noise_floor import noise_floor
+from perfcast.evaluation.predictor_comparison import PAIR_COLUMNS, PAIRED_COLUMNS, compare, compare_all
+from perfcast.evaluation.published_values import published_values
+from perfcast.evaluation.run_predictions import HISTORY_COLUMNS, Predictions, attach_slices, read_predictions, slices_of
+from perfcast.intervals import LEVEL
+from perfcast.metric_names import METRICS
+from perfcast.schema import Table, Tag
+from perfcast.table_files import read_parquet
+
+_SCORED = ("measured", "predicted", "code", "cluster", HALF)
+
+
+class MetricDraws(NamedTuple):
+    """One metric, its draws averaged over seeds, and its value per seed."""
+
+    value: float
+    draws: np.ndarray
+    by_seed: np.ndarray
+
+    @property
+    def seed_sd(self) -> float:
+        """Standard deviation over seeds; NaN when there is one."""
+        return float(self.by_seed.std(ddof=1)) if len(self.by_seed) > 1 else np.nan
+
+
+@dataclass(frozen=True)
+class Result:
+    """Metrics of one predictor on one split: task -> metric -> draws."""
+
+    tasks: dict[str, dict[str, MetricDraws]]
+    counts: dict[str, dict[str, int]]
+
+
+def evaluate(
+    runs: Mapping[tuple[str, str], Path],
+    table: Table,
+    *,
+    resamples: int,
+    seed: int,
+    published: Sequence[Mapping[str, Any]] = (),
+    support: Mapping[str, Path] = MappingProxyType({}),
+    level: float = LEVEL,
+) -> Evaluation:
+    """Evaluate every run of one dataset.
+
+    `runs` maps (split, predictor) to the folder of the run. Metrics are computed per seed, folds pooled, and averaged
+    over seeds; intervals are 95 % bootstrap intervals clustered by entity, with the same resamples for all predictors
+    of a split. `published` are the values that others published, see `published_values`. Predictions of a split whose
+    distances `support` names get intervals of `level`, calibrated on the backtests of the run.
+    Raises: UserError when there are no runs, predictors of one split were tested on different rows, or a published
+    value is of no task of the table.
+    """
+    if not runs:
+        raise UserError("an evaluation must have runs", "there are none", "name splits and predictors in params.yaml")
+    loaded: dict[str, list[Predictions]] = {}
+    for (split, predictor), folder in runs.items():
+        predictions = read_predictions(split, predictor, folder)
+        distances = read_parquet(support[split], ("fold", "rehearsal", "row")) if split in support else None
+        frame = with_intervals(predictions.frame, read_backtests(folder), distances, level)
+        loaded.setdefault(split, []).append(replace(predictions, frame=frame))
+    slices = slices_of(table)
+    metrics: list[dict[str, object]] = []
+    sliced: list[pd.DataFrame] = []
+    paired: list[dict[str, object]] = []
+    pairs: list[dict[str, object]] = []
+    for split, members in loaded.items():
+        _check_same_rows(split, members)
+        entities = pd.Index(sorted(set().union(*[member.frame["entity"] for member in members])))
+        weights = draw_weights(len(entities), resamples, seed)
+        results = {member.predictor: measure(member.frame, entities, weights) for member in members}
+        for member in members:
+            metrics += _metric_rows(split, member.predictor, results[member.predictor])
+            sliced.append(_slice_rows(member, attach_slices(member.frame, slices), entities, weights))
+        for task in next(iter(results.values())).tasks:
+            draws = {
+                name: {metric: (found.value, found.draws) for metric, found in result.tasks[task].items()}
+                for name, result in results.items()
+            }
+            clusters = results[members[0].predictor].counts[task]["entities"]
+            paired += compare(split, task, draws, clusters, BASELINE)
+            pairs += compare_all(split, task, draws, clusters)
+    everything = [member for members in loaded.values() for member in members]
+    tasks = _tasks_of(table, everything)
+    return Evaluation(
+        dataset=table.dataset,
+        metrics=pd.DataFrame(metrics, columns=METRIC_COLUMNS),
+        slices=pd.concat(sliced, ignore_index=True),
+        paired=pd.DataFrame(paired, columns=PAIRED_COLUMNS),
+        pairs=pd.DataFrame(pairs, columns=PAIR_COLUMNS),
+        noise=noise_floor(table, tasks),
+        history=_history(everything),
+        points=pd.concat([_points(member) for member in everything], ignore_index=True),
+        importance=read_importances(runs),
+        attention=read_attentions(runs),
+        published=published_values(published, set(tasks.dropna().astype(str))),
+        support=pd.concat([by_support(one.split, one.predictor, one.frame) for one in everything], ignore_index=True),
+        levels=pd.concat([by_level(one.split, one.predictor, one.frame) for one in everything], ignore_index=True),
+        resamples=resamples,
+        seed=seed,
+        level=level,
+    )
+
+
+def _check_same_rows(split: str, members: Sequence[Predictions]) -> None:
+    """Raise a UserError when predictors of one split were tested on different rows, whose errors cannot be compared."""
+    rows = [set(zip(member.frame["row"], member.frame["target"], strict=True)) for member in members]
+    for member, tested in zip(members[1:], rows[1:], strict=True):
+        if tested != rows[0]:
+            raise UserError(
+                f"all predictors of the split {split!r} must be tested on the same rows",
+                f"{member.predictor} has {len(tested)} and {members[0].predictor} {len(rows[0])}, or other ones",
+                "train both again",
+            )
+
+
+def measure(frame: pd.DataFrame, entities: pd.Index, weights: np.ndarray) -> Result:
+    """Return the metrics of one predictor per task, and their average over tasks.
+
+    Shapes: `frame` as `with_intervals` returns it, `weights` (resamples, len(entities)) as `draw_weights`.
+    """
+    frame = frame.assign(cluster=entities.get_indexer(pd.Index(frame["entity"])), code=pd.factorize(frame["target"])[0])
+    tasks: dict[str, dict[str, MetricDraws]] = {}
+    counts: dict[str, dict[str, int]] = {}
+    for task, part in frame.groupby("task", sort=True):
+        seeds = [
+            score(Scored(*(group[name].to_numpy() for name in _SCORED)), weights)
+            for _, group in part.groupby("seed", sort=True)
+        ]
+        tasks[str(task)] = {}
+        for metric in METRICS:
+            values = np.array([values[metric] for values, _ in seeds])
+            draws = mean_of_finite(np.array([draws[metric] for _, draws in seeds]))
+            tasks[str(task)][metric] = MetricDraws(float(mean_of_finite(values)), draws, values)
+        counts[str(task)] = _counts(part)
+    tasks[AVERAGE] = {metric: _average([found[metric] for found in tasks.values()]) for metric in METRICS}
+    counts[AVERAGE] = _counts(frame)
+    return Result(tasks, counts)
+
+
+def _average(by_task: Sequence[MetricDraws]) -> MetricDraws:
+    """Average one metric over the tasks that have it.
+
+    A resample in which one of them has no row is NaN, because its average would be over fewer tasks.
+    """
+    known = [part for part in by_task if np.isfinite(part.value)]
+    if not known:
+        return by_task[0]
+    draws, by_seed = np.array([part.draws for part in known]), np.array([part.by_seed for part in known])
+    return MetricDraws(float(np.mean([part.value for part in known])), draws.mean(axis=0), by_seed.mean(axis=0))
+
+
+def _counts(part: pd.DataFrame) -> dict[str, int]:
+    return {
+        "rows": int((~part.duplicated(["row", "target"])).sum()),
+        "entities": int(part["entity"].nunique()),
+        "seeds": int(part["seed"].nunique()),
+    }
+
+
+def _metric_rows(split: str, predictor: str, result: Result) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for task, found in result.tasks.items():
+        counts = result.counts[task]
+        for metric, one in found.items():
+            low, high = interval(one.draws, counts["entities"])
+            row = {"split": split, "predictor": predictor, "task": task, "metric": metric, "value": one.value}
+            rows.append({**row, "low": low, "high": high, "seed_sd": one.seed_sd, **counts})
+    return rows
+
+
+def _slice_rows(member: Predictions, slices: pd.DataFrame, entities: pd.Index, weights: np.ndarray) -> pd.DataFrame:
+    """Return the errors by the values of every slice, tasks and seeds pooled."""
+    frame = member.frame
+    errors = (100 * (frame["predicted"] - frame["measured"]).abs() / frame["measured"]).to_numpy()
+    inside, widths = covered(frame), width(frame[HALF].to_numpy(dtype=float))
+    clusters = entities.get_indexer(pd.Index(frame["entity"]))
+    rows = []
+    for name in slices.columns:
+        for value, index in slices.groupby(name, sort=True).indices.items():
+            count = np.bincount(clusters[index], minlength=len(entities))
+            total = np.bincount(clusters[index], weights=errors[index], minlength=len(entities))
+            with np.errstate(invalid="ignore"):
+                low, high = interval((weights @ total) / (weights @ count), int((count > 0).sum()))
+            part = frame.iloc[index]
+            counts = _counts(part)
+            row = (member.split, member.predictor, name, value, errors[index].mean(), low, high)
+            sure = 100 * inside[index].mean(), widths[index].mean()
+            rows.append((*row, np.median(errors[index]), *sure, counts["rows"], counts["entities"]))
+    return pd.DataFrame(rows, columns=SLICE_COLUMNS)
+
+
+def _tasks_of(table: Table, members: Sequence[Predictions]) -> pd.Series:
+    """Return the task of every row of the table: the TASK column, or the only task when none is declared."""
+    names = table.select(tag=Tag.TASK)
+    if names:
+        return table.frame[names[0]]
+    return pd.Series(str(members[0].frame["task"].iloc[0]), index=table.frame.index)
+
+
+def _history(members: Sequence[Predictions]) -> pd.DataFrame:
+    frames = [
+        member.history.assign(split=member.split, predictor=member.predictor)
+        for member in members
+        if not member.history.empty
+    ]
+    columns = ["split", "predictor", *HISTORY_COLUMNS]
+    return pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns)
+
+
+def _points(member: Predictions) -> pd.DataFrame:
+    """Return one point per test row and target, the geometric mean over seeds."""
+    frame = member.frame.assign(predicted=np.log(member.frame["predicted"]))
+    by_row = frame.groupby(["task", "target", "row"], sort=True)
+    points = by_row[["measured", "predicted", HALF, SUPPORT]].mean()
+    points["predicted"] = np.exp(points["predicted"])
+    points = points.astype("float32").assign(split=member.split, predictor=member.predictor)
+    points[UNLIKE] = by_row[UNLIKE].first()
+    return points.reset_index()[POINT_COLUMNS]

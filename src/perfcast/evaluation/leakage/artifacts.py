@@ -1,0 +1,149 @@
+"""Input and output of leakage checks: the files of one dataset, and the report of one check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from perfcast.errors import UserError
+from perfcast.plain_yaml import read_mapping
+from perfcast.predictors.base import Predictor
+from perfcast.schema import Column, Table, Tag
+from perfcast.splits import is_question
+
+TRAINING_SUBSETS = ("train", "valid")
+"""The subsets of a fold that a predictor is trained on."""
+_COMMON = ("row", "target", "measured", "predicted")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run folder. Its tables are read on demand, because many runs are checked at once."""
+
+    split: str
+    predictor: str
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """Name of the run in findings."""
+        return f"{self.predictor} on {self.split}"
+
+    def predictions(self) -> pd.DataFrame:
+        """Return the columns of predictions.parquet that checks read, texts as categories.
+
+        Raises: UserError when the file is absent or lacks a column.
+        """
+        return self._table("predictions", [*_COMMON, "fold", "seed"])
+
+    def backtests(self) -> pd.DataFrame:
+        """Return the same of rehearsals.parquet, empty without backtests. Raises: as `predictions`."""
+        return self._table("rehearsals", [*_COMMON, "rehearsal"], beside=["fold", "seed"])
+
+    def config(self) -> dict[str, Any]:
+        """Return config.yaml; empty where the run has none."""
+        path = self.folder / "config.yaml"
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        return read_mapping(text, str(path))
+
+    def _table(self, name: str, columns: list[str], beside: Sequence[str] = ()) -> pd.DataFrame:
+        path = self.folder / f"{name}.parquet"
+        if not path.is_file():
+            raise UserError("a run must have its tables", f"{path} is missing", "run snakemake")
+        try:
+            names = pq.read_schema(path).names
+        except (pa.ArrowException, OSError) as error:
+            raise UserError("a run must have Parquet files", f"{path} is not one ({error})", "train again") from None
+        if missing := [column for column in columns if column not in names]:
+            raise UserError(f"{path} must have the columns of a run", f"it lacks {', '.join(missing)}", "train again")
+        selected = [*columns, *[column for column in beside if column in names]]
+        frame: pd.DataFrame = pq.read_table(path, columns=selected, read_dictionary=["row", "target"]).to_pandas()
+        return frame
+
+
+@dataclass(frozen=True)
+class Control:
+    """The predictor that is trained on shuffled targets: name, constructor from a seed, number of shuffles."""
+
+    name: str
+    make: Callable[[int], Predictor]
+    shuffles: int
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """The files that the stages wrote for one dataset.
+
+    `standard` are the column declarations before features were derived. `splits` are the split files: one row per row
+    of the table, with the ROW column and fold_0 and so on. `stochastic` names the predictors with randomness.
+    """
+
+    table: Table
+    standard: tuple[Column, ...]
+    splits: Mapping[str, pd.DataFrame]
+    runs: tuple[Run, ...]
+    stochastic: frozenset[str]
+    control: Control
+    resamples: int
+    seed: int
+
+    def folds(self, split: str) -> pd.DataFrame:
+        """Return the folds of a split by position, as training reads them. Shapes: index as in the table."""
+        frame = self.splits[split].filter(like="fold_")
+        return frame.set_axis(self.table.frame.index, axis=0) if len(frame) == len(self.table.frame) else frame
+
+    def subsets(self, split: str) -> pd.DataFrame:
+        """Return the folds of a split by the key of the row. Shapes: index ROW, columns fold number."""
+        frame = self.splits[split].drop_duplicates(self.table.one(Tag.ROW)).set_index(self.table.one(Tag.ROW))
+        folds = frame.filter(like="fold_")
+        return folds.set_axis([int(str(name).removeprefix("fold_")) for name in folds], axis=1)
+
+    def first_split(self) -> str:
+        """Return `random`, the easiest split, or else the first split that counts in comparisons."""
+        splits = [name for name in self.splits if is_question(name)] or list(self.splits)
+        return "random" if "random" in splits else splits[0]
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """Report of one check: its scope in a few words, one sentence per finding, and numbers."""
+
+    scope: str
+    findings: tuple[str, ...] = ()
+    numbers: Mapping[str, float | str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LeakageCheck:
+    """One check: its name, its requirement and remedy in one sentence each, and the function that runs it."""
+
+    name: str
+    requirement: str
+    remedy: str
+    run: Callable[[Artifacts], CheckReport]
+
+
+def training_mask(folds: pd.DataFrame, fold: str) -> np.ndarray:
+    """Return which rows one fold is trained on, (n,) bool."""
+    return np.asarray(folds[fold].isin(TRAINING_SUBSETS), dtype=bool)
+
+
+def find_positions(index: pd.Index, values: pd.Series) -> np.ndarray:
+    """Return the position of each value in an index, -1 where it is absent. Shapes: (n,) int."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        positions = index.get_indexer(pd.Index(values.cat.categories.astype(index.dtype)))
+        return np.asarray(np.where(values.cat.codes >= 0, positions[values.cat.codes.to_numpy()], -1))
+    return np.asarray(index.get_indexer(pd.Index(values)))
+
+
+def join_names(names: list[str], maximum: int = 3) -> str:
+    """Return the first names, and the number of the others."""
+    others = f" and {len(names) - maximum} more" if len(names) > maximum else ""
+    return ", ".join(names[:maximum]) + others

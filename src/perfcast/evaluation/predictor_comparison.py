@@ -1,0 +1,124 @@
+"""Comparisons of predictors: paired differences, all pairs at once, and the choice of the champion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from perfcast.errors import UserError
+from perfcast.evaluation.error_metrics import interval
+from perfcast.evaluation.multiple_testing import step_down
+
+PAIRED_METRICS = ("mape", "medape", "p90")
+PAIRED_COLUMNS = [
+    "split",
+    "task",
+    "metric",
+    "predictor",
+    "against",
+    "reference",
+    "difference",
+    "low",
+    "high",
+    "claim",
+]
+Draws = tuple[float, np.ndarray]
+
+
+def compare(
+    split: str, task: str, results: Mapping[str, Mapping[str, Draws]], clusters: int, baseline: str
+) -> list[dict[str, object]]:
+    """Return the difference of every predictor to the baseline and to the best predictor, with its interval.
+
+    `results` maps predictor -> metric -> (value, draws); the draws of all predictors come from the same resamples.
+    `claim` is better or worse when the interval of the difference excludes zero, otherwise undecided; a positive
+    difference is a larger error. Units: % points.
+    """
+    rows = []
+    for metric in PAIRED_METRICS:
+        best = min(sorted(results), key=lambda name: results[name][metric][0])
+        references = {"best": best} | ({"baseline": baseline} if baseline in results else {})
+        for against, reference in references.items():
+            other, other_draws = results[reference][metric]
+            for predictor in sorted(results):
+                if predictor == reference:
+                    continue
+                value, draws = results[predictor][metric]
+                low, high = interval(draws - other_draws, clusters)
+                claim = "better" if high < 0 else "worse" if low > 0 else "undecided"
+                difference = value - other
+                row = (split, task, metric, predictor, against, reference, difference, low, high, claim)
+                rows.append(dict(zip(PAIRED_COLUMNS, row, strict=True)))
+    return rows
+
+
+def clear_winner(paired: pd.DataFrame, split: str, task: str, metric: str) -> str | None:
+    """Return the predictor that is better than every other with an interval that excludes zero, if there is one."""
+    rows = paired[
+        (paired["split"] == split)
+        & (paired["task"] == task)
+        & (paired["metric"] == metric)
+        & (paired["against"] == "best")
+    ]
+    if rows.empty or not (rows["claim"] == "worse").all():
+        return None
+    return str(rows["reference"].iloc[0])
+
+
+PAIR_METRICS = ("mape", "medape")
+PAIR_COLUMNS = [
+    *("split", "task", "metric", "predictor", "other", "difference", "low", "high"),
+    *("band_low", "band_high", "p", "p_family", "claim"),
+]
+ERROR_RATE = 0.05
+"""The probability, over all pairs of one split, task and metric together, of one false claim or more."""
+
+
+def compare_all(
+    split: str, task: str, results: Mapping[str, Mapping[str, Draws]], clusters: int
+) -> list[dict[str, object]]:
+    """Return the difference of every pair of predictors, and whether it is significant among all comparisons.
+
+    `results` maps predictor -> metric -> (value, draws); the draws of all predictors come from the same resamples.
+    One row per pair and metric, names in alphabetical order; a positive difference is a larger error of `predictor`.
+    `low` and `high` are the 95 % interval of this pair alone and `p` its p-value. `band_low` and `band_high` hold for
+    all pairs of one split, task and metric at once, and `p_family` is the p-value corrected for all of them
+    (`step_down`); `claim` is better or worse where it is below 0.05, else undecided. Units: % points.
+    """
+    rows: list[dict[str, object]] = []
+    for metric in PAIR_METRICS:
+        pairs = list(combinations(sorted(results), 2))
+        if not pairs:
+            continue
+        values = np.array([results[one][metric][0] - results[other][metric][0] for one, other in pairs])
+        draws = np.array([results[one][metric][1] - results[other][metric][1] for one, other in pairs])
+        bounds = [interval(one, clusters) for one in draws]
+        # without an interval no difference is claimed
+        tests = step_down(np.where(np.isfinite(bounds).all(axis=1), values, np.nan), draws, ERROR_RATE)
+        for index, (one, other) in enumerate(pairs):
+            value, half, p, corrected = values[index], *(column[index] for column in tests)
+            claim = ("worse" if value > 0 else "better") if corrected < ERROR_RATE else "undecided"
+            values_of_pair = (value, *bounds[index], value - half, value + half, p, corrected, claim)
+            rows.append(dict(zip(PAIR_COLUMNS, (split, task, metric, one, other, *values_of_pair), strict=True)))
+    return rows
+
+
+def choose_champion(inner: pd.DataFrame) -> str:
+    """Return the predictor with the smallest geometric mean of the inner validation error over the splits.
+
+    `inner` has the columns split, predictor and valid_mape, in %, measured inside the training parts. The geometric
+    mean weighs relative gains alike on easy and on hard splits. Only predictors with an error on every split compete;
+    ties go to the first name. Raises: UserError when there is no such predictor.
+    """
+    errors = inner.pivot(index="predictor", columns="split", values="valid_mape").astype(float)
+    complete = errors[(np.isfinite(errors) & (errors >= 0)).all(axis=1)]
+    if complete.empty:
+        raise UserError(
+            "a champion must have an inner validation error on every split",
+            f"none of {', '.join(map(str, errors.index)) or 'no predictors'} has",
+            "train the predictors on all splits",
+        )
+    return str(np.log(complete.clip(lower=1e-9)).mean(axis=1).sort_index().idxmin())

@@ -1,1 +1,0 @@
-"""Figures: one module each, with TITLE, CAPTION and `draw(evaluation) -> Figure | None`."""

@@ -1,0 +1,149 @@
+"""Tables of errors as rows of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
+from perfcast.evaluation.predictor_comparison import clear_winner
+from perfcast.report.split_descriptions import split_label
+
+SHOWN = ("mape", "medape")
+LABELS = {
+    "mape": "MAPE",
+    "medape": "MedAPE",
+    "p90": "90th pct.",
+    "r2": "R² (log)",
+    "spearman": "Spearman",
+    "pairs": "pairs ordered",
+}
+_PERCENT = ("mape", "medape", "p90")
+_WORST = 3
+_MIN_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: text, a smaller note, the number that sorts it, and whether it is the clear winner."""
+
+    text: str
+    note: str = ""
+    key: float | None = None
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of predictors by (group, metric): `groups` head the columns, each with every label of `metrics`."""
+
+    caption: str
+    groups: list[str]
+    metrics: list[str]
+    rows: list[tuple[str, list[Cell]]]
+    foot: list[tuple[str, list[Cell]]]
+
+
+def number(value: float) -> str:
+    """Return a number with two decimals below 10, one below 100 and none above; a dash for NaN."""
+    if not np.isfinite(value):
+        return "–"
+    return f"{value:,.{2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}"
+
+
+def score(value: float) -> str:
+    """Return a score with three significant digits, whole from 100 on."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def headline_grid(evaluation: Evaluation) -> Grid:
+    """Return predictors by splits: MAPE and MedAPE averaged over tasks, with intervals and the noise floor."""
+    columns = [(split, AVERAGE, metric) for split in evaluation.splits for metric in SHOWN]
+    over = f", average over {len(evaluation.tasks)} tasks" if len(evaluation.tasks) > 1 else ""
+    return _grid(evaluation, f"Errors in %{over}", evaluation.splits, columns)
+
+
+def task_grids(evaluation: Evaluation) -> list[Grid]:
+    """Return one grid per split: predictors by tasks; none when there is one task."""
+    if len(evaluation.tasks) < 2:
+        return []
+    return [
+        _grid(
+            evaluation,
+            f"{split_label(split)} ({split}): errors in % by task",
+            evaluation.tasks,
+            [(split, task, metric) for task in evaluation.tasks for metric in SHOWN],
+        )
+        for split in evaluation.splits
+    ]
+
+
+def other_metrics_grid(evaluation: Evaluation) -> Grid:
+    """Return predictors by splits for the metrics outside the headline table, averaged over tasks."""
+    others = [metric for metric in LABELS if metric not in SHOWN]
+    columns = [(split, AVERAGE, metric) for split in evaluation.splits for metric in others]
+    caption = "Further metrics: 90th percentile of the error in %, R² of the log score, ranks within a task"
+    grid = _grid(evaluation, caption, evaluation.splits, columns, notes=False)
+    return Grid(grid.caption, grid.groups, [LABELS[metric] for metric in others], grid.rows, [])
+
+
+def paired_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """Return, per predictor, the difference of its MAPE to the baseline's on every split, with the claim."""
+    frame = evaluation.paired
+    frame = frame[(frame["against"] == "baseline") & (frame["task"] == AVERAGE) & (frame["metric"] == "mape")]
+    rows = []
+    for predictor in [name for name in evaluation.ranking() if name != BASELINE]:
+        mine = {row["split"]: row for row in frame[frame["predictor"] == predictor].to_dict("records")}
+        if mine:
+            cells = [_difference(mine[split]) if split in mine else Cell("–") for split in evaluation.splits]
+            rows.append({"name": predictor, "cells": cells})
+    return rows
+
+
+def worst_slices(evaluation: Evaluation, predictor: str) -> list[dict[str, Any]]:
+    """Return the slices of enough rows with the largest MAPE of one predictor on every split."""
+    frame = evaluation.slices
+    frame = frame[(frame["predictor"] == predictor) & (frame["rows"] >= _MIN_ROWS)]
+    frame = frame.sort_values("mape", ascending=False, kind="stable")
+    worst = pd.concat([frame[frame["split"] == split].head(_WORST) for split in evaluation.splits])
+    return [{str(key): value for key, value in row.items()} for row in worst.to_dict("records")]
+
+
+def _grid(
+    evaluation: Evaluation, caption: str, groups: list[str], columns: list[tuple[str, str, str]], *, notes: bool = True
+) -> Grid:
+    winners = {column: clear_winner(evaluation.paired, *column) for column in columns}
+    rows = []
+    for predictor in evaluation.ranking():
+        cells = []
+        for split, task, metric in columns:
+            row = evaluation.value(split, predictor, task, metric)
+            cells.append(_cell(row, notes=notes, best=winners[split, task, metric] == predictor))
+        rows.append((predictor, cells))
+    return Grid(caption, groups, [LABELS[metric] for metric in SHOWN], rows, _floor(evaluation, columns))
+
+
+def _cell(row: pd.Series | None, *, notes: bool, best: bool) -> Cell:
+    if row is None or not np.isfinite(row["value"]):
+        return Cell("–")
+    note = f"{number(row['low'])}–{number(row['high'])}" if notes and np.isfinite(row["low"]) else ""
+    text = number(row["value"]) if row["metric"] in _PERCENT else f"{row['value']:.3f}"
+    return Cell(text, note, float(row["value"]), best)
+
+
+def _floor(evaluation: Evaluation, columns: list[tuple[str, str, str]]) -> list[tuple[str, list[Cell]]]:
+    """Return the noise floor as a line below the predictors, empty without repeated configurations."""
+    if evaluation.noise.empty:
+        return []
+    floors = {row["task"]: row for row in evaluation.noise.to_dict("records")}
+    values = [floors.get(task, {}).get(f"{metric}_floor", np.nan) for _, task, metric in columns]
+    return [("noise floor", [Cell(number(value)) for value in values])]
+
+
+def _difference(row: Mapping[Hashable, Any]) -> Cell:
+    note = f"{row['low']:+.2f} to {row['high']:+.2f}" if np.isfinite(row["low"]) else "no interval"
+    return Cell(f"{row['difference']:+.2f}", f"{note}, {row['claim']}", float(row["difference"]))

@@ -1,0 +1,1 @@
+"""Plots of an evaluation: functions `draw(evaluation) -> Figure | None`, named and described in `catalog.yaml`."""

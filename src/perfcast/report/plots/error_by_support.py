@@ -1,0 +1,32 @@
+"""Errors by in-domain score."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from perfcast.evaluation import Evaluation
+from perfcast.report.plots.plot_style import legend_below, panels, plain_axis, predictor_styles, select_leaders
+
+_PREDICTORS = 3
+
+
+def draw(evaluation: Evaluation) -> Figure | None:
+    """Draw one panel per split, in-domain score along x; None without scores."""
+    if evaluation.support.empty:
+        return None
+    predictors = select_leaders(evaluation.ranking(), _PREDICTORS)
+    style = predictor_styles(evaluation.predictors)
+    splits = [split for split in evaluation.splits if split in set(evaluation.support["split"])]
+    figure, axes = panels(len(splits), columns=4, height=2.4, sharex=True)
+    for panel, split in zip(axes, splits, strict=True):
+        for predictor in predictors:
+            part = evaluation.support[
+                (evaluation.support["split"] == split) & (evaluation.support["predictor"] == predictor)
+            ]
+            panel.plot(part["support"], part["mape"], label=predictor, linewidth=1, **style[predictor])
+        panel.set_title(split)
+        panel.set_xlim(0, 1)
+        panel.set_xlabel("in-domain score")
+        plain_axis(panel, "y", unit=" %", log=True)
+    legend_below(figure, axes[0])
+    return figure

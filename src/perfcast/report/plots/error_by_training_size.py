@@ -1,0 +1,110 @@
+"""Error by size of the training data: by the share of its rows, and by its years."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
+
+from perfcast.evaluation import Evaluation
+from perfcast.report.plots.plot_style import legend_below, panels, plain_axis, predictor_styles
+from perfcast.splits import Shrunken, shrunken
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Learning-curve splits of one base split, by increasing amount of training data.
+
+    `whole`: the base split was run; it is the last one.
+    """
+
+    base: str
+    splits: list[str]
+    amounts: list[float]
+    whole: bool
+
+
+def draw_by_share(evaluation: Evaluation) -> Figure | None:
+    """Draw one panel per split, shares of the training rows along x; None without such learning-curve splits."""
+    curves = learning_curves_of(evaluation, lambda form: form.share, lambda _: 1.0)
+    if not curves:
+        return None
+    figure, axes = panels(len(curves), columns=2, height=2.9, sharey=True)
+    for panel, curve in zip(axes, curves, strict=True):
+        _draw_errors(panel, evaluation, curve)
+        panel.set_xscale("log")
+        panel.set_xticks(curve.amounts, [f"{100 * amount:g} %" for amount in curve.amounts])
+        panel.xaxis.set_minor_locator(NullLocator())
+        panel.set_xlabel("share of the training rows")
+    axes[0].set_ylabel("MAPE")
+    legend_below(figure, axes[0])
+    return figure
+
+
+def draw_by_years(evaluation: Evaluation) -> Figure | None:
+    """Draw one panel per split, years of training along x; None without such learning-curve splits."""
+    # all of history has no place on a scale of years: it is drawn one step after the longest
+    curves = learning_curves_of(evaluation, lambda form: form.years, lambda longest: longest + 1)
+    if not curves:
+        return None
+    figure, axes = panels(len(curves), columns=2, height=2.9, sharey=True)
+    for panel, curve in zip(axes, curves, strict=True):
+        _draw_errors(panel, evaluation, curve)
+        ticks = [f"{amount:g}" for amount in curve.amounts]
+        panel.set_xticks(curve.amounts, [*ticks[:-1], "all"] if curve.whole else ticks)
+        panel.set_xlabel("last years before the cut-off date")
+    axes[0].set_ylabel("MAPE")
+    legend_below(figure, axes[0])
+    return figure
+
+
+def learning_curves_of(
+    evaluation: Evaluation, amount: Callable[[Shrunken], float | None], whole: Callable[[float], float]
+) -> list[Curve]:
+    """Return one curve per split with learning-curve splits of the given kind of amount.
+
+    `whole` gives the amount that stands for all of training, from the largest one that is less.
+    """
+    by_base: dict[str, list[tuple[float, str]]] = {}
+    for split in evaluation.learning_curve_splits:
+        form = shrunken(split)
+        size = amount(form) if form is not None else None
+        if form is not None and size is not None:
+            by_base.setdefault(form.base, []).append((size, split))
+    curves = []
+    for base, points in by_base.items():
+        points.sort()
+        ran = base in evaluation.splits
+        ended = [*points, *([(whole(points[-1][0]), base)] if ran else [])]
+        curves.append(Curve(base, [split for _, split in ended], [size for size, _ in ended], ran))
+    return curves
+
+
+def _errors_along(evaluation: Evaluation, curve: Curve, predictor: str) -> pd.DataFrame:
+    """Return amount, value, low and high, in %, of one predictor where it was run. Shapes: (points of the curve, 4)."""
+    points = [
+        (amount, row["value"], row["low"], row["high"])
+        for amount, split in zip(curve.amounts, curve.splits, strict=True)
+        if (row := evaluation.value(split, predictor)) is not None
+    ]
+    return pd.DataFrame(points, columns=["amount", "value", "low", "high"])
+
+
+def _draw_errors(panel: Axes, evaluation: Evaluation, curve: Curve) -> None:
+    """Draw one line per predictor with its interval as a band, over a logarithmic scale of errors."""
+    style = predictor_styles(evaluation.predictors)
+    for predictor in evaluation.ranking():
+        errors = _errors_along(evaluation, curve, predictor)
+        if errors.empty:
+            continue
+        color = style[predictor]["color"]
+        panel.plot(errors["amount"], errors["value"], label=predictor, linewidth=1.2, **style[predictor])
+        panel.fill_between(errors["amount"], errors["low"], errors["high"], color=color, alpha=0.15, linewidth=0)
+    panel.set_title(curve.base)
+    plain_axis(panel, "y", unit=" %", log=True)
+    # errors along a curve often stay within a factor of two, where 1, 2 and 5 would leave a single number
+    panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5, 7)))

@@ -1,0 +1,38 @@
+"""Errors by the year of publication."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from perfcast.evaluation import Evaluation
+from perfcast.evaluation.run_predictions import YEAR
+from perfcast.report.plots.plot_style import legend_below, panels, plain_axis, predictor_styles, select_leaders
+
+_PREDICTORS = 3
+
+
+def draw(evaluation: Evaluation) -> Figure | None:
+    """Draw one panel per split, years along x; None when the dataset has no dates."""
+    rows = evaluation.slices[evaluation.slices["slice"] == YEAR]
+    if rows.empty:
+        return None
+    predictors = select_leaders(evaluation.ranking(), _PREDICTORS)
+    style = predictor_styles(evaluation.predictors)
+    splits = [split for split in evaluation.splits if split in set(rows["split"])]
+    figure, axes = panels(len(splits), columns=2, height=2.3)
+    for panel, split in zip(axes, splits, strict=True):
+        part = rows[rows["split"] == split]
+        years = sorted(set(part["value"]))
+        counts = part.drop_duplicates("value").set_index("value")["rows"]
+        for shift, predictor in enumerate(predictors):
+            mine = part[part["predictor"] == predictor].set_index("value").reindex(years)
+            middle = [index + 0.08 * (shift - (len(predictors) - 1) / 2) for index in range(len(years))]
+            panel.vlines(middle, mine["low"], mine["high"], color=style[predictor]["color"], alpha=0.6)
+            panel.plot(middle, mine["mape"], label=predictor, linewidth=1, **style[predictor])
+        panel.set_title(split)
+        panel.set_xticks(range(len(years)), [f"{year}\n{counts[year]:,}" for year in years], fontsize=7.5)
+        panel.set_xlim(-0.5, len(years) - 0.5)
+        panel.set_ylim(bottom=0)
+        plain_axis(panel, "y", unit=" %")
+    legend_below(figure, axes[0])
+    return figure

@@ -1,0 +1,37 @@
+"""Losses by epoch of the predictors that are trained in epochs."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from perfcast.evaluation import Evaluation
+from perfcast.report.plots.plot_style import legend_below, panels, plain_axis, predictor_styles, whole_numbers
+
+
+def draw(evaluation: Evaluation) -> Figure | None:
+    """Draw one panel per split; None when no predictor has epochs."""
+    history = evaluation.history
+    if history.empty:
+        return None
+    style = predictor_styles(evaluation.predictors)
+    splits = [split for split in evaluation.splits if split in set(history["split"])]
+    figure, axes = panels(len(splits), columns=4, height=2.3)
+    for panel, split in zip(axes, splits, strict=True):
+        part = history[history["split"] == split]
+        for predictor, mine in part.groupby("predictor", sort=True):
+            color = style[str(predictor)]["color"]
+            for loss, line in (("train_loss", "--"), ("valid_loss", "-")):
+                curve = mine.groupby("epoch")[loss].agg(["mean", "min", "max"]).dropna()
+                label = f"{predictor}, {'training' if loss == 'train_loss' else 'validation'}"
+                panel.plot(curve.index, curve["mean"], line, color=color, linewidth=1.2, label=label)
+                panel.fill_between(curve.index, curve["min"], curve["max"], color=color, alpha=0.15, linewidth=0)
+        losses = part[["train_loss", "valid_loss"]].to_numpy(dtype=float)
+        if np.nanmin(losses) > 0:
+            plain_axis(panel, "y", log=True)
+        panel.set_title(split)
+        panel.set_xlabel("epoch")
+        whole_numbers(panel, "x")
+    axes[0].set_ylabel("loss")
+    legend_below(figure, axes[0])
+    return figure

@@ -1,0 +1,33 @@
+"""Coverage of prediction intervals of several levels."""
+
+from __future__ import annotations
+
+from matplotlib.figure import Figure
+
+from perfcast.evaluation import Evaluation
+from perfcast.report.plots.plot_style import MUTED, legend_below, panels, plain_axis, predictor_styles, select_leaders
+
+_PREDICTORS = 3
+
+
+def draw(evaluation: Evaluation) -> Figure | None:
+    """Draw one panel per split, the level along x; None without intervals."""
+    table = evaluation.levels
+    splits = [split for split in evaluation.splits if split in set(table["split"])]
+    if not splits:
+        return None
+    style = predictor_styles(evaluation.predictors)
+    figure, axes = panels(len(splits), columns=4, height=2.5, sharex=True, sharey=True)
+    for panel, split in zip(axes, splits, strict=True):
+        panel.plot([50, 100], [50, 100], color=MUTED, linestyle="--", linewidth=1)
+        for predictor in select_leaders(evaluation.ranking(), _PREDICTORS):
+            part = table[(table["split"] == split) & (table["predictor"] == predictor)]
+            panel.plot(part["level"], part["coverage"], label=predictor, linewidth=1, **style[predictor])
+        panel.set_title(split)
+        panel.set_xlabel("level")
+        panel.set_xlim(48, 101)
+        for which in ("x", "y"):
+            plain_axis(panel, which, unit=" %")
+    axes[0].set_ylabel("coverage")
+    legend_below(figure, axes[0])
+    return figure

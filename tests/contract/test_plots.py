@@ -1,0 +1,110 @@
+"""Contract of every plot: a drawing or None, equal bytes, small SVG, title and caption."""
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib
+import pytest
+from docutils.core import publish_parts
+
+from perfcast.evaluation import evaluate
+from perfcast.fake._runs import PUBLISHED, fake_table, write_runs, write_support
+from perfcast.report import plots
+from perfcast.report.plots.catalog import plot_entry, read_catalog, rst_captions
+from perfcast.report.plots.plot_style import STYLE
+from perfcast.report.plots.svg_output import draw_svg, load_plot
+
+NAMES = list(read_catalog())
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory):
+    table = fake_table(rows=800, seed=0)
+    runs = write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
+    support = write_support(table, tmp_path_factory.mktemp("support"), seed=1)
+    return evaluate(runs, table, resamples=50, seed=0, published=PUBLISHED, support=support)
+
+
+@pytest.fixture(scope="module")
+def bare(evaluation):
+    """One predictor on one split, without slices, dates, epochs, repetitions or intervals."""
+    split, predictor = evaluation.splits[0], "ridge"
+
+    def keep(frame):
+        return frame[(frame["split"] == split) & (frame["predictor"] == predictor)]
+
+    return dataclasses.replace(
+        evaluation,
+        metrics=keep(evaluation.metrics).assign(low=float("nan"), high=float("nan")),
+        slices=evaluation.slices.iloc[:0],
+        support=evaluation.support.iloc[:0],
+        levels=evaluation.levels.iloc[:0],
+        paired=evaluation.paired.iloc[:0],
+        noise=evaluation.noise.iloc[:0],
+        history=evaluation.history.iloc[:0],
+        importance=evaluation.importance.iloc[:0],
+        attention=evaluation.attention.iloc[:0],
+        published=evaluation.published.iloc[:0],
+        points=keep(evaluation.points),
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_has_a_title_and_a_caption_of_sentences(name):
+    entry = plot_entry(name)
+    assert entry.title
+    assert not entry.title.endswith(".")
+    assert entry.caption.endswith(".")
+    assert len(entry.caption) > 40
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_report_of_snakemake_has_its_title_and_caption(name):
+    entry = plot_entry(name)
+    captions = rst_captions([name])[name]
+    assert captions["title"] == entry.title
+    body = publish_parts(captions["caption"], writer="html")["body"]
+    assert "".join(ElementTree.fromstring(body).itertext()) == entry.caption
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_draws_a_full_evaluation_as_small_svg_with_equal_bytes(name, evaluation):
+    text = draw_svg(evaluation, name)
+    assert text is not None
+    assert text == draw_svg(evaluation, name)
+    assert len(text) < 300_000
+    assert ElementTree.fromstring(text).tag.endswith("svg")
+    assert "<dc:date>" not in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_draws_or_declines_an_evaluation_with_nothing_optional(name, bare):
+    text = draw_svg(bare, name)
+    assert text is None or ElementTree.fromstring(text) is not None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_does_not_change_the_evaluation(name, evaluation):
+    before = {field.name: getattr(evaluation, field.name) for field in dataclasses.fields(evaluation)}
+    copies = {key: value.copy() for key, value in before.items() if hasattr(value, "columns")}
+    with matplotlib.rc_context(STYLE):
+        load_plot(name)(evaluation)
+    for key, copy in copies.items():
+        assert before[key].equals(copy)
+
+
+def test_every_plot_module_is_in_the_catalog():
+    folder = Path(plots.__file__).parent
+    drawing = {path.stem for path in folder.glob("*.py") if "-> Figure | None" in path.read_text()} - {
+        "svg_output",
+        "__init__",
+    }
+    assert {plot_entry(name).module for name in NAMES} == drawing
+
+
+def test_the_catalog_is_read_without_matplotlib():
+    code = "import sys; from perfcast.report.plots.catalog import rst_captions; rst_captions(['headline']); "
+    subprocess.run([sys.executable, "-c", code + "assert 'matplotlib' not in sys.modules"], check=True)

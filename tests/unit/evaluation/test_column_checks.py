@@ -1,0 +1,71 @@
+"""Leaks by columns that the audit must find: features that tell the score, provenances, gains announced too late."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from leakage_project import (
+    as_feature,
+    change_table,
+    copied,
+    refused,
+    run_checks,
+)
+
+from perfcast.io import write_json
+from perfcast.processors.cores import announced_index
+
+
+@pytest.fixture
+def project(tmp_path):
+    return copied(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "encode"),
+    [
+        ("note", lambda score: score),
+        ("note", lambda score: -np.sqrt(score)),
+        ("note", lambda score: (np.log(score) - 5.0) ** 2 + 1e-3 * score),
+        ("os", lambda score: score.round(1).astype(str)),
+    ],
+    ids=["copy", "falling", "neither rising nor falling", "text"],
+)
+def test_a_feature_that_encodes_the_score(project, capsys, name, encode):
+    def plant(frame, columns):
+        frame[name] = encode(frame["score"])
+        return frame, columns
+
+    change_table(project, plant)
+    refused(project, capsys, "encoded target", f"{name} leaves", "of a constant's error in")
+
+
+def test_two_features_that_give_the_score_together(project, capsys):
+    def plant(frame, columns):
+        frame["note"] = frame["memory_gb"] ** 2 / frame["score"]
+        return frame, columns
+
+    change_table(project, plant)
+    refused(project, capsys, "encoded target", "memory_gb with note leaves 0.0 %")
+
+
+def test_a_provenance_that_became_a_feature(project, capsys):
+    change_table(project, lambda frame, columns: (frame, as_feature(columns, "peak")))
+    refused(project, capsys, "column roles", "peak is provenance in the standard table and a feature")
+
+
+def test_a_model_that_reads_a_provenance(project, capsys):
+    path = project / "runs" / "random" / "ridge" / "model" / "predictor.json"
+    about = json.loads(path.read_text())
+    about["columns"] = [{**one, "role": "feature"} if one["name"] == "peak" else one for one in about["columns"]]
+    path.write_text(json.dumps(about))
+    refused(project, capsys, "column roles", "ridge on random reads peak, which the table declares provenance")
+
+
+def test_gains_announced_after_training_ended(project, capsys):
+    model = project / "runs" / "forward_2023" / "ridge" / "model" / "law" / "law.json"
+    write_json(model, {"terms": {"index": announced_index(pd.Timestamp("2021-12-01"))}})
+    assert run_checks(project, capsys)[0] == 0
+    write_json(model, {"terms": {"index": announced_index(pd.Timestamp("2024-12-01"))}})
+    refused(project, capsys, "announcements", "ridge on forward_2023: ", "gains not announced by 2022-")

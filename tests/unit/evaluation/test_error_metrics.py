@@ -1,0 +1,173 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+from perfcast.evaluation.error_metrics import Scored, draw_weights, interval, mean_of_finite, score
+from perfcast.evaluation.rank_statistics import ordered_pairs, spearman
+
+
+def scored(measured, predicted, target=None, cluster=None, half=None):
+    size = len(measured)
+    return Scored(
+        np.asarray(measured, dtype=float),
+        np.asarray(predicted, dtype=float),
+        np.zeros(size, dtype=int) if target is None else np.asarray(target),
+        np.arange(size) if cluster is None else np.asarray(cluster),
+        np.full(size, np.nan) if half is None else np.asarray(half, dtype=float),
+    )
+
+
+def values_of(one):
+    return score(one, np.ones((1, int(one.cluster.max()) + 1), dtype=np.int32))[0]
+
+
+def test_metrics_match_values_computed_by_hand():
+    values = values_of(scored([10, 100, 50, 20], [11, 90, 50, 30]))
+    assert values["mape"] == pytest.approx((10 + 10 + 0 + 50) / 4)
+    assert values["medape"] == pytest.approx(10)
+    assert values["p90"] == pytest.approx(10 + 0.7 * 40)
+    logs = np.log([10, 100, 50, 20])
+    residual = np.log([1.1, 0.9, 1.0, 1.5])
+    assert values["r2"] == pytest.approx(1 - (residual**2).sum() / ((logs - logs.mean()) ** 2).sum())
+    measured, missed = np.array([10, 100, 50, 20]), np.array([1, -10, 0, 10])
+    assert values["r2_raw"] == pytest.approx(1 - (missed**2).sum() / ((measured - measured.mean()) ** 2).sum())
+    assert values["spearman"] == pytest.approx(1.0)
+    assert values["pairs"] == pytest.approx(1.0)
+
+
+def test_r2_of_raw_scores_does_not_depend_on_their_unit():
+    small, large = (values_of(scored(np.array([1, 2, 4]) * unit, np.array([2, 2, 3]) * unit)) for unit in (1e-9, 1e9))
+    assert small["r2_raw"] == pytest.approx(large["r2_raw"])
+    assert np.isnan(values_of(scored([5, 5], [4, 6]))["r2_raw"])
+
+
+def test_perfect_and_reversed_predictions():
+    perfect, reverse = values_of(scored([1, 2, 3], [1, 2, 3])), values_of(scored([1, 2, 3], [3, 2, 1]))
+    assert (perfect["mape"], perfect["r2"], perfect["pairs"]) == (0, 1, 1)
+    assert (reverse["spearman"], reverse["pairs"]) == (pytest.approx(-1), 0)
+
+
+def test_targets_of_different_scales_do_not_lend_each_other_rank_or_variance():
+    values = values_of(scored([1, 2, 1000, 2000], [2, 1, 2000, 1000], target=[0, 0, 1, 1]))
+    assert values["pairs"] == 0
+    assert values["spearman"] == pytest.approx(-1)
+    assert values["r2"] < 0
+
+
+def test_r2_and_ranks_of_equal_scores_are_undefined():
+    values = values_of(scored([5, 5, 5], [4, 5, 6]))
+    assert np.isnan([values["r2"], values["spearman"], values["pairs"]]).all()
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=2, max_size=25))
+@settings(max_examples=150, deadline=None)
+def test_ordered_pairs_matches_counting_every_pair(points):
+    x, y = np.array(points, dtype=float).T
+    counted = correct = 0.0
+    for i in range(len(x)):
+        for j in range(i):
+            if x[i] != x[j]:
+                counted += 1
+                product = (x[i] - x[j]) * (y[i] - y[j])
+                correct += 1 if product > 0 else 0.5 if product == 0 else 0
+    share, influence = ordered_pairs(x, y)
+    assert influence.sum() == pytest.approx(0, abs=1e-9)
+    assert np.isnan(share) if counted == 0 else share == pytest.approx(correct / counted)
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=3, max_size=30))
+@settings(max_examples=100, deadline=None)
+def test_spearman_matches_scipy(points):
+    x, y = np.array(points, dtype=float).T
+    value, influence = spearman(x, y)
+    assert influence.sum() == pytest.approx(0, abs=1e-9)
+    if len(set(x)) > 1 and len(set(y)) > 1:
+        assert value == pytest.approx(spearmanr(x, y).statistic)
+    else:
+        assert np.isnan(value)
+
+
+@pytest.mark.parametrize("statistic", [spearman, ordered_pairs])
+def test_first_order_draws_of_rank_metrics_follow_the_exact_ones(statistic):
+    random = np.random.default_rng(0)
+    x = random.normal(size=400)
+    y = x + random.normal(size=400)
+    value, influence = statistic(x, y)
+    exact, linear = [], []
+    for _ in range(300):
+        index = random.integers(0, 400, 400)
+        exact.append(statistic(x[index], y[index])[0])
+        linear.append(value + influence[index].mean())
+    assert np.corrcoef(exact, linear)[0, 1] > 0.98
+    assert np.std(linear) == pytest.approx(np.std(exact), rel=0.1)
+
+
+def test_draws_equal_metrics_of_the_rows_written_out():
+    random = np.random.default_rng(1)
+    measured = random.lognormal(size=60)
+    one = scored(measured, measured * random.lognormal(0, 0.2, 60), cluster=random.integers(0, 7, 60))
+    weights = draw_weights(7, 20, seed=3)
+    draws = score(one, weights)[1]
+    for number, weight in enumerate(weights):
+        index = np.repeat(np.arange(60), weight[one.cluster])
+        again = values_of(scored(one.measured[index], one.predicted[index]))
+        assert draws["mape"][number] == pytest.approx(again["mape"])
+        assert draws["r2"][number] == pytest.approx(again["r2"])
+        low, high = np.quantile(one.errors[index], [0.5, 0.9], method="inverted_cdf")
+        assert (draws["medape"][number], draws["p90"][number]) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_intervals_cover_the_truth_when_errors_are_shared_within_clusters():
+    random = np.random.default_rng(5)
+    covered = {"mape": 0, "medape": 0}
+    for _ in range(200):
+        cluster = np.repeat(np.arange(60), 5)
+        size = 0.1 * np.abs(random.normal(size=60))[cluster]
+        one = scored(np.ones(300), 1 + size, cluster=cluster)
+        draws = score(one, draw_weights(60, 200, seed=int(random.integers(1_000_000))))[1]
+        truth = {"mape": 10 * np.sqrt(2 / np.pi), "medape": 6.745}
+        for metric in covered:
+            low, high = interval(draws[metric], 60)
+            covered[metric] += low <= truth[metric] <= high
+    assert 0.88 <= covered["mape"] / 200 <= 0.99
+    assert 0.88 <= covered["medape"] / 200 <= 0.99
+
+
+def test_one_cluster_gives_no_interval():
+    one = scored([1, 2, 3], [1, 2, 4], cluster=[0, 0, 0])
+    draws = score(one, draw_weights(1, 50, seed=0))[1]
+    assert np.isnan(interval(draws["mape"], 1)).all()
+
+
+def test_a_resample_without_rows_is_nan_and_many_of_them_give_no_interval():
+    draws = np.array([1.0] * 90 + [np.nan] * 10)
+    assert np.isnan(interval(draws, 5)).all()
+    assert interval(np.array([1.0] * 99 + [np.nan]), 5) == (1.0, 1.0)
+
+
+def test_weights_are_seeded_and_keep_the_number_of_clusters():
+    weights = draw_weights(30, 100, seed=2)
+    assert (weights.sum(axis=1) == 30).all()
+    assert np.array_equal(weights, draw_weights(30, 100, seed=2))
+    assert not np.array_equal(weights, draw_weights(30, 100, seed=3))
+
+
+def test_mean_of_finite_ignores_nan_and_says_nan_when_all_are():
+    assert mean_of_finite(np.array([1.0, np.nan, 3.0])) == 2.0
+    assert np.isnan(mean_of_finite(np.array([np.nan, np.nan])))
+
+
+def test_coverage_and_width_of_intervals():
+    half = np.log([1.1, 1.1, 1.3, 1.0])
+    values, draws = score(scored([100, 100, 100, 100], [105, 120, 80, 100], half=half), draw_weights(4, 50, 0))
+    assert values["coverage"] == pytest.approx(75.0)
+    assert values["width"] == pytest.approx(100 * np.mean([1.1 - 1 / 1.1] * 2 + [1.3 - 1 / 1.3] + [0.0]))
+    assert np.nanmin(draws["coverage"]) >= 0 and np.nanmax(draws["coverage"]) <= 100
+
+
+def test_forecasts_without_intervals_have_no_coverage():
+    values, draws = score(scored([1, 2], [1, 2], half=[0.1, np.nan]), draw_weights(2, 20, 0))
+    assert np.isnan(values["coverage"]) and np.isnan(values["width"])
+    assert np.isnan(draws["coverage"]).all()

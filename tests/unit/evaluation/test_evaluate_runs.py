@@ -1,0 +1,318 @@
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from perfcast.errors import UserError
+from perfcast.evaluation import (
+    AVERAGE,
+    choose_champion,
+    evaluate,
+    headline,
+    metrics_tree,
+    read_evaluation,
+    write_evaluation,
+)
+from perfcast.evaluation.interval_metrics import read_backtests, with_intervals
+from perfcast.evaluation.noise_floor import noise_floor
+from perfcast.evaluation.predictor_comparison import clear_winner
+from perfcast.evaluation.run_predictions import check_predictions
+from perfcast.fake._runs import LESS_TRAINING, PUBLISHED, fake_table, write_runs, write_support
+from perfcast.schema import Column, Kind, Role, Tag, build_table
+
+
+@pytest.fixture(scope="module")
+def table():
+    return fake_table(rows=1500, seed=0)
+
+
+@pytest.fixture(scope="module")
+def runs(table, tmp_path_factory):
+    return write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
+
+
+@pytest.fixture(scope="module")
+def support(table, tmp_path_factory):
+    return write_support(table, tmp_path_factory.mktemp("support"), seed=1)
+
+
+@pytest.fixture(scope="module")
+def evaluation(table, runs, support):
+    return evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED, support=support)
+
+
+def test_every_split_predictor_and_task_has_every_metric_inside_its_interval(evaluation):
+    assert len(evaluation.metrics) == (3 + len(LESS_TRAINING)) * 5 * 3 * 9
+    assert (evaluation.metrics["low"] <= evaluation.metrics["value"] + 0.5).all()
+    assert (evaluation.metrics["high"] >= evaluation.metrics["value"] - 0.5).all()
+    assert evaluation.ranking() == ["network", "forest", "ridge", "physical", "lookup"]
+
+
+def test_mape_is_pooled_over_folds_and_averaged_over_tasks_and_seeds(evaluation, runs):
+    frame = pd.read_parquet(runs["unseen_cpu", "network"] / "predictions.parquet")
+    error = 100 * (frame["predicted"] / frame["measured"] - 1).abs()
+    by_task = error.groupby([frame["task"], frame["seed"]]).mean().unstack()
+    found = evaluation.value("unseen_cpu", "network")
+    assert found["value"] == pytest.approx(by_task.to_numpy().mean())
+    assert found["seed_sd"] == pytest.approx(by_task.mean().std())
+    assert found["seeds"] == 2
+    assert found["rows"] == frame["row"].nunique()
+
+
+def test_a_predictor_with_one_seed_has_no_spread_over_seeds(evaluation):
+    assert np.isnan(evaluation.value("random", "lookup")["seed_sd"])
+
+
+def test_paired_differences_are_narrower_than_the_intervals_they_compare(evaluation):
+    rows = evaluation.paired.query("against == 'baseline' and task == @AVERAGE and metric == 'mape'")
+    assert set(rows["predictor"]) == {"network", "forest", "ridge", "physical"}
+    network = rows[(rows["predictor"] == "network") & (rows["split"] == "random")].iloc[0]
+    value = [evaluation.value("random", name)["value"] for name in ("network", "lookup")]
+    assert network["difference"] == pytest.approx(value[0] - value[1])
+    assert network["claim"] == "better"
+    assert clear_winner(evaluation.paired, "random", AVERAGE, "mape") == "network"
+
+
+def test_equal_predictors_are_never_claimed_to_differ(table, tmp_path):
+    runs = write_runs(table, tmp_path, seed=1, errors={"lookup": 0.1, "ridge": 0.1})
+    for (split, predictor), folder in list(runs.items()):
+        if predictor == "ridge":
+            runs[split, predictor] = runs[split, "lookup"]
+            assert folder != runs[split, predictor]
+    found = evaluate(runs, table, resamples=100, seed=0)
+    assert (found.paired["difference"] == 0).all()
+    assert (found.paired["claim"] == "undecided").all()
+    assert clear_winner(found.paired, "random", AVERAGE, "mape") is None
+
+
+def test_slices_are_the_tasks_the_tagged_columns_and_the_year(evaluation):
+    assert list(dict.fromkeys(evaluation.slices["slice"])) == ["suite", "machine_vendor", "generation", "year"]
+    rows = evaluation.slices.query("split == 'random' and predictor == 'lookup'")
+    totals = rows.groupby("slice")["rows"].sum()
+    assert totals.nunique() == 1
+
+
+def test_noise_floor_matches_values_computed_by_hand():
+    columns = (
+        Column("id", Kind.CATEGORICAL, Role.KEY, "audit", tags=(Tag.ROW,)),
+        Column("machine", Kind.CATEGORICAL, Role.FEATURE, "system", tags=(Tag.CONFIG,)),
+        Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
+    )
+    frame = pd.DataFrame({"id": list("abcde"), "machine": ["m", "m", "n", None, None], "score": [9, 11, 5, 20, 20]})
+    found = noise_floor(build_table("small", frame, columns), pd.Series(["only"] * 5))
+    only = found[found["task"] == "only"].iloc[0]
+    cv = 100 * np.std([9, 11], ddof=1) / 10
+    assert (only["configurations"], only["rows"]) == (2, 4)
+    assert only["cv_mean"] == pytest.approx(cv / 2)
+    assert only["mape_floor"] == pytest.approx(100 * np.sqrt(2) * (1 / 9 + 1 / 11) / 4)
+
+
+def test_noise_floor_recovers_the_error_of_a_predictor_that_knows_the_expected_score():
+    random = np.random.default_rng(0)
+    columns = (
+        Column("id", Kind.NUMERICAL, Role.KEY, "audit", tags=(Tag.ROW,)),
+        Column("machine", Kind.NUMERICAL, Role.FEATURE, "system", tags=(Tag.CONFIG,)),
+        Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
+    )
+    noise = random.normal(0, 0.02, 4000)
+    frame = pd.DataFrame({"id": range(4000), "machine": np.arange(4000) // 2, "score": 50 * np.exp(noise)})
+    found = noise_floor(build_table("noisy", frame, columns), pd.Series(["only"] * 4000))
+    assert found.iloc[0]["mape_floor"] == pytest.approx(100 * np.abs(noise).mean(), rel=0.05)
+
+
+def test_a_data_set_without_configurations_or_slices_is_evaluated_too(table, runs):
+    plain = dataclasses.replace(
+        table,
+        columns=tuple(
+            dataclasses.replace(column, tags=tuple(set(column.tags) & {Tag.ROW, Tag.TASK})) for column in table.columns
+        ),
+    )
+    found = evaluate(runs, plain, resamples=20, seed=0)
+    assert found.noise.empty
+    assert set(found.slices["slice"]) == {"suite"}
+    assert "noise floor" not in headline(found)
+
+
+def test_same_input_gives_the_same_bytes(table, runs, evaluation, support, tmp_path):
+    write_evaluation(evaluation, tmp_path / "one")
+    again = evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED, support=support)
+    write_evaluation(again, tmp_path / "two")
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert len(names) == 13
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_intervals_cover_what_they_say_on_every_split(evaluation):
+    metrics = evaluation.metrics[evaluation.metrics["split"].isin(evaluation.ranked_splits)]
+    found = metrics[metrics["metric"] == "coverage"]
+    # what was rehearsed erred a tenth more than the test rows, but for the errors that a part's rows share
+    assert found["value"].between(84, 97).all()
+    assert (
+        evaluation.value("random", "lookup", metric="width")["value"]
+        > 3 * (evaluation.value("random", "network", metric="width")["value"])
+    )
+    levels = evaluation.levels
+    ninety = levels[(levels["level"] == 90) & levels["split"].isin(evaluation.ranked_splits)]
+    assert ninety["coverage"].to_numpy() == pytest.approx(
+        found.loc[found["task"] == AVERAGE, "value"].to_numpy(), abs=1
+    )
+    for _, own in levels.groupby(["split", "predictor"]):
+        assert own["coverage"].is_monotonic_increasing
+    for name in ("machine_vendor", "generation", "year"):
+        assert evaluation.slices.loc[evaluation.slices["slice"] == name, "coverage"].between(60, 100).all()
+
+
+def test_support_is_told_with_the_error_at_it(evaluation):
+    found = evaluation.support[(evaluation.support["split"] == "random") & (evaluation.support["predictor"] == "ridge")]
+    assert (found["from"] <= found["support"]).all() and (found["support"] <= found["to"]).all()
+    assert found["rows"].sum() == evaluation.value("random", "ridge")["rows"]
+    assert (found["mape"] > 0).all()
+
+
+def test_without_distances_or_rehearsals_there_are_no_intervals(table, runs, support):
+    plain = evaluate(runs, table, resamples=10, seed=0)
+    assert plain.metrics.loc[plain.metrics["metric"] == "coverage", "value"].isna().all()
+    assert plain.support.empty
+
+
+def test_a_fold_is_calibrated_by_its_own_rehearsals_alone(runs, support):
+    folder = runs["unseen_cpu", "ridge"]
+    predictions, backtests = (pd.read_parquet(folder / f"{name}.parquet") for name in ("predictions", "rehearsals"))
+    far = pd.read_parquet(support["unseen_cpu"])
+    before = with_intervals(predictions, backtests, far, 0.9)
+    backtests.loc[backtests["fold"] == 2, "predicted"] *= 2
+    after = with_intervals(predictions, backtests, far, 0.9)
+    same = before["half"] == after["half"]
+    assert same[predictions["fold"] != 2].all()
+    assert (after["half"] > before["half"])[predictions["fold"] == 2].all()
+    none = with_intervals(predictions, backtests[backtests["fold"] != 2], far, 0.9)
+    assert none["half"].isna().equals(predictions["fold"] == 2)
+
+
+def test_an_evaluation_survives_its_folder(evaluation, tmp_path):
+    write_evaluation(evaluation, tmp_path / "eval")
+    again = read_evaluation(tmp_path / "eval")
+    assert headline(again) == headline(evaluation)
+    for name in ("metrics", "slices", "paired", "noise", "history", "published"):
+        pd.testing.assert_frame_equal(getattr(again, name), getattr(evaluation, name), rtol=1e-5, check_dtype=False)
+
+
+def test_metrics_tree_holds_plain_rounded_numbers(evaluation):
+    tree = metrics_tree(evaluation)
+    value = tree["random"]["lookup"]["float"]["mape"]
+    assert isinstance(value, float)
+    assert value == float(f"{value:.6g}")
+    assert set(tree["random"]["lookup"]) == {"float", "integer", AVERAGE}
+
+
+def test_headline_shows_baseline_and_noise_floor(evaluation):
+    lines = headline(evaluation).splitlines()
+    assert lines[1].split() == ["predictor", "random", "unseen_cpu", "forward_2023"]
+    assert lines[-3].startswith("lookup (baseline)")
+    assert lines[-2].startswith("noise floor")
+
+
+def test_champion_is_the_smallest_inner_error_over_all_splits():
+    inner = pd.DataFrame(
+        [
+            ("random", "a", 1.0),
+            ("forward", "a", 9.0),
+            ("random", "b", 2.0),
+            ("forward", "b", 4.0),
+            ("random", "c", 0.1),
+        ],
+        columns=["split", "predictor", "valid_mape"],
+    )
+    assert choose_champion(inner) == "b"
+    with pytest.raises(UserError, match="champion"):
+        choose_champion(inner[inner["predictor"] == "c"].assign(valid_mape=np.nan))
+
+
+def test_a_split_that_leaks_on_purpose_counts_neither_for_the_order_nor_in_the_list_of_questions(evaluation):
+    names = {"random": "shuffled"}
+    best = (evaluation.metrics["split"] == "random") & (evaluation.metrics["predictor"] == "lookup")
+    metrics = evaluation.metrics.assign(value=evaluation.metrics["value"].mask(best, 1e-9))
+    found = dataclasses.replace(evaluation, metrics=metrics.assign(split=metrics["split"].replace(names)))
+    assert (found.ranked_splits, found.comparison_splits) == (["unseen_cpu", "forward_2023"], ["shuffled"])
+    assert found.ranking()[-1] == "lookup"
+    assert headline(found).splitlines()[-2].startswith("shuffled: only for comparison")
+    alone = dataclasses.replace(found, metrics=found.metrics[found.metrics["split"] == "shuffled"])
+    assert (alone.ranked_splits, alone.ranking()[0]) == (["shuffled"], "lookup")
+
+
+def test_forms_with_less_training_are_measured_and_counted_nowhere(evaluation):
+    assert evaluation.splits == evaluation.ranked_splits == ["random", "unseen_cpu", "forward_2023"]
+    assert evaluation.comparison_splits == []
+    assert evaluation.learning_curve_splits == list(LESS_TRAINING)
+    assert evaluation.value("random_05_percent", "ridge")["value"] > evaluation.value("random", "ridge")["value"]
+    best = evaluation.metrics["split"].isin(LESS_TRAINING) & (evaluation.metrics["predictor"] == "lookup")
+    found = dataclasses.replace(
+        evaluation, metrics=evaluation.metrics.assign(value=evaluation.metrics["value"].mask(best, 1e-9))
+    )
+    assert found.ranking() == evaluation.ranking()
+    assert headline(found).splitlines()[-1] == "3 learning-curve splits: see the plots; not counted"
+    assert not any(split in "\n".join(headline(found).splitlines()) for split in LESS_TRAINING)
+    alone = dataclasses.replace(found, metrics=found.metrics[found.metrics["split"].isin(LESS_TRAINING)])
+    assert alone.splits == alone.ranked_splits == list(LESS_TRAINING)
+    assert alone.comparison_splits == []
+
+
+def test_published_values_are_of_tasks_of_the_table(evaluation, runs, table):
+    found = evaluation.published[["task", "metric", "value"]].to_numpy().tolist()
+    assert found == [
+        ["float", "mape", 4.0],
+        ["integer", "mape", 3.5],
+        ["float", "spearman", 0.95],
+        [AVERAGE, "spearman", 0.9],
+    ]
+    wrong = [{**PUBLISHED[0], "mape": {"flaot": 4.0}}]
+    with pytest.raises(UserError, match=r"float, integer.*flaot"):
+        evaluate(runs, table, resamples=10, seed=0, published=wrong)
+
+
+def test_predictors_tested_on_different_rows_are_refused(table, tmp_path):
+    runs = write_runs(table, tmp_path, seed=1)
+    path = runs["random", "ridge"] / "predictions.parquet"
+    pd.read_parquet(path).iloc[1:].to_parquet(path)
+    with pytest.raises(UserError, match="same rows"):
+        evaluate(runs, table, resamples=10, seed=0)
+
+
+def test_missing_run_and_no_run_are_user_errors(table, tmp_path):
+    with pytest.raises(UserError, match="predictions"):
+        evaluate({("random", "ridge"): tmp_path}, table, resamples=10, seed=0)
+    with pytest.raises(UserError, match="runs"):
+        evaluate({}, table, resamples=10, seed=0)
+    with pytest.raises(UserError, match="evaluation"):
+        read_evaluation(tmp_path)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
+def test_a_prediction_that_is_no_score_is_a_bug(runs, bad):
+    frame = pd.read_parquet(runs["random", "ridge"] / "predictions.parquet")
+    frame.loc[frame.index[0], "predicted"] = bad
+    with pytest.raises(ValueError, match="positive and finite"):
+        check_predictions(frame, "random/ridge")
+
+
+def test_unmeasured_targets_are_left_out_and_repeated_rows_refused(runs):
+    frame = pd.read_parquet(runs["random", "ridge"] / "predictions.parquet")
+    frame.loc[frame.index[0], "measured"] = np.nan
+    assert len(check_predictions(frame, "x")) == len(frame) - 1
+    with pytest.raises(ValueError, match="twice"):
+        check_predictions(pd.concat([frame, frame]), "x")
+    with pytest.raises(ValueError, match="lack columns"):
+        check_predictions(frame.drop(columns="fold"), "x")
+
+
+def test_rehearsals_without_a_row_are_none_whatever_their_columns(tmp_path):
+    """A training that had nothing to rehearse on leaves such a file."""
+    path = tmp_path / "rehearsals.parquet"
+    assert read_backtests(tmp_path) is None
+    pd.DataFrame({"row": [], "rehearsal": []}).to_parquet(path)
+    assert read_backtests(tmp_path) is None
+    pd.DataFrame({"row": ["a"], "rehearsal": [0]}).to_parquet(path)
+    with pytest.raises(UserError, match="must have the column 'fold'"):
+        read_backtests(tmp_path)

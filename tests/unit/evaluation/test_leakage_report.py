@@ -1,0 +1,159 @@
+"""The audit of written files: a clean project passes, and every planted leak is refused in one line."""
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from leakage_project import (
+    REPOSITORY,
+    SPLITS,
+    clean,
+    copied,
+    refused,
+    rewrite,
+    run_checks,
+)
+
+from perfcast.cli.audit import read_audit
+from perfcast.config import read_predictor
+from perfcast.errors import UserError
+from perfcast.evaluation.leakage import CHECKS, Artifacts, Control, Run, check_leakage, leakage_errors, shuffled_target
+from perfcast.experiment import makers
+from perfcast.predictors.base import Predictor
+from perfcast.table_files import read_table
+
+
+@pytest.fixture
+def project(tmp_path):
+    return copied(tmp_path)
+
+
+def test_a_clean_project_passes_and_every_check_tells_what_it_looked_at(capsys):
+    code, lines, written = run_checks(clean(), capsys)
+    assert (code, lines) == (0, [])
+    checks = {entry["check"].replace(" ", "_"): entry for entry in written["checks"]}
+    assert sorted(checks) == sorted(check.name.replace(" ", "_") for check in CHECKS)
+    for entry in checks.values():
+        assert entry["findings"] == []
+        assert entry["meaning"]
+        assert entry["looked_at"]
+    assert "too few" not in checks["encoded_target"]["looked_at"]
+    control = checks["shuffled_target"]["numbers"]
+    assert control["control_mape"] > 0.9 * control["chance_mape"]
+    assert control["difference_high"] > 0
+    before = (clean() / "audit.json").read_bytes()
+    run_checks(clean(), capsys)
+    assert (clean() / "audit.json").read_bytes() == before
+
+
+def test_one_predictors_forecasts_under_another_name(project, capsys):
+    runs = project / "runs" / "random"
+    shutil.copy(runs / "ridge" / "predictions.parquet", runs / "lookup" / "predictions.parquet")
+    refused(project, capsys, "repeated runs", "lookup and ridge have equal predictions on random")
+
+
+def test_a_run_folder_under_another_name(project, capsys):
+    runs = project / "runs" / "random"
+    shutil.copy(runs / "ridge" / "config.yaml", runs / "lookup" / "config.yaml")
+    refused(project, capsys, "repeated runs", "names generated/random/ridge")
+
+
+def test_seeds_that_make_no_difference(project, capsys):
+    for split in SPLITS:
+        path = project / "runs" / split / "random_forest" / "predictions.parquet"
+        rewrite(path, lambda frame: pd.concat([frame[frame["seed"] == 0].assign(seed=seed) for seed in (0, 1)]))
+    refused(project, capsys, "repeated runs", "random_forest has equal predictions under the seeds 0 and 1")
+
+
+class Remembering(Predictor):
+    """Answers with the true score of every row it can name: what no honest training could teach it."""
+
+    truth: dict
+
+    def _fit(self, X, log_y, valid):
+        pass
+
+    def _predict(self, X):
+        return np.log(X["id"].map(self.truth).to_numpy(dtype=float))[:, None]
+
+
+def test_a_control_that_knows_test_scores_past_training_is_noticed():
+    table = read_table(clean() / "features" / "generated.parquet")
+
+    def make(seed):
+        one = Remembering()
+        one.truth = dict(zip(table.frame["id"], table.frame["score"], strict=True))
+        return one
+
+    artifacts = Artifacts(
+        table=table,
+        standard=table.columns,
+        splits={name: pd.read_parquet(clean() / "splits" / f"{name}.parquet") for name in SPLITS},
+        runs=(Run("random", "ridge", clean() / "runs" / "random" / "ridge"),),
+        stochastic=frozenset(),
+        control=Control("remembering", make, 3),
+        resamples=200,
+        seed=0,
+    )
+    errors = leakage_errors(check_leakage(artifacts))
+    assert len(errors) == 1
+    assert "remembering, trained on shuffled scores of random, has a MAPE of" in str(errors[0])
+
+
+@pytest.mark.parametrize(
+    ("known", "words"), [(10, "control_mape"), (0, "no task of the test rows of random has training rows")]
+)
+def test_the_control_of_a_task_with_few_training_rows(monkeypatch, known, words):
+    """As of a new device: drawn from all rows alike, its ten would be missing from the training rows."""
+    monkeypatch.setattr(shuffled_target, "MAX_ROWS", 20)
+    table = read_table(clean() / "features" / "generated.parquet")
+    rows = len(table.frame)
+    tasks, parts = np.array(["rate"] * rows, dtype=object), np.array(["train"] * rows, dtype=object)
+    tasks[-100:], parts[-100 + known :] = "speed", "test"
+    renamed = replace(table, frame=table.frame.assign(suite=tasks))
+    found = shuffled_target.check_shuffled_target(
+        Artifacts(
+            table=renamed,
+            standard=table.columns,
+            splits={"random": pd.DataFrame({"fold_0": parts})},
+            runs=(),
+            stochastic=frozenset(),
+            control=Control(
+                "ridge", next(iter(makers(read_predictor(REPOSITORY / "conf", "ridge"), "quick", {}).values())), 2
+            ),
+            resamples=50,
+            seed=1,
+        )
+    )
+    assert words in (found.numbers or found.scope)
+
+
+def test_a_missing_table_is_told_in_one_line(project, capsys):
+    (project / "runs" / "random" / "ridge" / "predictions.parquet").unlink()
+    code, lines, written = run_checks(project, capsys)
+    assert (code, written) == (2, None)
+    assert len(lines) == 1
+    assert "run snakemake" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("control: rigde\nshuffles: 5", "did you mean 'ridge'"),
+        ("control: ridge", "'shuffles'"),
+        ("control: ridge\nshuffles: 0", "'shuffles'"),
+    ],
+)
+def test_a_wrong_control_is_told_before_anything_is_planned(tmp_path, text, words):
+    (tmp_path / "predictor").mkdir()
+    (tmp_path / "predictor" / "ridge.yaml").touch()
+    (tmp_path / "leakage").mkdir()
+    (tmp_path / "leakage" / "default.yaml").write_text(text)
+    with pytest.raises(UserError, match=words):
+        read_audit(tmp_path)
+
+
+def test_the_projects_own_control_is_known_and_fast():
+    assert read_audit(REPOSITORY / "conf").control in {"ridge", "lightgbm"}

@@ -1,0 +1,113 @@
+"""Whether results are those that a revision pinned, through a small repository whose results DVC keeps."""
+
+import json
+import shutil
+
+import pytest
+from small_project import call
+
+from perfcast.cli.main import main
+from perfcast.evaluation.results_diff.reproduction import compare_with_revision
+
+PIPELINE = """\
+stages:
+  pipeline:
+    cmd: "true"
+    deps: [src/model.py]
+    params:
+      - params.yaml:
+    outs: [results/standard, results/splits, results/runs, results/evaluation]
+    metrics:
+      - results/metrics.json:
+          cache: false
+"""
+FIGURES = {"cpu": {"random": {"ridge": {"average": {"mape": 4.0, "coverage": 90.0, "r2": 0.99}}}}}
+
+
+@pytest.fixture(scope="module")
+def pinned(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reproduction") / "project"
+    for name in ("standard/cpu.parquet", "splits/cpu/random.parquet", "runs/cpu/model.txt", "evaluation/summary.json"):
+        path = folder / "results" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    (folder / "src").mkdir()
+    (folder / "src" / "model.py").write_text("ALPHA = 1\n")
+    (folder / "params.yaml").write_text("seeds: [0]\n")
+    (folder / "dvc.yaml").write_text(PIPELINE)
+    (folder / "results" / ".gitignore").write_text("/standard\n/splits\n/runs\n/evaluation\n")
+    write(folder, FIGURES)
+    call(folder, "git", "init", "--quiet")
+    call(folder, "dvc", "init", "--quiet")
+    call(folder, "dvc", "commit", "--force")
+    call(folder, "git", "add", "--all")
+    call(folder, "git", "commit", "--quiet", "--message", "pinned")
+    return folder
+
+
+@pytest.fixture
+def project(pinned, tmp_path):
+    return shutil.copytree(pinned, tmp_path / "again", symlinks=True)
+
+
+def write(folder, figures):
+    (folder / "results" / "metrics.json").write_text(json.dumps(figures))
+
+
+def with_figure(**changed):
+    return {"cpu": {"random": {"ridge": {"average": {**FIGURES["cpu"]["random"]["ridge"]["average"], **changed}}}}}
+
+
+def test_an_untouched_copy_is_reproduced_byte_for_byte(project, capsys):
+    assert main(["reproduced", "--project", str(project)]) == 0
+    output = capsys.readouterr().out
+    assert "reproduced, byte for byte: tables equal, metrics within tolerance" in output
+    assert "changed since" not in output
+
+
+@pytest.mark.parametrize(
+    ("changed", "within"),
+    [
+        ({"mape": 4.1}, True),
+        ({"mape": 4.3}, False),
+        ({"coverage": 91.9}, True),
+        ({"coverage": 92.1}, False),
+        ({"r2": 0.5}, False),
+    ],
+)
+def test_figures_have_a_tolerance_and_tables_none(project, capsys, changed, within):
+    write(project, with_figure(**changed))
+    assert main(["reproduced", "--project", str(project)]) == (0 if within else 1)
+    output = capsys.readouterr().out
+    assert f"cpu/random/ridge/average/{next(iter(changed))}" in output
+    assert "byte for byte" not in output
+
+
+@pytest.mark.parametrize(("path", "code"), [("standard/cpu.parquet", 1), ("runs/cpu/model.txt", 0)])
+def test_other_bytes_are_told_and_count_in_tables_alone(project, capsys, path, code):
+    (project / "results" / path).write_text("other bytes")
+    assert main(["reproduced", "--project", str(project)]) == code
+    assert f"other bytes: {path.split('/')[0]}" in capsys.readouterr().out
+
+
+def test_a_figure_that_is_not_there_is_not_reproduced(project):
+    write(project, {"cpu": {"random": {"ridge": {"average": {"mape": 4.0}}}}})
+    found = compare_with_revision(project, "HEAD")
+    assert not found.within
+    assert found.lost == ["cpu/random/ridge/average/coverage", "cpu/random/ridge/average/r2"]
+
+
+def test_changed_code_and_parameters_are_told(project, capsys):
+    (project / "src" / "model.py").write_text("ALPHA = 2\n")
+    (project / "params.yaml").write_text("seeds: [1]\n")
+    main(["reproduced", "--project", str(project)])
+    assert "changed since, which may change metrics: src/model.py, seeds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("revision", ["HEAD", "nothing"])
+def test_what_cannot_be_compared_is_told_in_one_line(project, capsys, revision):
+    shutil.rmtree(project / "results" / "evaluation")  # as in a fresh clone, which has metrics.json from git
+    assert main(["reproduced", revision, "--project", str(project)]) == 2
+    output = capsys.readouterr().err
+    assert output.startswith("perfcast reproduced: ")
+    assert output.count("\n") == 1

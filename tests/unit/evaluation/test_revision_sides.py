@@ -1,0 +1,134 @@
+"""Results of git revisions, through a small repository whose results DVC keeps."""
+
+import shutil
+
+import pandas as pd
+import pytest
+from small_project import call
+
+from perfcast.cli.main import main
+from perfcast.errors import UserError
+from perfcast.evaluation.results_diff import find_changes, open_side
+from perfcast.evaluation.results_diff.sides import lock_beside
+from perfcast.fake._results import write_results
+
+PIPELINE = """\
+stages:
+  pipeline:
+    cmd: "true"
+    deps:
+      - src/model.py
+    params:
+      - params.yaml:
+    outs: [results/raw, results/standard, results/support, results/runs, results/evaluation]
+    metrics:
+      - results/metrics.json:
+          cache: false
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """Two tagged revisions: code, a parameter, a table and one predictor's forecasts differ."""
+    folder = tmp_path_factory.mktemp("revisions") / "project"
+    write_results(folder / "results", rows=300, seed=0)
+    shutil.rmtree(folder / "results" / "figures")
+    shutil.rmtree(folder / "results" / "champion")
+    (folder / "results" / "metrics.json").write_text("{}\n")
+    (folder / "src").mkdir()
+    (folder / "src" / "model.py").write_text("ALPHA = 1\n")
+    (folder / "params.yaml").write_text("schedule: quick\nseeds: [0]\n")
+    (folder / "dvc.yaml").write_text(PIPELINE)
+    ignored = ("raw", "standard", "support", "runs", "evaluation")
+    (folder / "results" / ".gitignore").write_text("".join(f"/{name}\n" for name in ignored))
+    call(folder, "git", "init", "--quiet")
+    call(folder, "dvc", "init", "--quiet")
+    keep(folder, "without")
+    call(folder, "dvc", "commit", "--force")
+    keep(folder, "first")
+    (folder / "src" / "model.py").write_text("ALPHA = 2\nBETA = 3\n")
+    (folder / "params.yaml").write_text("schedule: full\nseeds: [0]\n")
+    (folder / "results" / "metrics.json").write_text("[]\n")
+    for path in (folder / "results" / "runs" / "fake" / "random" / "ridge").glob("predictions.parquet"):
+        frame = pd.read_parquet(path)
+        frame.assign(predicted=frame["measured"] * (frame["predicted"] / frame["measured"]) ** 0.5).to_parquet(path)
+    call(folder, "dvc", "commit", "--force")
+    keep(folder, "second")
+    return folder
+
+
+def keep(folder, tag):
+    call(folder, "git", "add", "--all")
+    call(folder, "git", "commit", "--quiet", "--message", tag)
+    call(folder, "git", "tag", tag)
+
+
+def compared(project, before, after):
+    with open_side(before, project) as a, open_side(after, project) as b:
+        return find_changes(a, b, project, resamples=100)
+
+
+def test_two_revisions_are_compared_and_the_working_tree_stays(project):
+    state = (
+        call(project, "git", "status", "--porcelain"),
+        sorted(path for path in project.rglob("*") if ".git" not in path.parts),
+    )
+    found = compared(project, "first", "second")
+    frame = found.metrics.frame
+    assert set(frame.loc[frame["difference"] != 0, "predictor"]) == {"ridge"}
+    rows = frame[(frame["predictor"] == "ridge") & (frame["metric"] == "mape") & (frame["task"] == "average")]
+    assert list(rows.loc[rows["verdict"] == "better", "split"]) == ["random"]
+    assert set(rows.loc[rows["split"] != "random", "verdict"]) == {"no real change"}
+    assert [(one.path, one.added, one.removed) for one in found.code] == [("src/model.py", 2, 1)]
+    assert [(one.key, one.before, one.after) for one in found.parameters] == [("schedule", "quick", "full")]
+    assert not found.tables
+    assert state == (
+        call(project, "git", "status", "--porcelain"),
+        sorted(path for path in project.rglob("*") if ".git" not in path.parts),
+    )
+
+
+def test_a_revision_and_the_folder_are_compared_by_recorded_digests(project, tmp_path, monkeypatch):
+    monkeypatch.chdir(project)
+    found = compared(project, "first", "results")
+    assert [one.path for one in found.code] == ["src/model.py"]
+    assert "dvc.lock" in found.code_from
+    assert [one.key for one in found.parameters] == ["schedule"]
+    other = tmp_path / "results"
+    shutil.copytree(project / "results", other)
+    assert "not recorded" in compared(project, "first", str(other)).code_from
+
+
+def test_a_record_of_another_run_says_nothing(project, tmp_path):
+    shutil.copytree(project / "results", tmp_path / "results")
+    shutil.copy(project / "dvc.lock", tmp_path / "dvc.lock")
+    assert lock_beside(tmp_path / "results").params["schedule"] == "full"
+    (tmp_path / "results" / "metrics.json").write_text("{}\n")
+    assert lock_beside(tmp_path / "results") is None
+
+
+def test_one_commit_under_two_names_has_no_change(project):
+    found = compared(project, "second", "HEAD")
+    assert not (found.code or found.parameters or found.tables or found.real)
+    assert found.code_from.startswith("both are commit")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("nowhere", "neither a folder nor a tag"), ("without", "'without' has no dvc.lock")],
+)
+def test_a_revision_without_results_is_one_line(project, name, words, capsys):
+    assert main(["compare", name, "second", "--project", str(project)]) == 2
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert words in message
+
+
+def test_an_empty_cache_is_told_with_the_command_that_fills_it(project, tmp_path):
+    call(tmp_path, "git", "clone", "--quiet", str(project), "clone")
+    clone = tmp_path / "clone"
+    with pytest.raises(UserError, match=r"must be in the DVC cache or in a remote.*dvc fetch --all-commits"):
+        compared(clone, "first", "second")
+    # a remote is asked when the cache has nothing
+    call(clone, "dvc", "remote", "add", "--local", "--default", "cache", str(project / ".dvc" / "cache"))
+    assert compared(clone, "first", "second").real

@@ -1,0 +1,46 @@
+"""Published values beside the metrics of the run."""
+
+import dataclasses
+
+import pytest
+
+from perfcast.evaluation import evaluate
+from perfcast.fake._runs import PUBLISHED, fake_table, write_runs, write_support
+from perfcast.report.error_tables import number
+from perfcast.report.published_table import published_tables
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory):
+    table = fake_table(rows=400, seed=0)
+    runs = write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
+    support = write_support(table, tmp_path_factory.mktemp("support"), seed=1)
+    given = [{**entry, "predictor": "forest"} for entry in PUBLISHED]
+    return evaluate(runs, table, resamples=20, seed=0, published=given, support=support)
+
+
+def test_every_published_value_stands_beside_the_same_method_the_leader_and_the_best(evaluation):
+    tables = published_tables(evaluation, "network")
+    assert [table.splits[0] for table in tables] == [entry["split"] for entry in PUBLISHED]
+    assert [table.citations for table in tables] == [[entry["citation"]] for entry in PUBLISHED]
+    for table, entry in zip(tables, PUBLISHED, strict=True):
+        (metric,) = set(entry) & {"mape", "spearman"}
+        assert set(table.splits) == set(evaluation.ranked_splits)
+        assert {line.task for line in table.lines} == set(entry[metric])
+        for line in table.lines:
+            assert line.same.key == evaluation.value(table.splits[0], "forest", line.task, metric)["value"]
+            for split, (led, best) in zip(table.splits, line.splits, strict=True):
+                every = [evaluation.value(split, name, line.task, metric)["value"] for name in evaluation.predictors]
+                assert best.key == (max(every) if metric == "spearman" else min(every))
+                assert led.key == evaluation.value(split, "network", line.task, metric)["value"]
+    first = tables[0].lines[0]
+    assert (first.metric, first.published, first.same.text) == ("MAPE\u00a0%", "4.00", number(first.same.key))
+    assert first.same.note.startswith("forest; ")
+    assert tables[1].lines[0].published == "0.950"
+
+
+def test_what_nobody_does_here_and_what_was_not_run_is_a_dash_or_no_table(evaluation):
+    alone = dataclasses.replace(evaluation, published=evaluation.published.assign(predictor=""))
+    assert {line.same.text for line in published_tables(alone, "network")[0].lines} == {"–"}
+    elsewhere = dataclasses.replace(evaluation, published=evaluation.published.assign(split="shuffled"))
+    assert published_tables(elsewhere, "network") == []

@@ -1,0 +1,298 @@
+"""Sections of the report: explorer, largest errors, releases, calibration, ablation and model cards."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from perfcast.fake._results import FAKE_PARAMS, write_results
+from perfcast.fake._runs import fake_table
+from perfcast.report.ablation_table import ablation_tables
+from perfcast.report.explorer import explorer_view, point_budgets, shown_predictors
+from perfcast.report.interval_calibration import calibration_tables
+from perfcast.report.largest_errors import largest_errors
+from perfcast.report.model_card import cards, model_card
+from perfcast.report.releases import axis_limit, axis_position, release_errors
+from perfcast.report.report_context import collect
+from perfcast.report.split_descriptions import describe_split, split_label
+from perfcast.report.table_rows import NAME, Rows
+from perfcast.schema import Tag
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    write_results(folder, rows=500, seed=0)
+    return collect(folder, FAKE_PARAMS, sources={"fake": ["fake"]})
+
+
+@pytest.fixture(scope="module")
+def part(context):
+    return context.datasets[0]
+
+
+def explorer_data(part, **options):
+    return json.loads(explorer_view(part.evaluation, part.rows, "network", **options)["json"])
+
+
+def unfronted(coded):
+    texts, before = [], ""
+    for shared, rest in zip(coded["shared"], coded["rest"].split("\n"), strict=True):
+        before = before[:shared] + rest
+        texts.append(before)
+    return texts
+
+
+def test_the_columns_of_the_plot_equal_the_points(part):
+    data, points = explorer_data(part), part.evaluation.points
+    rows = unfronted(data["row"])
+    names = unfronted(data["name"]["values"])
+    codes = np.cumsum(data["name"]["codes"])
+    assert [names[code] for code in codes] == part.rows.names.loc[rows, NAME].tolist()
+    year = next(one for one in data["filters"] if one["label"] == "year")
+    frame = part.rows.table.frame.set_index("id")
+    assert [int(year["values"][code]) for code in year["codes"]] == frame.loc[rows, "published"].dt.year.tolist()
+    month = data["month"]
+    assert [(month["first"] + since) // 12 for since in month["since"]] == frame.loc[rows, "published"].dt.year.tolist()
+    for split, runs in zip(data["splits"], data["runs"], strict=True):
+        items = np.cumsum(split["items"])
+        for predictor, run in zip(data["predictors"], runs, strict=True):
+            mine = points[(points["split"] == split["name"]) & (points["predictor"] == predictor)].set_index("row")
+            mine = mine.loc[[rows[item] for item in items]]
+            assert len(mine) == len(items)
+            measured = np.array(data["measured"])[items]
+            np.testing.assert_allclose(measured * (1 + np.array(run["off"]) / 1e4), mine["predicted"], rtol=2e-4)
+            np.testing.assert_allclose(np.array(run["half"]) / 1e4, mine["half"], atol=1e-4)
+
+
+def test_few_predictors_are_drawn_and_why_is_said(part):
+    assert shown_predictors(part.evaluation, "ridge") == {
+        "ridge": "chosen",
+        "network": "smallest error on every split",
+        "lookup": "baseline",
+    }
+
+
+def test_too_many_points_are_thinned_by_row_the_same_for_all_predictors(part):
+    whole, thin = explorer_data(part), explorer_data(part, maximum=500)
+    assert whole["every"] == 1
+    assert thin["every"] > 1
+    assert set(unfronted(thin["row"])) < set(unfronted(whole["row"]))
+    drawn = sum(len(run["off"]) for runs in thin["runs"] for run in runs)
+    assert 0 < drawn <= 600
+    assert all(
+        len(run["off"]) == len(split["items"])
+        for split, runs in zip(thin["splits"], thin["runs"], strict=True)
+        for run in runs
+    )
+
+
+def test_small_data_sets_draw_all_and_large_ones_share_the_rest():
+    assert point_budgets([10, 1000, 400], maximum=1000) == [10, 590, 400]
+    assert point_budgets([5, 5], maximum=100) == [5, 5]
+
+
+def test_text_of_others_cannot_end_the_script_element(part):
+    frame = part.rows.table.frame.assign(machine_vendor="</script><b>")
+    rows = Rows(dataclasses.replace(part.rows.table, frame=frame), part.rows.folds)
+    frame.loc[0, "machine_vendor"] = "other"
+    text = explorer_view(part.evaluation, rows, "network")["json"]
+    assert "<" not in text
+    assert "</script><b>" in json.loads(text)["filters"][1]["values"]
+
+
+def planted(part, **changes):
+    """The evaluation with one point of `random` changed so that it is the worst of all."""
+    points = part.evaluation.points.copy()
+    mine = points.index[(points["split"] == "random") & (points["predictor"] == "network")]
+    for name, value in changes.items():
+        points.loc[mine[0], name] = value
+    return dataclasses.replace(part.evaluation, points=points), str(points.loc[mine[0], "row"])
+
+
+def test_a_miss_is_probably_the_measurement_where_siblings_say_otherwise(part):
+    # IDENTITY makes siblings: without it, nothing is said of them
+    table = part.rows.table
+    columns = tuple(
+        dataclasses.replace(column, tags=(*column.tags, Tag.IDENTITY)) if column.name in {"part", "chips"} else column
+        for column in table.columns
+    )
+    frame = table.frame.copy()
+    # many alike, so that every machine has siblings
+    frame["part"] = "part 1"
+    frame["chips"] = 2.0
+    frame["score"] = 100.0
+    evaluation, row = planted(part, measured=25.0, predicted=100.0)
+    frame.loc[frame["id"] == row, "score"] = 25.0
+    rows = Rows(dataclasses.replace(table, frame=frame, columns=columns), part.rows.folds)
+    worst = largest_errors(evaluation, rows, "network")["random"][0]
+    assert worst.row == row
+    assert worst.error == pytest.approx(300)
+    assert "the measured score is 75 % below the median of" in worst.reason
+    assert "results of the same part and chips" in worst.reason
+    # an estimate that is too low is not explained by a score below its siblings'
+    evaluation, _ = planted(part, measured=25.0, predicted=5.0)
+    assert "median" not in largest_errors(evaluation, rows, "network")["random"][0].reason
+
+
+def test_a_miss_of_a_kind_that_training_never_held_says_so(part):
+    evaluation, row = planted(part, predicted=1e6)
+    frame = part.rows.table.frame.copy()
+    frame.loc[frame["id"] == row, "generation"] = "generation new"
+    rows = Rows(dataclasses.replace(part.rows.table, frame=frame), part.rows.folds)
+    assert (
+        "the training data has no result of generation generation new"
+        in largest_errors(evaluation, rows, "network")["random"][0].reason
+    )
+
+
+def test_a_miss_far_from_anything_measured_names_what_is_unlike(part):
+    evaluation, _ = planted(part, predicted=1e6, support=0.001, unlike="memory")
+    reason = largest_errors(evaluation, part.rows, "network")["random"][0].reason
+    assert "less similar to the training data than 99 % of this split, above all by its memory" in reason
+
+
+def test_a_miss_without_a_reason_says_that_none_was_found(part):
+    evaluation, _ = planted(part, predicted=1e6, support=1.0)
+    worst = largest_errors(evaluation, part.rows, "network")["random"][0]
+    assert worst.reason == "no reason found in the data"
+    assert not worst.inside
+    evaluation, _ = planted(part, predicted=1e6, support=1.0, half=100.0)
+    assert "inside its interval" in largest_errors(evaluation, part.rows, "network")["random"][0].reason
+
+
+def test_release_errors_have_a_sign_and_only_forward_splits(part):
+    assert release_errors(part.evaluation, part.rows, "network") == {}
+    frame = part.rows.table.frame
+    points = part.evaluation.points
+    tested = set(points.loc[points["split"] == "forward_2023", "row"])
+    late = frame["id"].isin(tested)
+    turned = frame.assign(
+        published=np.where(late, pd.Timestamp("2023-06-01"), pd.Timestamp("2021-06-01")),
+        generation=np.where(late & (frame["chips"] == 4), "newest", "old"),
+    )
+    rows = Rows(dataclasses.replace(part.rows.table, frame=turned), part.rows.folds)
+    chips = frame.set_index("id")["chips"].reindex(points["row"]).to_numpy()
+    points = points.assign(predicted=points["measured"] * np.where(chips == 4, 0.9, 1.2))
+    found = release_errors(dataclasses.replace(part.evaluation, points=points), rows, "network")
+    assert list(found) == ["forward_2023"]
+    newest, old = found["forward_2023"]
+    assert (newest.family, newest.seen, newest.first) == ("newest", 0, "2023-06")
+    assert newest.mean_error == pytest.approx(-10, abs=1e-3)
+    assert newest.mape == pytest.approx(10, abs=1e-3)
+    assert old.seen == len(frame) - len(tested)
+    assert old.mean_error == pytest.approx(20, abs=1e-3)
+    assert axis_limit([newest, old]) == 20
+    assert axis_position(-10, 20) == -50
+    assert axis_position(999, 20) == 100
+
+
+def test_shares_outside_the_level_are_flagged_and_small_groups_are_not(part):
+    metrics, slices = part.evaluation.metrics.copy(), part.evaluation.slices.copy()
+    metrics.loc[metrics["metric"] == "coverage", "value"] = 90.0
+    here = (metrics["split"] == "random") & (metrics["predictor"] == "network") & (metrics["metric"] == "coverage")
+    metrics.loc[here & (metrics["task"] == "float"), "value"] = 87.9
+    metrics.loc[here & (metrics["task"] == "integer"), "value"] = 92.1
+    slices["coverage"] = 50.0
+    slices.loc[slices["value"] == "Alder", "rows"] = 19
+    tables = calibration_tables(dataclasses.replace(part.evaluation, metrics=metrics, slices=slices), "network")
+    assert [table.column for table in tables] == ["task", "machine_vendor", "year"]
+    flags = {label: [cell.flag for cell in cells] for label, cells in tables[0].lines}
+    assert flags == {"float": ["low", "", ""], "integer": ["high", "", ""], "average over tasks": ["", "", ""]}
+    assert {label for label, _ in tables[1].lines} == {"Birch", "Cedar & Sons"}
+    assert {cell.flag for _, cells in tables[1].lines for cell in cells} == {"low"}
+    bare = part.evaluation.metrics[~part.evaluation.metrics["metric"].isin(["coverage", "width"])]
+    none = dataclasses.replace(part.evaluation, metrics=bare, slices=slices.assign(coverage=np.nan))
+    assert calibration_tables(none, "network") == []
+
+
+def test_an_ablation_is_the_difference_on_the_same_rows(part):
+    assert ablation_tables(part.evaluation, part.rows) == []
+    evaluation = part.evaluation
+    points = evaluation.points[evaluation.points["predictor"] == "network"]
+    points = points.assign(predicted=points["measured"] * 1.02)
+    worse = points.assign(predictor="network_without_idea", predicted=points["measured"] * 1.05)
+    metrics = evaluation.metrics[evaluation.metrics["predictor"] == "network"]
+    both = dataclasses.replace(
+        evaluation,
+        points=pd.concat([points, worse]),
+        metrics=pd.concat([metrics, metrics.assign(predictor="network_without_idea")]),
+    )
+    (table,) = ablation_tables(both, part.rows)
+    assert (table.predictor, table.splits) == ("network", evaluation.splits)
+    ((idea, losses),) = table.lines
+    assert idea == "idea"
+    assert [loss.difference for loss in losses] == pytest.approx([3.0] * 3, abs=1e-3)
+    assert all(loss.clear and loss.low <= loss.difference + 1e-3 for loss in losses)
+
+
+def test_rows_count_what_the_training_part_of_their_own_fold_held():
+    table = fake_table(rows=6, seed=0)
+    frame = table.frame.assign(part=["a", "a", "b", "b", "c", "a"])
+    folds = pd.DataFrame(
+        {
+            "fold_0": ["test", "train", "train", "valid", "unused", "train"],
+            "fold_1": ["train", "train", "test", "train", "train", "unused"],
+        }
+    )
+    rows = Rows(dataclasses.replace(table, frame=frame), {"two": folds})
+    values = pd.Series(frame["part"].to_numpy(), index=rows.keys)
+    assert rows.count_training_rows("two", values).to_dict() == {"r000000": 2, "r000002": 1}
+    assert rows.count_training_rows("absent", values).empty
+
+
+def test_a_card_tells_what_a_user_must_know_and_is_the_same_in_both_forms(context, part):
+    about = {"predictor": "network", "rows": 500, "schedule": "quick", "seed": 0, "table_sha256": "0" * 64}
+    known = dataclasses.replace(part, champion={**about, "chosen_by": "inner validation", "features": ["memory"]})
+    sections = model_card(known, context)
+    text = cards(dataclasses.replace(context, datasets=(known,)))["fake"]
+    for section in sections:
+        assert f"## {section.title}" in text
+        assert all(f"- {line}" in text for line in section.lines)
+    assert "SPEC Fair Use" in text
+    assert "none stated" not in text, "the terms of a source that this data set does not use"
+    assert "| random | machines similar to those in the training data | " in text
+    assert "estimate, not a measured result" in text
+    value = part.evaluation.value("random", "network")["value"]
+    assert f"| {value:.2f} |" in text
+    assert model_card(dataclasses.replace(part, champion=None), context) == []
+    assert (
+        "No champion of fake was evaluated."
+        in cards(dataclasses.replace(context, datasets=(dataclasses.replace(part, champion=None),)))["fake"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("split", "words"),
+    [
+        ("unseen_cpu", "machines whose CPU model has no result in the training data"),
+        ("few_shot_3", "machines published from 2023 on, with 3 measured results of each"),
+        ("no_such", ""),
+    ],
+)
+def test_splits_are_described(split, words):
+    assert describe_split(split) == words
+
+
+@pytest.mark.parametrize(
+    ("split", "label"),
+    [
+        ("forward_2023", "releases from 2023"),
+        ("random_05_percent", "similar machines, 5 % of the training rows"),
+        ("forward_2023_last_2_years", "releases from 2023, last 2 years"),
+        ("no_such", "no_such"),
+    ],
+)
+def test_splits_have_labels(split, label):
+    assert split_label(split) == label
+
+
+def test_every_split_of_the_project_has_a_label_and_a_description():
+    from perfcast import splits
+
+    for name in splits.names():
+        assert split_label(name) != name
+        if splits.shrunken(name) is None:
+            assert describe_split(name), name
