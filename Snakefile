@@ -34,4 +34,4 @@ rule all:
 
 
 onsuccess:
-    shell("{PERFCAST} times --results {RESULTS} --since {STARTED}")
+    shell("{PERFCAST} pipeline times --results {RESULTS} --since {STARTED}")

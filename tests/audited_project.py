@@ -13,7 +13,8 @@ import yaml
 from perfcast import splits
 from perfcast.cli.main import main
 from perfcast.config import read_predictor
-from perfcast.experiment import makers, run_folds
+from perfcast.experiment.folds import fit_folds
+from perfcast.experiment.selection import predictor_factories
 from perfcast.schema import Column, Kind, Role, Tag, build_table
 from perfcast.table_files import read_table, write_table
 
@@ -78,10 +79,10 @@ def clean():
         folds.assign(id=table.frame["id"]).to_parquet(path, index=False)
         for predictor, seeds in PREDICTORS.items():
             conf = read_predictor(REPOSITORY / "conf", predictor)
-            candidates = makers(conf, "quick", {})
+            candidates = predictor_factories(conf, "quick", {})
             run = folder / "runs" / split / predictor
             run.mkdir(parents=True)
-            told = list(run_folds(table, folds, lambda fold, own=candidates: own, seeds, None, most_rehearsals=2))
+            told = list(fit_folds(table, folds, lambda fold, own=candidates: own, seeds, None, max_backtests=2))
             told[0].predictor.save(run / "model")
             pd.concat([one.test for one in told]).to_parquet(run / "predictions.parquet", index=False)
             told[0].rehearsed.to_parquet(run / "rehearsals.parquet", index=False)
@@ -100,7 +101,7 @@ def look(project, capsys, predictors=tuple(PREDICTORS)):
     (project / "audit.json").unlink(missing_ok=True)
     code = main(
         [
-            *("audit", "generated", "--table", str(project / "features" / "generated.parquet")),
+            *("pipeline", "audit", "generated", "--table", str(project / "features" / "generated.parquet")),
             *("--standard", str(project / "standard" / "generated.parquet"), "--folds", str(project / "splits")),
             *("--runs", str(project / "runs"), "--splits", *SPLITS, "--predictors", *predictors),
             *("--resamples", "200", "--out", str(project / "audit.json"), "--project", str(REPOSITORY)),
@@ -116,7 +117,7 @@ def refused(project, capsys, check, *words):
     assert code == 2
     found = {entry["check"]: entry["findings"] for entry in written["checks"]}
     assert len(lines) == sum(map(len, found.values()))
-    assert all(line.startswith("perfcast audit: generated: ") and ", however: " in line for line in lines)
+    assert all(line.startswith("perfcast pipeline audit: generated: ") and ", however: " in line for line in lines)
     said = " | ".join(found[check])
     for word in words:
         assert word in said, said

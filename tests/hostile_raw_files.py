@@ -80,7 +80,7 @@ def _declared(name: str, path: Path) -> dict[str, object]:
 
 def ingestion(project: Path, source: str) -> list[str]:
     """Return the command that ingests."""
-    command = ["ingest", source, "--out", str(project / "out" / "raw"), "--project", str(project), "--offline"]
+    command = ["pipeline", "ingest", source, "--out", str(project / "out" / "raw"), "--project", str(project), "--offline"]
     return [*command, "--mirror", str(project / "mirror"), "--strict"]
 
 
@@ -88,5 +88,5 @@ def standardisation(project: Path, source: str) -> list[str]:
     """Return the command that makes a table."""
     out = project / "out"
     outputs = ["--table", out / "t.parquet", "--rejected", out / "r.csv", "--quality", out / "q.json"]
-    command = ["standardize", DATASETS[source], "--raw", project / "raw", "--project", project]
+    command = ["pipeline", "standardize", DATASETS[source], "--raw", project / "raw", "--project", project]
     return [str(one) for one in (*command, *outputs)]

@@ -15,14 +15,14 @@ LEAKING = ["shuffled"]
 """Splits that leak on purpose, to reproduce figures that others published on shuffled rows."""
 
 
-SHRUNKEN = [name for name in NAMES if splits.shrunken(name)]
+SHRUNKEN = [name for name in NAMES if splits.learning_curve_point(name)]
 """Forms of a question with less training."""
 
 
 def test_only_splits_that_leak_on_purpose_or_train_on_less_are_no_questions():
-    assert [name for name in NAMES if not splits.is_question(name)] == sorted([*LEAKING, *SHRUNKEN])
-    assert splits.is_question("of an older version")
-    assert splits.shrunken("of an older version") is None
+    assert [name for name in NAMES if not splits.is_compared(name)] == sorted([*LEAKING, *SHRUNKEN])
+    assert splits.is_compared("of an older version")
+    assert splits.learning_curve_point("of an older version") is None
 
 
 SOUND = [name for name in NAMES if name not in LEAKING]
@@ -120,7 +120,7 @@ def test_a_leaking_split_leaks_and_says_so(name):
     fold = splits.make(name, table, 0)["fold_0"]
     blocks = [set(table.frame["block"][fold.isin(parts)]) for parts in (["train", "valid"], ["test"])]
     assert blocks[0] & blocks[1]
-    assert "leaks on purpose" in splits.function(name).__doc__
+    assert "leaks on purpose" in splits.declaration(name).title
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -203,7 +203,7 @@ def test_audit_catches_a_wrong_date(name, source, target, message):
 def test_a_form_with_less_training_leaks_nothing_asks_about_the_same_rows_and_learns_some_of_the_others(
     name, seed, split_seed
 ):
-    form, table = splits.shrunken(name), generate(seed)
+    form, table = splits.learning_curve_point(name), generate(seed)
     base, folds = (splits.function(split)(table, split_seed) for split in (form.base, name))
     if not (folds == "train").any().all():  # few rows, none of them left to train on: told to the user, never trained
         with pytest.raises(UserError, match="no train rows"):
@@ -212,7 +212,7 @@ def test_a_form_with_less_training_leaks_nothing_asks_about_the_same_rows_and_le
     assert splits.leaks(table, folds, name) == []
     assert folds.index.equals(table.frame.index)
     assert list(folds) == list(base)
-    assert splits.is_question(form.base)
+    assert splits.is_compared(form.base)
     for fold in base:
         assert ((folds[fold] == "test") == (base[fold] == "test")).all()
         assert base[fold][folds[fold].isin(["train", "valid"])].isin(["train", "valid"]).all()
@@ -220,7 +220,7 @@ def test_a_form_with_less_training_leaks_nothing_asks_about_the_same_rows_and_le
         assert (folds[fold] == "valid").any()
 
 
-@pytest.mark.parametrize("name", [name for name in SHRUNKEN if splits.shrunken(name).years])
+@pytest.mark.parametrize("name", [name for name in SHRUNKEN if splits.learning_curve_point(name).years])
 def test_audit_catches_a_row_from_before_the_window(name):
     table = generate(8)
     folds = splits.make(name, table, 0)

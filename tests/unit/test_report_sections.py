@@ -267,8 +267,8 @@ def test_a_card_tells_what_a_user_must_know_and_is_the_same_in_both_forms(contex
 @pytest.mark.parametrize(
     ("split", "words"),
     [
-        ("unseen_cpu", "processors nobody has measured"),
-        ("few_shot_1", "as forward_2023 does, with one measured result of every new entity revealed"),
+        ("unseen_cpu", "CPU models that nobody has measured"),
+        ("few_shot_1", "the test rows of forward_2023, with one measured result of every new CPU model"),
         ("no_such", ""),
     ],
 )

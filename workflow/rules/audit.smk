@@ -1,6 +1,6 @@
 # What must hold before any error is believed, looked at anew in the files of all stages: a leak stops the run here.
 from perfcast import plugins
-from perfcast.cli.audit import read_audit
+from perfcast.experiment.leakage_control import read_audit
 
 try:
     AUDIT = read_audit(CONF)
@@ -43,7 +43,7 @@ rule audit:
         splits=lambda w: splits_of(w.dataset),
         predictors=lambda w: predictors_of(w.dataset),
     shell:
-        "{PERFCAST} audit {wildcards.dataset} --table {input.table} --standard {input.standard} "
+        "{PERFCAST} pipeline audit {wildcards.dataset} --table {input.table} --standard {input.standard} "
         "--folds {RESULTS}/splits/{wildcards.dataset} --runs {RESULTS}/runs/{wildcards.dataset} "
         "--splits {params.splits} --predictors {params.predictors} --resamples {params.resamples} --seed {params.seed} "
         "--out {output} 2> >(tee {log} >&2)"

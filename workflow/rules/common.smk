@@ -65,9 +65,9 @@ def code(command, *modules):
 
     Whatever knows splits looks among all of them.
     """
-    splits = plugins.names("splits") if "perfcast.splits" in closure(f"perfcast.cli.{command}") else []
+    splits = plugins.names("splits") if "perfcast.splits" in closure(f"perfcast.cli.pipeline.{command}") else []
     loaded = [*modules, *[f"splits.{name}" for name in splits]]
-    return code_digest(f"perfcast.cli.{command}", *[f"perfcast.{module}" for module in loaded])
+    return code_digest(f"perfcast.cli.pipeline.{command}", *[f"perfcast.{module}" for module in loaded])
 
 
 def conf_digest(group, name):
@@ -104,7 +104,7 @@ def available(wildcards=None):
     return [name for name in PARAMS.datasets if name in found]
 
 
-# What jobs ask a cluster for: half as much memory again as `perfcast times` tells of the largest (train 1.2 GB, the others
+# What jobs ask a cluster for: half as much memory again as `perfcast pipeline times` tells of the largest (train 1.2 GB, the others
 # 0.2 to 0.7 GB), and many times their seconds. A job that was killed as it was not enough asks for more at every attempt.
 def gigabytes(first):
     """The memory of a job."""

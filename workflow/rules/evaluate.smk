@@ -35,7 +35,7 @@ rule evaluate:
         predictors=lambda w: predictors_of(w.dataset),
         published=lambda w: [one.model_dump() for one in DATASETS[w.dataset].published],
     shell:
-        "{PERFCAST} evaluate {wildcards.dataset} --table {input.table} --runs {RESULTS}/runs/{wildcards.dataset} "
+        "{PERFCAST} pipeline evaluate {wildcards.dataset} --table {input.table} --runs {RESULTS}/runs/{wildcards.dataset} "
         "--support {RESULTS}/support/{wildcards.dataset} --level {params.level} "
         "--splits {params.splits} --predictors {params.predictors} --resamples {params.resamples} --seed {params.seed} "
         "--out {output} 2> >(tee {log} >&2)"
@@ -68,5 +68,5 @@ rule figures:
         code=code("figures", *[f"figures.{name}" for name in PARAMS.figures]),
         figures=PARAMS.figures,
     shell:
-        "{PERFCAST} figures {wildcards.dataset} --evaluation {input.evaluation} --figures {params.figures} "
+        "{PERFCAST} pipeline figures {wildcards.dataset} --evaluation {input.evaluation} --figures {params.figures} "
         "--out {output} 2> >(tee {log} >&2)"

@@ -16,7 +16,7 @@ rule features:
         conf=lambda w: DATASETS[w.dataset].features,
         code=lambda w: code("features", *[f"features.{name}" for name in DATASETS[w.dataset].features]),
     shell:
-        "{PERFCAST} features {wildcards.dataset} --table {input} --out {output} 2> >(tee {log} >&2)"
+        "{PERFCAST} pipeline features {wildcards.dataset} --table {input} --out {output} 2> >(tee {log} >&2)"
 
 
 rule split:
@@ -35,4 +35,4 @@ rule split:
         code=code("split"),
         seed=PARAMS.split_seed,
     shell:
-        "{PERFCAST} split {wildcards.split} --table {input} --out {output} --seed {params.seed} 2> >(tee {log} >&2)"
+        "{PERFCAST} pipeline split {wildcards.split} --table {input} --out {output} --seed {params.seed} 2> >(tee {log} >&2)"

@@ -16,7 +16,7 @@ rule ingest:
         offline="" if PARAMS.network else "--offline",
         mirrors=" ".join(f"--mirror {mirror}" for mirror in PARAMS.mirrors),
     shell:
-        "{PERFCAST} ingest {wildcards.source} --out {RESULTS}/raw/{wildcards.source} --origin {RESULTS}/logs/ingest/{wildcards.source}.json "
+        "{PERFCAST} pipeline ingest {wildcards.source} --out {RESULTS}/raw/{wildcards.source} --origin {RESULTS}/logs/ingest/{wildcards.source}.json "
         "{params.mirrors} {params.strict} {params.offline} 2> >(tee {log} >&2)"
 
 
@@ -31,14 +31,14 @@ checkpoint available:
         code=code("available"),
         datasets=PARAMS.datasets,
     shell:
-        "{PERFCAST} available {params.datasets} --raw {RESULTS}/raw --out {output} 2> >(tee {log} >&2)"
+        "{PERFCAST} pipeline available {params.datasets} --raw {RESULTS}/raw --out {output} 2> >(tee {log} >&2)"
 
 
 def located(source):
     """Whether a source was at hand when it was ingested, or, if it was missing, whether it is now."""
     import json
 
-    from perfcast.cli.ingest import at_hand
+    from perfcast.cli.pipeline.ingest import at_hand
 
     manifest = Path(RESULTS) / "raw" / source / "manifest.json"
     origin = Path(RESULTS) / "logs" / "ingest" / f"{source}.json"

@@ -19,7 +19,7 @@ rule metrics:
     params:
         code=code("metrics"),
     shell:
-        "{PERFCAST} metrics {input} --out {output} 2> >(tee {log} >&2)"
+        "{PERFCAST} pipeline metrics {input} --out {output} 2> >(tee {log} >&2)"
 
 
 rule report:
@@ -50,7 +50,7 @@ rule report:
         code=code("report"),
         experiment=PARAMS.model_dump_json(),
     shell:
-        "{PERFCAST} report --results {RESULTS} --experiment {params.experiment:q} --out {output.html} "
+        "{PERFCAST} pipeline report --results {RESULTS} --experiment {params.experiment:q} --out {output.html} "
         "--cards {output.cards} 2> >(tee {log} >&2)"
 
 

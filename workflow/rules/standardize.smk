@@ -23,5 +23,5 @@ rule standardize:
             f"--published-until {PARAMS.published_until}" if "published_until" in DATASETS[w.dataset].options else ""
         ),
     shell:
-        "{PERFCAST} standardize {wildcards.dataset} --raw {RESULTS}/raw --table {output.table} --rejected {output.rejected} "
+        "{PERFCAST} pipeline standardize {wildcards.dataset} --raw {RESULTS}/raw --table {output.table} --rejected {output.rejected} "
         "--quality {output.quality} {params.options} 2> >(tee {log} >&2)"

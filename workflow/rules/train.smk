@@ -1,12 +1,12 @@
 # One job per data set x split x predictor, its folds and seeds inside; then the best one on all rows. How far machines are
 # from what was seen depends on the split alone.
-from perfcast.splits import shrunken
+from perfcast.splits import learning_curve_point
 
 
 def settings_of(wildcards):
     """What a job's folds use: their tuned values where the question is tuned, else what each chooses among."""
     conf = PREDICTORS[wildcards.predictor]
-    form = shrunken(wildcards.split)
+    form = learning_curve_point(wildcards.split)
     asked = [wildcards.split, *([form.base] if form else [])]
     tuned = conf.tuned_settings(PARAMS.schedule, wildcards.dataset, *asked)
     return tuned or conf.settings(PARAMS.schedule), conf.without_columns
@@ -45,7 +45,7 @@ rule train:
         rehearsals=PARAMS.rehearsals,
         seeds=lambda w: " ".join(map(str, seeds_of(w.predictor))),
     shell:
-        "{PERFCAST} train {wildcards.dataset} {wildcards.split} {wildcards.predictor} --table {input.table} "
+        "{PERFCAST} pipeline train {wildcards.dataset} {wildcards.split} {wildcards.predictor} --table {input.table} "
         "--folds {input.folds} --out $(dirname {output.predictions}) --schedule {params.schedule} "
         "--rehearsals {params.rehearsals} --seeds {params.seeds} 2> >(tee {log} >&2)"
 
@@ -69,7 +69,7 @@ rule support:
         outlier=lambda w: DATASETS[w.dataset].label_outlier,
         rehearsals=PARAMS.rehearsals,
     shell:
-        "{PERFCAST} support {wildcards.dataset} {wildcards.split} --table {input.table} --folds {input.folds} "
+        "{PERFCAST} pipeline support {wildcards.dataset} {wildcards.split} --table {input.table} --folds {input.folds} "
         "--rehearsals {params.rehearsals} --out {output} 2> >(tee {log} >&2)"
 
 
@@ -109,7 +109,7 @@ rule champion:
         splits=lambda w: splits_of(w.dataset),
         predictors=lambda w: predictors_of(w.dataset),
     shell:
-        "{PERFCAST} champion {wildcards.dataset} --runs {RESULTS}/runs/{wildcards.dataset} --table {input.table} "
+        "{PERFCAST} pipeline champion {wildcards.dataset} --runs {RESULTS}/runs/{wildcards.dataset} --table {input.table} "
         "--standard {input.standard} --raw {RESULTS}/raw "
         "--predictors {params.predictors} --splits {params.splits} "
         "--out {output} --schedule {params.schedule} --rehearsals {params.rehearsals} --seed {params.seed} "

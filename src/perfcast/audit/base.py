@@ -16,7 +16,7 @@ from perfcast.errors import UserError
 from perfcast.plain_yaml import read_mapping
 from perfcast.predictors.base import Predictor
 from perfcast.schema import Column, Table, Tag
-from perfcast.splits import is_question
+from perfcast.splits import is_compared
 
 LEARNED = ("train", "valid")
 """The parts of a fold that a predictor learns from."""
@@ -107,7 +107,7 @@ class Evidence:
 
     def asked_first(self) -> str:
         """Return `random`, the question nearest to memory, or else the first split that is a question."""
-        questions = [name for name in self.splits if is_question(name)] or list(self.splits)
+        questions = [name for name in self.splits if is_compared(name)] or list(self.splits)
         return "random" if "random" in questions else questions[0]
 
 

@@ -9,8 +9,8 @@ import pandas as pd
 
 from perfcast.audit.base import Evidence, Looked
 from perfcast.evaluation.metrics import draw_weights, interval
-from perfcast.fitting import as_predictions, fit
-from perfcast.parts import judged_rows, training_rows
+from perfcast.experiment.fitting import fit_rows, predict_rows
+from perfcast.experiment.row_masks import tested_rows, training_rows
 from perfcast.schema import Role, Table, Tag
 
 MEANING = "a predictor that is trained on shuffled scores must not beat the task's training median"
@@ -40,15 +40,15 @@ def look(evidence: Evidence) -> Looked:
     # a task of few rows, as a new device that is known by ten, is kept whole: drawn from, it could vanish
     few = allowed & (tasks.map(tasks[allowed].value_counts()) <= LEAST_ROWS).to_numpy()
     training = few | _drawn(allowed & ~few, rng)
-    testing = _drawn(judged_rows(table, part) & table.frame[table.select(role=Role.TARGET)].notna().any(axis=1), rng)
+    testing = _drawn(tested_rows(table, part) & table.frame[table.select(role=Role.TARGET)].notna().any(axis=1), rng)
     told = f"{control.name} on {split}, {control.shuffles} shuffles"
     if training.sum() < LEAST_ROWS or testing.sum() < LEAST_ROWS:
         return Looked(f"too few rows on {split} to train {control.name}")
     errors = []
     for number in range(control.shuffles):
         shuffled = _shuffled(table, training, rng)
-        predictor = fit(control.make(evidence.seed + number), shuffled, training, part[training] == "valid")
-        learned, asked = (as_predictions(predictor, shuffled, rows, 0, 0) for rows in (training, testing))
+        predictor = fit_rows(control.make(evidence.seed + number), shuffled, training, part[training] == "valid")
+        learned, asked = (predict_rows(predictor, shuffled, rows, 0, 0) for rows in (training, testing))
         medians = learned.groupby(_KEYS, sort=True)[["measured", "predicted"]].median()
         own = medians.reindex(pd.MultiIndex.from_frame(asked[_KEYS]))
         known = own["measured"].notna().to_numpy()

@@ -28,7 +28,7 @@ def look(evidence: Evidence) -> Looked:
             continue
         found += [f"{name}: {leak}" for leak in splits.leaks(evidence.table, evidence.folds(name), name)]
     folds = sum(frame.filter(like="fold_").shape[1] for frame in evidence.splits.values())
-    on_purpose = [name for name in evidence.splits if not splits.is_question(name)]
+    on_purpose = [name for name in evidence.splits if not splits.is_compared(name)]
     beside = f"; {', '.join(on_purpose)} leaks on purpose" if on_purpose else ""
     at = f"{len(evidence.table.frame):,} rows in {folds} folds of {len(evidence.splits)} splits{beside}"
     return Looked(at, tuple(found))

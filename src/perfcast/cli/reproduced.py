@@ -1,4 +1,4 @@
-"""Tell whether the results here are those that a revision pinned: equal tables, figures within a tolerance."""
+"""Check that results are those pinned by a revision: equal tables, values within a tolerance."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from perfcast.cli._common import add_project
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("revision", nargs="?", default="HEAD", help="tag, branch or commit that pinned results")
-    parser.add_argument("--worst", type=int, default=5, metavar="N", help="figures to show, the furthest off first")
+    parser.add_argument(
+        "--worst", type=int, default=5, metavar="N", help="values to print, the largest difference first"
+    )
     add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compare and show; 1 when something is not reproduced."""
+    """Compare and print; 1 when something is not reproduced."""
     from perfcast.comparing.reproduction import as_text, reproduction
 
-    found = reproduction(options.project, options.revision)
-    print(as_text(found, options.worst), end="")
-    return 0 if found.tables_equal and found.within else 1
+    comparison = reproduction(options.project, options.revision)
+    print(as_text(comparison, options.worst), end="")
+    return 0 if comparison.tables_equal and comparison.within else 1

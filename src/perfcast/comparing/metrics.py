@@ -16,8 +16,8 @@ from perfcast.evaluation.evaluate import Result, measure
 from perfcast.evaluation.intervals import read_rehearsals, with_intervals
 from perfcast.evaluation.metrics import draw_weights
 from perfcast.evaluation.predictions import read_predictions
-from perfcast.intervals import LEVEL
 from perfcast.table_files import read_parquet
+from perfcast.uncertainty.conformal import LEVEL
 
 METRICS = ("mape", "medape", "p90", "coverage", "width")
 CHANGE_COLUMNS = [

@@ -31,10 +31,10 @@ from perfcast.evaluation.pairs import PAIR_COLUMNS, compare_all
 from perfcast.evaluation.predictions import HISTORY_COLUMNS, Predictions, attach_slices, read_predictions, slices_of
 from perfcast.evaluation.published import published_figures
 from perfcast.evaluation.results import AVERAGE, BASELINE, METRIC_COLUMNS, POINT_COLUMNS, SLICE_COLUMNS, Evaluation
-from perfcast.intervals import LEVEL
 from perfcast.metric_names import METRICS
 from perfcast.schema import Table, Tag
 from perfcast.table_files import read_parquet
+from perfcast.uncertainty.conformal import LEVEL
 
 _SCORED = ("measured", "predicted", "code", "cluster", HALF)
 

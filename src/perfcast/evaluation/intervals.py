@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.intervals import TEST, Calibration, questions_of
 from perfcast.table_files import read_parquet
+from perfcast.uncertainty.conformal import TEST, ConformalCalibration, outputs_of
 
 HALF, SUPPORT, UNLIKE, REACHED = "half", "support", "unlike", "reached"
 """Columns that `with_intervals` adds: half-width of the interval in logarithms and support, NaN where nothing is known,
@@ -42,17 +42,17 @@ def with_intervals(
         return answer
     names = [name for name in distances if name not in _KEYS]
     known = rehearsed.merge(distances, on=_KEYS, how="inner")
-    asks = questions_of(answer["task"], answer["target"])
+    asks = outputs_of(answer["task"], answer["target"])
     asked = answer[["fold", "row"]].assign(rehearsal=TEST).merge(distances, on=_KEYS, how="left")
     for fold, own in known.groupby("fold", sort=True):
-        asked_for = questions_of(own["task"], own["target"])
-        calibration = Calibration().fit(_residuals(own), asked_for, own["rehearsal"].to_numpy(), own[names])
+        asked_for = outputs_of(own["task"], own["target"])
+        calibration = ConformalCalibration().fit(_residuals(own), asked_for, own["rehearsal"].to_numpy(), own[names])
         rows = (answer["fold"] == fold).to_numpy() & asked[names].notna().all(axis=1).to_numpy()
         far = asked.loc[rows, names]
         answer.loc[rows, HALF] = calibration.half_widths(asks[rows], far, level)
-        answer.loc[rows, SUPPORT] = calibration.support(far)
-        answer.loc[rows, UNLIKE] = calibration.unlike(far).to_numpy()
-        answer.loc[rows, REACHED] = calibration.levels(asks[rows], far, _residuals(answer[rows]))
+        answer.loc[rows, SUPPORT] = calibration.in_domain_score(far)
+        answer.loc[rows, UNLIKE] = calibration.least_similar_group(far).to_numpy()
+        answer.loc[rows, REACHED] = calibration.pit(asks[rows], far, _residuals(answer[rows]))
     return answer
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from perfcast.splits import is_question, shrunken
+from perfcast.splits import is_compared, learning_curve_point
 
 AVERAGE = "average"
 """Name of the row that averages over the tasks of a data set."""
@@ -73,22 +73,22 @@ class Evaluation:
     def splits(self) -> list[str]:
         """Splits in the order given to `evaluate`, without `with_less_training` unless there are no others."""
         every = list(dict.fromkeys(self.metrics["split"]))
-        return [split for split in every if shrunken(split) is None] or every
+        return [split for split in every if learning_curve_point(split) is None] or every
 
     @property
     def with_less_training(self) -> list[str]:
         """Splits that are another one with less to learn from: points on a curve, which tables and orders leave out."""
-        return [split for split in dict.fromkeys(self.metrics["split"]) if shrunken(split) is not None]
+        return [split for split in dict.fromkeys(self.metrics["split"]) if learning_curve_point(split) is not None]
 
     @property
     def beside_published(self) -> list[str]:
         """Splits that are no question: they leak on purpose, to stand beside figures that others published."""
-        return [split for split in self.splits if not is_question(split) and shrunken(split) is None]
+        return [split for split in self.splits if not is_compared(split) and learning_curve_point(split) is None]
 
     @property
     def questions(self) -> list[str]:
         """Splits whose errors count when predictors are compared; all of them where none is a question."""
-        return [split for split in self.splits if is_question(split)] or self.splits
+        return [split for split in self.splits if is_compared(split)] or self.splits
 
     @property
     def predictors(self) -> list[str]:

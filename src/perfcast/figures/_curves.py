@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator
 
 from perfcast.evaluation import Evaluation
 from perfcast.figures._style import looks, plain_axis
-from perfcast.splits import Shrunken, shrunken
+from perfcast.splits import LearningCurvePoint, learning_curve_point
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Curve:
 
 
 def curves_of(
-    evaluation: Evaluation, amount: Callable[[Shrunken], float | None], whole: Callable[[float], float]
+    evaluation: Evaluation, amount: Callable[[LearningCurvePoint], float | None], whole: Callable[[float], float]
 ) -> list[Curve]:
     """Return one curve per question that was also asked after less training, by the given kind of amount.
 
@@ -36,7 +36,7 @@ def curves_of(
     """
     found: dict[str, list[tuple[float, str]]] = {}
     for split in evaluation.with_less_training:
-        form = shrunken(split)
+        form = learning_curve_point(split)
         size = amount(form) if form is not None else None
         if form is not None and size is not None:
             found.setdefault(form.base, []).append((size, split))

@@ -25,7 +25,7 @@ class DatasetPart:
     """One data set: its evaluation, figures, the content of quality.json, and about.json of its champion, if any.
 
     `rows` are its table and splits, None where they are not at hand; `sources` names the sources it is made from.
-    `audit` is what `perfcast audit` looked at and found, None where it was not run.
+    `audit` is what `perfcast pipeline audit` looked at and found, None where it was not run.
     """
 
     name: str

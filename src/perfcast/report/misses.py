@@ -11,8 +11,8 @@ import pandas as pd
 
 from perfcast.evaluation import Evaluation
 from perfcast.figures._slices import lineage_slices, other_slices
-from perfcast.intervals.support import AHEAD, RESULTS
 from perfcast.report.rows import ENTITY, NAME, Rows
+from perfcast.uncertainty.in_domain import AHEAD, RESULTS
 
 SHOWN = 6
 RULES = (

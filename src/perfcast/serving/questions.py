@@ -12,8 +12,8 @@ import pandas as pd
 from perfcast.describing.files import Entry, entries_of, read_json_text
 from perfcast.errors import UserError, unknown_name
 from perfcast.forecasting import Asked
-from perfcast.intervals import LEVEL
 from perfcast.serving.limits import Limits, refusal
+from perfcast.uncertainty.conformal import LEVEL
 
 BODY = "the body"
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
