@@ -20,7 +20,7 @@ def run(options: argparse.Namespace) -> int:
 
     from perfcast.config import read_yaml, validate
     from perfcast.errors import UserError
-    from perfcast.ops.doctor import BROKEN, Place, examine
+    from perfcast.ops.doctor import BROKEN, ProjectPlace, examine
 
     if not options.project.is_dir():
         raise UserError(
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
         params = validate(read_yaml(options.project / "params.yaml"), options.project / "conf")
     except UserError:  # finding of the findings
         params = None
-    place = Place(
+    place = ProjectPlace(
         project=options.project,
         cache=cache_folder(options.project),
         mirrors=mirror_folders(params.mirrors if params else (), options.project),

@@ -1,4 +1,4 @@
-"""How long the jobs of a run took and how big they were, from the benchmark files that Snakemake wrote."""
+"""Times and memory peaks of the jobs of a run, from the benchmark files of Snakemake."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Job:
 
     @property
     def start(self) -> float:
-        """When the job began."""
+        """Start of the job, seconds since 1970."""
         return self.end - self.seconds
 
 
@@ -38,15 +38,17 @@ def read_jobs(results: Path, since: float = 0.0) -> list[Job]:
         end = path.stat().st_mtime
         if end < since:
             continue
-        rule, *rest = path.relative_to(folder).with_suffix("").parts
+        rule, *wildcards = path.relative_to(folder).with_suffix("").parts
         try:
             with path.open(encoding="utf-8", newline="") as file:
                 rows = list(csv.DictReader(file, delimiter="\t"))
         except (csv.Error, UnicodeDecodeError) as error:
-            raise UserError("times must be as Snakemake wrote them", f"{path}: {error}", "delete the file") from None
+            raise UserError(
+                "times must be benchmark files of Snakemake", f"{path}: {error}", "delete the file"
+            ) from None
         if rows:
             seconds, cpu_seconds, peak = (_number(rows[-1].get(name)) for name in ("s", "cpu_time", "max_rss"))
-            jobs.append(Job(rule, "/".join(rest), seconds, cpu_seconds, peak, end))
+            jobs.append(Job(rule, "/".join(wildcards), seconds, cpu_seconds, peak, end))
     return jobs
 
 
@@ -61,14 +63,16 @@ def by_rule(jobs: Sequence[Job]) -> list[tuple[str, list[Job]]]:
 def as_text(jobs: Sequence[Job], longest: int = 5) -> str:
     """Return a table of seconds, CPU seconds and peaks by rule, and the longest jobs."""
     lines = [f"{'rule':14s} {'jobs':>5s} {'seconds':>9s} {'CPU s':>9s} {'peak MiB':>9s}"]
-    for rule, own in [*by_rule(jobs), ("all", list(jobs))]:
-        seconds, cpu_seconds = (_sum(getattr(job, name) for job in own) for name in ("seconds", "cpu_seconds"))
-        peak = max((job.peak for job in own if isfinite(job.peak)), default=0.0)
-        lines.append(f"{rule:14s} {len(own):5d} {seconds:9.1f} {cpu_seconds:9.1f} {peak:9.0f}")
+    for rule, members in [*by_rule(jobs), ("all", list(jobs))]:
+        seconds, cpu_seconds = (_sum(getattr(job, name) for job in members) for name in ("seconds", "cpu_seconds"))
+        peak = max((job.peak for job in members if isfinite(job.peak)), default=0.0)
+        lines.append(f"{rule:14s} {len(members):5d} {seconds:9.1f} {cpu_seconds:9.1f} {peak:9.0f}")
     slowest = sorted(jobs, key=lambda job: -job.seconds)[:longest]
-    told = ", ".join(f"{job.rule} {job.name} {job.seconds:.0f} s" for job in slowest)
+    longest_jobs = ", ".join(f"{job.rule} {job.name} {job.seconds:.0f} s" for job in slowest)
     span = max(job.end for job in jobs) - min(job.start for job in jobs)
-    return "\n".join([*lines, f"longest: {told}", f"from the first job's start to the last one's end: {span:.0f} s"])
+    return "\n".join(
+        [*lines, f"longest: {longest_jobs}", f"from the first job's start to the last one's end: {span:.0f} s"]
+    )
 
 
 def _number(text: str | None) -> float:

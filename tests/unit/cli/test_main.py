@@ -67,7 +67,7 @@ def test_help_lists_commands_and_stages_apart(capsys):
     with pytest.raises(SystemExit):
         main(["pipeline", "--help"])
     shown = capsys.readouterr().out
-    assert "  standardize " in shown and "  predict " not in shown
+    assert "\n    standardize" in shown and "\n    predict" not in shown
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,17 @@ def test_data_commands_import_no_learning_library(command):
         "import sys; from perfcast.cli.main import main\n"
         f"try:\n    main({command!r})\nexcept SystemExit:\n    pass\n"
         f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", [[], ["pipeline"]])
+def test_help_starts_without_pandas(command):
+    code = (
+        "import sys; from perfcast.cli.main import main\n"
+        f"try:\n    main({[*command, '--help']!r})\nexcept SystemExit:\n    pass\n"
+        "print([name for name in ('pandas', 'torch', 'pydantic') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

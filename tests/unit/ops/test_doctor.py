@@ -1,4 +1,4 @@
-"""What is looked at before a run: each thing found fine, to be careful of, or broken, and what to do."""
+"""Checks before a run: each is fine, needs care or is broken, with a remedy."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from perfcast.ops.doctor import (
     BROKEN,
     CARE,
     FINE,
-    Place,
+    ProjectPlace,
     configuration,
-    data,
+    data_sources,
     examine,
+    free_space,
     leftovers,
-    room,
     software,
-    tracking,
+    tracking_store,
 )
 from perfcast.tracking import Store, start_run
 
@@ -47,7 +47,7 @@ def project(tmp_path, monkeypatch):
 
 def place(project, **changed):
     params: Params = validate(read_yaml(project / "params.yaml"), project / "conf").model_copy(update=changed)
-    return Place(project, project / "cache", (), project / "data" / "embedded", params)
+    return ProjectPlace(project, project / "cache", (), project / "data" / "embedded", params)
 
 
 def one(findings):
@@ -59,82 +59,82 @@ def test_packages_are_compared_with_the_lock(project, monkeypatch):
     lock = project / "requirements.lock"
     there = software.version("numpy")
     lock.write_text(f"numpy=={there}\n")
-    assert software.look(place(project))[1].state == FINE
+    assert software.check(place(project))[1].state == FINE
     monkeypatch.setattr(software, "version", lambda name: f"{there}+cpu")
-    assert software.look(place(project))[1].state == FINE, "a local label is the same release"
+    assert software.check(place(project))[1].state == FINE, "a local label is the same release"
     monkeypatch.undo()
     lock.write_text("numpy==0.1\n")
-    finding = software.look(place(project))[1]
+    finding = software.check(place(project))[1]
     assert (finding.state, f"numpy {there}, locked 0.1" in finding.found) == (CARE, True)
     lock.write_text("no-such-package==1.0\nnumpy==0.1\n")
-    finding = software.look(place(project))[1]
+    finding = software.check(place(project))[1]
     assert (finding.state, finding.found) == (BROKEN, "missing: no-such-package")
     lock.unlink()
-    assert software.look(place(project))[1].state == CARE
+    assert software.check(place(project))[1].state == CARE
 
 
 def test_an_older_python_is_told(project, monkeypatch):
-    assert software.look(place(project))[0].state == FINE
+    assert software.check(place(project))[0].state == FINE
     monkeypatch.setattr(software, "OLDEST", (9, 0))
-    assert (software.look(place(project))[0].state, software.look(place(project))[0].remedy) == (
+    assert (software.check(place(project))[0].state, software.check(place(project))[0].remedy) == (
         BROKEN,
         "install Python 9.0 or newer",
     )
 
 
 def test_a_configuration_that_is_not_valid_is_told_in_its_own_words(project):
-    assert one(configuration.look(place(project))).state == FINE
+    assert one(configuration.check(place(project))).state == FINE
     asked = place(project)
     text = (project / "params.yaml").read_text().replace("schedule: quick", "schedule: quik")
     (project / "params.yaml").write_text(text)
-    finding = one(configuration.look(asked))
+    finding = one(configuration.check(asked))
     assert finding.state == BROKEN
     assert "schedule" in finding.found
 
 
 def test_sources_are_here_to_be_fetched_or_missed(project):
-    here, absent = data.look(place(project))
+    here, absent = data_sources.check(place(project))
     assert (here.state, here.found) == (FINE, "on this machine: host_gemm")
     assert absent.state == CARE
     assert absent.found.startswith("to be downloaded: spec_cpu2017,")
-    assert "left out" in data.look(place(project, network=False))[1].found
-    finding = data.look(place(project, network=False, strict=True))[1]
+    assert "left out" in data_sources.check(place(project, network=False))[1].found
+    finding = data_sources.check(place(project, network=False, strict=True))[1]
     assert (finding.state, "the run stops" in finding.found) == (BROKEN, True)
 
 
 def test_too_little_room_is_told(project, monkeypatch):
-    assert {finding.state for finding in room.look(place(project))} == {FINE}
-    monkeypatch.setattr(room, "DISK", 1 << 60)
-    monkeypatch.setattr(room, "MEMORY", 1 << 60)
-    told = {finding.what: finding for finding in room.look(place(project))}
+    assert {finding.state for finding in free_space.check(place(project))} == {FINE}
+    monkeypatch.setattr(free_space, "DISK", 1 << 60)
+    monkeypatch.setattr(free_space, "MEMORY", 1 << 60)
+    told = {finding.what: finding for finding in free_space.check(place(project))}
     assert {name: told[name].state for name in told} == {"disk": BROKEN, "memory": CARE, "cores": FINE}
     assert "make room" in told["disk"].remedy
     monkeypatch.undo()
     monkeypatch.setattr(os, "access", lambda folder, mode: False)
-    assert room.look(place(project))[0].found == "project cannot be written to"
+    assert free_space.check(place(project))[0].found == "project cannot be written to"
 
 
 def test_memory_is_that_which_the_kernel_calls_available(tmp_path):
     (tmp_path / "meminfo").write_text("MemTotal: 8 kB\nMemAvailable:    3 kB\n")
-    assert room.available_memory(tmp_path / "meminfo") == 3072
+    assert free_space.available_memory(tmp_path / "meminfo") == 3072
     (tmp_path / "meminfo").write_text("MemTotal: 8 kB\n")
-    assert room.available_memory(tmp_path / "meminfo") is None
-    assert room.available_memory(tmp_path / "none") is None
+    assert free_space.available_memory(tmp_path / "meminfo") is None
+    assert free_space.available_memory(tmp_path / "none") is None
 
 
 def test_a_lock_is_told_from_that_of_a_run_that_goes_on(project):
-    assert leftovers.look(place(project))[0].state == FINE
+    assert leftovers.check(place(project))[0].state == FINE
     locks = project / ".snakemake" / "locks"
     locks.mkdir(parents=True)
     (locks / "0.output.lock").touch()
-    finding = leftovers.look(place(project))[0]
+    finding = leftovers.check(place(project))[0]
     assert (finding.state, finding.remedy) == (CARE, "run snakemake --unlock, then start again")
     script = project / "snakemake"
     script.write_text("import sys; print('up', flush=True); sys.stdin.read()")
     command = [sys.executable, str(script)]
     with subprocess.Popen(command, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
         assert running.stdout.readline() == b"up\n"
-        finding = leftovers.look(place(project))[0]
+        finding = leftovers.check(place(project))[0]
         running.stdin.close()
     assert f"process {running.pid}" in finding.found
     assert leftovers.runs_in(project) == []
@@ -161,38 +161,38 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_a_killed_run_is_told_with_what_to_type(project):
     subprocess.run([sys.executable, "-c", OWNER], check=False, cwd=project)
-    finding = leftovers.look(place(project))[0]
+    finding = leftovers.check(place(project))[0]
     assert (finding.state, finding.remedy) == (CARE, "run snakemake: it clears the lock and goes on from there")
 
 
 def test_what_a_kill_left_half_written_is_counted(project):
     results = project / "results"
     with atomic_path(results / "table.parquet"):
-        assert leftovers.look(place(project))[1].state == FINE, "its process goes on"
+        assert leftovers.check(place(project))[1].state == FINE, "its process goes on"
     subprocess.run([sys.executable, "-c", KILLED, str(results)], check=False)
-    finding = leftovers.look(place(project))[1]
+    finding = leftovers.check(place(project))[1]
     assert (finding.state, finding.found.split()[0]) == (CARE, "3")
     for path in results.iterdir():
         remove(path)
     (results / ".gitignore").touch()
     (results / ".hidden").mkdir()
-    assert leftovers.look(place(project))[1].state == FINE
+    assert leftovers.check(place(project))[1].state == FINE
 
 
 def test_runs_whose_process_is_gone_are_counted(project):
     asked = place(project)
-    assert one(tracking.look(asked)).found.startswith("no store yet")
+    assert one(tracking_store.check(asked)).found.startswith("no store yet")
     store = Store(
         f"sqlite:///{project / 'results' / 'mlflow' / 'mlflow.db'}", project / "results/mlflow/artifacts", "x"
     )
     with start_run(store, "a", "run", {}):
-        assert one(tracking.look(asked)).state == FINE, "this process is there"
+        assert one(tracking_store.check(asked)).state == FINE, "this process is there"
         with sqlite3.connect(project / "results" / "mlflow" / "mlflow.db") as base:
             base.execute("update tags set value = replace(value, ?, ?)", (f":{os.getpid()}:", ":999999999:"))
-        finding = one(tracking.look(asked))
+        finding = one(tracking_store.check(asked))
     assert (finding.state, finding.found.split()[0]) == (CARE, "1")
     (project / "results" / "mlflow" / "mlflow.db").write_bytes(b"no store")
-    finding = one(tracking.look(asked))
+    finding = one(tracking_store.check(asked))
     assert (finding.state, "\n" in finding.found) == (BROKEN, False)
 
 

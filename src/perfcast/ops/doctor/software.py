@@ -1,4 +1,4 @@
-"""Python and the packages: there, and in the versions that the project's results were made with."""
+"""Check of Python and the installed packages against requirements.lock."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from perfcast.ops.doctor.base import BROKEN, CARE, FINE, Finding, Place
+from perfcast.ops.doctor.findings import BROKEN, CARE, FINE, Finding, ProjectPlace
 
-ORDER = 10
 OLDEST = (3, 11)
 _SHOWN = 4
 _OPTIONAL = {"catboost"}
 
 
-def look(place: Place) -> list[Finding]:
-    """Compare with the oldest Python that will do and with requirements.lock."""
+def check(place: ProjectPlace) -> list[Finding]:
+    """Compare with the oldest supported Python and with requirements.lock."""
     found = platform.python_version()
     oldest = ".".join(map(str, OLDEST))
     if sys.version_info[:2] < OLDEST:
@@ -43,7 +42,7 @@ def _packages(lock: Path) -> Finding:
     if missing:
         return Finding("packages", BROKEN, f"missing: {_some(missing)}", "run make setup")
     if other:
-        remedy = "run make setup for the same figures as those of dvc.lock"
+        remedy = "run make setup for the same results as those of dvc.lock"
         return Finding("packages", CARE, f"other versions than locked: {_some(other)}", remedy)
     return Finding("packages", FINE, f"{len(wanted)}, as locked")
 

@@ -1,4 +1,4 @@
-"""The store of MLflow: reachable, and without runs that seem to go on and do not."""
+"""Check of the MLflow store: reachable, and without runs of processes that are gone."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import os
 from pathlib import Path
 
 from perfcast.config import read_conf
-from perfcast.ops.doctor.base import BROKEN, CARE, FINE, Finding, Place
+from perfcast.ops.doctor.findings import BROKEN, CARE, FINE, Finding, ProjectPlace
 from perfcast.tracking import abandoned_runs, store_from
 
-ORDER = 60
 
-
-def look(place: Place) -> list[Finding]:
-    """Ask the store; one that does not exist yet is made by the first training."""
+def check(place: ProjectPlace) -> list[Finding]:
+    """Open the store; the first training makes a missing one."""
     if place.params is None:  # then conf/ may not be there either
         return []
     store = store_from(read_conf(place.project / "conf", "tracking", "default"), place.project, os.environ)
@@ -29,6 +27,6 @@ def look(place: Place) -> list[Finding]:
         remedy = "start the server, or unset MLFLOW_TRACKING_URI" if not local else "delete the store: results are kept"
         return [Finding("tracking", BROKEN, f"the store cannot be used: {reason[:120]}", remedy)]
     if abandoned:
-        told = f"{abandoned} runs are marked as running and their processes are gone"
-        return [Finding("tracking", CARE, told, "the next training of the same data set ends them")]
+        fact = f"{abandoned} runs are marked as running and their processes are gone"
+        return [Finding("tracking", CARE, fact, "the next training of the same data set ends them")]
     return [Finding("tracking", FINE, "the store answers")]
