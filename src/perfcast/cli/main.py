@@ -32,8 +32,8 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 2 a mistake of the user in one line, 130 interrupted."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    words = [word.replace("-", "_") for word in given if not word.startswith("-")]
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    words = [word.replace("-", "_") for word in typed if not word.startswith("-")]
     chosen, stage = ([*words, "", ""])[:2]
     parser = _Parser(prog="perfcast", description="Predict benchmark results of computers.")
     parser.add_argument("--version", action="version", version=f"perfcast {__version__}")
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     prog = " ".join(["perfcast", *([PIPELINE] if chosen == PIPELINE else []), module.replace("_", "-")])
     lock = take_part(os.environ)
     try:
-        options = parser.parse_args(given)
+        options = parser.parse_args(typed)
         code: int = plugins.load(package, module).run(options)
     except UserError as error:
         print(f"{prog}: {error}", file=sys.stderr)

@@ -25,6 +25,6 @@ def run(options: argparse.Namespace) -> int:
     titles = {name: str(read_conf(conf, "dataset", name)["title"]) for name in known(conf, "dataset")}
     print(summarize_results(options.results, titles, read_yaml(options.project / "params.yaml")["schedule"]))
     store = tracking.store_from(read_yaml(conf / "tracking" / "default.yaml"), options.project, os.environ)
-    place = "off" if store is None else store.uri.replace(f"{Path.cwd()}/", "")
-    print(f"report:   {options.results / 'report.html'}\ntracking: {place}   (`make ui` opens it)")
+    address = "off" if store is None else store.uri.replace(f"{Path.cwd()}/", "")
+    print(f"report:   {options.results / 'report.html'}\ntracking: {address}   (`make ui` opens it)")
     return 0

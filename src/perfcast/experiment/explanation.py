@@ -67,7 +67,7 @@ def _sample(rows: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 
 
 def _within(tasks: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """Return an order of rows that shuffles each task among its own, (n,) int."""
+    """Return an order of rows that shuffles the rows of each task, (n,) int."""
     order = np.arange(len(tasks))
     for task in np.unique(tasks):
         rows = np.flatnonzero(tasks == task)

@@ -17,7 +17,7 @@ from perfcast.schema import Role, Table, Tag
 
 
 def by_values(frame: pd.DataFrame, names: Iterable[str]) -> np.ndarray:
-    """Group the rows that are equal in every named column; two missing values are equal, as is anything without names.
+    """Group the rows that are equal in every named column; missing values are equal, and without names all rows are.
 
     Exact (no hashing), and linear in rows x columns: the number of groups so far times the values of one more column
     stays far below 2^63.
@@ -30,13 +30,13 @@ def by_values(frame: pd.DataFrame, names: Iterable[str]) -> np.ndarray:
 
 
 def by_tag(table: Table, tag: Tag) -> np.ndarray:
-    """Group the rows that are equal in every column with `tag`; every row by itself where no column has it."""
+    """Group the rows that are equal in every column with `tag`; one row per group where no column has it."""
     names = table.select(tag=tag)
     return by_values(table.frame, names) if names else np.arange(len(table.frame))
 
 
 def by_features(table: Table) -> np.ndarray:
-    """Group the rows that no predictor can tell apart: equal in every feature."""
+    """Group the rows that are equal in every feature, which no predictor can separate."""
     return by_values(table.frame, table.select(role=Role.FEATURE))
 
 
@@ -58,33 +58,31 @@ def draw(groups: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarr
     """
     sizes = np.bincount(groups)
     if len(sizes) < 2:
-        raise UserError(
-            "a split must have at least two groups of rows that may part", f"found {len(sizes)}", "add results"
-        )
-    wanted = share * len(groups)
+        raise UserError("a split must have at least two groups of rows", f"the table has {len(sizes)}", "add results")
+    limit = share * len(groups)
     drawn = np.zeros(len(sizes), dtype=bool)
-    held = 0
+    total = 0
     for group in rng.permutation(len(sizes)):
-        if held + sizes[group] <= wanted:
+        if total + sizes[group] <= limit:
             drawn[group] = True
-            held += sizes[group]
+            total += sizes[group]
     if not drawn.any():
         drawn[np.argmin(sizes)] = True
     return np.asarray(drawn[groups])
 
 
 def balanced_folds(groups: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
-    """Deal whole groups to folds of nearly equal rows: largest first, each to the fold that holds the fewest rows.
+    """Deal whole groups to folds of nearly equal rows: largest first, each to the fold with the fewest rows.
 
     Shapes: one fold number per row. Groups of one size are dealt in random order.
     """
     sizes = np.bincount(groups)
     shuffled = rng.permutation(len(sizes))
     dealt = np.zeros(len(sizes), dtype=np.int64)
-    held = np.zeros(folds, dtype=np.int64)
+    totals = np.zeros(folds, dtype=np.int64)
     for group in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:
-        dealt[group] = np.argmin(held)
-        held[dealt[group]] += sizes[group]
+        dealt[group] = np.argmin(totals)
+        totals[dealt[group]] += sizes[group]
     return np.asarray(dealt[groups])
 
 

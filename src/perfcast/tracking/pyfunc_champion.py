@@ -28,8 +28,9 @@ class ChampionModel(PythonModel):
         self, context: PythonModelContext, model_input: pd.DataFrame, params: dict[str, Any] | None = None
     ) -> pd.DataFrame:
         """Return one row per machine, task and target: estimate, interval and in-domain score."""
+        options = Asked(neighbours=0, explain=False)
         try:
-            return forecast_entries(entries_of_frame(model_input), self.champion, Asked(neighbours=0, explain=False)).to_frame()
+            return forecast_entries(entries_of_frame(model_input), self.champion, options).to_frame()
         except UserError as error:  # a server answers MLflow's exceptions in one line, others with their traceback
             raise MlflowException(str(error), error_code=BAD_REQUEST) from None
 

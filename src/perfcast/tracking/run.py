@@ -110,8 +110,8 @@ class Run:
     def log_champion(self, folder: Path, fields: Mapping[str, str], example: pd.DataFrame) -> str:
         """Log a champion's folder as a pyfunc model of described machines; return its URI.
 
-        `fields` maps the fields that may describe a machine, all optional, to MLflow's type of their values; `example` is
-        such a machine.
+        `fields` maps the fields that may describe a machine, all optional, to MLflow's type of their values;
+        `example` is such a machine.
         """
         import mlflow
         from mlflow.models import ModelSignature

@@ -60,9 +60,9 @@ def store_from(conf: Mapping[str, Any], root: Path, environment: Mapping[str, st
     if uri.startswith(prefix) and not uri.startswith(prefix + "/"):
         uri = f"{prefix}{(root / uri.removeprefix(prefix)).resolve()}"
     stamp = environment.get("PERFCAST_INVOCATION") or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{os.getpid()}"
-    given = environment.get("PERFCAST_ARTIFACTS") or str(conf["artifacts"])
-    bucket = given.rstrip("/") if "://" in given else ""
-    return Store(uri, (root / (str(conf["artifacts"]) if bucket else given)).resolve(), stamp, bucket)
+    artifacts = environment.get("PERFCAST_ARTIFACTS") or str(conf["artifacts"])
+    bucket = artifacts.rstrip("/") if "://" in artifacts else ""
+    return Store(uri, (root / (str(conf["artifacts"]) if bucket else artifacts)).resolve(), stamp, bucket)
 
 
 def _check(conf: Mapping[str, Any]) -> None:

@@ -54,7 +54,7 @@ class InDomainModel:
         self.results = {str(entity): int(count) for entity, count in counts.items()}
         last = None if when is None else pd.DatetimeIndex(when).max()
         self.last = None if pd.isna(last) else last
-        self._groups = {group: _Group.fit(X, own) for group, own in _by_group(features).items()}
+        self._groups = {group: _Group.fit(X, members) for group, members in _by_group(features).items()}
         return self
 
     @property

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ingest; a missing source is told in one line and is no error unless --strict."""
+    """Ingest; a missing source is one line, and no error unless --strict."""
     from perfcast.io import write_json
     from perfcast.sources import ingest, parse_source
 
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def at_hand(source: str, project: Path, mirrors: Sequence[str]) -> bool:
-    """Say whether every file of a source can be had without the network."""
+    """Return whether every file of a source can be had without the network."""
     from perfcast.sources import locate, parse_source
 
     spec = parse_source(source, read_conf(project / "conf", "source", source))
@@ -62,14 +62,14 @@ def at_hand(source: str, project: Path, mirrors: Sequence[str]) -> bool:
 
 
 class _Progress:
-    """Tell of long downloads on stderr, at most once in ten per cent."""
+    """Print the progress of long downloads on stderr, at most once in ten per cent."""
 
     def __init__(self) -> None:
-        self.told: dict[str, int] = {}
+        self.shown: dict[str, int] = {}
 
     def __call__(self, name: str, done: int, total: int | None) -> None:
         tenth = int(10 * done / total) if total else done // 5_000_000
-        if self.told.get(name) != tenth and (total is None or total > 1_000_000):
-            self.told[name] = tenth
-            of = f" of {total / 1e6:.1f}" if total else ""
-            print(f"{name}: {done / 1e6:.1f}{of} MB", file=sys.stderr, flush=True)
+        if self.shown.get(name) != tenth and (total is None or total > 1_000_000):
+            self.shown[name] = tenth
+            total_size = f" of {total / 1e6:.1f}" if total else ""
+            print(f"{name}: {done / 1e6:.1f}{total_size} MB", file=sys.stderr, flush=True)

@@ -14,18 +14,18 @@ def check(place: ProjectPlace) -> list[Finding]:
 
 
 def _lock(place: ProjectPlace) -> Finding:
-    found = state(place.project, place.results.name)
-    if found.alive:
-        who = f" (process {found.owner.pid} since {found.owner.since})" if found.owner else ""
+    lock = state(place.project, place.results.name)
+    if lock.alive:
+        who = f" (process {lock.owner.pid} since {lock.owner.since})" if lock.owner else ""
         return Finding("lock", CARE, f"held by an active run{who}", "wait until it ends")
-    if found.jobs:
-        fact = f"jobs of a killed run go on (process {', '.join(map(str, found.jobs))})"
+    if lock.jobs:
+        fact = f"jobs of a killed run go on (process {', '.join(map(str, lock.jobs))})"
         return Finding("lock", CARE, fact, "wait until they end, or end them")
-    if found.owner and not found.owner.is_here:
-        fact = f"of a run on {found.owner.host} since {found.owner.since}"
+    if lock.owner and not lock.owner.is_here:
+        fact = f"of a run on {lock.owner.host} since {lock.owner.since}"
         return Finding("lock", CARE, fact, "wait for it or, if it is gone, run snakemake --unlock")
-    if found.owner:
-        fact = f"left by the run of {found.owner.since}, which was killed"
+    if lock.owner:
+        fact = f"left by the run of {lock.owner.since}, which was killed"
         return Finding("lock", CARE, fact, "run snakemake: it clears the lock and goes on from there")
     return _of_snakemake(place.project)
 
@@ -50,7 +50,7 @@ def _unfinished(place: ProjectPlace) -> Finding:
 
 def runs_in(project: Path, proc: Path = Path("/proc")) -> list[int]:
     """Return the processes of Snakemake that work in a folder; none where the system does not show them."""
-    found = []
+    processes = []
     for folder in proc.glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
@@ -60,5 +60,5 @@ def runs_in(project: Path, proc: Path = Path("/proc")) -> list[int]:
         if where == project.resolve() and any(
             Path(word.decode(errors="replace")).name == "snakemake" for word in words
         ):
-            found.append(int(folder.name))
-    return sorted(found)
+            processes.append(int(folder.name))
+    return sorted(processes)

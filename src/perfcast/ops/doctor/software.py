@@ -17,21 +17,21 @@ _OPTIONAL = {"catboost"}
 
 def check(place: ProjectPlace) -> list[Finding]:
     """Compare with the oldest supported Python and with requirements.lock."""
-    found = platform.python_version()
+    installed = platform.python_version()
     oldest = ".".join(map(str, OLDEST))
     if sys.version_info[:2] < OLDEST:
-        python = Finding("Python", BROKEN, f"{found}, older than {oldest}", f"install Python {oldest} or newer")
+        python = Finding("Python", BROKEN, f"{installed}, older than {oldest}", f"install Python {oldest} or newer")
     else:
-        python = Finding("Python", FINE, found)
+        python = Finding("Python", FINE, installed)
     return [python, _packages(place.project / "requirements.lock")]
 
 
 def _packages(lock: Path) -> Finding:
     if not lock.is_file():
         return Finding("packages", CARE, "there is no requirements.lock to compare with", "work in a clone of perfcast")
-    wanted = dict(re.findall(r"^([A-Za-z0-9_.\-]+)==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE))
+    locked = dict(re.findall(r"^([A-Za-z0-9_.\-]+)==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE))
     missing, other = [], []
-    for name, pinned in wanted.items():
+    for name, pinned in locked.items():
         try:
             there = version(name)
         except PackageNotFoundError:
@@ -44,7 +44,7 @@ def _packages(lock: Path) -> Finding:
     if other:
         remedy = "run make setup for the same results as those of dvc.lock"
         return Finding("packages", CARE, f"other versions than locked: {_some(other)}", remedy)
-    return Finding("packages", FINE, f"{len(wanted)}, as locked")
+    return Finding("packages", FINE, f"{len(locked)}, as locked")
 
 
 def _some(names: list[str]) -> str:
