@@ -85,7 +85,7 @@ def clean():
             told = list(fit_folds(table, folds, lambda fold, own=candidates: own, seeds, None, max_backtests=2))
             told[0].predictor.save(run / "model")
             pd.concat([one.test for one in told]).to_parquet(run / "predictions.parquet", index=False)
-            told[0].rehearsed.to_parquet(run / "rehearsals.parquet", index=False)
+            told[0].backtest.to_parquet(run / "rehearsals.parquet", index=False)
             about = {"dataset": {"name": "generated"}, "split": split, "predictor": {"name": predictor}}
             (run / "config.yaml").write_text(yaml.safe_dump(about))
     return folder
