@@ -36,7 +36,7 @@ class ChampionChoice:
 
     predictor: str
     reason: str
-    errors: dict[str, dict[str, float | None]]
+    errors: dict[Any, dict[Any, Any]]
     excluded: list[str]
 
 
