@@ -80,7 +80,16 @@ def _declared(name: str, path: Path) -> dict[str, object]:
 
 def ingestion(project: Path, source: str) -> list[str]:
     """Return the command that ingests."""
-    command = ["pipeline", "ingest", source, "--out", str(project / "out" / "raw"), "--project", str(project), "--offline"]
+    command = [
+        "pipeline",
+        "ingest",
+        source,
+        "--out",
+        str(project / "out" / "raw"),
+        "--project",
+        str(project),
+        "--offline",
+    ]
     return [*command, "--mirror", str(project / "mirror"), "--strict"]
 
 

@@ -18,9 +18,9 @@ from audited_project import (
 
 from perfcast import plugins
 from perfcast.audit import Control, Evidence, Run, audit, complaints, shuffled_target
-from perfcast.cli.pipeline.audit import read_audit
 from perfcast.config import read_predictor
 from perfcast.errors import UserError
+from perfcast.experiment.leakage_control import read_audit
 from perfcast.experiment.selection import predictor_factories
 from perfcast.predictors.base import Predictor
 from perfcast.table_files import read_table
@@ -122,7 +122,9 @@ def test_the_control_of_a_task_with_few_training_rows(monkeypatch, known, words)
             runs=(),
             stochastic=frozenset(),
             control=Control(
-                "ridge", next(iter(predictor_factories(read_predictor(REPOSITORY / "conf", "ridge"), "quick", {}).values())), 2
+                "ridge",
+                next(iter(predictor_factories(read_predictor(REPOSITORY / "conf", "ridge"), "quick", {}).values())),
+                2,
             ),
             resamples=50,
             seed=1,

@@ -37,7 +37,8 @@ def test_the_nearest_are_those_of_sorting_all_by_distance_and_then_the_newest_fi
             rows = np.flatnonzero(found.tasks == task)
             others = found.encoded[rows]
             far = sum(
-                weights.get(group, 0.0) * gower_distances(row[part], others[:, part], numeric) for group, part, numeric in parts
+                weights.get(group, 0.0) * gower_distances(row[part], others[:, part], numeric)
+                for group, part, numeric in parts
             )
             expected = sorted(zip(far, -rows, strict=True))[:count]
             assert own == [(-row, pytest.approx(distance)) for distance, row in expected]

@@ -60,7 +60,9 @@ def drawn(seed):
 def fitted(seed=0):
     residuals, labels, questions, rehearsals = drawn(seed)
     typical = np.full(len(residuals), 0.07)
-    return ErrorCorrelation().fit(residuals, labels, questions, backtests=rehearsals, expected_errors=typical), residuals
+    return ErrorCorrelation().fit(
+        residuals, labels, questions, backtests=rehearsals, expected_errors=typical
+    ), residuals
 
 
 def test_components_are_found_again():

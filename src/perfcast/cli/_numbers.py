@@ -39,6 +39,6 @@ def number(low: float, high: float) -> Callable[[str], float]:
 
 
 seed = whole(0, LARGEST_SEED)
-rehearsals = whole(0, 10)
+backtests = whole(0, 10)
 resamples = whole(1, 100_000)
 level = number(1e-6, 1 - 1e-6)

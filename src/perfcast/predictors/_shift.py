@@ -42,7 +42,11 @@ class TrainingShift:
 
     def to_state(self) -> dict[str, Any]:
         """Return what was fitted as values that JSON can hold."""
-        return {"entity": self.entity, "cpu_models": sorted(self.cpu_models), "microarchitectures": sorted(self.microarchitectures)}
+        return {
+            "entity": self.entity,
+            "cpu_models": sorted(self.cpu_models),
+            "microarchitectures": sorted(self.microarchitectures),
+        }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:

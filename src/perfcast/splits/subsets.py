@@ -35,7 +35,7 @@ def assigned(test: np.ndarray, valid: np.ndarray, unused: np.ndarray | None = No
 
 
 def without_leaks(subsets: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """Set training rows aside whose block also has test rows."""
+    """Mark training rows as unused whose block also has test rows."""
     known = np.isin(blocks, blocks[subsets == "test"]) & (subsets != "test")
     return np.where(known, "unused", subsets)
 

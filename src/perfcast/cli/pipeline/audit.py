@@ -8,8 +8,6 @@ from pathlib import Path
 
 from perfcast.cli import _numbers
 from perfcast.cli._common import add_project
-from perfcast.config import read_predictor
-from perfcast.experiment.leakage_control import read_audit
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,24 +27,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check one dataset; 2 and one line per finding where something leaks."""
-    from perfcast.audit import Control, Evidence, Run, audit, complaints
-    from perfcast.experiment.selection import predictor_factories
+    from perfcast.audit import audit, complaints
+    from perfcast.experiment.leakage_control import collect_evidence
     from perfcast.io import write_json
-    from perfcast.schema import Column
-    from perfcast.table_files import read_declarations, read_parquet, read_table
 
-    conf = options.project / "conf"
-    control = read_audit(conf)
-    factories = predictor_factories(read_predictor(conf, control.control), "quick", {})
-    standard = read_declarations(options.standard)["columns"]
-    pairs = [(split, predictor) for split in options.splits for predictor in options.predictors]
-    evidence = Evidence(
-        table=read_table(options.table),
-        standard=tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in standard),
-        splits={name: read_parquet(options.folds / f"{name}.parquet") for name in options.splits},
-        runs=tuple(Run(split, predictor, options.runs / split / predictor) for split, predictor in pairs),
-        stochastic=frozenset(name for name in options.predictors if read_predictor(conf, name).stochastic),
-        control=Control(control.control, next(iter(factories.values())), control.shuffles),
+    evidence = collect_evidence(
+        options.project / "conf",
+        table=options.table,
+        standard=options.standard,
+        folds=options.folds,
+        runs=options.runs,
+        splits=options.splits,
+        predictors=options.predictors,
         resamples=options.resamples,
         seed=options.seed,
     )

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the run")
     parser.add_argument("--schedule", choices=["quick", "full"], default="full")
     parser.add_argument("--seeds", type=_numbers.seed, nargs="+", default=[0])
-    parser.add_argument("--rehearsals", type=_numbers.rehearsals, default=1, help="most backtests of a forward split")
+    parser.add_argument("--rehearsals", type=_numbers.backtests, default=1, help="most backtests of a forward split")
     parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="Hydra override")
     add_project(parser)
 

@@ -28,5 +28,5 @@ def check(place: ProjectPlace) -> list[Finding]:
         return [Finding("tracking", BROKEN, f"the store cannot be used: {reason[:120]}", remedy)]
     if abandoned:
         fact = f"{abandoned} runs are marked as running and their processes are gone"
-        return [Finding("tracking", CARE, fact, "the next training of the same data set ends them")]
+        return [Finding("tracking", CARE, fact, "the next training of the same dataset ends them")]
     return [Finding("tracking", FINE, "the store answers")]
