@@ -41,4 +41,4 @@ onstart:
 
 
 onsuccess:
-    shell("perfcast times --results {RESULTS} --since {STARTED}")
+    shell("perfcast pipeline times --results {RESULTS} --since {STARTED}")

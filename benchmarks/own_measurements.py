@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.intervals import TEST, Calibration, Correlation, Errors, labels_of, questions_of
 from perfcast.schema import Tag
 from perfcast.table_files import read_table
+from perfcast.uncertainty.conformal import TEST, ConformalCalibration, outputs_of
+from perfcast.uncertainty.correlation import ErrorCorrelation, ErrorRows, shared_labels
 
 LEVEL = 0.9
 
@@ -32,28 +33,28 @@ def main() -> None:
     options = parser.parse_args()
     table = read_table(options.table)
     row = table.one(Tag.ROW)
-    labels = labels_of(table).set_axis(table.frame[row].to_numpy(), axis=0)
+    labels = shared_labels(table).set_axis(table.frame[row].to_numpy(), axis=0)
     blocks = table.frame.set_index(row)[table.one(Tag.BLOCK)].astype(str)
     far = pd.read_parquet(options.support)
     names = [name for name in far if name not in ("fold", "rehearsal", "row")]
 
     rehearsed = pd.read_parquet(options.run / "rehearsals.parquet").merge(far, on=["fold", "rehearsal", "row"])
     residuals = np.log(rehearsed["predicted"] / rehearsed["measured"]).to_numpy()
-    questions, numbers = questions_of(rehearsed["task"], rehearsed["target"]), rehearsed["rehearsal"].to_numpy()
-    calibration = Calibration().fit(residuals, questions, numbers, rehearsed[names])
-    correlation = Correlation().fit(
+    questions, numbers = outputs_of(rehearsed["task"], rehearsed["target"]), rehearsed["rehearsal"].to_numpy()
+    calibration = ConformalCalibration().fit(residuals, questions, numbers, rehearsed[names])
+    correlation = ErrorCorrelation().fit(
         residuals,
         labels.loc[rehearsed["row"]],
         questions,
-        rehearsals=numbers,
-        typical=calibration.typical(rehearsed[names]),
+        backtests=numbers,
+        expected_errors=calibration.expected_error(rehearsed[names]),
     )
 
     told = pd.read_parquet(options.run / "predictions.parquet")
     told = told[told["seed"] == told["seed"].min()].merge(far[far["rehearsal"] == TEST], on=["fold", "row"])
     told = told.reset_index(drop=True)
-    asked = questions_of(told["task"], told["target"])
-    typical = calibration.typical(told[names])
+    asked = outputs_of(told["task"], told["target"])
+    typical = calibration.expected_error(told[names])
     half = calibration.half_widths(asked, told[names], LEVEL)
     errors = np.log(told["measured"] / told["predicted"]).to_numpy()
     own = labels.loc[told["row"]]
@@ -71,9 +72,9 @@ def main() -> None:
         for part in np.unique(entity[judged]):
             known, others = (np.flatnonzero(rows & (entity == part)) for rows in (shown, judged))
             shift[others], left[others] = correlation.predict(
-                Errors(own.iloc[known], asked[known], typical[known]),
+                ErrorRows(own.iloc[known], asked[known], typical[known]),
                 errors[known],
-                Errors(own.iloc[others], asked[others], typical[others]),
+                ErrorRows(own.iloc[others], asked[others], typical[others]),
             )
         tasks = told["task"][judged].to_numpy()
         held = np.mean(np.abs(errors - shift)[judged] <= (half * left)[judged])

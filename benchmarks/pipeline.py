@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfcast.job_times import Job, as_text, read_jobs
+from perfcast.ops.job_times import Job, as_text, read_jobs
 
 RUN_SECONDS, RUN_MIB = 15 * 60, 4 * 1024
 DATA_SECONDS, NOTHING_TO_DO_SECONDS = 40, 15
@@ -89,7 +89,7 @@ def nothing_to_do(results: Path) -> list[Figure]:
 
 def start_up() -> list[Figure]:
     commands = {
-        "start-up of `perfcast standardize` (--help)": ["-m", "perfcast", "standardize", "--help"],
+        "start-up of `perfcast pipeline standardize` (--help)": ["-m", "perfcast", "pipeline", "standardize", "--help"],
         "start-up of Python alone": ["-c", "pass"],
     }
     return [

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.intervals import LEVEL, TEST, Calibration, questions_of
-from perfcast.intervals.reaching import probability_at_least
+from perfcast.uncertainty.conformal import LEVEL, TEST, ConformalCalibration, outputs_of
+from perfcast.uncertainty.threshold_probability import probability_at_least
 
 KEYS = ["fold", "rehearsal", "row"]
 SPREAD = 0.06
@@ -31,10 +31,10 @@ def told_and_came(results: Path, dataset: str, split: str, predictor: str) -> tu
     told, came = [], []
     for fold, own in rehearsed.groupby("fold", sort=True):
         residuals = np.log(own["predicted"] / own["measured"]).to_numpy()
-        asks = questions_of(own["task"], own["target"])
-        calibration = Calibration().fit(residuals, asks, own["rehearsal"].to_numpy(), own[names])
+        asks = outputs_of(own["task"], own["target"])
+        calibration = ConformalCalibration().fit(residuals, asks, own["rehearsal"].to_numpy(), own[names])
         rows = tested[tested["fold"] == fold]
-        questions = questions_of(rows["task"], rows["target"])
+        questions = outputs_of(rows["task"], rows["target"])
         half = calibration.half_widths(questions, rows[names], LEVEL)
         forecast = rows["predicted"].to_numpy()
         threshold = forecast * np.exp(generator.normal(0, SPREAD, len(rows)))

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from perfcast.experiment.row_masks import evaluated_rows
 from perfcast.forecasting import Asked, Champion, Described, forecast
 from perfcast.forecasting.featuring import featured
 from perfcast.forecasting.knowledge import Knowledge, completion_of, describing_columns
-from perfcast.parts import judged
 from perfcast.predictors.base import load_predictor
 from perfcast.schema import Table, Tag
 from perfcast.table_files import read_table
@@ -47,7 +47,7 @@ def main() -> None:
     standard = read_table(options.standard)
     part = pd.read_parquet(options.folds)["fold_0"].to_numpy()
     table = featured(standard.dataset, standard.frame, standard.columns, FEATURES)
-    tested = np.flatnonzero((part == "test") & judged(table))
+    tested = np.flatnonzero((part == "test") & evaluated_rows(table))
     drawn = np.sort(np.random.default_rng(options.seed).choice(tested, min(options.rows, len(tested)), replace=False))
     predictor = load_predictor(options.run / "model")
     rows = standard.frame.iloc[drawn]

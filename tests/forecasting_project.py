@@ -9,11 +9,11 @@ from tempfile import mkdtemp
 
 import pandas as pd
 
-from perfcast import experiment
-from perfcast.calibrating import calibrate
 from perfcast.completion.spec_cpu2017 import refuse
 from perfcast.datasets.spec_cpu2017 import build
 from perfcast.errors import UserError
+from perfcast.experiment.champion import fit_all_rows
+from perfcast.experiment.uncertainty_fit import fit_uncertainty
 from perfcast.fake import cpu_catalog, spec_cpu2017
 from perfcast.forecasting import Answer, Asked, Champion, describe, forecast, load_champion
 from perfcast.forecasting.featuring import featured
@@ -52,8 +52,8 @@ def project() -> Project:
         fake.write(folder, rows=400, seed=5)
     standard = build(raw, {"published_until": None}).table
     table = featured("spec_cpu2017", standard.frame, standard.columns, FEATURES)
-    predictor, _ = experiment.fit_all(table, {"params": lambda seed: RidgePredictor()}, 0, None)
-    calibrated = calibrate(table, lambda seed: RidgePredictor(), 0, None, 2)
+    predictor, _ = fit_all_rows(table, {"params": lambda seed: RidgePredictor()}, 0, None)
+    calibrated = fit_uncertainty(table, lambda seed: RidgePredictor(), 0, None, 2)
     about = {"dataset": "spec_cpu2017", "predictor": "ridge", "schedule": "quick", "features": list(FEATURES)}
     folder = results / "champion" / "spec_cpu2017"
     folder.mkdir(parents=True)

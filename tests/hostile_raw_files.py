@@ -84,7 +84,16 @@ def _file_conf(name: str, path: Path) -> dict[str, object]:
 
 def ingest_command(project: Path, source: str) -> list[str]:
     """Return the command that ingests."""
-    command = ["ingest", source, "--out", str(project / "out" / "raw"), "--project", str(project), "--offline"]
+    command = [
+        "pipeline",
+        "ingest",
+        source,
+        "--out",
+        str(project / "out" / "raw"),
+        "--project",
+        str(project),
+        "--offline",
+    ]
     return [*command, "--mirror", str(project / "mirror"), "--strict"]
 
 
@@ -92,5 +101,5 @@ def standardize_command(project: Path, source: str) -> list[str]:
     """Return the command that makes a table."""
     out = project / "out"
     outputs = ["--table", out / "t.parquet", "--rejected", out / "r.csv", "--quality", out / "q.json"]
-    command = ["standardize", DATASETS[source], "--raw", project / "raw", "--project", project]
+    command = ["pipeline", "standardize", DATASETS[source], "--raw", project / "raw", "--project", project]
     return [str(one) for one in (*command, *outputs)]

@@ -13,7 +13,8 @@ import yaml
 from perfcast import splits
 from perfcast.cli.main import main
 from perfcast.config import read_predictor
-from perfcast.experiment import makers, run_folds
+from perfcast.experiment.folds import fit_folds
+from perfcast.experiment.selection import predictor_factories
 from perfcast.schema import Column, Kind, Role, Tag, build_table
 from perfcast.table_files import read_table, write_table
 
@@ -78,7 +79,7 @@ def clean():
         folds.assign(id=table.frame["id"]).to_parquet(path, index=False)
         for predictor, seeds in PREDICTORS.items():
             conf = read_predictor(REPOSITORY / "conf", predictor)
-            candidates = makers(conf, "quick", {})
+            candidates = predictor_factories(conf, "quick", {})
             run = folder / "runs" / split / predictor
             run.mkdir(parents=True)
             folds_of_run = list(
@@ -102,7 +103,7 @@ def run_checks(project, capsys, predictors=tuple(PREDICTORS)):
     (project / "audit.json").unlink(missing_ok=True)
     code = main(
         [
-            *("audit", "generated", "--table", str(project / "features" / "generated.parquet")),
+            *("pipeline", "audit", "generated", "--table", str(project / "features" / "generated.parquet")),
             *("--standard", str(project / "standard" / "generated.parquet"), "--folds", str(project / "splits")),
             *("--runs", str(project / "runs"), "--splits", *SPLITS, "--predictors", *predictors),
             *("--resamples", "200", "--out", str(project / "audit.json"), "--project", str(REPOSITORY)),

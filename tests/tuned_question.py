@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast import experiment, tuning
+from perfcast import tuning
 from perfcast.config import PredictorConf, validated
+from perfcast.experiment import selection
 from perfcast.schema import Column, Kind, Role, Table, Tag, build_table
 
 NAME = "demo/random/random_forest"
@@ -58,7 +59,7 @@ def search(schedule="full", seed=0, origin=("table", "t"), at_once=1, **changes)
 
 def hang(marker: Path) -> None:
     """Make this process stop for good inside its third trial, and say so by a file."""
-    real, calls = experiment.inner_error, iter(range(3))
+    real, calls = selection.inner_error, iter(range(3))
 
     def inner_error(*given):
         if next(calls) == 2:
@@ -66,7 +67,7 @@ def hang(marker: Path) -> None:
             time.sleep(600)
         return real(*given)
 
-    experiment.inner_error = inner_error
+    selection.inner_error = inner_error
 
 
 def main(folder: Path, place: str, trials: int, at_once: int, marker: str = "") -> None:

@@ -66,19 +66,24 @@ def commands(folder: Path, rows: int) -> dict[str, list[str]]:
     found = {
         "generate": [*step, "generate", str(folder), str(rows)],
         "ingest": [
-            *perfcast, "ingest", "spec_cpu2017", "--out", str(folder / "raw" / "spec_cpu2017"), "--strict", "--offline",
+            *perfcast, "pipeline",
+            "ingest", "spec_cpu2017", "--out", str(folder / "raw" / "spec_cpu2017"), "--strict", "--offline",
             "--mirror", str((folder / "mirror").resolve()), *project,
         ],
         "standardize": [
-            *perfcast, "standardize", "spec_cpu2017", "--raw", str(folder / "raw"), "--table", standard, "--rejected",
+            *perfcast, "pipeline",
+            "standardize", "spec_cpu2017", "--raw", str(folder / "raw"), "--table", standard, "--rejected",
             str(folder / "rejected.csv"), "--quality", str(folder / "quality.json"), "--published-until", "2024-12",
             *project,
         ],
-        "features": [*perfcast, "features", "spec_cpu2017", "--table", standard, "--out", features, *project],
+        "features": [
+            *perfcast, "pipeline",
+            "features", "spec_cpu2017", "--table", standard, "--out", features, *project,
+        ],
     }  # fmt: skip
     for name in SPLITS:
         out = str(folder / "splits" / f"{name}.parquet")
-        found[f"split {name}"] = [*perfcast, "split", name, "--table", standard, "--out", out]
+        found[f"split {name}"] = [*perfcast, "pipeline", "split", name, "--table", standard, "--out", out]
     found["train ncpp"] = [*step, "train", str(folder)]
     for name in ("law_trees", "law_ensemble"):
         found[f"fit {name}"] = [*step, "fit", str(folder), name]

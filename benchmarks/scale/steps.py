@@ -92,12 +92,12 @@ def train(folder: Path, name: str, watch: Watch) -> None:
 def fit(folder: Path, name: str, watch: Watch) -> None:
     """Fit a predictor under its quick schedule."""
     from perfcast.config import read_predictor, read_yaml
-    from perfcast.experiment import makers
-    from perfcast.fitting import fit as fitted
+    from perfcast.experiment.fitting import fit_rows as fitted
+    from perfcast.experiment.selection import predictor_factories
 
     conf = folder / "project" / "conf"
     machine = read_yaml(conf / "trainer" / "default.yaml")
-    make = next(iter(makers(read_predictor(conf, name), "quick", machine).values()))
+    make = next(iter(predictor_factories(read_predictor(conf, name), "quick", machine).values()))
     with watch("read"):
         table, rows = _training(folder)
     with watch("fit"):
@@ -107,21 +107,21 @@ def fit(folder: Path, name: str, watch: Watch) -> None:
 
 def predict(folder: Path, name: str, watch: Watch) -> None:
     """Forecast the test rows with a fitted predictor."""
-    from perfcast.fitting import as_predictions
+    from perfcast.experiment.fitting import predict_rows
     from perfcast.predictors.base import load_predictor
 
     with watch("read"):
         predictor = load_predictor(folder / "models" / name)
         table, part = _table(folder)
     with watch("predict"):
-        forecast = as_predictions(predictor, table, part == "test", 0, 0)
+        forecast = predict_rows(predictor, table, part == "test", 0, 0)
     assert np.isfinite(forecast["predicted"]).all()
 
 
 def champion(folder: Path, name: str, watch: Watch) -> None:
     """Make the champion that single forecasts are asked of."""
-    from perfcast.calibrating import calibrate
-    from perfcast.experiment import fit_all
+    from perfcast.experiment.champion import fit_all_rows
+    from perfcast.experiment.uncertainty_fit import fit_uncertainty
     from perfcast.forecasting.saving import save_champion
     from perfcast.predictors.law import LawPredictor
     from perfcast.table_files import read_table
@@ -132,9 +132,9 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
     with watch("read"):
         table = read_table(folder / "features.parquet")
     with watch("fit"):
-        predictor, _ = fit_all(table, {"params": make}, 0, 0.3)
+        predictor, _ = fit_all_rows(table, {"params": make}, 0, 0.3)
     with watch("calibrate"):
-        calibrated = calibrate(table, make, 0, 0.3, 1)
+        calibrated = fit_uncertainty(table, make, 0, 0.3, 1)
     about = {"dataset": DATASET, "predictor": name, "schedule": "quick", "features": list(FEATURES)}
     raw = {source: folder / "raw" / source for source in (DATASET, "cpu_catalog")}
     with watch("save"):
@@ -179,7 +179,7 @@ def _table(folder: Path):  # type: ignore[no-untyped-def]
 
 
 def _training(folder: Path):  # type: ignore[no-untyped-def]
-    from perfcast.parts import training_rows
+    from perfcast.experiment.row_masks import training_rows
 
     table, part = _table(folder)
     return table, training_rows(table, part, 0.3)

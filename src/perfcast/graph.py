@@ -14,7 +14,7 @@ from perfcast import config, plugins
 from perfcast.config import DatasetConf, Params, PredictorConf, Settings
 from perfcast.digest import closure, code_digest
 from perfcast.io import abandoned, remove
-from perfcast.splits import shrunken
+from perfcast.splits import learning_curve_point
 
 _DIGITS = 16
 _MINUTES_QUICK, _MINUTES_PER_SEED = 30, 90
@@ -67,7 +67,7 @@ class Graph:
 
     def settings_of(self, dataset: str, split: str, predictor: str) -> tuple[list[Settings] | Settings, list[str]]:
         """Return what a training job uses: the tuned values of its folds or its candidates, and the hidden columns."""
-        conf, form = self.predictors[predictor], shrunken(split)
+        conf, form = self.predictors[predictor], learning_curve_point(split)
         splits = [split, *([form.base] if form else [])]
         tuned = conf.tuned_settings(self.params.schedule, dataset, *splits)
         return tuned or conf.settings(self.params.schedule), conf.without_columns
@@ -100,9 +100,9 @@ class Graph:
 
         An edit of one of them re-runs the jobs that depend on it. A command that knows splits loads all of them.
         """
-        splits = plugins.names("splits") if "perfcast.splits" in closure(f"perfcast.cli.{command}") else []
+        splits = plugins.names("splits") if "perfcast.splits" in closure(f"perfcast.cli.pipeline.{command}") else []
         loaded = [*modules, *[f"splits.{name}" for name in splits]]
-        return code_digest(f"perfcast.cli.{command}", *[f"perfcast.{module}" for module in loaded])
+        return code_digest(f"perfcast.cli.pipeline.{command}", *[f"perfcast.{module}" for module in loaded])
 
     def predictor_module(self, predictor: str) -> str:
         """Return the module of a predictor, for `code`."""

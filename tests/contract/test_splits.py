@@ -1,4 +1,4 @@
-"""Every split, on generated tables: no test row is known from training, and the audit notices when one is."""
+"""Every split, on generated tables: no test row is known from training, and the checks find one that is."""
 
 import numpy as np
 import pandas as pd
@@ -12,17 +12,17 @@ from perfcast.schema import Column, Kind, Role, Tag, build_table
 
 NAMES = splits.names()
 LEAKING = ["shuffled"]
-"""Splits that leak on purpose, to reproduce figures that others published on shuffled rows."""
+"""Splits that leak on purpose, to reproduce errors that others published on shuffled rows."""
 
 
-SHRUNKEN = [name for name in NAMES if splits.shrunken(name)]
-"""Forms of a question with less training."""
+LEARNING_CURVE = [name for name in NAMES if splits.learning_curve_point(name)]
+"""Splits that train on less."""
 
 
-def test_only_splits_that_leak_on_purpose_or_train_on_less_are_no_questions():
-    assert [name for name in NAMES if not splits.is_question(name)] == sorted([*LEAKING, *SHRUNKEN])
-    assert splits.is_question("of an older version")
-    assert splits.shrunken("of an older version") is None
+def test_only_splits_that_leak_on_purpose_or_train_on_less_are_not_compared():
+    assert [name for name in NAMES if not splits.is_compared(name)] == sorted([*LEAKING, *LEARNING_CURVE])
+    assert splits.is_compared("of an older version")
+    assert splits.learning_curve_point("of an older version") is None
 
 
 SOUND = [name for name in NAMES if name not in LEAKING]
@@ -83,7 +83,7 @@ def companions(table, names, rows):
     return table.frame.loc[rows][table.frame.loc[rows].duplicated(names)].index[0]
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in SHRUNKEN])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in LEARNING_CURVE])
 @given(seed=st.integers(0, 10_000), split_seed=st.integers(0, 3))
 @settings(deadline=None, max_examples=15)
 def test_nothing_leaks(name, seed, split_seed):
@@ -120,7 +120,7 @@ def test_a_leaking_split_leaks_and_says_so(name):
     fold = splits.make(name, table, 0)["fold_0"]
     blocks = [set(table.frame["block"][fold.isin(parts)]) for parts in (["train", "valid"], ["test"])]
     assert blocks[0] & blocks[1]
-    assert "leaks on purpose" in splits.function(name).__doc__
+    assert "leaks on purpose" in splits.declaration(name).title
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -150,7 +150,7 @@ def test_never_looks_at_the_target(name):
 
 @pytest.mark.parametrize("name", SOUND)
 @pytest.mark.parametrize("part", ["train", "valid"])
-def test_audit_catches_a_split_block(name, part):
+def test_a_check_catches_a_split_block(name, part):
     table = generate(5)
     folds = splits.make(name, table, 0)
     row = companions(table, ["block"], folds["fold_0"] == "test")
@@ -159,7 +159,7 @@ def test_audit_catches_a_split_block(name, part):
 
 @pytest.mark.parametrize("name", UNSEEN)
 @pytest.mark.parametrize(("source", "target"), [("test", "train"), ("test", "valid"), ("valid", "train")])
-def test_audit_catches_a_known_entity(name, source, target):
+def test_a_check_catches_a_known_entity(name, source, target):
     table = generate(6)
     folds = splits.make(name, table, 0)
     row = companions(table, ["part"], folds["fold_0"] == source)
@@ -167,7 +167,7 @@ def test_audit_catches_a_known_entity(name, source, target):
 
 
 @pytest.mark.parametrize("source", ["test", "valid"])
-def test_audit_catches_a_known_feature_vector(source):
+def test_a_check_catches_a_known_feature_vector(source):
     table = generate(7)
     folds = splits.make("random", table, 0)
     first = folds.index[folds["fold_0"] == "train"][0]
@@ -188,7 +188,7 @@ def test_audit_catches_a_known_feature_vector(source):
         ("train", "valid", "not later"),
     ],
 )
-def test_audit_catches_a_wrong_date(name, source, target, message):
+def test_a_check_catches_a_wrong_date(name, source, target, message):
     table = generate(8, rows=900)
     folds = splits.make(name, table, 0)
     time = table.frame["published"][folds["fold_0"] == source]
@@ -196,14 +196,12 @@ def test_audit_catches_a_wrong_date(name, source, target, message):
     assert any(message in problem for problem in splits.leaks(table, moved(folds, row, target), name))
 
 
-@pytest.mark.parametrize("name", SHRUNKEN)
+@pytest.mark.parametrize("name", LEARNING_CURVE)
 @given(seed=st.integers(0, 10_000), split_seed=st.integers(0, 3))
 @example(seed=2352, split_seed=0)
 @settings(deadline=None, max_examples=5)
-def test_a_form_with_less_training_leaks_nothing_asks_about_the_same_rows_and_learns_some_of_the_others(
-    name, seed, split_seed
-):
-    form, table = splits.shrunken(name), generate(seed)
+def test_a_learning_curve_split_tests_the_same_rows_and_learns_some_of_the_others(name, seed, split_seed):
+    form, table = splits.learning_curve_point(name), generate(seed)
     base, folds = (splits.function(split)(table, split_seed) for split in (form.base, name))
     if not (folds == "train").any().all():  # few rows, none of them left to train on: told to the user, never trained
         with pytest.raises(UserError, match="no train rows"):
@@ -212,7 +210,7 @@ def test_a_form_with_less_training_leaks_nothing_asks_about_the_same_rows_and_le
     assert splits.leaks(table, folds, name) == []
     assert folds.index.equals(table.frame.index)
     assert list(folds) == list(base)
-    assert splits.is_question(form.base)
+    assert splits.is_compared(form.base)
     for fold in base:
         assert ((folds[fold] == "test") == (base[fold] == "test")).all()
         assert base[fold][folds[fold].isin(["train", "valid"])].isin(["train", "valid"]).all()
@@ -220,8 +218,8 @@ def test_a_form_with_less_training_leaks_nothing_asks_about_the_same_rows_and_le
         assert (folds[fold] == "valid").any()
 
 
-@pytest.mark.parametrize("name", [name for name in SHRUNKEN if splits.shrunken(name).years])
-def test_audit_catches_a_row_from_before_the_window(name):
+@pytest.mark.parametrize("name", [name for name in LEARNING_CURVE if splits.learning_curve_point(name).years])
+def test_a_check_catches_a_row_from_before_the_window(name):
     table = generate(8)
     folds = splits.make(name, table, 0)
     old = table.frame["published"][folds["fold_0"] == "unused"].idxmin()
@@ -245,7 +243,7 @@ def test_every_new_entity_is_revealed_by_its_shots_and_no_other(name):
 
 
 @pytest.mark.parametrize("name", FEW_SHOT)
-def test_audit_catches_one_shot_too_many_and_a_known_entity(name):
+def test_a_check_catches_one_shot_too_many_and_a_known_entity(name):
     table = generate(8)
     folds = splits.make(name, table, 0)
     late = table.frame[(table.frame["published"] >= "2023-01")]
@@ -258,7 +256,7 @@ def test_audit_catches_one_shot_too_many_and_a_known_entity(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_audit_catches_malformed_folds(name):
+def test_a_check_catches_malformed_folds(name):
     table = generate(9)
     folds = splits.make(name, table, 0)
     every = folds.index
@@ -269,7 +267,7 @@ def test_audit_catches_malformed_folds(name):
 
 
 @pytest.mark.parametrize("name", UNSEEN)
-def test_audit_catches_rows_asked_about_twice(name):
+def test_a_check_catches_rows_tested_twice(name):
     table = generate(10)
     folds = splits.make(name, table, 0)
     folds["fold_1"] = folds["fold_0"]

@@ -29,7 +29,17 @@ with tracking.start_run(store, "perfcast/demo", f"job {number}", {"job": number}
 
 def training(predictor):
     return [
-        *["train", "host_gemm", "random", predictor, "--out", f"trained/{predictor}", "--schedule", "quick"],
+        *[
+            "pipeline",
+            "train",
+            "host_gemm",
+            "random",
+            predictor,
+            "--out",
+            f"trained/{predictor}",
+            "--schedule",
+            "quick",
+        ],
         *["--table", "results/features/host_gemm.parquet", "--folds", "results/splits/host_gemm/random.parquet"],
     ]
 

@@ -1,4 +1,4 @@
-"""`perfcast train` on two devices, of one node and of two: the forecasts of one device, written and recorded once."""
+"""`perfcast pipeline train` on two devices, of one node and of two: predictions of one device, recorded once."""
 
 import subprocess
 import sys
@@ -27,7 +27,8 @@ def train(project, out, trainer, *environments):
     quiet = {"+predictor.params.dropout": 0.0, "+predictor.params.hide_rate": 0.0, "predictor.quick.least_steps": 20}
     settings = {**quiet, "trainer.accelerator": "cpu", **trainer}
     command = [
-        sys.executable, "-m", "perfcast", "train", "host_gemm", "random", "mlp", "--table", TABLES[0], "--folds",
+        sys.executable, "-m", "perfcast", "pipeline",
+        "train", "host_gemm", "random", "mlp", "--table", TABLES[0], "--folds",
         TABLES[1], "--out", f"results/{out}/mlp", "--schedule", "quick",
         *[word for key, value in settings.items() for word in ("--override", f"{key}={value}")],
     ]  # fmt: skip

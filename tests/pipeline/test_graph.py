@@ -241,7 +241,7 @@ def test_two_clean_runs_give_equal_bytes(project, tmp_path):
 def test_without_any_source_the_embedded_data_set_runs_and_the_rest_is_told(tmp_path):
     folder = whole_project(tmp_path / "alone", mirrors=[], predictors=["lookup"])
     output = call(folder, "snakemake")
-    assert "data set spec_cpu2017 is left out" in output
+    assert "dataset spec_cpu2017 is left out" in output
     assert "PERFCAST_MIRROR" in output
     metrics = json.loads((folder / "results" / "metrics.json").read_text())
     assert set(metrics) == {"host_gemm"}
@@ -260,7 +260,7 @@ def test_a_planted_leak_stops_the_run_before_anything_is_evaluated(tmp_path):
     code, output = failing(folder)
     assert code != 0
     # Snakemake shows the log of a failed job once more
-    told = {line for line in output.splitlines() if line.startswith("perfcast audit:")}
+    told = {line for line in output.splitlines() if line.startswith("perfcast pipeline audit:")}
     assert len(told) == 1
     assert "ridge on random: 3 rows are predicted twice" in told.pop()
     assert "Traceback" not in output

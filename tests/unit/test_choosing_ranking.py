@@ -23,8 +23,8 @@ from perfcast.forecasting import Asked
 from perfcast.forecasting.featuring import featured
 from perfcast.forecasting.library import entries_from
 from perfcast.forecasting.tasks import TaskNames
-from perfcast.intervals import LEVEL, Calibration, questions_of
-from perfcast.intervals.reaching import all_together, probability_at_least
+from perfcast.uncertainty.conformal import LEVEL, ConformalCalibration, outputs_of
+from perfcast.uncertainty.threshold_probability import joint_bounds, probability_at_least
 
 INT, FP = Question("CINT2017rate", "base_score"), Question("CFP2017rate", "base_score")
 MACHINES = [
@@ -45,7 +45,7 @@ def ranked(machines=MACHINES, **asked):
 
 def calibrated_on(residuals, far):
     names = ["one"]
-    calibration = Calibration().fit(
+    calibration = ConformalCalibration().fit(
         residuals, np.full(len(residuals), "task"), np.zeros(len(residuals)), pd.DataFrame({"one": far})
     )
     return calibration, names
@@ -88,8 +88,8 @@ def test_probabilities_of_generated_results_nobody_trained_on_are_spread_evenly(
     champion = project().champion
     X = featured("spec_cpu2017", standard.frame, standard.columns, FEATURES).frame
     forecasts = champion.predictor.predict(X)["base_score"].to_numpy()
-    questions = questions_of(X["suite"], "base_score")
-    half = champion.calibrated.intervals(X, questions)["half"].to_numpy()
+    questions = outputs_of(X["suite"], "base_score")
+    half = champion.calibrated.intervals(X, questions)["half_width"].to_numpy()
     quantiles = champion.calibrated.calibration.quantiles
     reached = [
         probability_at_least(score, median, median * np.exp(wide), LEVEL, quantiles.get(question, quantiles[""]))
@@ -118,13 +118,13 @@ def test_a_probability_agrees_with_the_interval_and_is_never_certain():
 
 
 def test_targets_together_are_bounded_whatever_ties_them():
-    assert all_together([0.9, 0.8]) == pytest.approx((0.7, 0.8))
-    assert all_together([0.3, 0.2]) == (0.0, 0.2)
+    assert joint_bounds([0.9, 0.8]) == pytest.approx((0.7, 0.8))
+    assert joint_bounds([0.3, 0.2]) == (0.0, 0.2)
     generator = np.random.default_rng(2)
     first, second = generator.normal(size=1000), generator.normal(size=1000)
     for tied in (first, -first, second):
         both = np.mean((first > 0.2) & (tied > -0.1))
-        low, high = all_together([np.mean(first > 0.2), np.mean(tied > -0.1)])
+        low, high = joint_bounds([np.mean(first > 0.2), np.mean(tied > -0.1)])
         assert low - 1e-9 <= both <= high + 1e-9
 
 

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from forecasting_project import SUITES, project
 
-from perfcast import experiment
 from perfcast.choosing.drawing import draw_sweep
 from perfcast.choosing.goals import read_goals
 from perfcast.choosing.measures import read_measure, read_weights
@@ -20,6 +19,7 @@ from perfcast.choosing.variants import vary
 from perfcast.choosing.varying import MOST, combinations, read_varied
 from perfcast.cli.main import main
 from perfcast.errors import UserError
+from perfcast.experiment.champion import fit_all_rows
 from perfcast.fake._runs import fake_table
 from perfcast.forecasting import Asked, Champion, describe, forecast
 from perfcast.forecasting.completing import complete
@@ -241,7 +241,7 @@ def test_a_data_set_that_nothing_is_known_of_is_varied_and_ranked_too():
     frame = table.frame.assign(second=table.frame["score"].where(table.frame["suite"] == "float"))
     second = Column("second", Kind.NUMERICAL, Role.TARGET, "workload", "points")
     standard = build_table("fake", frame, (*table.columns, second))
-    predictor, _ = experiment.fit_all(standard, {"params": lambda seed: RidgePredictor()}, 0, None)
+    predictor, _ = fit_all_rows(standard, {"params": lambda seed: RidgePredictor()}, 0, None)
     champion = Champion("fake", "ridge", "quick", (), predictor, Knowledge(standard, pd.DataFrame()))
     entries = entries_from([{"part": "part 001", "chips": 1}, {"part": "part 001", "chips": 2, "watts": 3}])
     found = sweep(entries[0], read_varied(["chips=1,2"], champion.vocabulary), champion, asked=PLAIN)

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from forecasting_project import FEATURES, KNOWN, PLAIN, SUITES, asked, can_be, project
 
-from perfcast import experiment
 from perfcast.completion.spec_cpu2017 import complete_machine
 from perfcast.errors import UserError
+from perfcast.experiment.champion import fit_all_rows
 from perfcast.fake._runs import fake_table
 from perfcast.forecasting import Asked, Champion, Described, describe, forecast
 from perfcast.forecasting.batch import AT_ONCE, forecast_in_batches
@@ -142,7 +142,7 @@ def test_a_machine_is_forecast_for_the_targets_that_its_task_has():
     frame = table.frame.assign(score=score.where(~is_float), second=score.where(is_float))
     second = Column("second", Kind.NUMERICAL, Role.TARGET, "workload", "points")
     standard = build_table("fake", frame, (*table.columns, second))
-    predictor, _ = experiment.fit_all(standard, {"params": lambda seed: RidgePredictor()}, 0, None)
+    predictor, _ = fit_all_rows(standard, {"params": lambda seed: RidgePredictor()}, 0, None)
     champion = Champion("fake", "ridge", "quick", (), predictor, Knowledge(standard, pd.DataFrame()))
     found = asked([{"part": "part 001", "chips": 2}], champion, Asked()).to_frame()
     assert found[["task", "target", "unit"]].to_numpy().tolist() == [

@@ -9,8 +9,8 @@ from forecasting_project import FEATURES, SUITES, project
 
 from perfcast.forecasting.featuring import featured
 from perfcast.forecasting.knowledge import Knowledge
-from perfcast.intervals import gower
 from perfcast.schema import Role, Tag
+from perfcast.uncertainty.in_domain import gower_distances
 
 
 def test_the_nearest_measured_machine_of_a_measured_one_is_itself():
@@ -29,15 +29,16 @@ def test_the_nearest_are_those_of_sorting_all_by_distance_and_then_the_newest_fi
     found = champion.neighbourhood
     table = featured("spec_cpu2017", project().standard.frame.iloc[::40], project().standard.columns, FEATURES)
     tasks = table.frame["suite"]
-    parts = list(found.calibrated.support.parts())
+    parts = list(found.calibrated.in_domain.parts())
     weights = found.calibrated.calibration.weights
     for count in (1, 5, 10_000):
         nearest = found.nearest(table.frame, tasks, count)
-        for row, task, own in zip(found.calibrated.support.encode(table.frame), tasks, nearest, strict=True):
+        for row, task, own in zip(found.calibrated.in_domain.encode(table.frame), tasks, nearest, strict=True):
             rows = np.flatnonzero(found.tasks == task)
             others = found.encoded[rows]
             far = sum(
-                weights.get(group, 0.0) * gower(row[part], others[:, part], numeric) for group, part, numeric in parts
+                weights.get(group, 0.0) * gower_distances(row[part], others[:, part], numeric)
+                for group, part, numeric in parts
             )
             expected = sorted(zip(far, -rows, strict=True))[:count]
             assert own == [(-row, pytest.approx(distance)) for distance, row in expected]

@@ -14,8 +14,9 @@ from perfcast.errors import UserError
 from perfcast.forecasting import Asked, describe, forecast
 from perfcast.forecasting.library import entries_from
 from perfcast.forecasting.own_measurements import MOST, measured_by_oneself
-from perfcast.intervals import Calibrated, Correlation, Errors, labels_of
 from perfcast.schema import Tag
+from perfcast.uncertainty.conformal import UncertaintyModel
+from perfcast.uncertainty.correlation import ErrorCorrelation, ErrorRows, shared_labels
 
 MACHINE = {"processor": "Xeon Gold 6148", "chips": 2}
 PLAIN = Asked(neighbours=0, explain=False)
@@ -23,7 +24,7 @@ PLAIN = Asked(neighbours=0, explain=False)
 
 def errors(labels, questions, typical=1.0):
     frame = pd.DataFrame(labels, columns=["everything", "family", "part"])
-    return Errors(frame, np.array(questions), np.full(len(frame), typical))
+    return ErrorRows(frame, np.array(questions), np.full(len(frame), typical))
 
 
 def drawn(seed):
@@ -59,7 +60,9 @@ def drawn(seed):
 def fitted(seed=0):
     residuals, labels, questions, rehearsals = drawn(seed)
     typical = np.full(len(residuals), 0.07)
-    return Correlation().fit(residuals, labels, questions, rehearsals=rehearsals, typical=typical), residuals
+    return ErrorCorrelation().fit(
+        residuals, labels, questions, backtests=rehearsals, expected_errors=typical
+    ), residuals
 
 
 def test_components_are_found_again():
@@ -78,9 +81,9 @@ def test_the_components_add_up_to_the_size_of_the_errors():
 
 
 def by_hand():
-    correlation = Correlation()
+    correlation = ErrorCorrelation()
     correlation.shared = {"everything": 1.0, "family": 2.0, "part": 4.0}
-    correlation.own = {"everything": 0.0, "family": 0.5, "part": 0.0}
+    correlation.per_output = {"everything": 0.0, "family": 0.5, "part": 0.0}
     correlation.noise, correlation.reference = 0.5, 1.0
     return correlation
 
@@ -118,7 +121,7 @@ def test_more_measurements_say_more():
 
 def test_labels_are_those_of_the_entity_and_its_slices():
     table = project().champion.knowledge.measured
-    labels = labels_of(table)
+    labels = shared_labels(table)
     assert list(labels.columns) == ["everything", "cpu_vendor", "family", "part_key", "identity"]
     assert labels.notna().all(axis=None)
     assert labels["identity"].nunique() > labels[table.one(Tag.ENTITY)].nunique()
@@ -127,7 +130,7 @@ def test_labels_are_those_of_the_entity_and_its_slices():
 def test_it_is_saved_with_the_calibration(tmp_path):
     calibrated = project().champion.calibrated
     calibrated.save(tmp_path)
-    assert Calibrated.load(tmp_path).correlation.to_state() == calibrated.correlation.to_state()
+    assert UncertaintyModel.load(tmp_path).correlation.to_state() == calibrated.correlation.to_state()
 
 
 def asked(measured, machine=MACHINE):

@@ -19,6 +19,7 @@ from tuned_question import CONF, NAME, PART, make_table, search
 from perfcast import experiment, tuning
 from perfcast.config import read_predictor
 from perfcast.errors import UserError
+from perfcast.experiment import selection
 from perfcast.tuning import studies, work
 from perfcast.tuning.tuned_files import write_tuned
 
@@ -72,9 +73,9 @@ def test_the_first_trial_is_the_confs_own_and_the_best_is_reported_beside_it(who
     assert trials[0][1] == OWN
 
     def make(seed):
-        return experiment.make_predictor("random_forest", CONF["params"], seed)
+        return selection.make_predictor("random_forest", CONF["params"], seed)
 
-    assert trials[0][2] == experiment.inner_error(table, PART, make, 0, None) == outcome.own_inner_mape
+    assert trials[0][2] == selection.inner_error(table, PART, make, 0, None) == outcome.own_inner_mape
     assert outcome.inner_mape == min(value for _, _, value in trials) < outcome.own_inner_mape
     assert outcome.values == next(values for _, values, value in trials if value == outcome.inner_mape)
     assert (outcome.trials, outcome.failed) == (13, 0)
@@ -103,7 +104,7 @@ def test_a_killed_trial_is_done_again_and_not_counted(study, whole, monkeypatch,
     if left:
         study.go_on(left)
     with monkeypatch.context() as patched:
-        patched.setattr(experiment, "inner_error", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr(selection, "inner_error", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             study.go_on(13)
     assert len(study.trials) == left
@@ -149,7 +150,7 @@ def test_a_study_that_was_asked_something_else_is_refused_in_one_line(study, cha
 
 
 def test_a_failing_trial_is_recorded_with_its_reason_and_the_study_goes_on(study, monkeypatch):
-    real, answers = experiment.inner_error, iter(["mistake", "nan", "fine", "fine"])
+    real, answers = selection.inner_error, iter(["mistake", "nan", "fine", "fine"])
 
     def sometimes(*given):
         answer = next(answers)
@@ -157,7 +158,7 @@ def test_a_failing_trial_is_recorded_with_its_reason_and_the_study_goes_on(study
             raise UserError("width must be even", "found 3")
         return float("nan") if answer == "nan" else real(*given)
 
-    monkeypatch.setattr(experiment, "inner_error", sometimes)
+    monkeypatch.setattr(selection, "inner_error", sometimes)
     outcome = study.go_on(4)
     assert [state for state, _, _ in study.trials] == ["FAIL", "FAIL", "COMPLETE", "COMPLETE"]
     assert (outcome.own_inner_mape, outcome.trials, outcome.failed) == (None, 4, 2)
@@ -168,13 +169,13 @@ def test_a_failing_trial_is_recorded_with_its_reason_and_the_study_goes_on(study
 
 
 def test_a_study_in_which_all_failed_has_no_outcome_but_the_first_reason(study, monkeypatch):
-    monkeypatch.setattr(experiment, "inner_error", lambda *_: float("inf"))
+    monkeypatch.setattr(selection, "inner_error", lambda *_: float("inf"))
     with pytest.raises(UserError, match="all 2 failed, the first because the inner MAPE is inf"):
         study.go_on(2)
 
 
 def test_any_other_exception_is_raised(study, monkeypatch):
-    monkeypatch.setattr(experiment, "inner_error", lambda *_: 1 / 0)
+    monkeypatch.setattr(selection, "inner_error", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         study.go_on(2)
 

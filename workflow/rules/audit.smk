@@ -1,5 +1,5 @@
 # Leakage checks over the files of all stages: a leak stops the run before any error is reported.
-from perfcast.cli.audit import read_audit
+from perfcast.experiment.leakage_control import read_audit
 
 try:
     AUDIT = read_audit(GRAPH.conf)
@@ -40,6 +40,6 @@ rule audit:
         splits=lambda w: GRAPH.splits_of(w.dataset),
         predictors=lambda w: GRAPH.predictors_of(w.dataset),
     shell:
-        "logged {log} perfcast audit {wildcards.dataset} --table {input.table} --standard {input.standard} "
+        "logged {log} perfcast pipeline audit {wildcards.dataset} --table {input.table} --standard {input.standard} "
         "--folds {params.folds} --runs {params.runs} --splits {params.splits} --predictors {params.predictors} "
         "--resamples {params.resamples} --seed {params.seed} --out {output}"

@@ -29,7 +29,7 @@ rule evaluate:
         predictors=lambda w: GRAPH.predictors_of(w.dataset),
         published=lambda w: [entry.model_dump() for entry in GRAPH.datasets[w.dataset].published],
     shell:
-        "logged {log} perfcast evaluate {wildcards.dataset} --table {input.table} --runs {params.runs} "
+        "logged {log} perfcast pipeline evaluate {wildcards.dataset} --table {input.table} --runs {params.runs} "
         "--support {params.support} --level {params.level} --splits {params.splits} --predictors {params.predictors} "
         "--resamples {params.resamples} --seed {params.seed} --out {output}"
 
@@ -61,5 +61,5 @@ rule figures:
         code=GRAPH.code("figures", *plot_modules(PARAMS.figures)),
         figures=PARAMS.figures,
     shell:
-        "logged {log} perfcast figures {wildcards.dataset} --evaluation {input.evaluation} --figures {params.figures} "
+        "logged {log} perfcast pipeline figures {wildcards.dataset} --evaluation {input.evaluation} --figures {params.figures} "
         "--out {output}"

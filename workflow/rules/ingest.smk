@@ -18,7 +18,7 @@ rule ingest:
         embedded=lambda w: GRAPH.embedded_digest(w.source),
         options=GRAPH.ingest_options(),
     shell:
-        "logged {log} perfcast ingest {wildcards.source} --out {params.folder} --origin {params.origin} {params.options}"
+        "logged {log} perfcast pipeline ingest {wildcards.source} --out {params.folder} --origin {params.origin} {params.options}"
 
 
 checkpoint available:
@@ -33,4 +33,4 @@ checkpoint available:
         code=GRAPH.code("available"),
         datasets=PARAMS.datasets,
     shell:
-        "logged {log} perfcast available {params.datasets} --raw {params.raw} --out {output}"
+        "logged {log} perfcast pipeline available {params.datasets} --raw {params.raw} --out {output}"

@@ -9,7 +9,7 @@ rule metrics:
     params:
         code=GRAPH.code("metrics"),
     shell:
-        "logged {log} perfcast metrics {input} --out {output}"
+        "logged {log} perfcast pipeline metrics {input} --out {output}"
 
 
 rule report:
@@ -45,5 +45,5 @@ rule report:
         code=GRAPH.code("report"),
         experiment=PARAMS.model_dump_json(),
     shell:
-        "logged {log.messages} perfcast report --results {params.results} --experiment {params.experiment:q} "
+        "logged {log.messages} perfcast pipeline report --results {params.results} --experiment {params.experiment:q} "
         "--out {output.html} --cards {output.cards}; sha256sum {output.html} > {log.checksum}"

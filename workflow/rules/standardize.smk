@@ -19,5 +19,5 @@ rule standardize:
         code=lambda w: GRAPH.code("standardize", f"datasets.{w.dataset}"),
         options=lambda w: GRAPH.standardize_options(w.dataset),
     shell:
-        "logged {log} perfcast standardize {wildcards.dataset} --raw {params.raw} --table {output.table} "
+        "logged {log} perfcast pipeline standardize {wildcards.dataset} --raw {params.raw} --table {output.table} "
         "--rejected {output.rejected} --quality {output.quality} {params.options}"

@@ -29,7 +29,7 @@ rule train:
         rehearsals=PARAMS.rehearsals,
         seeds=lambda w: GRAPH.seeds_of(w.predictor),
     shell:
-        "logged {log} perfcast train {wildcards.dataset} {wildcards.split} {wildcards.predictor} --table {input.table} "
+        "logged {log} perfcast pipeline train {wildcards.dataset} {wildcards.split} {wildcards.predictor} --table {input.table} "
         "--folds {input.folds} --out {params.folder} --schedule {params.schedule} --rehearsals {params.rehearsals} "
         "--seeds {params.seeds}"
 
@@ -53,7 +53,7 @@ rule support:
         outlier=lambda w: GRAPH.datasets[w.dataset].label_outlier,
         rehearsals=PARAMS.rehearsals,
     shell:
-        "logged {log} perfcast support {wildcards.dataset} {wildcards.split} --table {input.table} --folds {input.folds} "
+        "logged {log} perfcast pipeline support {wildcards.dataset} {wildcards.split} --table {input.table} --folds {input.folds} "
         "--rehearsals {params.rehearsals} --out {output}"
 
 
@@ -88,6 +88,6 @@ rule champion:
         splits=lambda w: GRAPH.splits_of(w.dataset),
         predictors=lambda w: GRAPH.predictors_of(w.dataset),
     shell:
-        "logged {log} perfcast champion {wildcards.dataset} --runs {params.runs} --table {input.table} "
+        "logged {log} perfcast pipeline champion {wildcards.dataset} --runs {params.runs} --table {input.table} "
         "--standard {input.standard} --raw {params.raw} --predictors {params.predictors} --splits {params.splits} "
         "--out {output} --schedule {params.schedule} --rehearsals {params.rehearsals} --seed {params.seed}"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from perfcast.errors import UserError
 from perfcast.forecasting import Champion, Estimate
 from perfcast.forecasting.tasks import TaskNames, targets_of
-from perfcast.intervals import questions_of
-from perfcast.intervals.reaching import probability_at_least
+from perfcast.uncertainty.conformal import outputs_of
+from perfcast.uncertainty.threshold_probability import probability_at_least
 
 _FORM = re.compile(r"\s*(?P<what>[^<>=]+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>\S+)\s*")
 
@@ -84,4 +84,4 @@ def read_question(text: str, names: TaskNames, champion: Champion, where: str) -
 def _calibrated_as(question: Question) -> str:
     import pandas as pd
 
-    return str(questions_of(pd.Series([question.task]), question.target)[0])
+    return str(outputs_of(pd.Series([question.task]), question.target)[0])

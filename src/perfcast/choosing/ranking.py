@@ -18,8 +18,8 @@ from perfcast.forecasting.batch import forecast_in_batches
 from perfcast.forecasting.completing import complete
 from perfcast.forecasting.knowledge import completion_of
 from perfcast.forecasting.own_measurements import OwnMeasurements
-from perfcast.intervals.reaching import all_together
 from perfcast.schema import Tag
+from perfcast.uncertainty.threshold_probability import joint_bounds
 
 PLAIN = Asked(neighbours=0, explain=False)
 
@@ -168,7 +168,7 @@ def _ranked(
 ) -> Ranked:
     estimates = {_question(one): one for one in machine.estimates}
     shares = tuple(goal.probability(estimates[goal.question], champion) for goal in wish.goals)
-    least, most = all_together(shares) if shares else (None, None)
+    least, most = joint_bounds(shares) if shares else (None, None)
     own, assumed = watts.get(machine.line, (None, False))
     facts = {WATTS: own, PRICE: candidate.price, PROBABILITY: least}
     for word, fact in facts.items():

@@ -1,4 +1,4 @@
-"""Numbers of the command line: each option says what it takes, and anything else is told in one line."""
+"""Readers of numbers on the command line; a number out of range is a mistake in one line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 LARGEST_SEED = 2**32 - 1
-"""What numpy takes."""
+"""The largest seed of numpy."""
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:
@@ -17,9 +17,7 @@ def whole(low: int, high: int) -> Callable[[str], int]:
         plain = text.strip().removeprefix("+").removeprefix("-")
         value = int(text) if plain.isascii() and plain.isdigit() and len(plain) <= 20 else None
         if value is None or not low <= value <= high:
-            raise argparse.ArgumentTypeError(
-                f"must be a whole number from {low} to {high}, however: it is {text[:60]!r}"
-            )
+            raise argparse.ArgumentTypeError(f"must be a whole number from {low} to {high}; got {text[:60]!r}")
         return value
 
     return read
@@ -34,13 +32,13 @@ def number(low: float, high: float) -> Callable[[str], float]:
         except ValueError:
             value = math.nan
         if not low <= value <= high:
-            raise argparse.ArgumentTypeError(f"must be a number from {low:g} to {high:g}, however: it is {text[:60]!r}")
+            raise argparse.ArgumentTypeError(f"must be a number from {low:g} to {high:g}; got {text[:60]!r}")
         return value
 
     return read
 
 
 seed = whole(0, LARGEST_SEED)
-rehearsals = whole(0, 10)
+backtests = whole(0, 10)
 resamples = whole(1, 100_000)
 level = number(1e-6, 1 - 1e-6)

@@ -1,4 +1,4 @@
-"""Compare two results: what changed in data, code and parameters, and whether each metric's change is real."""
+"""Compare two results folders: changes in data, code and parameters, and the significance of each metric's change."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--all", action="store_true", help="show every metric of every task, and every file and key")
     parser.add_argument("--json", action="store_true", help="print everything as JSON instead")
     parser.add_argument("--html", type=Path, metavar="PAGE", help="also write a page that opens offline")
-    parser.add_argument("--fail-if-worse", action="store_true", help="exit with 1 when any metric is worse for real")
+    parser.add_argument("--fail-if-worse", action="store_true", help="exit with 1 when a metric is significantly worse")
     add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compare, show, and tell by the exit code when asked to."""
+    """Compare and print; with --fail-if-worse, 1 where a metric is significantly worse."""
     import json
 
     from perfcast.evaluation.results_diff import find_changes, open_side

@@ -1,4 +1,4 @@
-"""Check params.yaml and conf/, and print what Hydra composes for one training."""
+"""Check params.yaml and conf/, and print the configuration of one training."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def run(options: argparse.Namespace) -> int:
     import yaml
 
     params = validate(read_yaml(options.project / "params.yaml"), options.project / "conf")
-    given = {entry.partition("=")[0].lstrip("+") for entry in options.override}
+    keys = {entry.partition("=")[0].lstrip("+") for entry in options.override}
     first = {"dataset": params.datasets[0], "predictor": params.predictors[0], "split": params.splits[0]}
-    chosen = [f"{key}={value}" for key, value in first.items() if key not in given]
+    chosen = [f"{key}={value}" for key, value in first.items() if key not in keys]
     print(yaml.safe_dump(compose(options.project, [*chosen, *options.override]), sort_keys=False), end="")
     return 0

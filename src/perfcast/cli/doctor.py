@@ -1,4 +1,4 @@
-"""Look whether a run would go well here: software, configuration, data, room, leftovers, tracking."""
+"""Check this machine and project before a run: software, configuration, data, space, leftovers, tracking."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what was found; exit 1 when something is broken."""
+    """Print the findings; exit 1 when something is broken."""
     from dataclasses import asdict
 
     from perfcast.config import read_yaml, validate
-    from perfcast.doctor import BROKEN, Place, examine
     from perfcast.errors import UserError
+    from perfcast.ops.doctor import BROKEN, ProjectPlace, examine
 
     if not options.project.is_dir():
-        raise UserError("--project must be a folder", f"there is none at {options.project}", "name a clone of perfcast")
+        raise UserError(
+            "--project must be a folder", f"there is no folder {options.project}", "name a clone of perfcast"
+        )
     try:
         params = validate(read_yaml(options.project / "params.yaml"), options.project / "conf")
-    except UserError:  # told among the findings
+    except UserError:  # finding of the findings
         params = None
-    place = Place(
+    place = ProjectPlace(
         project=options.project,
         cache=cache_folder(options.project),
         mirrors=mirror_folders(params.mirrors if params else (), options.project),
@@ -37,25 +39,27 @@ def run(options: argparse.Namespace) -> int:
     )
     findings = examine(place)
     if options.json:
-        print(json.dumps([asdict(one) for one in findings], indent=1, ensure_ascii=False))
+        print(json.dumps([asdict(finding) for finding in findings], indent=1, ensure_ascii=False))
     else:
         _show(findings)
-    return int(any(one.state == BROKEN for one in findings))
+    return int(any(finding.state == BROKEN for finding in findings))
 
 
 def _show(findings) -> None:  # type: ignore[no-untyped-def]
     from rich.console import Console
     from rich.table import Table
 
-    from perfcast.doctor import BROKEN, CARE
+    from perfcast.ops.doctor import BROKEN, CARE
 
-    colours = {BROKEN: "bold red", CARE: "yellow"}
+    colors = {BROKEN: "bold red", CARE: "yellow"}
     table = Table(box=None, pad_edge=False)
     for heading in ("", "state", "found", "what to do"):
         table.add_column(heading, overflow="fold")
-    for one in findings:
-        table.add_row(one.what, f"[{colours.get(one.state, 'green')}]{one.state}[/]", one.found, one.remedy)
+    for finding in findings:
+        table.add_row(
+            finding.what, f"[{colors.get(finding.state, 'green')}]{finding.state}[/]", finding.found, finding.remedy
+        )
     console = Console()
     console.print(table)
-    broken = sum(one.state == BROKEN for one in findings)
+    broken = sum(finding.state == BROKEN for finding in findings)
     console.print(f"{broken} broken: a run would fail" if broken else "A run can start.")

@@ -99,7 +99,7 @@ def own_of(options: argparse.Namespace, entries: Sequence[Entry], champion: Cham
 
 def level_of(options: argparse.Namespace) -> float:
     """Return the level that is asked for. Raises: UserError when it is none."""
-    from perfcast.intervals import LEVEL
+    from perfcast.uncertainty.conformal import LEVEL
 
     level = LEVEL if options.level is None else float(options.level)
     if not 0 < level < 1:

@@ -1,4 +1,4 @@
-"""Tell whether the results here are those that a revision pinned: equal tables, figures within a tolerance."""
+"""Check that results are those pinned by a revision: equal tables, values within a tolerance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from perfcast.cli._common import add_project
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("revision", nargs="?", default="HEAD", help="tag, branch or commit that pinned results")
-    parser.add_argument("--worst", type=int, default=5, metavar="N", help="figures to show, the furthest off first")
+    parser.add_argument(
+        "--worst", type=int, default=5, metavar="N", help="values to print, the largest difference first"
+    )
     add_project(parser)
 
 

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Replace this process by `mlflow ui` on the right store."""
+    """Replace this process by `mlflow ui` on the project's store."""
     from perfcast import tracking
 
     conf = read_yaml(options.project / "conf" / "tracking" / "default.yaml")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation.run_predictions import YEAR
-from perfcast.splits import is_question, shrunken
+from perfcast.splits import is_compared, learning_curve_point
 
 _VENDOR = "vendor"
 _LINEAGE = ("family", "generation", "series")
@@ -75,22 +75,22 @@ class Evaluation:
     def splits(self) -> list[str]:
         """Splits in the order given to `evaluate`, without `learning_curve_splits` unless there are no others."""
         every = list(dict.fromkeys(self.metrics["split"]))
-        return [split for split in every if shrunken(split) is None] or every
+        return [split for split in every if learning_curve_point(split) is None] or every
 
     @property
     def learning_curve_splits(self) -> list[str]:
         """Splits with less training data than their base: points of learning curves, not in tables and rankings."""
-        return [split for split in dict.fromkeys(self.metrics["split"]) if shrunken(split) is not None]
+        return [split for split in dict.fromkeys(self.metrics["split"]) if learning_curve_point(split) is not None]
 
     @property
     def comparison_splits(self) -> list[str]:
         """Splits that leak on purpose and serve comparison with published values only."""
-        return [split for split in self.splits if not is_question(split) and shrunken(split) is None]
+        return [split for split in self.splits if not is_compared(split) and learning_curve_point(split) is None]
 
     @property
     def ranked_splits(self) -> list[str]:
         """Splits that count in rankings of predictors; all of them where none does."""
-        return [split for split in self.splits if is_question(split)] or self.splits
+        return [split for split in self.splits if is_compared(split)] or self.splits
 
     @property
     def predictors(self) -> list[str]:

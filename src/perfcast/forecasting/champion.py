@@ -15,9 +15,9 @@ from perfcast.forecasting.donors import Donors
 from perfcast.forecasting.knowledge import Knowledge, completion_of, describing_columns, fields_of
 from perfcast.forecasting.neighbours import Neighbourhood
 from perfcast.forecasting.tasks import TaskNames
-from perfcast.intervals import Calibrated
 from perfcast.io import first_changed, read_json
 from perfcast.predictors.base import Predictor, load_predictor
+from perfcast.uncertainty.conformal import UncertaintyModel
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Champion:
     features: tuple[str, ...]
     predictor: Predictor
     knowledge: Knowledge
-    calibrated: Calibrated | None = None
+    calibrated: UncertaintyModel | None = None
     """How sure it is; None where too few rows were there to say so."""
     neighbourhood: Neighbourhood | None = None
     """What finds the nearest measured machines; None where there is no calibration to say what is near."""
@@ -69,7 +69,7 @@ class Champion:
 
 
 def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
-    """Read what `perfcast champion` wrote.
+    """Read what `perfcast pipeline champion` wrote.
 
     Raises: UserError when there is none, it is another data set's than the one asked for, or something in it is not
     what was saved.
@@ -97,7 +97,7 @@ def _loaded(folder: Path, about: Mapping[str, Any], dataset: str | None) -> Cham
         raise UserError("a champion must be as it was saved", f"{changed} was changed", "make it again")
     knowledge = Knowledge.load(folder / "knowledge")
     place = folder / "intervals"
-    calibrated = Calibrated.load(place) if place.is_dir() else None
+    calibrated = UncertaintyModel.load(place) if place.is_dir() else None
     return Champion(
         about["dataset"],
         about["predictor"],

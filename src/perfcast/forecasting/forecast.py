@@ -15,8 +15,8 @@ from perfcast.forecasting.describing import Described
 from perfcast.forecasting.explaining import drivers, drivers_of, name_of, neighbours, shown, values_of
 from perfcast.forecasting.featuring import featured
 from perfcast.forecasting.own_measurements import OwnMeasurements
-from perfcast.intervals import LEVEL, questions_of
 from perfcast.schema import Role, Table, Tag, select
+from perfcast.uncertainty.conformal import LEVEL, outputs_of
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _estimates(
                 explained["typical"] = shown(champion, typical[row], 0.0, target)
                 explained["drivers"] = drivers_of(added[row, :, number], groups)
             median = float(medians[row, number] * np.exp(shift[row]))
-            half = None if sure is None else float(sure["half"].iloc[row] * narrowing[row])
+            half = None if sure is None else float(sure["half_width"].iloc[row] * narrowing[row])
             found.append(
                 (
                     int(row),
@@ -118,9 +118,9 @@ def _estimates(
 
 
 def _sure(champion: Champion, table: Table, target: str, asked: Asked) -> pd.DataFrame | None:
-    """Return how sure a target's forecasts are, None without a calibration; see `Calibrated.intervals`."""
+    """Return how sure a target's forecasts are, None without a calibration; see `UncertaintyModel.intervals`."""
     if champion.calibrated is None:
         return None
     X = table.frame
     when = None if asked.when is None else pd.Series(asked.when, index=X.index)
-    return champion.calibrated.intervals(X, questions_of(X[table.one(Tag.TASK)], target), when, asked.level)
+    return champion.calibrated.intervals(X, outputs_of(X[table.one(Tag.TASK)], target), when, asked.level)

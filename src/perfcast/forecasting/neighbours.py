@@ -8,8 +8,9 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from perfcast.intervals import Calibrated, gower
 from perfcast.schema import Table, Tag
+from perfcast.uncertainty.conformal import UncertaintyModel
+from perfcast.uncertainty.in_domain import gower_distances
 
 _FILE = "neighbours.npy"
 
@@ -20,10 +21,10 @@ class Neighbourhood:
     Near is what forecasts rest on: the distance is the sum over groups of columns of Gower's distance times what the
     calibration found it to add to the typical error, so its unit is natural logarithms of the score. 0.05 says: what
     differs is worth an error of about 5 % more.
-    Shapes: `encoded` (measured rows, encoded columns), float32, the groups of `Support` one after another.
+    Shapes: `encoded` (measured rows, encoded columns), float32, the groups of `InDomainModel` one after another.
     """
 
-    def __init__(self, measured: Table, encoded: np.ndarray, calibrated: Calibrated) -> None:
+    def __init__(self, measured: Table, encoded: np.ndarray, calibrated: UncertaintyModel) -> None:
         self.encoded, self.calibrated = encoded, calibrated
         self.tasks = measured.frame[measured.one(Tag.TASK)].astype(str).to_numpy()
         self._rows: dict[str, np.ndarray] = {}
@@ -34,7 +35,7 @@ class Neighbourhood:
 
         Of rows that are alike in everything encoded, the newest (last) comes first. X has the features of training.
         """
-        asked = self.calibrated.support.encode(X)
+        asked = self.calibrated.in_domain.encode(X)
         known: dict[tuple[str, bytes], np.ndarray] = {}
         found = []
         for row, task in zip(asked, tasks.astype(str), strict=True):
@@ -56,11 +57,11 @@ class Neighbourhood:
         """Return distances to some measured rows; `known` keeps those to the distinct values of a group, by values."""
         weights = self.calibrated.calibration.weights
         far = np.zeros(len(rows))
-        for group, part, numeric in self.calibrated.support.parts():
+        for group, part, numeric in self.calibrated.in_domain.parts():
             distinct, numbers = self._distinct_of(group, part)
             key = (group, row[part].tobytes())
             if key not in known:
-                known[key] = gower(row[part], distinct, numeric)
+                known[key] = gower_distances(row[part], distinct, numeric)
             far += weights.get(group, 0.0) * known[key][numbers[rows]]
         return far
 
@@ -83,6 +84,6 @@ class Neighbourhood:
         np.save(folder / _FILE, self.encoded, allow_pickle=False)
 
     @classmethod
-    def load(cls, folder: Path, measured: Table, calibrated: Calibrated) -> Self:
+    def load(cls, folder: Path, measured: Table, calibrated: UncertaintyModel) -> Self:
         """Read what `save` wrote; the rows stay on disk until they are asked for."""
         return cls(measured, np.load(folder / _FILE, mmap_mode="r", allow_pickle=False), calibrated)

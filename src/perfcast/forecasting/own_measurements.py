@@ -15,8 +15,9 @@ from perfcast.forecasting.champion import Champion
 from perfcast.forecasting.completing import complete
 from perfcast.forecasting.describing import describe
 from perfcast.forecasting.featuring import featured
-from perfcast.intervals import Correlation, Errors, labels_of, questions_of
 from perfcast.schema import Role, Table, Tag
+from perfcast.uncertainty.conformal import outputs_of
+from perfcast.uncertainty.correlation import ErrorCorrelation, ErrorRows, shared_labels
 
 _FAR = np.log(2.0)
 """Difference of a measured score from its forecast, in logarithms, from which it is doubted aloud."""
@@ -31,8 +32,8 @@ class OwnMeasurements:
     Shapes: residuals (m,) log measured - log forecast. `notes` say what is strange about them.
     """
 
-    correlation: Correlation
-    known: Errors
+    correlation: ErrorCorrelation
+    known: ErrorRows
     residuals: np.ndarray
     notes: tuple[str, ...] = ()
 
@@ -42,8 +43,8 @@ class OwnMeasurements:
         The best linear prediction of the forecasts' errors from those measured, and the share of the standard deviation
         that it leaves. `typical` (n,) are the errors that the calibration expects.
         """
-        asked = questions_of(table.frame[table.one(Tag.TASK)], target)
-        return self.correlation.predict(self.known, self.residuals, Errors(labels_of(table), asked, typical))
+        asked = outputs_of(table.frame[table.one(Tag.TASK)], target)
+        return self.correlation.predict(self.known, self.residuals, ErrorRows(shared_labels(table), asked, typical))
 
 
 def measured_by_oneself(
@@ -77,14 +78,14 @@ def measured_by_oneself(
     measured = champion.knowledge.measured
     table = featured(champion.dataset, completed.frame, measured.columns, champion.features)
     forecasts = champion.predictor.predict(table.frame)
-    labels, tasks = labels_of(table), table.frame[task]
+    labels, tasks = shared_labels(table), table.frame[task]
     parts, residuals, places = [], [], []
     for target in targets:
         found = np.array([one.get(target, np.nan) for one in scores], dtype=float)
         known = np.isfinite(found) & forecasts[target].notna().to_numpy()
-        asked = questions_of(tasks[known], target)
+        asked = outputs_of(tasks[known], target)
         typical = calibrated.intervals(table.frame[known], asked)["typical"].to_numpy()
-        parts.append(Errors(labels[known], asked, typical))
+        parts.append(ErrorRows(labels[known], asked, typical))
         residuals += (np.log(found[known]) - np.log(forecasts.loc[known, target].to_numpy())).tolist()
         places += np.flatnonzero(known).tolist()
     notes = [
@@ -92,10 +93,10 @@ def measured_by_oneself(
         for residual, place in zip(residuals, places, strict=True)
         if abs(residual) > _FAR
     ]
-    together = Errors(
+    together = ErrorRows(
         pd.concat([one.labels for one in parts]),
-        np.concatenate([one.questions for one in parts]),
-        np.concatenate([one.typical for one in parts]),
+        np.concatenate([one.outputs for one in parts]),
+        np.concatenate([one.expected_errors for one in parts]),
     )
     return OwnMeasurements(correlation, together, np.array(residuals), tuple(notes))
 

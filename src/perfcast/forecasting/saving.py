@@ -8,16 +8,16 @@ from typing import Any
 
 from perfcast.forecasting.knowledge import Knowledge
 from perfcast.forecasting.neighbours import Neighbourhood
-from perfcast.intervals import Calibrated
 from perfcast.io import digests, write_json
 from perfcast.predictors.base import Predictor
 from perfcast.schema import Table, Tag
+from perfcast.uncertainty.conformal import UncertaintyModel
 
 
 def save_champion(
     folder: Path,
     predictor: Predictor,
-    calibrated: Calibrated | None,
+    calibrated: UncertaintyModel | None,
     *,
     standard: Table,
     table: Table,
@@ -38,7 +38,7 @@ def save_champion(
         calibrated.save(folder / "intervals")
         row = table.one(Tag.ROW)
         ordered = table.frame.set_index(row).loc[knowledge.measured.frame[row]].reset_index()
-        encoded = calibrated.support.encode(ordered)
+        encoded = calibrated.in_domain.encode(ordered)
         Neighbourhood(knowledge.measured, encoded, calibrated).save(folder / "knowledge")
     (folder / "about.json").unlink(missing_ok=True)
     write_json(folder / "about.json", {**about, "files": digests(folder)})

@@ -15,9 +15,9 @@ import pandas as pd
 
 from perfcast.io import read_json, write_json
 from perfcast.predictors._law_terms import LawTerms
-from perfcast.predictors._rehearsals import rehearsals
 from perfcast.predictors._rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
 from perfcast.predictors.base import Predictor
+from perfcast.uncertainty.backtest import backtest_pairs
 
 _ROUNDS = 3
 _ALIKE = 1.02
@@ -74,7 +74,7 @@ class LawBase(Predictor):
         measured_rows(log_y, self.targets_)
         when = self._when if self._when is not None else pd.DatetimeIndex([pd.NaT] * len(X))
         everything = Part(X, task_labels(X, self.columns_), log_y, when)
-        strength, memory = self._choose(everything, rehearsals(valid, self._when))
+        strength, memory = self._choose(everything, backtest_pairs(valid, self._when))
         self.chosen_ = {"strength": strength, "memory": memory}
         self.terms_, self.structure_, fitted = self._prepare(everything)
         self._weights = fitted(strength, memory)

@@ -11,12 +11,12 @@ import pandas as pd
 
 from perfcast.encoding.dense import coded
 from perfcast.io import read_json, write_json
-from perfcast.predictors._novelty import ANY, NOVELTIES, Novelty
-from perfcast.predictors._rehearsals import rehearsals
 from perfcast.predictors._rows import measured_rows
+from perfcast.predictors._shift import ANY, SHIFTS, TrainingShift
 from perfcast.predictors.base import Predictor, load_predictor
 from perfcast.predictors.law import LawPredictor
 from perfcast.predictors.time_law import TimeLawPredictor
+from perfcast.uncertainty.backtest import backtest_pairs
 
 FAR = 0.3
 """A residual (logarithm) beyond this is a mistake of the entry or a crippled machine: it is learned as this much."""
@@ -52,7 +52,7 @@ class LawResidualPredictor(Predictor):
     learners_: dict[str, Predictor]
     weights_: dict[str, dict[str, float]]
     """By novelty."""
-    novelty_: Novelty
+    shift_: TrainingShift
 
     @abstractmethod
     def _learners(self) -> dict[str, Predictor]:
@@ -63,11 +63,11 @@ class LawResidualPredictor(Predictor):
         X = coded(X)
         candidates = self._candidates(list(self._learners()))
         errors = []
-        for fitting, choosing in rehearsals(valid, self._when) if self.rehearsed else []:
+        for fitting, choosing in backtest_pairs(valid, self._when) if self.rehearsed else []:
             if (~np.isnan(log_y[fitting])).any(axis=0).all() and not np.isnan(log_y[choosing]).all():
                 self._fit_parts(X, log_y, fitting)
                 errors.append(self._errors(X[choosing], log_y[choosing], candidates))
-        self.weights_ = {novelty: _weights(candidates, errors, novelty) for novelty in NOVELTIES}
+        self.weights_ = {novelty: _weights(candidates, errors, novelty) for novelty in SHIFTS}
         self._fit_parts(X, log_y, np.ones(len(X), dtype=bool))
 
     def _fit_parts(self, X: pd.DataFrame, log_y: np.ndarray, rows: np.ndarray) -> None:
@@ -87,7 +87,7 @@ class LawResidualPredictor(Predictor):
         self.laws_ = {name: fitted(law, wanted) for name, law in laws.items()}
         rest = np.clip(wanted - self._structure(given), -FAR, FAR)
         self.learners_ = {name: fitted(learner, rest) for name, learner in self._learners().items()}
-        self.novelty_ = Novelty.fit(given, self.columns_)
+        self.shift_ = TrainingShift.fit(given, self.columns_)
 
     def _structure(self, X: pd.DataFrame) -> np.ndarray:
         logs: np.ndarray = np.mean([_logs(law, X) for law in self.laws_.values()], axis=0)
@@ -97,8 +97,8 @@ class LawResidualPredictor(Predictor):
         """Return the error of every candidate (columns) by novelty (index) on rows that the parts have not seen."""
         residuals = {name: _logs(learner, X) for name, learner in self.learners_.items()}
         structure = self._structure(X)
-        novelty, measured = self.novelty_.of(X), ~np.isnan(log_y).all(axis=1)
-        groups = {**{name: measured & (novelty == name) for name in NOVELTIES}, ANY: measured}
+        novelty, measured = self.shift_.of(X), ~np.isnan(log_y).all(axis=1)
+        groups = {**{name: measured & (novelty == name) for name in SHIFTS}, ANY: measured}
         errors: dict[str, list[float]] = {name: [] for name, rows in groups.items() if rows.sum() >= _LEAST_ROWS}
         errors.setdefault(ANY, [])
         for weights in candidates:
@@ -117,7 +117,7 @@ class LawResidualPredictor(Predictor):
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         X = coded(X)
-        novelty = self.novelty_.of(X)
+        novelty = self.shift_.of(X)
         forecast = self._structure(X)
         for name, learner in self.learners_.items():
             by_kind = {kind: own[name] for kind, own in self.weights_.items()}
@@ -127,13 +127,13 @@ class LawResidualPredictor(Predictor):
         return forecast
 
     def _save(self, folder: Path) -> None:
-        write_json(folder / "weights.json", {"weights": self.weights_, "novelty": self.novelty_.to_state()})
+        write_json(folder / "weights.json", {"weights": self.weights_, "novelty": self.shift_.to_state()})
         for name, part in {**self.laws_, **self.learners_}.items():
             part.save(folder / name)
 
     def _load(self, folder: Path) -> None:
         state = read_json(folder / "weights.json")
-        self.weights_, self.novelty_ = state["weights"], Novelty.from_state(state["novelty"])
+        self.weights_, self.shift_ = state["weights"], TrainingShift.from_state(state["novelty"])
         self.laws_ = {name: load_predictor(folder / name) for name in ("law", "time_law")}
         self.learners_ = {name: load_predictor(folder / name) for name in self.weights_[ANY]}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from perfcast.splits import shrunken
+from perfcast.splits import learning_curve_point
 
 _SPLITS = {
     "random": ("similar machines", "machines similar to those in the training data"),
@@ -53,7 +53,7 @@ _PREDICTORS = {
 
 def split_label(split: str) -> str:
     """Return a short name of a split in plain words; the split's own name where there is none."""
-    reduced = shrunken(split)
+    reduced = learning_curve_point(split)
     if reduced is None:
         return _describe(split)[0] or split
     amount = f"{100 * reduced.share:g} % of the training rows" if reduced.share else f"last {reduced.years:g} years"

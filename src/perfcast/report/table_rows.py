@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation.run_predictions import YEAR, slices_of
-from perfcast.parts import judged
+from perfcast.experiment.row_masks import evaluated_rows
 from perfcast.schema import Role, Table, Tag
 
 NAME, ENTITY, BLOCK, WHEN = "name", "entity", "block", "when"
@@ -81,7 +81,7 @@ class Rows:
         row, target, deviation (logarithm of the score over their median), z (robust: deviation over 1.4826 times the
         median absolute deviation) and siblings (how many).
         """
-        frame = self.table.frame[judged(self.table)]
+        frame = self.table.frame[evaluated_rows(self.table)]
         by = self.table.select(tag=Tag.TASK) + self.table.select(tag=Tag.IDENTITY)
         if not self.table.select(tag=Tag.IDENTITY):
             return pd.DataFrame(columns=["row", "target", "deviation", "z", "siblings"])

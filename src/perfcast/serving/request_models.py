@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 from perfcast.describing.files import Entry, entries_of
 from perfcast.errors import UserError, unknown_name
 from perfcast.forecasting import Asked
-from perfcast.intervals import LEVEL
+from perfcast.uncertainty.conformal import LEVEL
 from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits
 
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")

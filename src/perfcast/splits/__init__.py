@@ -1,14 +1,13 @@
-"""The questions of the protocol: which rows a predictor learns from, and which it is asked about.
+"""Splits of the protocol: the division of rows into training and test, and the checks of its leakage.
 
-A split is a function `name(table, seed) -> frame` declared by `audited_by`: one column per fold (fold_0 ..), with the
-values train, valid (training rows set aside for choices), test and unused; index as `table.frame`. The order of the
-rows has no influence. To add a split, add a function to a module of this package, or a module; to change one, raise
+A split is a function `name(table, seed) -> frame` declared by `declare_split`: one column per fold (fold_0 ..), with
+the values train, valid (validation rows inside training), test and unused; index as `table.frame`. The order of the
+rows has no influence. To add a split, add a function to a module of this package, or a module. To change one, raise
 VERSION: results of two versions never share a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 
 import pandas as pd
@@ -16,23 +15,26 @@ import pandas as pd
 from perfcast import plugins
 from perfcast.errors import UserError, unknown_name
 from perfcast.schema import Column, Role, Table
-from perfcast.splits._audit import Audit, Split
-from perfcast.splits._files import read_folds
-from perfcast.splits._parts import PUBLISHED_PART
-from perfcast.splits._shrunken import Shrunken
+from perfcast.splits.declaration import LearningCurvePoint, Split, SplitDeclaration, declaration_of, is_split
+from perfcast.splits.fold_files import BASE, read_folds, write_folds
+from perfcast.splits.subsets import PUBLISHED_PART, SUBSETS
 
 __all__ = [
+    "BASE",
     "PUBLISHED_PART",
+    "SUBSETS",
     "VERSION",
-    "Shrunken",
+    "LearningCurvePoint",
+    "declaration",
     "function",
-    "is_question",
+    "is_compared",
     "leaks",
+    "learning_curve_point",
     "make",
     "names",
     "read_folds",
     "reads",
-    "shrunken",
+    "write_folds",
 ]
 
 VERSION = 1
@@ -50,66 +52,72 @@ def function(name: str) -> Split:
     return _functions()[name]
 
 
+def declaration(name: str) -> SplitDeclaration | None:
+    """Return the title, the checks and the role of a split; None for a name that is no split."""
+    return declaration_of(_functions()[name]) if name in _functions() else None
+
+
 def reads(column: Column) -> bool:
-    """Say whether splits look at a column: features, whatever is tagged, and the authors' own parts."""
+    """Return whether splits read a column: features, tagged columns, and the authors' own subsets."""
     return column.role is Role.FEATURE or bool(column.tags) or column.name == PUBLISHED_PART
 
 
-def is_question(name: str) -> bool:
-    """Whether errors on a split count when predictors are compared.
+def is_compared(name: str) -> bool:
+    """Return whether errors on a split count when predictors are compared.
 
-    Not where it leaks, beside others' figures only, and not where it asks a question once more after less training. A
-    name that is no split, as of a result made by an older version, is taken for a question.
+    They do not where the split leaks on purpose, or trains on less. A name that is no split, as of a result of an
+    older version, counts.
     """
-    return bool(getattr(_functions().get(name), "question", True))
+    declared = declaration(name)
+    return declared is None or declared.compared
 
 
-def shrunken(name: str) -> Shrunken | None:
-    """Return of which question a split is a form with less training, and with how much; None for any other name."""
-    found: Shrunken | None = getattr(_functions().get(name), "shrunken", None)
-    return found
+def learning_curve_point(name: str) -> LearningCurvePoint | None:
+    """Return the base and the amount of training of a learning-curve split; None for any other name."""
+    declared = declaration(name)
+    return declared.learning_curve if declared else None
 
 
 def make(name: str, table: Table, seed: int) -> pd.DataFrame:
-    """Make a split and audit it.
+    """Make a split and check it.
 
     Raises: UserError when the name is unknown, or the table leaves training or test of a fold empty; ValueError when
     the folds leak, which is an error of the split.
     """
     folds = function(name)(table, seed)
     for fold in folds:
-        for part in ("train", "test"):
-            if not (folds[fold] == part).any():
+        for subset in ("train", "test"):
+            if not (folds[fold] == subset).any():
                 raise UserError(
                     f"the split {name!r} must leave rows for training and test",
-                    f"{fold} of {table.dataset!r} ({len(folds)} rows) has no {part} rows",
+                    f"{fold} of {table.dataset!r} ({len(folds)} rows) has no {subset} rows",
                     "choose another split or more data",
                 )
-    found = leaks(table, folds, name)
-    if found:
-        raise ValueError(f"split {name!r} of {table.dataset!r} leaks: {'; '.join(found)}")
+    problems = leaks(table, folds, name)
+    if problems:
+        raise ValueError(f"split {name!r} of {table.dataset!r} leaks: {'; '.join(problems)}")
     return folds
 
 
 def leaks(table: Table, folds: pd.DataFrame, name: str) -> list[str]:
-    """Audit folds against the rules of the split: one sentence per violation, none when all is well.
+    """Check folds against the rules of the split: one sentence per violation, none without leakage.
 
     Shapes: `folds` as a split returns it. Raises: UserError when the name is unknown.
     """
-    audits: Sequence[Audit] = vars(function(name))["audits"]
+    checks = declaration_of(function(name)).checks
     if not folds.index.equals(table.frame.index):
         return ["the folds' index is not the table's"]
-    found = [f"{fold}: {problem}" for fold in folds for audit in audits for problem in audit(table, folds[fold])]
+    problems = [f"{fold}: {problem}" for fold in folds for check in checks for problem in check(table, folds[fold])]
     repeated = int(((folds == "test").sum(axis=1) > 1).sum())
-    return [*found, f"{repeated} rows are test in more than one fold"] if repeated else found
+    return [*problems, f"{repeated} rows are test in more than one fold"] if repeated else problems
 
 
 @cache
 def _functions() -> dict[str, Split]:
     """Collect the splits of every public module. Raises: ValueError when two modules have one of the same name."""
-    found: dict[str, Split] = {}
+    splits: dict[str, Split] = {}
     for module in plugins.names("splits"):
         for name, value in vars(plugins.load("splits", module)).items():
-            if not name.startswith("_") and hasattr(value, "audits") and found.setdefault(name, value) is not value:
+            if not name.startswith("_") and is_split(value) and splits.setdefault(name, value) is not value:
                 raise ValueError(f"two modules have a split of the name {name!r}, one is {module}")
-    return found
+    return splits

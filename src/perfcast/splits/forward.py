@@ -1,4 +1,4 @@
-"""Questions about the future: training is before a month, test from it on."""
+"""Forward splits: training is before a month, test from it on."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import pandas as pd
 
 from perfcast.errors import UserError
 from perfcast.schema import Table, Tag
-from perfcast.splits._audit import audited_by, in_window
-from perfcast.splits._groups import by_tag
-from perfcast.splits._parts import as_frame, assigned, by_key
+from perfcast.splits.checks import check_window
+from perfcast.splits.declaration import declare_split
+from perfcast.splits.row_groups import by_tag
+from perfcast.splits.subsets import as_frame, assigned, by_key
 
 VALID_MONTHS = 12
 LAST_SHARE = 0.20
@@ -21,47 +22,47 @@ def _last_share(table: Table, fold: pd.Series) -> list[str]:
     months = time.dropna().dt.to_period("M")
     since = months.value_counts().sort_index(ascending=False).cumsum()
     start = str(since[since >= LAST_SHARE * len(months)].index.max())
-    return in_window(start, "2200-01")(table, fold)
+    return check_window(start, "2200-01")(table, fold)
 
 
-@audited_by(in_window("2010-01", "2012-01"))
+@declare_split("the next generations after 2009", check_window("2010-01", "2012-01"))
 def forward_2010(table: Table, seed: int) -> pd.DataFrame:
-    """Ask about the next generations: train before 2010-01, test from then to 2011-12."""
+    """Test on the next generations: train before 2010-01, test from then to 2011-12."""
     del seed
     return _forward(table, "2010-01", "2012-01")
 
 
-@audited_by(in_window("2012-01", "2015-01"))
+@declare_split("the next generations after 2011", check_window("2012-01", "2015-01"))
 def forward_2012(table: Table, seed: int) -> pd.DataFrame:
-    """Ask about the next generations: train before 2012-01, test from then to 2014-12."""
+    """Test on the next generations: train before 2012-01, test from then to 2014-12."""
     del seed
     return _forward(table, "2012-01", "2015-01")
 
 
-@audited_by(in_window("2021-01", "2024-01"))
+@declare_split("the next generation after 2020", check_window("2021-01", "2024-01"))
 def forward_2021(table: Table, seed: int) -> pd.DataFrame:
-    """Ask about the next generation where data end in 2023: train before 2021-01, test from then to 2023-12."""
+    """Test on the next generation where data end in 2023: train before 2021-01, test from then to 2023-12."""
     del seed
     return _forward(table, "2021-01", "2024-01")
 
 
-@audited_by(in_window("2023-01", "2025-01"))
+@declare_split("the next generation after 2022", check_window("2023-01", "2025-01"))
 def forward_2023(table: Table, seed: int) -> pd.DataFrame:
-    """Ask about the next generation: train before 2023-01, test from then to 2024-12."""
+    """Test on the next generation: train before 2023-01, test from then to 2024-12."""
     del seed
     return _forward(table, "2023-01", "2025-01")
 
 
-@audited_by(in_window("2024-01", "2025-01"))
+@declare_split("the next year after 2023", check_window("2024-01", "2025-01"))
 def forward_2024(table: Table, seed: int) -> pd.DataFrame:
-    """Ask about the next year: train before 2024-01, test on 2024."""
+    """Test on the next year: train before 2024-01, test on 2024."""
     del seed
     return _forward(table, "2024-01", "2025-01")
 
 
-@audited_by(_last_share)
+@declare_split("the last fifth of the results", _last_share)
 def forward_last(table: Table, seed: int) -> pd.DataFrame:
-    """Ask about the last fifth: test from the latest month on that has 20 % of the rows at or after it, train before.
+    """Test on the last fifth: test from the latest month on that has 20 % of the rows at or after it, train before.
 
     Raises: UserError when no row has a date.
     """
@@ -75,10 +76,10 @@ def forward_last(table: Table, seed: int) -> pd.DataFrame:
 
 
 def _forward(table: Table, start: str, end: str) -> pd.DataFrame:
-    """Train before `start`, test until before `end`; valid are the last twelve months that have training rows.
+    """Train before `start`, test until before `end`; validation rows are the last twelve months with training rows.
 
     A training row of a block that also has test rows is unused. A test row whose exact features were measured before
-    `start` stays in test: whoever asks about the future knows those results.
+    `start` stays in test: such results are known at that time.
     """
     ordered = by_key(table)
     time = ordered.frame[ordered.one(Tag.TIME)]

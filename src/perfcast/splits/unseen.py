@@ -1,27 +1,29 @@
-"""Questions about entities that training has never seen."""
+"""Unseen splits: entities, or numbers of workers, that training does not have."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
+from perfcast.errors import UserError
 from perfcast.schema import Table, Tag
-from perfcast.splits._audit import audited_by, entities_apart
-from perfcast.splits._groups import balanced_folds, by_tag
-from perfcast.splits._parts import as_frame, assigned, by_key, draw_valid, without_leaks
+from perfcast.splits.checks import check_entities
+from perfcast.splits.declaration import declare_split
+from perfcast.splits.row_groups import balanced_folds, by_tag
+from perfcast.splits.subsets import as_frame, assigned, by_key, draw_valid, without_leaks
 
 UNSEEN_FOLDS = 5
 
 
-@audited_by(entities_apart)
+@declare_split("CPU models that nobody has measured", check_entities)
 def unseen_cpu(table: Table, seed: int) -> pd.DataFrame:
-    """Ask about processors nobody has measured: five folds by entity."""
+    """Test on CPU models that nobody has measured: five folds by entity."""
     return _unseen(table, seed)
 
 
-@audited_by(entities_apart)
+@declare_split("problem shapes that nobody has measured", check_entities)
 def unseen_shape(table: Table, seed: int) -> pd.DataFrame:
-    """Ask about problem shapes nobody has measured: five folds by entity."""
+    """Test on problem shapes that nobody has measured: five folds by entity."""
     return _unseen(table, seed)
 
 
@@ -35,3 +37,33 @@ def _unseen(table: Table, seed: int) -> pd.DataFrame:
         test = dealt == fold
         folds.append(without_leaks(assigned(test, draw_valid(entities, test, rng)), blocks))
     return as_frame(table, ordered, folds)
+
+
+def _fewer_in_training(table: Table, fold: pd.Series) -> list[str]:
+    """Check that every test row has more workers than any training row."""
+    workers = table.frame[table.one(Tag.PARALLEL)]
+    learned, tested = workers[fold.isin(["train", "valid"])], workers[fold == "test"]
+    known = int((tested <= learned.max()).sum())
+    return [f"{known} test rows with as many workers as a training row"] if known else []
+
+
+@declare_split("the largest number of workers", _fewer_in_training)
+def more_threads(table: Table, seed: int) -> pd.DataFrame:
+    """Test on the largest number of workers (PARALLEL), with all smaller ones in training.
+
+    12 % of the training rows, by entity, are validation rows: fewer numbers of workers than two allow no backtest.
+    Raises: UserError when the dataset has no such column, or one number of workers only.
+    """
+    names = table.select(tag=Tag.PARALLEL)
+    if len(names) != 1 or table.frame[names[0]].nunique() < 2:
+        raise UserError(
+            "the split 'more_threads' needs a dataset measured with several numbers of workers",
+            f"{table.dataset!r} has {table.frame[names[0]].nunique() if names else 'no such column'}",
+            "choose another split",
+        )
+    ordered = by_key(table)
+    workers = ordered.frame[names[0]]
+    test = (workers == workers.max()).to_numpy()
+    unused = workers.isna().to_numpy()
+    valid = draw_valid(by_tag(ordered, Tag.ENTITY), test | unused, np.random.default_rng(seed))
+    return as_frame(table, ordered, [without_leaks(assigned(test, valid, unused), by_tag(ordered, Tag.BLOCK))])

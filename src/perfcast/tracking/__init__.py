@@ -1,10 +1,11 @@
-"""The record of every training, never read back by a stage. The only package that knows MLflow.
+"""Records of every training in MLflow; no stage reads them. The only package that knows MLflow.
 
-`store` says where to record, `run` what; `lifecycle` opens and closes runs, `processes` tells which processes that
-opened one are gone.
+`store` names the place of the records, `run` writes them; `lifecycle` opens and closes runs, `processes` finds
+processes that are gone, `recording` records champion and report.
 """
 
 from perfcast.tracking.lifecycle import abandoned_runs, git_tags, parent_run, register_champion, start_run
+from perfcast.tracking.recording import record_champion, record_report
 from perfcast.tracking.run import Run
 from perfcast.tracking.store import Store, open_client, store_from
 
@@ -15,6 +16,8 @@ __all__ = [
     "git_tags",
     "open_client",
     "parent_run",
+    "record_champion",
+    "record_report",
     "register_champion",
     "start_run",
     "store_from",

@@ -1,4 +1,4 @@
-"""Runs opened, gathered under their invocation, and closed, also those that a killed process left."""
+"""Life of runs: opened, grouped by invocation, and closed, abandoned ones included."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 def _experiment(client: MlflowClient, store: Store, name: str) -> str:
     """Return the id of the experiment, made under the lock when there is none."""
     with locked(store):
-        found = client.get_experiment_by_name(name)
-        if found is not None:
-            return str(found.experiment_id)
+        experiment = client.get_experiment_by_name(name)
+        if experiment is not None:
+            return str(experiment.experiment_id)
         return str(client.create_experiment(name, artifact_location=store.place(name), tags=_EXPERIMENT_TAGS))
 
 
 def _parent(client: MlflowClient, store: Store, experiment: str) -> str:
-    """Return the run that gathers this invocation's runs of one experiment.
+    """Return the parent of this invocation's runs of one experiment.
 
     It is closed as soon as it exists: children attach to a closed run as well, and a kill cannot leave it open.
     """
     with locked(store):
-        found = client.search_runs([experiment], f"tags.`{_INVOCATION_TAG}` = '{store.invocation}'", max_results=1)
-        if found:
-            return str(found[0].info.run_id)
+        runs = client.search_runs([experiment], f"tags.`{_INVOCATION_TAG}` = '{store.invocation}'", max_results=1)
+        if runs:
+            return str(runs[0].info.run_id)
         tags = {_INVOCATION_TAG: store.invocation, "perfcast.kind": "invocation", **git_tags()}
         run = client.create_run(experiment, tags=tags, run_name=f"run {store.invocation}")
         client.set_terminated(run.info.run_id)
@@ -50,7 +50,7 @@ def _parent(client: MlflowClient, store: Store, experiment: str) -> str:
 
 @contextmanager
 def parent_run(store: Store, experiment: str) -> Iterator[Run]:
-    """Give the parent run of this invocation, for what belongs to no single training (figures, report)."""
+    """Yield the parent run of this invocation, for plots and report."""
     client = open_client(store)
     _close_abandoned(client)
     yield Run(client, _parent(client, store, _experiment(client, store, experiment)), store)
@@ -62,13 +62,13 @@ def start_run(store: Store, experiment: str, name: str, tags: Mapping[str, str])
     client = open_client(store)
     experiment_id = _experiment(client, store, experiment)
     _close_abandoned(client)
-    everything = {
+    all_tags = {
         **tags,
         **git_tags(),
         _PARENT_TAG: _parent(client, store, experiment_id),
         _PROCESS_TAG: process_name(os.getpid()),
     }
-    run = client.create_run(experiment_id, tags=everything, run_name=name)
+    run = client.create_run(experiment_id, tags=all_tags, run_name=name)
     before = signal.signal(signal.SIGTERM, _raise_exit)
     status = "FAILED"
     try:
@@ -98,7 +98,7 @@ def abandoned_runs(store: Store) -> int:
 
 
 def _abandoned(client: MlflowClient) -> list[str]:
-    experiments = [one.experiment_id for one in client.search_experiments()]
+    experiments = [experiment.experiment_id for experiment in client.search_experiments()]
     running = client.search_runs(experiments, "attributes.status = 'RUNNING'") if experiments else []
     return [run.info.run_id for run in running if is_gone(run.data.tags.get(_PROCESS_TAG, ""))]
 

@@ -1,4 +1,4 @@
-"""Names of processes by which a later one can tell whether they are gone."""
+"""Names of processes, by which a later process finds out whether they are gone."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def process_name(pid: int) -> str:
 
 
 def _machine_digest() -> str:
-    """Tell machines apart, and containers of one: they have process numbers of their own; empty where nothing does."""
+    """Return a digest of this machine or container, which has its own process numbers; empty where there is no id."""
     path = Path("/etc/machine-id")
     known = path.read_text().strip() if path.exists() else ""
     return hashlib.sha256(f"perfcast {known} {platform.node()}".encode()).hexdigest()[:8] if known else ""
 
 
 def is_gone(process: str) -> bool:
-    """Whether a process, by its name, ran on this machine and does not any more; False where that cannot be known."""
+    """Return whether a process, by its name, ran on this machine and has ended; False where that is unknown."""
     if process.count(":") < 2:
         return False
     boot, pid, started, *machine = process.split(":")

@@ -1,4 +1,4 @@
-"""An open run: what a training, a figure or a report has recorded of it."""
+"""An open run of MLflow: parameters, metrics, learning curves, artifacts and models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _BATCH = 900  # MLflow accepts at most 1,000 metrics in one call
 _PARAM_LENGTH = 500
-_PYFUNCS = Path(__file__).parents[1]
+_FOLDER = Path(__file__).parent
 
 
 @dataclass
@@ -83,14 +83,14 @@ class Run:
                 self.client.log_artifact(self.run_id, str(path))
 
     def log_dataset(self, name: str, digest: str, context: str) -> None:
-        """Record which data the run used, by digest."""
+        """Record the dataset of the run, by digest."""
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
         entry = Dataset(name=name, digest=digest[:36], source_type="local", source=name, schema=None, profile=None)
-        with locked(self.store):  # two runs that meet a new data set would both insert it
+        with locked(self.store):  # two runs with a new dataset would both insert it
             self.client.log_inputs(self.run_id, [DatasetInput(entry, [InputTag("mlflow.data.context", context)])])
 
-    def log_model(self, folder: Path, example: pd.DataFrame, forecast: pd.DataFrame) -> str:
+    def log_model(self, folder: Path, example: pd.DataFrame, predictions: pd.DataFrame) -> str:
         """Log a saved predictor as a pyfunc model with signature and input example; return its URI."""
         import mlflow
         from mlflow.models import infer_signature
@@ -99,30 +99,30 @@ class Run:
         with mlflow.start_run(run_id=self.run_id):
             logged = mlflow.pyfunc.log_model(
                 name="model",
-                python_model=str(_PYFUNCS / "pyfunc_model.py"),
+                python_model=str(_FOLDER / "pyfunc_model.py"),
                 artifacts={"predictor": str(folder)},
-                signature=infer_signature(example, forecast),
+                signature=infer_signature(example, predictions),
                 input_example=example,
                 pip_requirements=[f"perfcast=={__version__}"],
             )
         return str(logged.model_uri)
 
-    def log_champion(self, folder: Path, words: Mapping[str, str], example: pd.DataFrame) -> str:
-        """Log a champion's folder as a pyfunc model that is told machines in words; return its URI.
+    def log_champion(self, folder: Path, fields: Mapping[str, str], example: pd.DataFrame) -> str:
+        """Log a champion's folder as a pyfunc model of described machines; return its URI.
 
-        `words` maps what a machine may be described by, all of it optional, to MLflow's type of its values; `example`
-        is such a machine.
+        `fields` maps the fields that may describe a machine, all optional, to MLflow's type of their values;
+        `example` is such a machine.
         """
         import mlflow
         from mlflow.models import ModelSignature
         from mlflow.types import ColSpec, Schema
 
-        inputs = [ColSpec(type=kind, name=word, required=False) for word, kind in words.items()]
+        inputs = [ColSpec(type=kind, name=name, required=False) for name, kind in fields.items()]
         mlflow.set_tracking_uri(self.client.tracking_uri)
         with mlflow.start_run(run_id=self.run_id):
             logged = mlflow.pyfunc.log_model(
                 name="model",
-                python_model=str(_PYFUNCS / "pyfunc_champion.py"),
+                python_model=str(_FOLDER / "pyfunc_champion.py"),
                 artifacts={"champion": str(folder)},
                 signature=ModelSignature(inputs=Schema(inputs)),
                 input_example=example,

@@ -1,4 +1,4 @@
-"""Where runs are recorded, and the client that records them; new stores are made here."""
+"""The tracking store: its configuration, its lock, and a client that makes a new store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perfcast.errors import UserError, unknown_name
-from perfcast.relocating import follow
+from perfcast.tracking.mlflow_paths import rewrite_moved
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -28,7 +28,7 @@ _QUIET = {
 
 @dataclass(frozen=True)
 class Store:
-    """Where to record.
+    """Place of the records.
 
     `uri` is an MLflow tracking URI; `artifacts` a folder for a database's files, of this project's lock in any case;
     `bucket` a URI where they go instead, such as s3://...; a server keeps its own. `invocation` names the command under
@@ -41,7 +41,7 @@ class Store:
     bucket: str = ""
 
     def place(self, experiment: str) -> str | None:
-        """Return where the files of an experiment go; None where the server decides."""
+        """Return the place of an experiment's files; None where the server decides."""
         if self.uri.startswith(("http://", "https://", "databricks")):
             return None
         return f"{self.bucket or self.artifacts.as_uri()}/{experiment}"
@@ -60,9 +60,9 @@ def store_from(conf: Mapping[str, Any], root: Path, environment: Mapping[str, st
     if uri.startswith(prefix) and not uri.startswith(prefix + "/"):
         uri = f"{prefix}{(root / uri.removeprefix(prefix)).resolve()}"
     stamp = environment.get("PERFCAST_INVOCATION") or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{os.getpid()}"
-    given = environment.get("PERFCAST_ARTIFACTS") or str(conf["artifacts"])
-    bucket = given.rstrip("/") if "://" in given else ""
-    return Store(uri, (root / (str(conf["artifacts"]) if bucket else given)).resolve(), stamp, bucket)
+    artifacts = environment.get("PERFCAST_ARTIFACTS") or str(conf["artifacts"])
+    bucket = artifacts.rstrip("/") if "://" in artifacts else ""
+    return Store(uri, (root / (str(conf["artifacts"]) if bucket else artifacts)).resolve(), stamp, bucket)
 
 
 def _check(conf: Mapping[str, Any]) -> None:
@@ -81,7 +81,7 @@ def _check(conf: Mapping[str, Any]) -> None:
 
 
 def locked(store: Store) -> AbstractContextManager[Any]:
-    """Hold the store's lock: what must not happen twice happens inside."""
+    """Return the store's lock, a context manager."""
     from filelock import FileLock
 
     store.artifacts.mkdir(parents=True, exist_ok=True)
@@ -91,15 +91,14 @@ def locked(store: Store) -> AbstractContextManager[Any]:
 def open_client(store: Store) -> MlflowClient:
     """Return a client of the store, made and migrated first when it is new.
 
-    Eight processes that meet a fresh sqlite file race in its migrations, so the first contact is under a file lock. A
-    kill in the middle of them leaves tables that no later process can go on from, so a new file gets its name when it
-    is whole.
+    Processes race in the migrations of a fresh sqlite file, so the first access is under a file lock. A kill during
+    migrations leaves tables that no later process can use, so a new file gets its name when it is whole.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     from mlflow import MlflowClient
 
-    # it shows pages of traceback for what it raises as well
+    # it logs pages of traceback for what it raises as well
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
 
     database = Path(store.uri.removeprefix("sqlite:///")) if store.uri.startswith("sqlite:///") else None
@@ -107,7 +106,7 @@ def open_client(store: Store) -> MlflowClient:
         database.parent.mkdir(parents=True, exist_ok=True)
     with locked(store):
         if database and database.is_file():
-            follow(database, store.artifacts)
+            rewrite_moved(database, store.artifacts)
         elif database:
             _make_database(database)
         client = MlflowClient(tracking_uri=store.uri, registry_uri=store.uri)

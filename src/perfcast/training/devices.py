@@ -58,7 +58,7 @@ class Machine:
                 raise UserError(
                     f"num_nodes {self.num_nodes} in conf/trainer needs the command started {self.processes} times",
                     f"it was started {started} times",
-                    f"srun --nodes={self.num_nodes} --ntasks-per-node={self.devices} perfcast train ...",
+                    f"srun --nodes={self.num_nodes} --ntasks-per-node={self.devices} perfcast pipeline train ...",
                 )
             return {**options, "num_nodes": self.num_nodes, "strategy": DDPStrategy(static_graph=True)}
         # Named, as Lightning would otherwise take Slurm's environment for orders about how many tasks there must be.

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from perfcast import experiment
 from perfcast.config import PredictorConf
 from perfcast.errors import UserError
+from perfcast.experiment import selection
 from perfcast.space import Dimension
 
 Values = dict[str, Any]
@@ -78,7 +78,7 @@ def make_search(
             "add `space:`, parameter by parameter",
         )
     arguments = {**conf.params, **fixed}
-    known = experiment.make_predictor(conf.module, arguments, None).get_params(deep=False)
+    known = selection.make_predictor(conf.module, arguments, None).get_params(deep=False)
     for key, dimension in space.items():
         if key not in known:
             raise UserError(f"space in {where} must name parameters of {conf.module}", f"it has none called {key!r}")

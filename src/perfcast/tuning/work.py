@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from perfcast import experiment
 from perfcast.errors import UserError
+from perfcast.experiment import selection
 from perfcast.schema import Table
 from perfcast.tuning.search import Search, Values
 from perfcast.tuning.studies import Store, Study, complete, exists
@@ -114,10 +114,10 @@ def outcome(search: Search, store: Store, fold: int, trials: int) -> Outcome | N
 def _try(study: Study, slot: int, table: Table, part: np.ndarray) -> tuple[str, Values]:
     """Measure and record one trial; return a message and its values."""
     search, values, began = study.search, study.proposal(slot), datetime.now()
-    make = experiment.maker(search.conf, {**search.arguments, **values}, search.machine)
+    make = selection.predictor_factory(search.conf, {**search.arguments, **values}, search.machine)
     error, reason = None, None
     try:
-        error = experiment.inner_error(table, part, make, search.seed, search.label_outlier)
+        error = selection.inner_error(table, part, make, search.seed, search.label_outlier)
     except UserError as mistake:
         reason = str(mistake)
     if error is None and reason is None:

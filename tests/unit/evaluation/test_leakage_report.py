@@ -121,7 +121,9 @@ def test_the_control_of_a_task_with_few_training_rows(monkeypatch, known, words)
             runs=(),
             stochastic=frozenset(),
             control=Control(
-                "ridge", next(iter(makers(read_predictor(REPOSITORY / "conf", "ridge"), "quick", {}).values())), 2
+                "ridge",
+                next(iter(predictor_factories(read_predictor(REPOSITORY / "conf", "ridge"), "quick", {}).values())),
+                2,
             ),
             resamples=50,
             seed=1,

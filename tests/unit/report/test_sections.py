@@ -267,8 +267,8 @@ def test_a_card_tells_what_a_user_must_know_and_is_the_same_in_both_forms(contex
 @pytest.mark.parametrize(
     ("split", "words"),
     [
-        ("unseen_cpu", "machines whose CPU model has no result in the training data"),
-        ("few_shot_3", "machines published from 2023 on, with 3 measured results of each"),
+        ("unseen_cpu", "CPU models that nobody has measured"),
+        ("few_shot_1", "the test rows of forward_2023, with one measured result of every new CPU model"),
         ("no_such", ""),
     ],
 )
@@ -294,5 +294,5 @@ def test_every_split_of_the_project_has_a_label_and_a_description():
 
     for name in splits.names():
         assert split_label(name) != name
-        if splits.shrunken(name) is None:
+        if splits.learning_curve_point(name) is None:
             assert describe_split(name), name

@@ -16,7 +16,7 @@ from perfcast.errors import UserError
 from perfcast.plain_yaml import read_mapping
 from perfcast.predictors.base import Predictor
 from perfcast.schema import Column, Table, Tag
-from perfcast.splits import is_question
+from perfcast.splits import is_compared
 
 TRAINING_SUBSETS = ("train", "valid")
 """The subsets of a fold that a predictor is trained on."""
@@ -107,7 +107,7 @@ class Artifacts:
 
     def first_split(self) -> str:
         """Return `random`, the easiest split, or else the first split that counts in comparisons."""
-        splits = [name for name in self.splits if is_question(name)] or list(self.splits)
+        splits = [name for name in self.splits if is_compared(name)] or list(self.splits)
         return "random" if "random" in splits else splits[0]
 
 

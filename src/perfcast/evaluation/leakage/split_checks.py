@@ -24,7 +24,7 @@ def check_split_rules(artifacts: Artifacts) -> CheckReport:
             continue
         findings += [f"{name}: {leak}" for leak in splits.leaks(artifacts.table, artifacts.folds(name), name)]
     fold_count = sum(frame.filter(like="fold_").shape[1] for frame in artifacts.splits.values())
-    on_purpose = [name for name in artifacts.splits if not splits.is_question(name)]
+    on_purpose = [name for name in artifacts.splits if not splits.is_compared(name)]
     beside = f"; {', '.join(on_purpose)} leaks on purpose" if on_purpose else ""
     scope = f"{len(artifacts.table.frame):,} rows in {fold_count} folds of {len(artifacts.splits)} splits{beside}"
     return CheckReport(scope, tuple(findings))

@@ -16,8 +16,9 @@ from perfcast.evaluation.interval_metrics import read_backtests, with_intervals
 from perfcast.evaluation.multiple_testing import step_down
 from perfcast.evaluation.results_diff.sides import Side
 from perfcast.evaluation.run_predictions import read_predictions
-from perfcast.intervals import LEVEL
+from perfcast.uncertainty.conformal import LEVEL
 from perfcast.table_files import read_parquet
+from perfcast.uncertainty.conformal import LEVEL
 
 BETTER, WORSE, SAME, UNKNOWN = "better", "worse", "no real change", "cannot tell"
 MOVED, NARROWER, WIDER = "moved", "narrower", "wider"

@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from perfcast.evaluation import Evaluation
 from perfcast.report.plots.plot_style import legend_below, panels, plain_axis, predictor_styles
-from perfcast.splits import Shrunken, shrunken
+from perfcast.splits import Shrunken, learning_curve_point
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def learning_curves_of(
     """
     by_base: dict[str, list[tuple[float, str]]] = {}
     for split in evaluation.learning_curve_splits:
-        form = shrunken(split)
+        form = learning_curve_point(split)
         size = amount(form) if form is not None else None
         if form is not None and size is not None:
             by_base.setdefault(form.base, []).append((size, split))

@@ -1,0 +1,1 @@
+"""Stages of the pipeline: one module per stage, called by the rules of Snakemake."""

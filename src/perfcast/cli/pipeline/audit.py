@@ -1,0 +1,50 @@
+"""Check the files of one dataset for leakage, and fail where there is any."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from perfcast.cli import _numbers
+from perfcast.cli._common import add_project
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("dataset")
+    parser.add_argument("--table", type=Path, required=True, help="the table with features")
+    parser.add_argument("--standard", type=Path, required=True, help="the table without them")
+    parser.add_argument("--folds", type=Path, required=True, help="folder of the dataset's splits")
+    parser.add_argument("--runs", type=Path, required=True, help="folder of the dataset's runs")
+    parser.add_argument("--splits", nargs="+", required=True)
+    parser.add_argument("--predictors", nargs="+", required=True)
+    parser.add_argument("--resamples", type=_numbers.resamples, default=1000, help="bootstrap resamples (default 1000)")
+    parser.add_argument("--seed", type=_numbers.seed, default=0)
+    parser.add_argument("--out", type=Path, required=True)
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check one dataset; 2 and one line per finding where something leaks."""
+    from perfcast.audit import audit, complaints
+    from perfcast.experiment.leakage_control import collect_evidence
+    from perfcast.io import write_json
+
+    evidence = collect_evidence(
+        options.project / "conf",
+        table=options.table,
+        standard=options.standard,
+        folds=options.folds,
+        runs=options.runs,
+        splits=options.splits,
+        predictors=options.predictors,
+        resamples=options.resamples,
+        seed=options.seed,
+    )
+    report = audit(evidence)
+    write_json(options.out, report)
+    lines = complaints(report)
+    for line in lines:
+        print(f"perfcast pipeline audit: {line}", file=sys.stderr)
+    return 2 if lines else 0

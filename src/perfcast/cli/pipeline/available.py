@@ -1,0 +1,37 @@
+"""List the datasets that can be built from the ingested sources."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from perfcast.cli._common import add_project, present_sources
+from perfcast.config import read_dataset
+from perfcast.errors import UserError
+from perfcast.io import write_json
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("datasets", nargs="+")
+    parser.add_argument("--raw", type=Path, required=True, help="folder of the ingested sources")
+    parser.add_argument("--out", type=Path, required=True)
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the list; print one line per dataset that is left out."""
+    present, left_out = [], {}
+    for name in options.datasets:
+        required = read_dataset(options.project / "conf", name).sources.required
+        absent = [source for source in required if source not in present_sources(options.raw, required)]
+        if absent:
+            left_out[name] = absent
+            print(f"dataset {name} is left out: missing {', '.join(absent)}", file=sys.stderr)
+        else:
+            present.append(name)
+    if not present:
+        raise UserError("at least one dataset must have its sources", "every one lacks some", "see perfcast sources")
+    write_json(options.out, {"datasets": present, "left_out": left_out})
+    return 0

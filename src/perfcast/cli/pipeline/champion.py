@@ -1,0 +1,70 @@
+"""Select the best predictor by inner validation, fit it on every row, register it in MLflow."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from perfcast.cli import _numbers
+from perfcast.cli._common import add_project, present_sources
+from perfcast.config import compose, read_dataset, read_predictor, read_yaml
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("dataset")
+    parser.add_argument("--runs", type=Path, required=True, help="folder of the dataset's runs")
+    parser.add_argument("--table", type=Path, required=True, help="the table with features")
+    parser.add_argument("--standard", type=Path, required=True, help="the standard table that it was made from")
+    parser.add_argument("--raw", type=Path, required=True, help="folder of the ingested sources")
+    parser.add_argument("--splits", nargs="+", required=True)
+    parser.add_argument("--predictors", nargs="+", required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--schedule", choices=["quick", "full"], default="full")
+    parser.add_argument("--rehearsals", type=_numbers.backtests, default=1, help="most backtests for its intervals")
+    parser.add_argument("--seed", type=_numbers.seed, default=0)
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the champion's folder: the model, and about.json with its name and the reason of the choice."""
+    from perfcast import tracking
+    from perfcast.experiment.champion import describe_champion, fit_champion, select_champion
+    from perfcast.forecasting import load_champion
+    from perfcast.forecasting.library import example_of, words_of
+    from perfcast.forecasting.saving import save_champion
+    from perfcast.io import atomic_folder, sha256
+    from perfcast.table_files import read_table
+
+    conf = options.project / "conf"
+    selected = select_champion(options.runs, options.splits, options.predictors)
+    dataset, table = read_dataset(conf, options.dataset), read_table(options.table)
+    champion = fit_champion(
+        table,
+        read_predictor(conf, selected.predictor),
+        dataset,
+        schedule=options.schedule,
+        trainer=read_yaml(conf / "trainer" / "default.yaml"),
+        seed=options.seed,
+        max_backtests=options.rehearsals,
+    )
+    about = {
+        **describe_champion(champion, selected),
+        **{"dataset": options.dataset, "schedule": options.schedule, "seed": options.seed},
+        **{"rows": len(table.frame), "table_sha256": sha256(options.table), "features": dataset.features},
+    }
+    raw = present_sources(options.raw, (*dataset.sources.required, *dataset.sources.optional))
+    standard = read_table(options.standard)
+    with atomic_folder(options.out) as folder:
+        save_champion(
+            folder, champion.predictor, champion.uncertainty, standard=standard, table=table, raw=raw, about=about
+        )
+    print(f"{options.dataset}: champion {selected.predictor}", file=sys.stderr)
+    names = [f"dataset={options.dataset}", f"predictor={selected.predictor}", "split=all"]
+    store = tracking.store_from(compose(options.project, names)["tracking"], options.project, os.environ)
+    if store is not None:
+        saved = load_champion(options.out)
+        tracking.record_champion(store, options.out, about, words_of(saved), example_of(saved))
+    return 0

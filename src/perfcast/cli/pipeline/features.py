@@ -1,0 +1,40 @@
+"""Add derived columns, one feature group after the other."""
+
+from __future__ import annotations
+
+import argparse
+from itertools import chain
+from pathlib import Path
+
+from perfcast import plugins
+from perfcast.cli._common import add_project
+from perfcast.config import read_dataset
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("dataset")
+    parser.add_argument("--table", type=Path, required=True, help="the standard table")
+    parser.add_argument("--out", type=Path, required=True)
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Derive the columns of one dataset."""
+    from perfcast.schema import Table
+    from perfcast.table_files import groups_of_rows, read_table, write_tables
+
+    modules = [
+        plugins.load("features", name) for name in read_dataset(options.project / "conf", options.dataset).features
+    ]
+
+    def derived(table: Table) -> Table:
+        for module in modules:
+            table = module.derive(table)
+        return table
+
+    first = read_table(options.table, group=0)
+    # a feature is of its row alone, so any group of rows can be taken by itself
+    others = (read_table(options.table, group=number) for number in range(1, groups_of_rows(options.table)))
+    write_tables((derived(table) for table in chain([first], others)), options.out)
+    return 0

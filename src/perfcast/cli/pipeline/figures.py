@@ -1,0 +1,25 @@
+"""Draw the plots of one dataset."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("dataset")
+    parser.add_argument("--evaluation", type=Path, required=True)
+    parser.add_argument("--figures", nargs="*", default=[], help="names of plots")
+    parser.add_argument("--out", type=Path, required=True)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Draw every plot that applies."""
+    from perfcast.evaluation import read_evaluation
+    from perfcast.io import atomic_folder
+    from perfcast.report.plots.svg_output import draw_all
+
+    with atomic_folder(options.out) as folder:
+        draw_all(read_evaluation(options.evaluation), folder, options.figures)
+    return 0

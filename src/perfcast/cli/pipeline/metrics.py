@@ -1,0 +1,22 @@
+"""Gather the metrics of every dataset into the one file that `dvc metrics` reads."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("evaluations", type=Path, nargs="+", help="folders of evaluations")
+    parser.add_argument("--out", type=Path, required=True)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write {dataset: {split: {predictor: {task: {metric: value}}}}}."""
+    from perfcast.evaluation import metrics_tree, read_evaluation
+    from perfcast.io import write_json
+
+    evaluations = [read_evaluation(folder) for folder in options.evaluations]
+    write_json(options.out, {evaluation.dataset: metrics_tree(evaluation) for evaluation in evaluations})
+    return 0

@@ -1,0 +1,34 @@
+"""Divide the rows of a dataset into training and test."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from perfcast.cli import _numbers
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("split")
+    parser.add_argument("--table", type=Path, required=True, help="the standard table")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=_numbers.seed, default=0)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Make one split of one dataset; a split that leaks is refused and never written."""
+    from perfcast import splits
+    from perfcast.table_files import read_table
+
+    # coded: a split compares texts, and never reads them
+    table = read_table(options.table, wanted=splits.reads, coded=True)
+    folds = splits.make(options.split, table, options.seed)
+    point = splits.learning_curve_point(options.split)
+    splits.write_folds(options.out, folds, table, point.base if point else None)
+    for name in folds:
+        counts = folds[name].value_counts()
+        sizes = ", ".join(f"{counts.get(subset, 0)} {subset}" for subset in splits.SUBSETS)
+        print(f"{table.dataset}/{options.split} {name}: {sizes}", file=sys.stderr)
+    return 0

@@ -1,0 +1,40 @@
+"""Standardize the raw files of a dataset into one table, its rejected rows and its quality."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from perfcast import plugins
+from perfcast.cli._common import add_project, present_sources
+from perfcast.config import read_dataset
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("dataset")
+    parser.add_argument("--raw", type=Path, required=True, help="folder of the ingested sources")
+    parser.add_argument("--table", type=Path, required=True)
+    parser.add_argument("--rejected", type=Path, required=True)
+    parser.add_argument("--quality", type=Path, required=True)
+    parser.add_argument("--published-until", metavar="YYYY-MM", help="for datasets that have this option")
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Standardize one dataset."""
+    from perfcast.data.quality import write_standardized
+
+    conf = read_dataset(options.project / "conf", options.dataset)
+    raw = present_sources(options.raw, (*conf.sources.required, *conf.sources.optional))
+    module = plugins.load("datasets", options.dataset)
+    choices = {"published_until": options.published_until}
+    result = module.build(raw, {**conf.options, **{key: choices[key] for key in choices if key in conf.options}})
+    write_standardized(result, options.table, options.rejected, options.quality)
+    print(
+        f"{options.dataset}: {result.rows_in} rows in = {len(result.table.frame)} kept + "
+        f"{result.rows_merged} merged + {len(result.rejected)} rejected",
+        file=sys.stderr,
+    )
+    return 0

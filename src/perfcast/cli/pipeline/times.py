@@ -1,0 +1,27 @@
+"""Print times and memory peaks of the jobs of the last run, by rule."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from perfcast.errors import UserError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--results", type=Path, default=Path("results"))
+    parser.add_argument("--since", type=float, default=0.0, help="only jobs that ended after this, seconds since 1970")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the table."""
+    from perfcast.ops.job_times import as_text, read_jobs
+
+    jobs = read_jobs(options.results, options.since)
+    if not jobs and options.since:
+        return 0  # a run with nothing to do
+    if not jobs:
+        raise UserError("times come from a run", f"there are none in {options.results / 'benchmarks'}", "run snakemake")
+    print(as_text(jobs))
+    return 0

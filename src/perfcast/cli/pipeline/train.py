@@ -1,0 +1,41 @@
+"""Train one predictor on every fold and seed of one split, and record it in MLflow."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from perfcast.cli import _numbers
+from perfcast.cli._common import add_project
+from perfcast.config import compose
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("dataset")
+    parser.add_argument("split")
+    parser.add_argument("predictor")
+    parser.add_argument("--table", type=Path, required=True, help="the table with features")
+    parser.add_argument("--folds", type=Path, required=True, help="the split")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the run")
+    parser.add_argument("--schedule", choices=["quick", "full"], default="full")
+    parser.add_argument("--seeds", type=_numbers.seed, nargs="+", default=[0])
+    parser.add_argument("--rehearsals", type=_numbers.backtests, default=1, help="most backtests of a forward split")
+    parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="Hydra override")
+    add_project(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Train, write the run's folder, record."""
+    names = {"dataset": options.dataset, "predictor": options.predictor, "split": options.split}
+    chosen = {**names, "schedule": options.schedule, "seeds": f"[{','.join(map(str, options.seeds))}]"}
+    config = compose(options.project, [*[f"{key}={value}" for key, value in chosen.items()], *options.override])
+    from perfcast import tracking
+    from perfcast.experiment.training import TrainingJob, train_on_every_node
+
+    store = tracking.store_from(config["tracking"], options.project, os.environ)
+    files = {"table_file": options.table, "folds_file": options.folds, "out": options.out}
+    job = TrainingJob(**names, **files, max_backtests=options.rehearsals)
+    train_on_every_node(job, config, store, os.environ)
+    return 0

@@ -1,0 +1,119 @@
+"""The champion: the predictor with the smallest inner validation error, fitted on every row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.config import DatasetConf, PredictorConf
+from perfcast.evaluation import choose_champion
+from perfcast.experiment.fitting import fit_rows
+from perfcast.experiment.row_masks import last_year, training_rows
+from perfcast.experiment.selection import CandidateChoice, PredictorFactory, predictor_factories, select_candidate
+from perfcast.experiment.uncertainty_fit import fit_uncertainty
+from perfcast.io import read_object
+from perfcast.predictors.base import Predictor
+from perfcast.schema import Table
+from perfcast.splits import is_compared
+from perfcast.uncertainty.conformal import UncertaintyModel
+
+_REASON = "geometric mean over splits of the inner validation MAPE (%), measured inside the training parts"
+_NO_SPLIT = "first predictor listed: every split leaks on purpose or trains on less, so no split compares predictors"
+_NO_VALIDATION = "first predictor listed: no split has validation rows to choose by"
+
+
+@dataclass(frozen=True)
+class ChampionChoice:
+    """The chosen predictor, the reason, and the errors that were compared.
+
+    `errors` is {split: {predictor: inner validation MAPE (%) or None}}; `excluded` lists splits that do not count.
+    """
+
+    predictor: str
+    reason: str
+    errors: dict[Any, dict[Any, Any]]
+    excluded: list[str]
+
+
+@dataclass(frozen=True)
+class FittedChampion:
+    """A predictor fitted on every row, its chosen candidate, and its uncertainty model."""
+
+    predictor: Predictor
+    choice: CandidateChoice
+    uncertainty: UncertaintyModel | None
+
+
+def select_champion(runs: Path, splits: Sequence[str], predictors: Sequence[str]) -> ChampionChoice:
+    """Select the predictor with the smallest inner validation error over the runs of a dataset.
+
+    Splits that leak on purpose or train on less do not count. Without any error the first predictor is selected.
+    """
+    compared = [split for split in splits if is_compared(split)]
+    lines = [
+        {
+            "split": split,
+            "predictor": predictor,
+            "valid_mape": read_object(runs / split / predictor / "inner.json", "valid_mape")["valid_mape"],
+        }
+        for split in compared
+        for predictor in predictors
+    ]
+    inner = pd.DataFrame(lines, columns=["split", "predictor", "valid_mape"])
+    if not compared:
+        name, reason = predictors[0], _NO_SPLIT
+    elif inner["valid_mape"].isna().all():
+        name, reason = predictors[0], _NO_VALIDATION
+    else:
+        name, reason = choose_champion(inner), _REASON
+    known = inner.astype(object).where(inner.notna(), None)
+    errors = known.pivot(index="split", columns="predictor", values="valid_mape").to_dict("index")
+    return ChampionChoice(name, reason, errors, [split for split in splits if split not in compared])
+
+
+def fit_champion(
+    table: Table,
+    conf: PredictorConf,
+    dataset: DatasetConf,
+    *,
+    schedule: str,
+    trainer: Mapping[str, Any],
+    seed: int,
+    max_backtests: int,
+) -> FittedChampion:
+    """Fit the selected predictor on every row of the table, and its uncertainty model on backtests."""
+    candidates = predictor_factories(conf, schedule, trainer)
+    predictor, choice = fit_all_rows(table, candidates, seed, dataset.label_outlier)
+    make = candidates[choice.candidate]
+    uncertainty = fit_uncertainty(table, make, seed, dataset.label_outlier, max_backtests)
+    return FittedChampion(predictor, choice, uncertainty)
+
+
+def fit_all_rows(
+    table: Table, candidates: Mapping[str, PredictorFactory], seed: int, label_outlier: float | None
+) -> tuple[Predictor, CandidateChoice]:
+    """Fit on every measured row, for machines that nobody has measured; select the candidate by the last year."""
+    subset = np.full(len(table.frame), "train", dtype=object)
+    rows = training_rows(table, subset, label_outlier)
+    validation = last_year(table, rows)
+    choice = CandidateChoice(next(iter(candidates)), {})
+    if validation is not None and len(candidates) > 1:
+        subset[np.flatnonzero(rows)[validation]] = "valid"
+        choice = select_candidate(table, subset, candidates, seed, label_outlier)
+    return fit_rows(candidates[choice.candidate](seed), table, rows, validation), choice
+
+
+def describe_champion(champion: FittedChampion, selected: ChampionChoice) -> dict[str, Any]:
+    """Return the entries of about.json on the selection of the champion."""
+    return {
+        "predictor": selected.predictor,
+        "chosen_by": selected.reason,
+        "valid_mape": selected.errors,
+        "splits_not_counted": selected.excluded,
+        "candidate": asdict(champion.choice),
+    }

@@ -1,0 +1,73 @@
+"""Input of the leakage checks: files of a dataset, and the negative control that conf/leakage configures.
+
+The control is a predictor trained on shuffled scores, which must score like chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from perfcast.config import known, read_predictor, read_yaml, validated
+from perfcast.errors import unknown_name
+
+if TYPE_CHECKING:
+    from perfcast.evaluation.leakage import Artifacts
+
+
+class AuditConf(BaseModel):
+    """conf/leakage/default.yaml: the predictor that is trained on shuffled scores, and how often."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    control: str
+    shuffles: int = Field(ge=1, le=100)
+
+
+def read_audit(conf: Path) -> AuditConf:
+    """Read and check conf/leakage/default.yaml. Raises: UserError for a wrong key or type, or an unknown predictor."""
+    where = "conf/leakage/default.yaml"
+    chosen = validated(AuditConf, where, read_yaml(Path(conf) / "leakage" / "default.yaml"))
+    if chosen.control not in known(conf, "predictor"):
+        raise unknown_name(f"control in {where}", chosen.control, known(conf, "predictor"))
+    return chosen
+
+
+def collect_artifacts(
+    conf: Path,
+    *,
+    table: Path,
+    standard: Path,
+    folds: Path,
+    runs: Path,
+    splits: Sequence[str],
+    predictors: Sequence[str],
+    resamples: int,
+    seed: int,
+) -> Artifacts:
+    """Read the files of a dataset for the leakage checks, and prepare the negative control.
+
+    `table` is the table with features, `standard` that without; `folds` is the folder of splits, `runs` that of runs.
+    """
+    from perfcast.evaluation.leakage import Artifacts, Control, Run
+    from perfcast.experiment.selection import predictor_factories
+    from perfcast.schema import Column
+    from perfcast.table_files import read_declarations, read_parquet, read_table
+
+    control = read_audit(conf)
+    factories = predictor_factories(read_predictor(conf, control.control), "quick", {})
+    columns = read_declarations(standard)["columns"]
+    pairs = [(split, predictor) for split in splits for predictor in predictors]
+    return Artifacts(
+        table=read_table(table),
+        standard=tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in columns),
+        splits={name: read_parquet(folds / f"{name}.parquet") for name in splits},
+        runs=tuple(Run(split, predictor, runs / split / predictor) for split, predictor in pairs),
+        stochastic=frozenset(name for name in predictors if read_predictor(conf, name).stochastic),
+        control=Control(control.control, next(iter(factories.values())), control.shuffles),
+        resamples=resamples,
+        seed=seed,
+    )

@@ -1,0 +1,111 @@
+"""Model selection: predictors constructed from conf, and the candidate with the smallest inner validation error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from perfcast import plugins
+from perfcast.config import PredictorConf
+from perfcast.errors import UserError
+from perfcast.estimators import predictor_class
+from perfcast.experiment.backtesting import first_error, plan_backtests, run_backtests
+from perfcast.predictors.base import Predictor
+from perfcast.schema import Table
+
+PredictorFactory = Callable[[int], Predictor]
+"""Constructs a predictor from a seed."""
+
+FoldCandidates = Callable[[int], Mapping[str, PredictorFactory]]
+"""Returns the candidates of a fold, by its number."""
+
+
+def make_predictor(
+    module: str, arguments: Mapping[str, Any], seed: int | None, machine: Mapping[str, Any] | None = None
+) -> Predictor:
+    """Construct a predictor by module name; `seed` becomes its `random_state` when it is stochastic.
+
+    `machine` (conf/trainer) is handed to predictors that train on one: accelerator and devices.
+    """
+    seeded = dict(arguments) if seed is None else {**arguments, "random_state": seed}
+    predictor = predictor_class(plugins.load("predictors", module))(**seeded)
+    if machine and hasattr(predictor, "machine"):
+        predictor.machine = type(predictor.machine)(**machine)
+    return predictor
+
+
+def predictor_factory(
+    conf: PredictorConf, arguments: Mapping[str, Any], machine: Mapping[str, Any]
+) -> PredictorFactory:
+    """Return the factory of the predictor with one set of hyperparameters."""
+
+    def make(seed: int) -> Predictor:
+        predictor = make_predictor(conf.module, arguments, seed if conf.stochastic else None, machine)
+        predictor.without_columns = tuple(conf.without_columns)
+        return predictor
+
+    return make
+
+
+def predictor_factories(conf: PredictorConf, schedule: str, machine: Mapping[str, Any]) -> dict[str, PredictorFactory]:
+    """Return the factories of the predictor by candidate name."""
+    return {name: predictor_factory(conf, arguments, machine) for name, arguments in conf.settings(schedule).items()}
+
+
+def fold_candidates(
+    conf: PredictorConf, schedule: str, machine: Mapping[str, Any], key: tuple[str, ...], folds: int
+) -> FoldCandidates:
+    """Return the candidates of each fold: its own tuned values where the split is tuned, else all of the predictor's.
+
+    `key` is (dataset, split), and then the split that it is a learning-curve split of, if any: see `tuned_settings`.
+    Raises: UserError when the split was tuned for another number of folds.
+    """
+    tuned = conf.tuned_settings(schedule, *key)
+    if not tuned:
+        shared = predictor_factories(conf, schedule, machine)
+        return lambda fold: shared
+    if len(tuned) != folds:
+        raise UserError(
+            f"the tuned values of {'/'.join(key)} must be one entry for each of its {folds} folds",
+            f"conf/predictor has {len(tuned)}",
+            "run perfcast tune with --write again, or remove them",
+        )
+    by_fold = [
+        {name: predictor_factory(conf, arguments, machine) for name, arguments in setting.items()} for setting in tuned
+    ]
+    return by_fold.__getitem__
+
+
+@dataclass(frozen=True)
+class CandidateChoice:
+    """The chosen candidate, and the inner validation MAPE (%) of each one; None where it was not measured."""
+
+    candidate: str
+    valid_mape: dict[str, float | None]
+
+
+def select_candidate(
+    table: Table,
+    subset: np.ndarray,
+    candidates: Mapping[str, PredictorFactory],
+    seed: int,
+    label_outlier: float | None,
+) -> CandidateChoice:
+    """Select the candidate with the smallest inner validation error; the first one where no error can be measured."""
+    errors = {name: inner_error(table, subset, make, seed, label_outlier) for name, make in candidates.items()}
+    measured = {name: error for name, error in errors.items() if error is not None}
+    return CandidateChoice(min(measured, key=measured.__getitem__) if measured else next(iter(candidates)), errors)
+
+
+def inner_error(
+    table: Table, subset: np.ndarray, make: PredictorFactory, seed: int, label_outlier: float | None
+) -> float | None:
+    """Return the MAPE (%) on the validation rows after training on the other training rows.
+
+    Predictors are compared by it when one is chosen. It is an error on the same kind of split, inside the training
+    part. None when the split has no validation rows.
+    """
+    return first_error(run_backtests(table, plan_backtests(table, subset, label_outlier, 1), make, seed, 0))

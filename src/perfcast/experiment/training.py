@@ -1,0 +1,173 @@
+"""One training job: a predictor on every fold and seed of a split, written to a folder and recorded in MLflow."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import yaml
+
+from perfcast.config import PredictorConf, validated
+from perfcast.digest import code_digest
+from perfcast.experiment.explanation import write_explanation
+from perfcast.experiment.folds import FoldFit, fit_folds, summarize_errors
+from perfcast.experiment.row_masks import measured_rows
+from perfcast.experiment.selection import CandidateChoice, fold_candidates
+from perfcast.io import atomic_folder, sha256, write_json, write_text
+from perfcast.splits import BASE, read_folds
+from perfcast.table_files import read_table
+from perfcast.tracking import Run, Store, start_run
+
+if TYPE_CHECKING:
+    from perfcast.predictors.base import Predictor
+    from perfcast.schema import Table
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    """A predictor, by name, to be trained on a split of a dataset: the files read, and the folder written.
+
+    `table_file` is the table with features, `folds_file` the split; `max_backtests` limits those of a forward split.
+    """
+
+    dataset: str
+    split: str
+    predictor: str
+    table_file: Path
+    folds_file: Path
+    out: Path
+    max_backtests: int = 1
+
+
+def train_on_every_node(
+    job: TrainingJob, config: Mapping[str, Any], store: Store | None, environment: Mapping[str, str]
+) -> None:
+    """Train, and record it in the store, if any; of several nodes the first process alone writes and records."""
+    table = read_table(job.table_file)
+    with contextlib.ExitStack() as stack:
+        if config["trainer"].get("num_nodes", 1) > 1:
+            from perfcast.training.devices import is_first
+
+            if not is_first(environment):
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+                store, job = None, dataclasses.replace(job, out=folder / "run")
+        record = None
+        if store is not None:
+            tags = {
+                "perfcast.kind": "training",
+                "dataset": job.dataset,
+                "split": job.split,
+                "predictor": job.predictor,
+                "schedule": config["schedule"],
+            }
+            name = f"{job.predictor} on {job.split}"
+            record = stack.enter_context(start_run(store, f"perfcast/{job.dataset}", name, tags))
+        train_predictor(job, table, config, record)
+
+
+def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any], record: Run | None = None) -> None:
+    """Train on every fold and seed, write the run's folder, and record it in an open MLflow run, if any.
+
+    `config` is the composed configuration: dataset, split, predictor, trainer, schedule, seeds.
+    Raises: UserError when the configuration or a file is not valid.
+    """
+    folds = read_folds(job.folds_file, table)
+    conf = validated(PredictorConf, f"conf/predictor/{job.predictor}.yaml", config["predictor"])
+    key = (job.dataset, job.split, *([folds.attrs[BASE]] if BASE in folds.attrs else []))
+    seeds = config["seeds"] if conf.stochastic else config["seeds"][:1]
+    used = {
+        "dataset": config["dataset"],
+        "split": config["split"],
+        "predictor": {
+            "name": job.predictor,
+            "module": conf.module,
+            "settings": conf.tuned_settings(config["schedule"], *key) or conf.settings(config["schedule"]),
+            "without_columns": conf.without_columns,
+        },
+        "schedule": config["schedule"],
+        "seeds": seeds,
+    }
+    if record is not None:
+        record.log_params(used)
+        record.log_dataset(job.dataset, sha256(job.table_file), job.split)
+        modules = ("perfcast.cli.pipeline.train", f"perfcast.predictors.{conf.module}")
+        record.set_tags({"code_digest": code_digest(*modules)})
+    candidates = fold_candidates(conf, config["schedule"], config["trainer"], key, len(folds.columns))
+    outlier = config["dataset"]["label_outlier"]
+    results, started = _FoldResults(), time.perf_counter()
+    job.out.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_folder(job.out) as folder:
+        fits = fit_folds(table, folds, candidates, seeds, outlier, max_backtests=job.max_backtests)
+        for number, fit in enumerate(fits):
+            if number == 0:
+                first = fit.predictor
+                _save_model(first, table, folds.iloc[:, 0] == "test", folder)
+            results.add(fit)
+            _report_progress(job, fit, time.perf_counter() - started)
+        predictions, curves, inner = results.write(folder)
+        write_text(folder / "config.yaml", yaml.safe_dump(used, sort_keys=True))
+        if record is not None:
+            errors = summarize_errors(predictions)
+            record.log_metrics({f"{job.split}/{name}": value for name, value in errors.items()})
+            record.log_metrics({"inner_valid_mape": inner if inner is not None else float("nan")})
+            if "epoch" in curves:
+                record.log_history(curves)
+            record.log_artifacts(folder / "config.yaml", folder / "predictions.parquet")
+            example = table.frame[first.input_names()].head(3)
+            record.log_model(folder / "model", example, first.predict(example))
+
+
+def _report_progress(job: TrainingJob, fit: FoldFit, seconds: float) -> None:
+    error = summarize_errors(fit.test)["mean/mape"]
+    print(
+        f"{job.dataset}/{job.split}/{job.predictor} fold {fit.fold} seed {fit.seed} {fit.choice.candidate}: "
+        f"test MAPE {error:.2f} % ({seconds:.0f} s)",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _save_model(predictor: Predictor, table: Table, tested: pd.Series, folder: Path) -> None:
+    """Save the model of the first fold, and its explanation on rows that it has not seen."""
+    predictor.save(folder / "model")
+    write_explanation(predictor, table, tested.to_numpy() & measured_rows(table), 0, folder / "explanation")
+
+
+@dataclass
+class _FoldResults:
+    """Predictions, learning curves, backtests and choices of the folds and seeds of a job."""
+
+    predictions: list[pd.DataFrame] = field(default_factory=list)
+    curves: list[pd.DataFrame] = field(default_factory=list)
+    backtests: dict[int, pd.DataFrame] = field(default_factory=dict)
+    choices: dict[int, CandidateChoice] = field(default_factory=dict)
+
+    def add(self, fit: FoldFit) -> None:
+        """Add the results of one fold and seed."""
+        self.predictions.append(fit.test)
+        self.choices[fit.fold], self.backtests[fit.fold] = fit.choice, fit.backtest
+        epochs = getattr(fit.predictor, "history_", [])
+        self.curves.append(pd.DataFrame(epochs).assign(seed=fit.seed, fold=fit.fold))
+
+    def write(self, folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, float | None]:
+        """Write the tables of the run; return predictions, learning curves and the first fold's inner error."""
+        predictions = pd.concat(self.predictions, ignore_index=True)
+        predictions.to_parquet(folder / "predictions.parquet", index=False)
+        curves = pd.concat(self.curves, ignore_index=True)
+        leading = [name for name in ("seed", "fold", "epoch") if name in curves]
+        curves = curves[[*leading, *[name for name in curves if name not in leading]]]
+        curves.to_csv(folder / "history.csv", index=False, lineterminator="\n")
+        filled = [frame for frame in self.backtests.values() if not frame.empty] or [self.backtests[0]]
+        pd.concat(filled, ignore_index=True).to_parquet(folder / "rehearsals.parquet", index=False)
+        inner = self.choices[0].valid_mape[self.choices[0].candidate]
+        choices = [asdict(choice) for choice in self.choices.values()]
+        write_json(folder / "inner.json", {"valid_mape": inner, "choices": choices})
+        return predictions, curves, inner

@@ -1,0 +1,91 @@
+"""Distances of test and backtest rows from the rows fitted on, and the uncertainty model fitted to backtests.
+
+Apart from `backtesting.py`, which training imports: an edit here fits intervals again and trains nothing again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from perfcast.experiment.backtesting import Backtest, plan_backtests, run_backtests
+from perfcast.experiment.row_masks import last_year, tested_rows, training_rows
+from perfcast.predictors.base import Predictor
+from perfcast.schema import Table, Tag
+from perfcast.uncertainty.conformal import TEST, ConformalCalibration, UncertaintyModel, outputs_of
+from perfcast.uncertainty.correlation import ErrorCorrelation, shared_labels
+from perfcast.uncertainty.in_domain import InDomainModel
+
+_ENTITY_SHARE = 6
+"""One entity in so many is drawn for a backtest where there is no last year."""
+
+
+def fold_distances(table: Table, folds: pd.DataFrame, label_outlier: float | None, limit: int) -> pd.DataFrame:
+    """Return the distances of the rows of every backtest and of the test part from the rows fitted on.
+
+    Shapes: one row per fold, backtest (`TEST`: the test part) and predicted row, with the columns fold, rehearsal, row
+    and those of `InDomainModel`.
+    """
+    frames = []
+    for fold, name in enumerate(folds.columns):
+        subset = folds[name].to_numpy()
+        final = Backtest(TEST, training_rows(table, subset, label_outlier), tested_rows(table, subset))
+        backtests = [final, *plan_backtests(table, subset, label_outlier, limit)]
+        frames += [_distances(table, backtest).assign(fold=fold) for backtest in backtests]
+    return pd.concat(frames, ignore_index=True)
+
+
+def fit_uncertainty(
+    table: Table, make: Callable[[int], Predictor], seed: int, label_outlier: float | None, limit: int
+) -> UncertaintyModel | None:
+    """Fit the uncertainty model of a predictor that is fitted on every row; None with too few rows for a backtest.
+
+    It backtests on the last year and, with a larger limit, on earlier ones. A dataset without dates is backtested on a
+    random sixth of its entities.
+    """
+    subset = np.full(len(table.frame), "train", dtype=object)
+    known = training_rows(table, subset, label_outlier)
+    validation = last_year(table, known)
+    entities = table.frame.loc[known, table.one(Tag.ENTITY)].astype(str)
+    if validation is None:
+        distinct = np.sort(entities.unique())
+        drawn = np.random.default_rng(seed).choice(distinct, len(distinct) // _ENTITY_SHARE, replace=False)
+        validation = entities.isin(drawn).to_numpy()
+    subset[np.flatnonzero(known)[validation]] = "valid"
+    backtests = plan_backtests(table, subset, label_outlier, limit)
+    predictions = run_backtests(table, backtests, make, seed, 0)
+    if predictions.empty:
+        return None
+    distances = pd.concat([_distances(table, backtest) for backtest in backtests])
+    lines = predictions.merge(distances, on=["rehearsal", "row"])
+    in_domain = _fit_in_domain(table, known)
+    residuals = np.log(lines["predicted"].to_numpy(dtype=float) / lines["measured"].to_numpy(dtype=float))
+    outputs, numbers = outputs_of(lines["task"], lines["target"]), lines["rehearsal"].to_numpy()
+    calibration = ConformalCalibration().fit(residuals, outputs, numbers, lines[in_domain.names])
+    labels = shared_labels(table).set_axis(table.frame[table.one(Tag.ROW)].to_numpy(), axis=0)
+    correlation = ErrorCorrelation().fit(
+        residuals,
+        labels.loc[lines["row"]],
+        outputs,
+        backtests=numbers,
+        expected_errors=calibration.expected_error(lines[in_domain.names]),
+    )
+    return UncertaintyModel(in_domain, calibration, correlation)
+
+
+def _fit_in_domain(table: Table, rows: np.ndarray) -> InDomainModel:
+    return InDomainModel().fit(table.frame.loc[rows], table.columns, _dates(table, rows))
+
+
+def _dates(table: Table, rows: np.ndarray) -> pd.Series | None:
+    times = table.select(tag=Tag.TIME)
+    return table.frame.loc[rows, times[0]] if times else None
+
+
+def _distances(table: Table, backtest: Backtest) -> pd.DataFrame:
+    model = _fit_in_domain(table, backtest.fitting)
+    distances = model.distances(table.frame.loc[backtest.testing], _dates(table, backtest.testing))
+    distances.insert(0, "row", table.frame.loc[backtest.testing, table.one(Tag.ROW)])
+    return distances.assign(rehearsal=backtest.number)

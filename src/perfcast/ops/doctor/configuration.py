@@ -1,0 +1,17 @@
+"""Check of params.yaml and conf/."""
+
+from __future__ import annotations
+
+from perfcast.config import read_yaml, validate
+from perfcast.errors import UserError
+from perfcast.ops.doctor.findings import BROKEN, FINE, Finding, ProjectPlace
+
+
+def check(place: ProjectPlace) -> list[Finding]:
+    """Check the experiment as every run does."""
+    try:
+        params = validate(read_yaml(place.project / "params.yaml"), place.project / "conf")
+    except UserError as error:
+        return [Finding("configuration", BROKEN, str(error), "edit params.yaml or the conf")]
+    fact = f"{len(params.datasets)} datasets, {len(params.predictors)} predictors, schedule {params.schedule}"
+    return [Finding("configuration", FINE, fact)]

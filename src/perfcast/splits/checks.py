@@ -1,0 +1,127 @@
+"""Checks of a fold for leakage: each returns one sentence per way in which training knows a test row.
+
+Apart from the code that makes the splits and from its groupings, so that an error there is not repeated here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from perfcast.schema import Role, Table, Tag
+from perfcast.splits.subsets import SUBSETS
+
+_FACTOR = np.uint64(1_099_511_628_211)
+"""Prime that mixes one column's hash into the next (Fowler, Noll and Vo)."""
+
+Check = Callable[[Table, pd.Series], list[str]]
+
+
+def check_subsets(table: Table, fold: pd.Series) -> list[str]:
+    """Check that every row has a known subset, and that training and test have rows."""
+    del table
+    unknown = sorted(set(map(str, fold.unique())) - set(SUBSETS))
+    problems = [f"values other than {', '.join(SUBSETS)}: {', '.join(unknown)}"] if unknown else []
+    return problems + [f"no {subset} rows" for subset in ("train", "test") if not (fold == subset).any()]
+
+
+def check_blocks(table: Table, fold: pd.Series) -> list[str]:
+    """Check that no block has rows both in training and in test."""
+    return _crossing(table, fold, table.select(tag=Tag.BLOCK), "blocks", known=("train", "valid"), tested="test")
+
+
+def check_entities(table: Table, fold: pd.Series) -> list[str]:
+    """Check that training knows no entity of test, and that no entity is both in train and in valid."""
+    names = table.select(tag=Tag.ENTITY)
+    known = _crossing(table, fold, names, "entities", known=("train", "valid"), tested="test")
+    return known + _crossing(table, fold, names, "entities", known=("train",), tested="valid")
+
+
+def check_duplicates(table: Table, fold: pd.Series) -> list[str]:
+    """Check that no test row, and no valid row, has a row of equal features to learn from."""
+    names = table.select(role=Role.FEATURE)
+    known = _crossing(table, fold, names, "feature vectors", known=("train", "valid"), tested="test")
+    return known + _crossing(table, fold, names, "feature vectors", known=("train",), tested="valid")
+
+
+def check_window(start: str, end: str) -> Check:
+    """Return the check that training is before month `start`, test from it to before `end`, and valid after train."""
+
+    def check(table: Table, fold: pd.Series) -> list[str]:
+        time = table.frame[table.one(Tag.TIME)]
+        inside = (time >= pd.Timestamp(start)) & (time < pd.Timestamp(end))
+        learned = fold.isin(["train", "valid"])
+        late = int((learned & ~(time < pd.Timestamp(start))).sum())
+        stray = int(((fold == "test") & ~inside).sum())
+        problems = [f"{late} training rows not known before {start}"] if late else []
+        problems += [f"{stray} test rows outside {start} .. {end}"] if stray else []
+        if (fold == "valid").any() and time[fold == "train"].max() >= time[fold == "valid"].min():
+            problems.append("valid rows not later than every train row")
+        return problems
+
+    return check
+
+
+def check_oldest(start: str) -> Check:
+    """Return the check that no training row was known before month `start`."""
+
+    def check(table: Table, fold: pd.Series) -> list[str]:
+        time = table.frame[table.one(Tag.TIME)]
+        early = int((fold.isin(["train", "valid"]) & ~(time >= pd.Timestamp(start))).sum())
+        return [f"{early} training rows from before {start}"] if early else []
+
+    return check
+
+
+def check_revealed(start: str, shots: int) -> Check:
+    """Return the check that training rows from month `start` on are of new entities, at most `shots` of each."""
+
+    def check(table: Table, fold: pd.Series) -> list[str]:
+        late = table.frame[table.one(Tag.TIME)] >= pd.Timestamp(start)
+        names = table.frame[table.select(tag=Tag.ENTITY)].astype("str")
+        entity = names.iloc[:, 0]
+        if names.shape[1] > 1:
+            entity = entity.str.cat(names.iloc[:, 1:], sep=" ")
+        learned = fold.isin(["train", "valid"])
+        shown = entity[learned & late]
+        known = sorted(set(shown) & set(entity[learned & ~late]))
+        many = shown.value_counts()
+        problems = [f"{len(known)} entities revealed that were known before {start}"] if known else []
+        problems += (
+            [f"{int((many > shots).sum())} entities with more than {shots} revealed rows"]
+            if (many > shots).any()
+            else []
+        )
+        early = int(((fold == "test") & ~late).sum())
+        return problems + ([f"{early} test rows before {start}"] if early else [])
+
+    return check
+
+
+def _crossing(
+    table: Table, fold: pd.Series, names: Sequence[str], noun: str, *, known: Sequence[str], tested: str
+) -> list[str]:
+    if not names:
+        return []
+    keys = table.frame[list(names)]
+    prints = _fingerprints(keys)
+    learned, predicted = fold.isin(known).to_numpy(), (fold == tested).to_numpy()
+    # equal rows have equal fingerprints; the few that share one are compared themselves, so that no collision counts
+    shared = np.isin(prints, np.intersect1d(prints[learned], prints[predicted]))
+    first, second = (keys[rows & shared].drop_duplicates() for rows in (learned, predicted))
+    both = len(first) + len(second) - len(pd.concat([first, second]).drop_duplicates())
+    return [f"{both} {noun} both in {' or '.join(known)} and in {tested}"] if both else []
+
+
+def _fingerprints(keys: pd.DataFrame) -> np.ndarray:
+    """Return a number of 64 bits per row that is the same for rows with the same values; missing ones are the same."""
+    prints: np.ndarray = np.zeros(len(keys), dtype=np.uint64)
+    for name in keys:
+        values = keys[name]
+        if pd.api.types.is_float_dtype(values):
+            # zero has two signs, and a missing number many forms
+            values = (values + 0.0).where(values.notna(), np.nan)
+        prints = prints * _FACTOR + pd.util.hash_pandas_object(values, index=False).to_numpy()
+    return prints

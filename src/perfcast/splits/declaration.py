@@ -1,0 +1,91 @@
+"""Declarations of splits: title, checks, and whether predictors are compared on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pandas as pd
+
+from perfcast.schema import Table
+from perfcast.splits.checks import Check, check_blocks, check_subsets
+
+Split = Callable[[Table, int], pd.DataFrame]
+AnySplit = TypeVar("AnySplit", bound=Split)
+
+
+@dataclass(frozen=True)
+class LearningCurvePoint:
+    """The base of a learning-curve split, and the part of its training data that is left.
+
+    `share` is that of the training rows, where they are drawn; `years` are the last ones before the cut, where old rows
+    are left out. Exactly one of the two is set. The base itself has a share of 1, and all years.
+    """
+
+    base: str
+    share: float | None = None
+    years: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raises: ValueError when share and years are both set, or neither."""
+        if (self.share is None) == (self.years is None):
+            raise ValueError(f"a learning-curve split of {self.base!r} has a share or years, and not both")
+
+
+@dataclass(frozen=True)
+class SplitDeclaration:
+    """Title for users, checks of leakage, and the role of a split.
+
+    `title` names the test rows in a few words. Errors count in comparisons of predictors where it is `compared`.
+    """
+
+    title: str
+    checks: tuple[Check, ...]
+    compared: bool = True
+    learning_curve: LearningCurvePoint | None = None
+
+
+def declare_split(title: str, *checks: Check) -> Callable[[AnySplit], AnySplit]:
+    """Declare a function to be a split, with checks of its folds beside the general ones."""
+    return _attach(SplitDeclaration(title, (check_subsets, check_blocks, *checks)))
+
+
+def declare_leaking_split(title: str) -> Callable[[AnySplit], AnySplit]:
+    """Declare a function to be a split that leaks on purpose: blocks may have rows on both sides.
+
+    Memory answers it, so predictors are neither selected nor compared by it.
+    """
+    return _attach(SplitDeclaration(title, (check_subsets,), compared=False))
+
+
+def declare_learning_curve(
+    title: str, base: Split, *checks: Check, share: float | None = None, years: int | None = None
+) -> Callable[[AnySplit], AnySplit]:
+    """Declare a function to be a split with the test rows of `base` and a part of its training rows, others unused.
+
+    Its folds pass the checks of `base` and the given ones. It is a point on a learning curve: predictors are neither
+    selected nor compared by it. Values tuned for `base` are used for it too.
+    """
+    point = LearningCurvePoint(base.__name__, share, years)
+    inherited = declaration_of(base).checks
+    return _attach(SplitDeclaration(title, (*inherited, *checks), compared=False, learning_curve=point))
+
+
+def is_split(value: Any) -> bool:
+    """Return whether an object is a declared split."""
+    return isinstance(getattr(value, "declaration", None), SplitDeclaration)
+
+
+def declaration_of(split: Split) -> SplitDeclaration:
+    """Return the declaration of a split function."""
+    declared: SplitDeclaration = vars(split)["declaration"]
+    return declared
+
+
+def _attach(declared: SplitDeclaration) -> Callable[[AnySplit], AnySplit]:
+    def attach(split: AnySplit) -> AnySplit:
+        vars(split)["declaration"] = declared
+        return split
+
+    return attach

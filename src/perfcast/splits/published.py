@@ -1,0 +1,103 @@
+"""Published splits: those of a dataset's authors, as published or with drawn entities."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from perfcast.errors import UserError
+from perfcast.schema import Table, Tag
+from perfcast.splits.checks import Check
+from perfcast.splits.declaration import declare_split
+from perfcast.splits.row_groups import by_tag
+from perfcast.splits.subsets import PUBLISHED_PART, as_frame, assigned, by_key, draw_valid, without_leaks
+
+DRAWS = 5
+MAX_ENTITIES = 3000
+"""Most test entities over all draws: more only cost time."""
+
+
+@declare_split("the test rows of the dataset's authors")
+def published(table: Table, seed: int) -> pd.DataFrame:
+    """Use the split of the dataset's authors: their training, validation and test rows; other rows are unused.
+
+    Where the authors have no validation rows, 12 % of the training rows, by block, are, if training has two blocks or
+    more.
+    Raises: UserError when the dataset was published without a split.
+    """
+    if PUBLISHED_PART not in table.frame:
+        raise UserError(
+            "the split 'published' needs a dataset published with a split",
+            f"{table.dataset!r} has no column {PUBLISHED_PART!r}",
+            "choose another split",
+        )
+    ordered = by_key(table)
+    part = ordered.frame[PUBLISHED_PART]
+    train, valid, test = ((part == name).to_numpy() for name in ("train", "valid", "test"))
+    blocks = by_tag(ordered, Tag.BLOCK)
+    if not valid.any():
+        valid = draw_valid(blocks, ~train, np.random.default_rng(seed))
+    return as_frame(table, ordered, [without_leaks(assigned(test, valid, ~(train | valid | test)), blocks)])
+
+
+def _entities_unknown(table: Table, fold: pd.Series) -> list[str]:
+    """Check that no training row, of whatever task, is of an entity of test."""
+    entity = table.frame[table.one(Tag.ENTITY)].astype("str")
+    both = set(entity[fold.isin(["train", "valid"])]) & set(entity[fold == "test"])
+    return [f"{len(both)} entities both in training and in test"] if both else []
+
+
+def _few_known(shots: int) -> Check:
+    """Return the check that training has rows of at most `shots` entities of every test task."""
+
+    def check(table: Table, fold: pd.Series) -> list[str]:
+        task = table.frame[table.one(Tag.TASK)].astype("str")
+        learned = fold.isin(["train", "valid"])
+        known = table.frame.loc[learned, table.one(Tag.ENTITY)].groupby(task[learned]).nunique()
+        many = [name for name in sorted(set(task[fold == "test"])) if known.get(name, 0) > shots]
+        return [f"more than {shots} entities known of {', '.join(many)}"] if many else []
+
+    return check
+
+
+@declare_split(
+    "the tasks of the authors' test rows, with ten entities measured on each", _entities_unknown, _few_known(10)
+)
+def published_drawn_10(table: Table, seed: int) -> pd.DataFrame:
+    """Test on the test tasks of the dataset's authors, with ten random entities measured on each.
+
+    Five draws, one per fold. Each draws as many entities to learn from as the authors had; ten of them are measured on
+    every task, the others on the training tasks, and on the validation tasks as validation rows. Test rows are of
+    other entities, drawn too and not trimmed, at most 3000 in all and different ones in every fold.
+    Raises: UserError when the dataset was published without a split, or names no tasks.
+    """
+    return _drawn(table, 10, seed)
+
+
+def _drawn(table: Table, shots: int, seed: int) -> pd.DataFrame:
+    names = table.select(tag=Tag.TASK)
+    if PUBLISHED_PART not in table.frame or not names:
+        raise UserError(
+            "the split needs tasks, and the column of the authors' subsets",
+            f"{table.dataset!r} lacks {PUBLISHED_PART!r} or a task",
+            "choose another split",
+        )
+    ordered = by_key(table)
+    task, part = ordered.frame[names[0]].astype("str"), ordered.frame[PUBLISHED_PART]
+    tested = task.isin(set(task[part == "test"])).to_numpy()
+    validation = task.isin(set(task[part == "valid"])).to_numpy() & ~tested
+    learned = task.isin(set(task[part == "train"])).to_numpy() & ~tested & ~validation
+    entity = by_tag(ordered, Tag.ENTITY)
+    drawn = np.random.default_rng(seed).permutation(np.unique(entity[tested]))
+    size = len(np.unique(entity[learned & part.isin(["train"]).to_numpy()]))
+    draws = np.array_split(drawn[: min(MAX_ENTITIES, len(drawn) // 2)], DRAWS)
+    folds = []
+    for fold, entities in enumerate(draws):
+        others = np.random.default_rng([seed, fold]).permutation(np.setdiff1d(entity, entities))
+        pool, shown = np.isin(entity, others[:size]), np.isin(entity, others[:shots])
+        subset = np.full(len(entity), "unused", dtype=object)
+        subset[(learned & pool) | ((tested | validation) & shown)] = "train"
+        subset[validation & pool & ~shown] = "valid"
+        subset[tested & np.isin(entity, entities)] = "test"
+        folds.append(subset)
+    return as_frame(table, ordered, folds)

@@ -1,0 +1,49 @@
+"""Subsets of a fold as arrays over rows in the order of their keys."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from perfcast.schema import Table, Tag
+from perfcast.splits.row_groups import draw
+
+SUBSETS = ("train", "valid", "test", "unused")
+"""Values of a fold; valid are the validation rows inside training."""
+
+TEST_SHARE = 0.20
+VALID_SHARE = 0.12
+PUBLISHED_PART = "published_part"
+"""Provenance column with the subset of every row, for a dataset published with its own split."""
+
+
+def by_key(table: Table) -> Table:
+    """Sort by the key of the rows, so that random draws do not depend on the order in which rows arrive."""
+    return Table(table.dataset, table.frame.sort_values(table.one(Tag.ROW)), table.columns, table.facts)
+
+
+def as_frame(table: Table, ordered: Table, folds: list[np.ndarray]) -> pd.DataFrame:
+    """Name the folds, and put their rows, which are in the order of `ordered`, back into that of `table`."""
+    columns = {f"fold_{number}": pd.Series(fold, dtype="str") for number, fold in enumerate(folds)}
+    return pd.DataFrame(columns).set_axis(ordered.frame.index, axis=0).loc[table.frame.index]
+
+
+def assigned(test: np.ndarray, valid: np.ndarray, unused: np.ndarray | None = None) -> np.ndarray:
+    """Name the subset of every row: `unused` counts before `test`, that before `valid`, and others are train."""
+    subsets = np.where(test, "test", np.where(valid, "valid", "train"))
+    return subsets if unused is None else np.where(unused, "unused", subsets)
+
+
+def without_leaks(subsets: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Mark training rows as unused whose block also has test rows."""
+    known = np.isin(blocks, blocks[subsets == "test"]) & (subsets != "test")
+    return np.where(known, "unused", subsets)
+
+
+def draw_valid(groups: np.ndarray, other: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw the validation rows by group among the rows that are not `other`; none where these are of one group."""
+    valid = np.zeros(len(groups), dtype=bool)
+    inner = pd.factorize(groups[~other])[0]
+    if len(inner) and inner.max() > 0:
+        valid[~other] = draw(inner, VALID_SHARE, rng)
+    return valid

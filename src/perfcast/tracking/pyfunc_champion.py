@@ -1,0 +1,38 @@
+"""A champion as an MLflow pyfunc model of described machines, logged as data, never as a pickle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mlflow
+import pandas as pd
+from mlflow.exceptions import MlflowException
+from mlflow.protos.databricks_pb2 import BAD_REQUEST
+from mlflow.pyfunc import PythonModel, PythonModelContext
+
+from perfcast.errors import UserError
+from perfcast.forecasting import Asked, Champion, load_champion
+from perfcast.forecasting.library import entries_of_frame, forecast_entries
+
+
+class ChampionModel(PythonModel):
+    """Predict machines, one a row, described by any columns that `perfcast predict` reads."""
+
+    champion: Champion
+
+    def load_context(self, context: PythonModelContext) -> None:
+        """Read the champion from the logged folder."""
+        self.champion = load_champion(context.artifacts["champion"])
+
+    def predict(
+        self, context: PythonModelContext, model_input: pd.DataFrame, params: dict[str, Any] | None = None
+    ) -> pd.DataFrame:
+        """Return one row per machine, task and target: estimate, interval and in-domain score."""
+        options = Asked(neighbours=0, explain=False)
+        try:
+            return forecast_entries(entries_of_frame(model_input), self.champion, options).to_frame()
+        except UserError as error:  # a server answers MLflow's exceptions in one line, others with their traceback
+            raise MlflowException(str(error), error_code=BAD_REQUEST) from None
+
+
+mlflow.models.set_model(ChampionModel())

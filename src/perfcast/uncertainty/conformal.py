@@ -1,0 +1,198 @@
+"""Conformal prediction intervals from the residuals of backtests, scaled by the distance from the training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from perfcast.io import read_json, write_json
+from perfcast.uncertainty.correlation import ErrorCorrelation
+from perfcast.uncertainty.in_domain import InDomainModel
+
+LEVEL = 0.9
+"""Default level of an interval."""
+
+TEST = -1
+"""Number of the test part where backtests have their number."""
+
+_MIN_ROWS = 50
+"""Residuals of an output below which it shares those of all outputs."""
+
+_GRID = np.linspace(0.0, 1.0, 201)
+_MAX_FACTOR = 2.0
+_CUT_QUANTILE = 0.99
+"""Quantile at which residuals are cut off before their size is explained: a mistyped score explains nothing."""
+
+
+def outputs_of(tasks: pd.Series, targets: pd.Series | str) -> np.ndarray:
+    """Return the output of every row, its task and target, (n,) str: each output has its own quantiles."""
+    joined: np.ndarray = (tasks.astype(str) + "\x1f" + targets).to_numpy()
+    return joined
+
+
+class ConformalCalibration:
+    """Half-widths of intervals in logarithms: quantile of an output x expected error at a machine's distances.
+
+    The expected error is a non-negative sum, base + weight x distance (`InDomainModel`), fitted to the absolute
+    residuals of backtests, so it never falls with distance. Residuals over it are the conformal scores. The quantiles
+    of an output are those of the scores of all backtests, each with the same weight however many rows it has: an
+    interval of a forward split thus includes the drift of earlier releases. A few releases do not show which output
+    drifts next: with several backtests no output's quantile is less than that of all outputs together.
+    Far past the distances of the backtests the product loses its meaning: no half-width is more than `_MAX_FACTOR`
+    times the largest residual of any backtest.
+    Shapes: residuals (n,) log predicted - log measured; distances (n, names).
+    Source: normalized split conformal regression (Papadopoulos et al., 2002; Lei et al., 2018, J. Am. Stat. Assoc.
+    113), weighted by backtest (Barber et al., 2023, Ann. Stat. 51).
+    """
+
+    base: float
+    weights: dict[str, float]
+    quantiles: dict[str, list[float]]
+    """By output, "" for all of them: the scores at the grid of 0, 0.5, ... 100 %."""
+    most: float
+    """The largest half-width."""
+
+    def fit(self, residuals: np.ndarray, outputs: np.ndarray, backtests: np.ndarray, distances: pd.DataFrame) -> Self:
+        """Fit to the residuals of backtests. Raises: ValueError when there are none."""
+        from scipy.optimize import nnls  # predictions, which import this module, need none of it
+
+        if not len(residuals):
+            raise ValueError("a calibration needs residuals of backtests")
+        size = np.abs(np.asarray(residuals, dtype=float))
+        share = 1 / pd.Series(backtests).groupby(np.asarray(backtests)).transform("size").to_numpy(dtype=float)
+        explained = np.column_stack([np.ones(len(size)), distances.to_numpy(dtype=float)])
+        root = np.sqrt(share)
+        solution, _ = nnls(explained * root[:, None], np.minimum(size, np.quantile(size, _CUT_QUANTILE)) * root)
+        self.weights = dict(zip(map(str, distances.columns), map(float, solution[1:]), strict=True))
+        # errors at distance 0 are never quite 0
+        self.base = max(float(solution[0]), 0.01 * float(size.mean()), 1e-9)
+        self.most = max(_MAX_FACTOR * float(size.max()), self.base)
+        scores = size / self.expected_error(distances)
+        self.quantiles = {"": _quantiles(scores, share)}
+        several = len(set(np.asarray(backtests).tolist())) > 1
+        for output in sorted(set(map(str, outputs))):
+            rows = np.asarray(outputs).astype(str) == output
+            if rows.sum() >= _MIN_ROWS:
+                quantiles = _quantiles(scores[rows], share[rows])
+                self.quantiles[output] = (
+                    [max(pair) for pair in zip(quantiles, self.quantiles[""], strict=True)] if several else quantiles
+                )
+        return self
+
+    def expected_error(self, distances: pd.DataFrame) -> np.ndarray:
+        """Return the expected absolute error in logarithms at the given distances, (n,)."""
+        weights = np.array([self.weights[str(name)] for name in distances.columns])
+        expected: np.ndarray = self.base + distances.to_numpy(dtype=float) @ weights
+        return expected
+
+    def in_domain_score(self, distances: pd.DataFrame) -> np.ndarray:
+        """Return how close machines are to the training rows, (n,), 1 (close) to nearly 0.
+
+        0.25: at such a distance the errors of backtests were four times those at distance 0.
+        """
+        return np.asarray(self.base / self.expected_error(distances), dtype=float)
+
+    def least_similar_group(self, distances: pd.DataFrame) -> pd.Series:
+        """Return the distance that lowers the in-domain score most, index as given, "" where none does."""
+        shares = distances * pd.Series(self.weights).reindex(distances.columns)
+        return shares.idxmax(axis=1).where(shares.max(axis=1) > 0, "")
+
+    def half_widths(self, outputs: np.ndarray, distances: pd.DataFrame, level: float = LEVEL) -> np.ndarray:
+        """Return the half-width in logarithms of the interval of a level, (n,): prediction x exp(+- half-width).
+
+        Raises: ValueError when the level is not between 0 and 1.
+        """
+        if not 0 < level < 1:
+            raise ValueError(f"a level must be between 0 and 1; got {level}")
+        by_output = {output: float(np.interp(level, _GRID, values)) for output, values in self.quantiles.items()}
+        factors = np.array([by_output.get(str(output), by_output[""]) for output in outputs])
+        return np.asarray(np.minimum(factors * self.expected_error(distances), self.most), dtype=float)
+
+    def pit(self, outputs: np.ndarray, distances: pd.DataFrame, residuals: np.ndarray) -> np.ndarray:
+        """Return the level of the narrowest interval that holds each residual, (n,), inf where none does.
+
+        It is the probability integral transform of the absolute error: uniform from 0 to 1 for perfect intervals.
+        """
+        scores = np.abs(residuals) / self.expected_error(distances)
+        levels = np.empty(len(scores))
+        keys = [output if output in self.quantiles else "" for output in map(str, outputs)]
+        names = np.asarray(keys, dtype=object)
+        for output in set(names):
+            places = np.searchsorted(np.asarray(self.quantiles[output]), scores[names == output] * (1 - 1e-12))
+            levels[names == output] = np.append(_GRID, np.inf)[places]
+        return levels
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what was fitted as values that JSON can hold."""
+        return {"base": self.base, "weights": self.weights, "quantiles": self.quantiles, "most": self.most}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_state()`."""
+        calibration = cls()
+        calibration.base, calibration.weights = float(state["base"]), dict(state["weights"])
+        calibration.most = float(state["most"])
+        calibration.quantiles = {output: list(values) for output, values in state["quantiles"].items()}
+        return calibration
+
+
+@dataclass(frozen=True)
+class UncertaintyModel:
+    """Uncertainty of a fitted predictor: distances from its training rows, and its errors at such distances."""
+
+    in_domain: InDomainModel
+    calibration: ConformalCalibration
+    correlation: ErrorCorrelation | None = None
+    """Correlation of the errors of predictions; None where it was not fitted."""
+
+    def intervals(
+        self, X: pd.DataFrame, outputs: np.ndarray, when: pd.Series | None = None, level: float = LEVEL
+    ) -> pd.DataFrame:
+        """Return the uncertainty of the prediction of every row.
+
+        Shapes: X (n, columns), outputs (n,) as they were calibrated -> index as in X, columns half_width (in
+        logarithms), typical (expected absolute error, in logarithms), support (in-domain score, 1 is close) and unlike
+        (the least similar group of columns, "" where there is none).
+        """
+        distances = self.in_domain.distances(X, when)
+        return pd.DataFrame(
+            {
+                "half_width": self.calibration.half_widths(outputs, distances, level),
+                "typical": self.calibration.expected_error(distances),
+                "support": self.calibration.in_domain_score(distances),
+                "unlike": self.calibration.least_similar_group(distances),
+            },
+            index=X.index,
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write all models to a folder."""
+        self.in_domain.save(folder)
+        write_json(folder / "calibration.json", self.calibration.to_state())
+        if self.correlation is not None:
+            write_json(folder / "correlation.json", self.correlation.to_state())
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read what `save` wrote."""
+        path = folder / "correlation.json"
+        correlation = ErrorCorrelation.from_state(read_json(path)) if path.is_file() else None
+        calibration = ConformalCalibration.from_state(read_json(folder / "calibration.json"))
+        return cls(InDomainModel.load(folder), calibration, correlation)
+
+
+def _quantiles(scores: np.ndarray, share: np.ndarray) -> list[float]:
+    """Return the weighted quantiles of the scores at the grid, corrected for their finite number.
+
+    The new score is one more that may be larger than all of them: level x (n + 1) / n, at most the largest score.
+    """
+    order = np.argsort(scores, kind="stable")
+    ordered, levels = scores[order], np.cumsum(share[order]) / share.sum()
+    targets = np.minimum(_GRID * (len(scores) + 1) / len(scores), 1.0)
+    places = np.minimum(np.searchsorted(levels, targets - 1e-12), len(ordered) - 1)
+    return [float(value) for value in ordered[places]]

@@ -1,0 +1,153 @@
+"""Correlation of prediction errors: the correction of other predictions by one measured score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from perfcast.schema import Table, Tag
+
+_MAX_ROWS = 1200
+"""Residuals of a backtest that are compared with each other: pairs grow with their square."""
+_MAX_RESIDUAL = 0.5
+"""Residual (natural logarithm) at which it is cut off: a mistyped score holds no information on others."""
+_MIN_NOISE = 1e-6
+_ALL = "everything"
+
+
+def shared_labels(table: Table) -> pd.DataFrame:
+    """Return labels that rows share with others, (n, levels) text: the wider the level, the further left.
+
+    Levels: everything, the slices of the entity's group of columns (vendor, family), the entity, its identity.
+    """
+    frame, entity = table.frame, table.one(Tag.ENTITY)
+    group = next(column.group for column in table.columns if column.name == entity)
+    slices = [column.name for column in table.columns if Tag.SLICE in column.tags and column.group == group]
+    text = {name: frame[name].astype(object).where(frame[name].notna(), "?").astype(str) for name in (*slices, entity)}
+    labels = {_ALL: pd.Series(_ALL, index=frame.index), **text}
+    narrow = [name for name in table.select(tag=Tag.IDENTITY) if name != entity]
+    if narrow:
+        same = text[entity]
+        for name in narrow:
+            same = same + "\x1f" + frame[name].astype(str)
+        labels["identity"] = same
+    return pd.DataFrame(labels)
+
+
+@dataclass(frozen=True)
+class ErrorRows:
+    """Rows of errors. Shapes: labels (n, levels), outputs (n,) text, expected_errors (n,)."""
+
+    labels: pd.DataFrame
+    outputs: np.ndarray
+    expected_errors: np.ndarray
+
+
+class ErrorCorrelation:
+    """Variance components of prediction errors: shared by rows with a common label, in all outputs or in one.
+
+    The covariance of two errors is the sum of the components of all levels whose label they share, times both scales;
+    a scale is the expected error of a row over that of backtests, so that a certain prediction hardly moves. `noise` is
+    the variance that a row shares with no other. The components are fitted,
+    without a negative one, to the products of pairs of residuals of the same backtest.
+    Shapes: residuals (n,) log predicted - log measured; labels (n, levels); outputs (n,) text; expected_errors (n,).
+    Source: variance components by moments (Rao, 1970, J. Am. Stat. Assoc. 65); prediction from them is kriging, or BLUP
+    (Robinson, 1991, Stat. Sci. 6).
+    """
+
+    shared: dict[str, float]
+    per_output: dict[str, float]
+    noise: float
+    reference: float
+    """The expected error of backtests, root mean square."""
+
+    def fit(
+        self,
+        residuals: np.ndarray,
+        labels: pd.DataFrame,
+        outputs: np.ndarray,
+        *,
+        backtests: np.ndarray,
+        expected_errors: np.ndarray,
+    ) -> Self:
+        """Fit to the residuals of backtests; every backtest has the same weight."""
+        from scipy.optimize import nnls  # predictions, which import this module, need none of it
+
+        numbers = sorted(set(backtests.tolist()))
+        self.reference = float(
+            np.sqrt(np.mean([np.mean(expected_errors[backtests == number] ** 2) for number in numbers]))
+        )
+        scales = expected_errors / self.reference
+        cut = np.clip(residuals, -_MAX_RESIDUAL, _MAX_RESIDUAL)
+        names = [str(name) for name in labels.columns]
+        normal, moments, sizes = np.zeros((2 * len(names),) * 2), np.zeros(2 * len(names)), list[float]()
+        for number in numbers:
+            rows = np.flatnonzero(backtests == number)
+            if len(rows) > _MAX_ROWS:
+                rows = np.sort(np.random.default_rng(0).choice(rows, _MAX_ROWS, replace=False))
+            sizes.append(np.mean(cut[rows] ** 2, dtype=float))
+            shared, products = _pairs(cut[rows], scales[rows], labels.iloc[rows], outputs[rows])
+            if len(products):
+                normal += shared.T @ shared / len(products)
+                moments += shared.T @ products / len(products)
+        root = np.linalg.cholesky(normal + 1e-9 * np.eye(len(normal)))
+        components, _ = nnls(root.T, np.linalg.solve(root, moments))
+        self.shared = {name: float(value) for name, value in zip(names, components[: len(names)], strict=True)}
+        self.per_output = {name: float(value) for name, value in zip(names, components[len(names) :], strict=True)}
+        self.noise = max(float(np.mean(sizes)) - float(components.sum()), _MIN_NOISE)  # scales have mean square 1
+        return self
+
+    def variance(self, rows: ErrorRows) -> np.ndarray:
+        """Return the variance of every error, (n,)."""
+        common = sum(self.shared.values()) + sum(self.per_output.values())
+        return np.asarray((rows.expected_errors / self.reference) ** 2 * common + self.noise, dtype=float)
+
+    def covariance(self, rows: ErrorRows, others: ErrorRows) -> np.ndarray:
+        """Return the covariance of some errors with others, (n, m), without noise."""
+        same = rows.outputs[:, None] == others.outputs[None, :]
+        covariances = np.zeros(same.shape)
+        for name in self.shared:
+            common = rows.labels[name].to_numpy()[:, None] == others.labels[name].to_numpy()[None, :]
+            covariances += common * self.shared[name] + (common & same) * self.per_output[name]
+        scaled: np.ndarray = covariances * np.outer(rows.expected_errors, others.expected_errors) / self.reference**2
+        return scaled
+
+    def predict(self, known: ErrorRows, residuals: np.ndarray, others: ErrorRows) -> tuple[np.ndarray, np.ndarray]:
+        """Return the expected residuals of other rows, (n,), and the remaining share of their deviation, (n,)."""
+        among = self.covariance(known, known) + self.noise * np.eye(len(residuals))
+        across = self.covariance(known, others)
+        weights = np.linalg.solve(among, across)
+        remaining = 1 - (weights * across).sum(axis=0) / self.variance(others)
+        return weights.T @ residuals, np.sqrt(np.maximum(remaining, 0.0))
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what was fitted as values that JSON can hold."""
+        return {"shared": self.shared, "own": self.per_output, "noise": self.noise, "reference": self.reference}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_state()`."""
+        model = cls()
+        model.shared, model.per_output, model.noise = dict(state["shared"]), dict(state["own"]), float(state["noise"])
+        model.reference = float(state["reference"])
+        return model
+
+
+def _pairs(
+    residuals: np.ndarray, scales: np.ndarray, labels: pd.DataFrame, outputs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the product of the residuals of every pair of rows, and of the scales of those that share a label.
+
+    Shapes: (pairs, 2 x levels), shared at all, and in one output; (pairs,).
+    """
+    first, second = np.triu_indices(len(residuals), 1)
+    codes = [pd.factorize(labels[name])[0] for name in labels]
+    output = pd.factorize(outputs)[0]
+    same = output[first] == output[second]
+    common = np.stack([code[first] == code[second] for code in codes], axis=1)
+    shared = np.hstack([common, common & same[:, None]]) * (scales[first] * scales[second])[:, None]
+    return shared, residuals[first] * residuals[second]

@@ -1,0 +1,195 @@
+"""Distances of a machine from the rows that a predictor was fitted on, by group of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pandas as pd
+
+from perfcast.encoding.dense import TreeEncoder, feature_columns
+from perfcast.io import read_json, write_json
+from perfcast.schema import Column, Tag
+
+RESULTS, AHEAD = "few results", "years ahead"
+"""Names of the two distances that belong to no group of columns."""
+
+_MAX_REFERENCES = 2000
+"""Distinct machines that a group is compared with: more only cost time."""
+
+_ROWS_AT_ONCE = 256
+_UNKNOWN = 0.5
+"""Distance of a stated number from a missing one: between equal and far."""
+
+_MAX_AHEAD = 2.0
+"""Years: the longest time ahead of a backtest."""
+
+
+class InDomainModel:
+    """Distances of machines from training rows.
+
+    For every group of FEATURE columns: Gower's distance to the nearest of the group's distinct training values, 0
+    (seen exactly so) to 1 (differs in everything). A number's distance is in units of the range that holds 90 % of the
+    training rows, at most 1. `few results` is 1 / (1 + the training results of the same ENTITY), `years ahead` the time
+    between the last training row and the row, 0 to 2.
+    Source: Gower, 1971, A General Coefficient of Similarity and Some of Its Properties, Biometrics 27(4).
+    """
+
+    def __init__(self) -> None:
+        self.columns: tuple[Column, ...] = ()
+        self.entity: str | None = None
+        self.results: dict[str, int] = {}
+        self.last: pd.Timestamp | None = None
+        self._groups: dict[str, _Group] = {}
+
+    def fit(self, X: pd.DataFrame, columns: Iterable[Column], when: pd.Series | None = None) -> Self:
+        """Store training rows; `when` are their dates, where the dataset has them."""
+        self.columns = tuple(columns)
+        features = feature_columns(self.columns)
+        self.entity = next((column.name for column in self.columns if Tag.ENTITY in column.tags), None)
+        counts = pd.Series(dtype=int) if self.entity is None else X[self.entity].astype(str).value_counts()
+        self.results = {str(entity): int(count) for entity, count in counts.items()}
+        last = None if when is None else pd.DatetimeIndex(when).max()
+        self.last = None if pd.isna(last) else last
+        self._groups = {group: _Group.fit(X, members) for group, members in _by_group(features).items()}
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        """The name of every distance."""
+        return [*self._groups, RESULTS, AHEAD]
+
+    def distances(self, X: pd.DataFrame, when: pd.Series | None = None) -> pd.DataFrame:
+        """Return the distances of rows, (n, len(names)), index as in X; a row without a date is 0 years ahead."""
+        distances = {group: reference.distances(X) for group, reference in self._groups.items()}
+        counts = np.zeros(len(X)) if self.entity is None else X[self.entity].astype(str).map(self.results).fillna(0)
+        distances[RESULTS] = 1 / (1 + np.asarray(counts, dtype=float))
+        ahead = np.zeros(len(X))
+        if when is not None and self.last is not None:
+            years = (pd.DatetimeIndex(when) - self.last).days.to_numpy(dtype=float) / 365.25
+            ahead = np.clip(np.nan_to_num(years), 0.0, _MAX_AHEAD)
+        distances[AHEAD] = ahead
+        return pd.DataFrame(distances, index=X.index)
+
+    def encode(self, X: pd.DataFrame) -> np.ndarray:
+        """Return rows for `gower_distances`, (n, encoded columns) float32: one group after another, see `parts`."""
+        parts = [group.encode(X) for group in self._groups.values()]
+        return np.hstack(parts, dtype=np.float32) if parts else np.zeros((len(X), 0), dtype=np.float32)
+
+    def parts(self) -> Iterator[tuple[str, slice, np.ndarray]]:
+        """Yield every group's name, its columns among the encoded ones, and which of them are numbers, (columns,)."""
+        begin = 0
+        for name, group in self._groups.items():
+            end = begin + len(group.numeric)
+            yield name, slice(begin, end), group.numeric
+            begin = end
+
+    def save(self, folder: Path) -> None:
+        """Write the fitted values: JSON, and arrays of numbers."""
+        folder.mkdir(parents=True, exist_ok=True)
+        state = {
+            "columns": [asdict(column) for column in self.columns],
+            "entity": self.entity,
+            "results": self.results,
+            "last": None if self.last is None else self.last.isoformat(),
+            "encoders": {name: group.encoder.to_state() for name, group in self._groups.items()},
+        }
+        write_json(folder / "support.json", state)
+        for name, group in self._groups.items():
+            np.savez(folder / f"{name}.npz", scales=group.scales, references=group.references)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read what `save` wrote."""
+        model, state = cls(), read_json(folder / "support.json")
+        model.columns = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in state["columns"])
+        model.entity, model.results = state["entity"], state["results"]
+        model.last = None if state["last"] is None else pd.Timestamp(state["last"])
+        for name, columns in _by_group(feature_columns(model.columns)).items():
+            with np.load(folder / f"{name}.npz", allow_pickle=False) as arrays:
+                encoder = TreeEncoder.from_state(state["encoders"][name], columns)
+                model._groups[name] = _Group(encoder, arrays["scales"], arrays["references"])
+        return model
+
+
+def gower_distances(row: np.ndarray, others: np.ndarray, numeric: np.ndarray) -> np.ndarray:
+    """Return Gower's distance of one encoded row to others, (m,): 0 (equal) to 1 (different in everything).
+
+    Shapes: row (columns,), others (m, columns), numeric (columns,) bool.
+    """
+    apart = np.minimum(np.abs(others - row), 1.0)
+    unknown = np.isnan(others) != np.isnan(row)
+    apart = np.where(numeric, np.where(unknown, _UNKNOWN, np.nan_to_num(apart)), others != row)
+    distances: np.ndarray = apart.sum(axis=1) / max(1, len(numeric))
+    return distances
+
+
+def _by_group(columns: Iterable[Column]) -> dict[str, list[Column]]:
+    groups: dict[str, list[Column]] = {}
+    for column in sorted(columns, key=lambda column: column.group):
+        groups.setdefault(column.group, []).append(column)
+    return groups
+
+
+class _Group:
+    """The distinct training values of one group of columns."""
+
+    def __init__(self, encoder: TreeEncoder, scales: np.ndarray, references: np.ndarray) -> None:
+        self.encoder, self.scales, self.references = encoder, scales, references
+        self.numeric = np.ones(len(scales), dtype=bool)
+        self.numeric[encoder.categorical_] = False
+        # column by column, as they are compared
+        self._turned = np.ascontiguousarray(references.T)
+        self._gaps = np.isnan(references).any(axis=0)
+
+    @classmethod
+    def fit(cls, X: pd.DataFrame, columns: list[Column]) -> Self:
+        encoder = TreeEncoder().fit(X, columns)
+        encoded = encoder.transform(X)
+        scales = np.array([_scale(values) for values in encoded.T])
+        scales[encoder.categorical_] = 1.0
+        distinct = pd.DataFrame(encoded / scales).drop_duplicates().to_numpy()
+        # spread evenly over the rows in their order, which is that of time or names: no seed, the same every time
+        spread = np.linspace(0, len(distinct) - 1, min(len(distinct), _MAX_REFERENCES)).round().astype(int)
+        return cls(encoder, scales, distinct[spread])
+
+    def encode(self, X: pd.DataFrame) -> np.ndarray:
+        """Return rows in units of the scales, (n, columns)."""
+        encoded: np.ndarray = self.encoder.transform(X) / self.scales
+        return encoded
+
+    def distances(self, X: pd.DataFrame) -> np.ndarray:
+        """Return the distance to the nearest reference, (n,)."""
+        rows, positions = np.unique(self.encode(X), axis=0, return_inverse=True)
+        nearest = np.concatenate(
+            [self._nearest(rows[start : start + _ROWS_AT_ONCE]) for start in range(0, len(rows), _ROWS_AT_ONCE)]
+            or [np.zeros(0)]
+        )
+        return np.asarray(nearest[positions.ravel()], dtype=float)
+
+    def _nearest(self, rows: np.ndarray) -> np.ndarray:
+        total = np.zeros((len(rows), len(self.references)))
+        for column, numeric in enumerate(self.numeric):
+            values, others = rows[:, column, None], self._turned[None, column]
+            if not numeric:
+                total += values != others
+                continue
+            apart = np.minimum(np.abs(values - others), 1.0)
+            if self._gaps[column] or np.isnan(values).any():
+                unknown = np.isnan(values) != np.isnan(others)
+                apart = np.where(unknown, _UNKNOWN, np.nan_to_num(apart))
+            total += apart
+        nearest: np.ndarray = total.min(axis=1) / max(1, len(self.numeric))
+        return nearest
+
+
+def _scale(values: np.ndarray) -> float:
+    """Return the range that holds 90 % of the known values, 1 where they are all alike."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return 1.0
+    low, high = np.quantile(known, [0.05, 0.95])
+    return float(high - low) or float(np.ptp(known)) or 1.0

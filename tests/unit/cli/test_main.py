@@ -1,0 +1,149 @@
+"""The command line: one clear line and exit code 2 for what a user got wrong, lazy imports for what is cheap."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfcast.cli._examples import EXAMPLES
+from perfcast.cli.main import COMMANDS, STAGES, main
+from perfcast.miniature import make_project
+
+PROJECT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["pipeline", "ingest", "spec_cpu2071", "--out", "x"], "did you mean 'spec_cpu2017'"),
+        (
+            ["pipeline", "standardize", "nothing", "--raw", "x", "--table", "x", "--rejected", "x", "--quality", "x"],
+            "host_gemm",
+        ),
+        (["pipeline", "split", "random", "--table", "missing.parquet", "--out", "x"], "no file missing.parquet"),
+        (["summary", "--results", "nowhere"], "make run"),
+        (["config", "predictor=ridgee"], "lightgbm"),
+        (["pipeline", "report", "--results", "nowhere", "--out", "x"], "run snakemake"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(arguments, words, capsys, monkeypatch):
+    monkeypatch.chdir(PROJECT)
+    assert main(arguments) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert words in told
+    assert str(PROJECT) not in told
+
+
+def test_an_interruption_is_one_line(capsys, monkeypatch):
+    from perfcast.cli import sources
+
+    def interrupted(options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sources, "run", interrupted)
+    assert main(["sources"]) == 130
+    assert capsys.readouterr().err == "perfcast sources: interrupted, nothing half-written is left\n"
+
+
+def test_every_command_explains_itself(capsys):
+    words = [[name.replace("_", "-")] for name in COMMANDS] + [["pipeline", name] for name in STAGES]
+    for command in words:
+        with pytest.raises(SystemExit) as stopped:
+            main([*command, "--help"])
+        assert stopped.value.code == 0
+        shown = capsys.readouterr().out
+        assert f"usage: perfcast {' '.join(command)}" in shown
+        assert f"example:\n  perfcast {' '.join(command)}" in shown
+    assert set(EXAMPLES) == {*COMMANDS, *STAGES}
+
+
+def test_help_lists_commands_and_stages_apart(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "standardize" in capsys.readouterr().out.split("  pipeline ")[1]
+    with pytest.raises(SystemExit):
+        main(["pipeline", "--help"])
+    shown = capsys.readouterr().out
+    assert "\n    standardize" in shown and "\n    predict" not in shown
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sources"],
+        ["pipeline", "split", "--help"],
+        ["pipeline", "standardize", "--help"],
+        ["pipeline", "features", "--help"],
+    ],
+)
+def test_data_commands_import_no_learning_library(command):
+    heavy = ["torch", "sklearn", "mlflow", "pytorch_lightning", "lightgbm"]
+    code = (
+        "import sys; from perfcast.cli.main import main\n"
+        f"try:\n    main({command!r})\nexcept SystemExit:\n    pass\n"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", [[], ["pipeline"]])
+def test_help_starts_without_pandas(command):
+    code = (
+        "import sys; from perfcast.cli.main import main\n"
+        f"try:\n    main({[*command, '--help']!r})\nexcept SystemExit:\n    pass\n"
+        "print([name for name in ('pandas', 'torch', 'pydantic') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=PROJECT, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_sources_tells_where_each_was_found(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(PROJECT)
+    monkeypatch.setenv("PERFCAST_MIRROR", str(tmp_path))
+    assert main(["sources"]) == 0
+    shown = capsys.readouterr().out
+    for name in ("spec_cpu2017", "perfcastdb", "host_gemm"):
+        assert name in shown
+
+
+def test_available_leaves_out_what_lacks_a_source(tmp_path, capsys):
+    for source, status in {"host_gemm": "present", "spec_cpu2017": "missing", "cpu_catalog": "missing"}.items():
+        (tmp_path / source).mkdir()
+        (tmp_path / source / "manifest.json").write_text(json.dumps({"status": status}))
+    arguments = [
+        "pipeline",
+        "available",
+        "host_gemm",
+        "spec_cpu2017",
+        "--raw",
+        str(tmp_path),
+        "--out",
+        str(tmp_path / "a.json"),
+    ]
+    assert main([*arguments, "--project", str(PROJECT)]) == 0
+    assert json.loads((tmp_path / "a.json").read_text()) == {
+        "datasets": ["host_gemm"],
+        "left_out": {"spec_cpu2017": ["spec_cpu2017"]},
+    }
+    assert "left out" in capsys.readouterr().err
+
+
+def test_a_miniature_project_needs_a_new_folder(tmp_path, capsys):
+    (tmp_path / "old").write_text("")
+    assert main(["pipeline", "fake", str(tmp_path), "--project", str(PROJECT)]) == 2
+    assert "not empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_a_miniature_project_is_complete_and_accepts_its_generated_sources(tmp_path):
+    make_project(PROJECT, tmp_path / "mini", rows=60, seed=0)
+    for source in ("spec_cpu2017", "spec_cpu2017_detail", "perfcastdb", "cpu_catalog"):
+        out = tmp_path / "mini" / "results" / "raw" / source
+        arguments = ["pipeline", "ingest", source, "--out", str(out), "--offline", "--strict"]
+        mirror = tmp_path / "mini" / "mirror"
+        assert main([*arguments, "--mirror", str(mirror), "--project", str(tmp_path / "mini")]) == 0
+        assert json.loads((out / "manifest.json").read_text())["status"] == "present"

@@ -1,0 +1,146 @@
+"""Backtests of a fold lie inside its training part, and are of the same kind of split."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from perfcast.experiment.backtesting import first_error, plan_backtests, run_backtests
+from perfcast.experiment.uncertainty_fit import fit_uncertainty, fold_distances
+from perfcast.predictors.base import Predictor
+from perfcast.schema import Column, Kind, Role, Tag, build_table
+from perfcast.uncertainty.conformal import TEST
+
+COLUMNS = (
+    Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
+    Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY, Tag.IDENTITY)),
+    Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
+    Column("month", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
+    Column("odd", Kind.NUMERICAL, Role.PROVENANCE, "audit", tags=(Tag.UNJUDGED,)),
+    Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
+    Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
+)
+
+
+class Largest(Predictor):
+    """Predicts the largest training score."""
+
+    def __init__(self, random_state=0):
+        self.random_state = random_state
+
+    def _fit(self, X, log_y, valid):
+        self.largest_ = float(np.nanmax(log_y))
+
+    def _predict(self, X):
+        return np.full((len(X), 1), self.largest_)
+
+    def _save(self, folder): ...
+
+    def _load(self, folder): ...
+
+
+def table(rows=72, dated=True):
+    """Eight years, a row every second month, with growing scores."""
+    frame = pd.DataFrame(
+        {
+            "id": [f"r{i}" for i in range(rows)],
+            "part": [f"p{i}" for i in range(rows)],
+            "suite": "int",
+            "month": pd.date_range("2014-01-01", periods=rows, freq="2MS"),
+            "odd": 0.0,
+            "cores": np.arange(rows) + 1.0,
+            "score": np.arange(rows) + 1.0,
+        }
+    )
+    columns = COLUMNS if dated else tuple(column for column in COLUMNS if column.name != "month")
+    return build_table("demo", frame[[column.name for column in columns]], columns)
+
+
+def forward(rows=72, valid=6, test=12):
+    part = np.full(rows, "train", dtype=object)
+    part[-test:] = "test"
+    part[-test - valid : -test] = "valid"
+    return part
+
+
+def test_a_forward_split_is_backtested_at_earlier_origins():
+    demo = table()
+    backtests = plan_backtests(demo, forward(), None, 4)
+    assert [backtest.number for backtest in backtests] == [0, 1, 2, 3]
+    for backtest in backtests:
+        assert not (backtest.fitting & backtest.testing).any()
+        last = np.flatnonzero(backtest.fitting).max()
+        assert np.flatnonzero(backtest.testing).min() == last + 1
+        assert np.flatnonzero(backtest.testing).max() < 60, "no test row takes part"
+    assert np.flatnonzero(backtests[0].testing).tolist() == list(range(54, 60))
+    assert backtests[1].testing.sum() == 12, "the next 24 months"
+
+
+def test_the_number_of_backtests_is_limited():
+    assert [backtest.number for backtest in plan_backtests(table(), forward(), None, 2)] == [0, 1]
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_other_splits_have_one_backtest_on_their_validation_rows(dated):
+    part = forward()
+    part[[3, 55]] = part[[55, 3]]  # valid rows are not the last ones
+    (backtest,) = plan_backtests(table(dated=dated), part, None, 4)
+    assert np.flatnonzero(backtest.testing).tolist() == [3, 54, 56, 57, 58, 59]
+
+
+def test_without_validation_rows_there_is_no_backtest():
+    part = np.where(forward() == "valid", "train", forward())
+    assert plan_backtests(table(), part, None, 4) == []
+    nothing = run_backtests(table(), [], Largest, 0, 0)
+    assert nothing.empty
+    assert first_error(nothing) is None
+
+
+def test_excluded_rows_are_not_tested_and_outliers_not_learned():
+    demo = table()
+    demo.frame["part"] = "p"
+    demo.frame["score"] = 100.0
+    demo.frame.loc[57, "odd"] = 1.0
+    demo.frame.loc[5, "score"] = 500.0
+    first = plan_backtests(demo, forward(), 0.3, 1)[0]
+    assert not first.testing[57] and first.testing.sum() == 5
+    assert not first.fitting[5] and first.fitting.sum() == 53
+
+
+def test_a_backtest_has_not_seen_its_test_rows():
+    demo = table()
+    predictions = run_backtests(demo, plan_backtests(demo, forward(), None, 2), Largest, 0, 3)
+    first, second = predictions[predictions["rehearsal"] == 0], predictions[predictions["rehearsal"] == 1]
+    assert first["predicted"].unique() == pytest.approx(54)
+    assert second["predicted"].unique() == pytest.approx(48)
+    assert set(predictions["fold"]) == {3}
+    assert first_error(predictions) == pytest.approx(100 * np.mean(1 - 54 / np.arange(55, 61)))
+
+
+def test_distances_are_from_the_rows_fitted_on():
+    demo = table()
+    predictions = fold_distances(demo, pd.DataFrame({"fold_0": forward()}), None, 2)
+    rows = predictions.groupby("rehearsal")["row"].agg(list)
+    assert rows[TEST] == [f"r{i}" for i in range(60, 72)]
+    assert rows[0] == [f"r{i}" for i in range(54, 60)]
+    first = predictions[predictions["rehearsal"] == TEST].iloc[0]
+    assert first["years ahead"] == pytest.approx(2 / 12, abs=0.01)
+    assert first["few results"] == 1
+    assert (np.diff(predictions.loc[predictions["rehearsal"] == TEST, "processor"]) >= 0).all(), (
+        "later machines have more cores"
+    )
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_a_final_predictor_is_calibrated_on_backtests(dated):
+    demo = table(dated=dated)
+    model = fit_uncertainty(demo, Largest, 0, None, 2)
+    when = pd.Series(pd.Timestamp("2026-06-01"), index=demo.frame.index) if dated else None
+    outputs = np.full(72, "int" + chr(31) + "score")
+    predictions = model.intervals(demo.frame, outputs, when)
+    assert (predictions["half_width"] > 0).all() and predictions["support"].between(0, 1).all()
+    again = fit_uncertainty(demo, Largest, 0, None, 2).intervals(demo.frame, outputs, when)
+    pd.testing.assert_frame_equal(predictions, again)
+
+
+def test_too_few_rows_give_no_calibration():
+    assert fit_uncertainty(table(1), Largest, 0, None, 2) is None

@@ -1,0 +1,63 @@
+"""Which splits count when the champion is chosen."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from perfcast.cli.main import main
+from perfcast.config import read_dataset
+from perfcast.fake._runs import fake_table
+from perfcast.io import write_json
+from perfcast.table_files import write_table
+
+PROJECT = Path(__file__).parents[3]
+# lookup is best where rows leak, and overall if that counted
+INNER = {
+    "shuffled": {"lookup": 0.01, "ridge": 9.0},
+    "random_05_percent": {"lookup": 0.01, "ridge": 9.0},
+    "random": {"lookup": 5.0, "ridge": 3.0},
+    "forward_last": {"lookup": 12.0, "ridge": 8.0},
+}
+
+
+@pytest.fixture
+def project(tmp_path):
+    shutil.copytree(PROJECT / "conf", tmp_path / "conf")
+    shutil.copy(PROJECT / "params.yaml", tmp_path)
+    tracking = tmp_path / "conf" / "tracking" / "default.yaml"
+    tracking.write_text(tracking.read_text().replace("enabled: true", "enabled: false"))
+    write_table(fake_table(rows=200, seed=0), tmp_path / "table.parquet")
+    sources = read_dataset(PROJECT / "conf", "spec_cpu2017_detail").sources
+    for source in (*sources.required, *sources.optional):
+        write_json(tmp_path / "raw" / source / "manifest.json", {"status": "missing"})
+    for split, errors in INNER.items():
+        for predictor, error in errors.items():
+            folder = tmp_path / "runs" / split / predictor
+            folder.mkdir(parents=True)
+            (folder / "inner.json").write_text(json.dumps({"valid_mape": error}))
+    return tmp_path
+
+
+def champion(project, *splits):
+    places = ["--runs", "runs", "--table", "table.parquet", "--standard", "table.parquet", "--raw", "raw"]
+    places += ["--out", "champion", "--project", "."]
+    places = [str(project / word) if not word.startswith("--") else word for word in places]
+    chosen = ["--splits", *splits, "--predictors", "lookup", "ridge", "--schedule", "quick"]
+    assert main(["pipeline", "champion", "spec_cpu2017_detail", *places, *chosen]) == 0
+    return json.loads((project / "champion" / "about.json").read_text())
+
+
+def test_a_split_that_leaks_on_purpose_or_trains_on_less_does_not_count(project):
+    about = champion(project, *INNER)
+    assert about["predictor"] == "ridge"
+    assert set(about["valid_mape"]) == {"random", "forward_last"}
+    assert about["splits_not_counted"] == ["shuffled", "random_05_percent"]
+
+
+def test_where_no_split_counts_the_first_predictor_is_selected_with_the_reason(project):
+    about = champion(project, "shuffled")
+    assert about["predictor"] == "lookup"
+    assert "leaks on purpose" in about["chosen_by"]
+    assert about["valid_mape"] == {}

@@ -1,0 +1,50 @@
+"""What a fitted predictor rests on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from factory import tiny_table
+
+from perfcast.experiment.explanation import group_importance, write_explanation
+from perfcast.predictors.group_pooling import GroupPoolingPredictor
+from perfcast.predictors.ridge import RidgePredictor
+from perfcast.schema import Role, Table
+
+
+def fitted(predictor, table: Table):
+    inputs = [column.name for column in table.columns if column.role is not Role.TARGET]
+    return predictor.fit(table.frame[inputs], table.frame[["score"]], columns=table.columns)
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    return tiny_table(160)
+
+
+def test_what_decides_the_score_matters_most(table: Table) -> None:
+    found = group_importance(fitted(RidgePredictor(), table), table, np.ones(160, dtype=bool), 0).set_index("group")
+    assert set(found.index) == {"memory", "processor", "system"}
+    assert found.loc["processor", "increase"] > 20
+    assert abs(found.loc["memory", "increase"]) < 2
+    assert found["increase"].idxmax() == "processor"
+
+
+def test_only_the_given_rows_are_looked_at(table: Table) -> None:
+    predictor, rows = fitted(RidgePredictor(), table), np.arange(160) < 80
+    spoiled = replace(table, frame=table.frame.assign(score=np.where(rows, table.frame["score"], 1e9)))
+    pd.testing.assert_frame_equal(
+        group_importance(predictor, table, rows, 0), group_importance(predictor, spoiled, rows, 0)
+    )
+
+
+def test_maps_of_a_network_are_written_beside(table: Table, tmp_path: Path) -> None:
+    network = fitted(GroupPoolingPredictor(width=8, group_width=16, epochs=1), table)
+    write_explanation(network, table, np.ones(160, dtype=bool), 0, tmp_path)
+    files = {path.stem: pd.read_csv(path, index_col=0) for path in tmp_path.glob("*.csv")}
+    assert {"importance", "attention_processor", "attention_between_groups"} <= set(files)
+    np.testing.assert_allclose(files["attention_between_groups"].sum(axis=1), 1.0, atol=1e-4)

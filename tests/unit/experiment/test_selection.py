@@ -1,0 +1,274 @@
+"""Training rows, test rows and model selection."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from perfcast.config import PredictorConf
+from perfcast.errors import UserError
+from perfcast.experiment.champion import fit_all_rows
+from perfcast.experiment.folds import fit_folds, summarize_errors
+from perfcast.experiment.row_masks import label_outliers
+from perfcast.experiment.selection import (
+    CandidateChoice,
+    fold_candidates,
+    inner_error,
+    make_predictor,
+    predictor_factories,
+)
+from perfcast.predictors.base import Predictor
+from perfcast.schema import Column, Kind, Role, Tag, build_table
+
+COLUMNS = (
+    Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
+    Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY, Tag.IDENTITY)),
+    Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
+    Column("month", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
+    Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
+    Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
+)
+
+
+class Spy(Predictor):
+    """Stores its training rows; predicts the mean of the logs."""
+
+    seen: pd.DataFrame
+
+    def __init__(self, random_state=0):
+        self.random_state = random_state
+
+    def _fit(self, X, log_y, valid):
+        self.seen, self.valid, self.mean_ = X, valid, float(np.nanmean(log_y))
+
+    def _predict(self, X):
+        return np.full((len(X), 1), self.mean_)
+
+    def _save(self, folder): ...
+
+    def _load(self, folder): ...
+
+
+def table(rows=40):
+    frame = pd.DataFrame(
+        {
+            "id": [f"r{i}" for i in range(rows)],
+            "part": [f"p{i % 4}" for i in range(rows)],
+            "suite": ["int" if i % 2 else "fp" for i in range(rows)],
+            "month": pd.date_range("2020-01-01", periods=rows, freq="MS"),
+            "cores": np.arange(rows) + 1.0,
+            "score": 100.0,
+        }
+    )
+    return build_table("demo", frame, COLUMNS)
+
+
+def folds_of(demo, test, valid=()):
+    part = np.full(len(demo.frame), "train", dtype=object)
+    part[list(test)] = "test"
+    part[list(valid)] = "valid"
+    return pd.DataFrame({"fold_0": part})
+
+
+def shared(candidates):
+    """Return the same candidates for every fold."""
+    return lambda fold: candidates
+
+
+def test_test_rows_are_never_learned_from():
+    demo = table()
+    demo.frame.loc[[3, 5], "score"] = 7.0
+    made = []
+
+    def make(seed):
+        made.append(Spy(seed))
+        return made[-1]
+
+    (fitted,) = fit_folds(demo, folds_of(demo, [3, 5], [7, 9]), shared({"only": make}), [0], None)
+    inner, final = made
+    assert set(inner.seen.index) == set(range(40)) - {3, 5, 7, 9}
+    assert set(final.seen.index) == set(range(40)) - {3, 5}
+    assert final.valid.sum() == 2
+    assert "score" not in final.seen
+    assert fitted.test["row"].tolist() == ["r3", "r5"]
+    assert fitted.test["predicted"].to_numpy() == pytest.approx(100.0)
+    assert fitted.test["measured"].tolist() == [7.0, 7.0]
+
+
+def test_excluded_rows_are_not_evaluated():
+    demo = table()
+    marks = Column("odd", Kind.NUMERICAL, Role.PROVENANCE, "audit", tags=(Tag.UNJUDGED,))
+    demo = build_table("demo", demo.frame.assign(odd=(np.arange(40) == 5).astype(float)), (*COLUMNS, marks))
+    (fitted,) = fit_folds(demo, folds_of(demo, [3, 5]), shared({"only": Spy}), [0], None)
+    assert fitted.test["row"].tolist() == ["r3"]
+
+
+def test_every_fold_and_seed_is_run():
+    demo = table()
+    folds = pd.concat([folds_of(demo, [0]), folds_of(demo, [1]).rename(columns={"fold_0": "fold_1"})], axis=1)
+    done = [(f.fold, f.seed) for f in fit_folds(demo, folds, shared({"only": Spy}), [0, 1], None)]
+    assert done == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def test_label_outliers_are_found_among_training_rows_only():
+    demo = table()
+    demo.frame.loc[[4, 8], "score"] = 50.0
+    rows = np.ones(40, dtype=bool)
+    rows[8] = False
+    marked = label_outliers(demo, rows, 0.3)
+    assert np.flatnonzero(marked).tolist() == [4]
+    assert not label_outliers(demo, rows, None).any()
+
+
+def test_few_peers_make_no_outlier():
+    demo = table(8)
+    demo.frame.loc[0, "score"] = 1.0
+    assert not label_outliers(demo, np.ones(8, dtype=bool), 0.3).any()
+
+
+def test_inner_error_is_measured_on_valid_rows_without_learning_from_them():
+    demo = table()
+    demo.frame.loc[[7, 9], "score"] = 200.0
+    error = inner_error(demo, folds_of(demo, [3], [7, 9])["fold_0"].to_numpy(), Spy, 0, None)
+    assert error == pytest.approx(50.0)
+    assert inner_error(demo, folds_of(demo, [3])["fold_0"].to_numpy(), Spy, 0, None) is None
+
+
+class Biased(Spy):
+    """Forecasts a multiple of the mean."""
+
+    def __init__(self, factor=1.0, random_state=0):
+        self.factor, self.random_state = factor, random_state
+
+    def _predict(self, X):
+        return super()._predict(X) + np.log(self.factor)
+
+
+def candidates(*factors):
+    return {f"times {factor}": lambda seed, factor=factor: Biased(factor, seed) for factor in factors}
+
+
+def test_every_fold_chooses_on_its_own_inner_rows_and_never_by_its_test_rows():
+    demo = table()
+    demo.frame.loc[[7, 9], "score"] = 200.0  # valid of fold 0, test of fold 1
+    demo.frame.loc[[11, 13], "score"] = 50.0  # valid of fold 1, test of fold 0
+    other = folds_of(demo, [7, 9], [11, 13])["fold_0"]
+    folds = folds_of(demo, [11, 13], [7, 9]).assign(fold_1=other)
+    first, second = fit_folds(demo, folds, shared(candidates(1.0, 2.0, 0.5)), [0], None)
+    assert (first.choice.candidate, second.choice.candidate) == ("times 2.0", "times 0.5")
+    assert first.choice.valid_mape["times 2.0"] == pytest.approx(0.0, abs=1e-9)
+    assert first.choice.valid_mape["times 1.0"] == pytest.approx(50.0)
+    assert isinstance(first.predictor, Biased) and first.predictor.factor == 2.0
+
+
+def test_a_sole_setting_is_measured_on_the_inner_rows_of_every_fold():
+    demo = table()
+    demo.frame.loc[[7, 9], "score"] = 200.0
+    folds = folds_of(demo, [3], [7, 9]).assign(fold_1=folds_of(demo, [4], [11, 13])["fold_0"])
+    own = [candidates(2.0), candidates(1.0)]
+    first, second = fit_folds(demo, folds, own.__getitem__, [0], None)
+    assert (first.predictor.factor, second.predictor.factor) == (2.0, 1.0)
+    assert first.choice.valid_mape["times 2.0"] == pytest.approx(0.0, abs=1e-9)
+    assert 0 < second.choice.valid_mape["times 1.0"] < 10
+
+
+def test_every_fold_is_backtested_once_whatever_the_seeds():
+    demo = table()
+    folds = folds_of(demo, [3], [7, 9]).assign(fold_1=folds_of(demo, [4], [11, 13])["fold_0"])
+    runs = list(fit_folds(demo, folds, shared(candidates(1.0)), [0, 1], None, max_backtests=4))
+    assert [set(run.backtest["row"]) for run in runs] == [{"r7", "r9"}] * 2 + [{"r11", "r13"}] * 2
+    assert runs[0].backtest is runs[1].backtest
+
+
+def test_tuned_values_hold_for_their_question_fold_by_fold_in_the_full_schedule():
+    conf = PredictorConf.model_validate(
+        {
+            "module": "random_forest",
+            "stochastic": True,
+            "params": {"trees": 3},
+            "candidates": {"few": {"trees": 1}, "many": {}},
+            "tuned": {"demo": {"random": {"command": "c", "folds": [{"leaf_rows": 2}, {"leaf_rows": 4}]}}},
+        }
+    )
+
+    def given(schedule, question, folds=2):
+        return fold_candidates(conf, schedule, {}, question, folds)
+
+    made = [given("full", ("demo", "random"))(fold) for fold in (0, 1)]
+    assert [list(setting) for setting in made] == [["tuned"], ["tuned"]]
+    assert [setting["tuned"](5).get_params()["leaf_rows"] for setting in made] == [2, 4]
+    assert {(m.trees, m.random_state) for m in (setting["tuned"](5) for setting in made)} == {(3, 5)}
+    assert list(given("full", ("demo", "other"))(1)) == ["few", "many"]
+    assert list(given("full", ("another", "random"))(0)) == ["few", "many"]
+    assert list(given("quick", ("demo", "random"))(0)) == ["quick"]
+    learning_curve_point = given("full", ("demo", "random_05_percent", "random"))
+    assert [learning_curve_point(fold)["tuned"](5).get_params()["leaf_rows"] for fold in (0, 1)] == [2, 4]
+    assert list(predictor_factories(conf, "full", {})) == ["few", "many"]  # the final model on all rows
+    with pytest.raises(UserError, match=r"demo/random .* 5 folds, however: .* has 2") as raised:
+        given("full", ("demo", "random"), folds=5)
+    assert "\n" not in str(raised.value)
+
+
+def test_without_inner_rows_the_first_candidate_serves():
+    demo = table()
+    (fitted,) = fit_folds(demo, folds_of(demo, [3]), shared(candidates(2.0, 1.0)), [0], None)
+    assert fitted.choice == CandidateChoice("times 2.0", {"times 2.0": None, "times 1.0": None})
+
+
+def test_the_final_model_chooses_by_the_last_year():
+    demo = table()
+    demo.frame.loc[28:, "score"] = 300.0
+    fitted, choice = fit_all_rows(demo, candidates(1.0, 3.0), 0, None)
+    assert choice.candidate == "times 3.0"
+    assert fitted.factor == 3.0
+
+
+def test_the_final_model_sees_every_row_and_keeps_the_last_year_for_choices():
+    fitted, choice = fit_all_rows(table(), {"only": Spy}, 0, None)
+    assert choice == CandidateChoice("only", {})
+    assert len(fitted.seen) == 40
+    assert np.flatnonzero(fitted.valid).tolist() == list(range(28, 40))
+
+
+def test_unmeasured_targets_are_neither_learned_nor_scored():
+    demo = table()
+    demo.frame.loc[[0, 3], "score"] = np.nan
+    (fitted,) = fit_folds(demo, folds_of(demo, [3, 5]), shared({"only": Spy}), [0], None)
+    assert fitted.test["row"].tolist() == ["r5"]
+    assert 0 not in fitted.predictor.seen.index
+
+
+class PerTask(Spy):
+    """Forecasts one number for every target."""
+
+    def _predict(self, X):
+        return np.full((len(X), len(self.targets_)), self.mean_)
+
+
+def test_a_score_that_training_never_had_for_the_task_is_not_asked_and_that_of_a_new_task_is():
+    demo = table()
+    is_int = demo.frame["suite"] == "int"
+    frame = demo.frame.assign(second=demo.frame["score"].where(is_int))
+    frame.loc[[0, 3], "second"] = 50.0  # row 0 is of fp, which has no other
+    demo = build_table("demo", frame, (*COLUMNS, Column("second", Kind.NUMERICAL, Role.TARGET, "workload")))
+    (fitted,) = fit_folds(demo, folds_of(demo, [0, 3]), shared({"only": PerTask}), [0], None)
+    assert fitted.test[["row", "target"]].to_numpy().tolist() == [["r0", "score"], ["r3", "score"], ["r3", "second"]]
+    assert list(fitted.predictor.partial_.values()) == [["score"]]
+    fp = np.flatnonzero(~is_int)
+    (new,) = fit_folds(demo, folds_of(demo, fp), shared({"only": PerTask}), [0], None)
+    assert new.predictor.partial_ == {}
+    assert new.test["row"].value_counts()["r0"] == 2
+
+
+def test_error_summary_is_per_task_and_averaged_over_tasks():
+    predictions = pd.DataFrame({"task": ["a", "a", "b"], "measured": [100, 100, 100], "predicted": [110, 130, 90]})
+    summary = summarize_errors(predictions)
+    assert summary["a/mape"] == pytest.approx(20)
+    assert summary["b/medape"] == pytest.approx(10)
+    assert summary["mean/mape"] == pytest.approx(15)
+
+
+def test_the_trainers_conf_reaches_predictors_that_train_on_a_machine():
+    made = make_predictor("mlp", {}, 3, {"accelerator": "cpu", "devices": 2})
+    assert (made.machine.accelerator, made.machine.devices, made.random_state) == ("cpu", 2, 3)
+    assert "machine" not in made.get_params()
+    assert not hasattr(make_predictor("ridge", {}, None, {"accelerator": "cpu", "devices": 2}), "machine")

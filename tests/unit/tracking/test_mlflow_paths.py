@@ -1,0 +1,79 @@
+"""MLflow's store in a project that was moved, and in one that was copied."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from perfcast import tracking
+from perfcast.predictors.ridge import RidgePredictor
+from perfcast.tracking.mlflow_paths import rewrite_moved
+
+
+def store_in(project):
+    return tracking.Store(f"sqlite:///{project}/mlflow.db", project / "artifacts", "now")
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Return a folder, with a blank in its name, that holds a store with a run, a model and a registered one."""
+    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI"):  # MLflow sets them: forget them after the test
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    folder = tmp_path / "first place"
+    folder.mkdir()
+    X = pd.DataFrame({"cores": [1.0, 2.0, 4.0, 8.0] * 4})
+    predictor = RidgePredictor().fit(X, X["cores"].rename("score"))
+    predictor.save(folder / "model")
+    (folder / "note.txt").write_text("kept")
+    store = store_in(folder)
+    with tracking.start_run(store, "perfcast/demo", "job", {}) as run:
+        run.log_artifacts(folder / "note.txt")
+        uri = run.log_model(folder / "model", X.head(2), predictor.predict(X.head(2)))
+    tracking.register_champion(store, "demo", run.run_id, uri, {})
+    return folder, run.run_id
+
+
+def loaded(project, run_id):
+    import mlflow
+
+    client = tracking.open_client(store_in(project))
+    path = Path(client.download_artifacts(run_id, "note.txt"))
+    mlflow.set_tracking_uri(client.tracking_uri)
+    mlflow.set_registry_uri(client.tracking_uri)
+    model = mlflow.pyfunc.load_model("models:/perfcast-demo@champion")
+    return path.read_text(), len(model.predict(pd.DataFrame({"cores": [3.0]})))
+
+
+def test_a_moved_project_finds_every_artifact_again(project, tmp_path):
+    folder, run_id = project
+    moved = tmp_path / "second place"
+    folder.rename(moved)
+    assert loaded(moved, run_id) == ("kept", 1)
+    assert str(folder.name) not in "".join(sqlite3.connect(moved / "mlflow.db").iterdump()).replace("%20", " "), (
+        "no address of the old folder is left"
+    )
+    with tracking.start_run(store_in(moved), "perfcast/demo", "another", {}) as run:
+        run.log_artifacts(moved / "note.txt")
+    assert not folder.exists()
+    assert rewrite_moved(moved / "mlflow.db", moved / "artifacts") == 0
+
+
+def test_a_copy_leaves_the_originals_addresses_alone(project, tmp_path):
+    folder, run_id = project
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    assert rewrite_moved(copy / "mlflow.db", copy / "artifacts") == 0
+    assert loaded(copy, run_id) == ("kept", 1)
+
+
+def test_a_store_without_experiments_is_left_alone(tmp_path):
+    sqlite3.connect(tmp_path / "new.db").close()
+    assert rewrite_moved(tmp_path / "new.db", tmp_path / "artifacts") == 0
+    (tmp_path / "no.db").write_text("this is no database, and long enough to be read as one" * 20)
+    with pytest.raises(sqlite3.DatabaseError):
+        rewrite_moved(tmp_path / "no.db", tmp_path / "artifacts")
