@@ -27,11 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check one dataset; 2 and one line per finding where something leaks."""
-    from perfcast.audit import audit, complaints
-    from perfcast.experiment.leakage_control import collect_evidence
+    from perfcast.evaluation.leakage import check_leakage, leakage_errors
+    from perfcast.experiment.leakage_control import collect_artifacts
     from perfcast.io import write_json
 
-    evidence = collect_evidence(
+    artifacts = collect_artifacts(
         options.project / "conf",
         table=options.table,
         standard=options.standard,
@@ -42,9 +42,9 @@ def run(options: argparse.Namespace) -> int:
         resamples=options.resamples,
         seed=options.seed,
     )
-    report = audit(evidence)
+    report = check_leakage(artifacts)
     write_json(options.out, report)
-    lines = complaints(report)
+    lines = leakage_errors(report)
     for line in lines:
         print(f"perfcast pipeline audit: {line}", file=sys.stderr)
     return 2 if lines else 0
