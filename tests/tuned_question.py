@@ -23,7 +23,7 @@ COLUMNS = (
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
 )
 CONF = {
-    "module": "random_forest",
+    "_target_": "perfcast.predictors.random_forest.RandomForestPredictor",
     "stochastic": True,
     "params": {"trees": 2, "leaf_rows": 7},
     "quick": {"trees": 1, "feature_fraction": 0.9},

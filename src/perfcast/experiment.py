@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast import plugins
 from perfcast.config import PredictorConf
 from perfcast.errors import UserError
 from perfcast.estimators import predictor_class
@@ -21,14 +20,14 @@ from perfcast.schema import Table
 
 
 def make_predictor(
-    module: str, arguments: Mapping[str, Any], seed: int | None, machine: Mapping[str, Any] | None = None
+    target: str, arguments: Mapping[str, Any], seed: int | None, machine: Mapping[str, Any] | None = None
 ) -> Predictor:
-    """Construct a predictor by module name; `seed` becomes its `random_state` when it is stochastic.
+    """Construct a predictor by the dotted path of its class; `seed` becomes its `random_state` when it is stochastic.
 
     `machine` (conf/trainer) is handed to predictors that train on one: accelerator and devices.
     """
     seeded = dict(arguments) if seed is None else {**arguments, "random_state": seed}
-    predictor = predictor_class(plugins.load("predictors", module))(**seeded)
+    predictor = predictor_class(target)(**seeded)
     if machine and hasattr(predictor, "machine"):
         predictor.machine = type(predictor.machine)(**machine)
     return predictor
@@ -42,7 +41,7 @@ def maker(conf: PredictorConf, arguments: Mapping[str, Any], machine: Mapping[st
     """Return what constructs the predictor under one setting."""
 
     def make(seed: int) -> Predictor:
-        predictor = make_predictor(conf.module, arguments, seed if conf.stochastic else None, machine)
+        predictor = make_predictor(conf.target, arguments, seed if conf.stochastic else None, machine)
         predictor.without_columns = tuple(conf.without_columns)
         return predictor
 

@@ -174,7 +174,7 @@ def test_every_fold_rehearses_once_whatever_the_seeds():
 def test_tuned_values_hold_for_their_question_fold_by_fold_in_the_full_schedule():
     conf = PredictorConf.model_validate(
         {
-            "module": "random_forest",
+            "_target_": "perfcast.predictors.random_forest.RandomForestPredictor",
             "stochastic": True,
             "params": {"trees": 3},
             "candidates": {"few": {"trees": 1}, "many": {}},
@@ -260,7 +260,12 @@ def test_error_summary_is_per_task_and_averaged_over_tasks():
 
 
 def test_the_trainers_conf_reaches_predictors_that_train_on_a_machine():
-    made = experiment.make_predictor("mlp", {}, 3, {"accelerator": "cpu", "devices": 2})
+    made = experiment.make_predictor("perfcast.predictors.mlp.MLP", {}, 3, {"accelerator": "cpu", "devices": 2})
     assert (made.machine.accelerator, made.machine.devices, made.random_state) == ("cpu", 2, 3)
     assert "machine" not in made.get_params()
-    assert not hasattr(experiment.make_predictor("ridge", {}, None, {"accelerator": "cpu", "devices": 2}), "machine")
+    assert not hasattr(
+        experiment.make_predictor(
+            "perfcast.predictors.ridge.RidgePredictor", {}, None, {"accelerator": "cpu", "devices": 2}
+        ),
+        "machine",
+    )

@@ -73,7 +73,7 @@ def test_the_first_trial_is_the_confs_own_and_the_best_is_reported_beside_it(who
     assert trials[0][1] == OWN
 
     def make(seed):
-        return experiment.make_predictor("random_forest", CONF["params"], seed)
+        return experiment.make_predictor(CONF["_target_"], CONF["params"], seed)
 
     assert trials[0][2] == experiment.inner_error(table, PART, make, 0, None) == outcome.own_inner_mape
     assert outcome.inner_mape == min(value for _, _, value in trials) < outcome.own_inner_mape
@@ -291,7 +291,7 @@ def test_a_space_that_cannot_be_searched_is_one_line(changes, words):
 
 
 TEXT = """# above: kept
-module: random_forest  # beside: kept
+_target_: perfcast.predictors.random_forest.RandomForestPredictor  # beside: kept
 stochastic: true
 params: {trees: 2}
 {tuned}# below: kept

@@ -36,7 +36,7 @@ rule audit:
         code=code(
             "audit",
             *[f"audit.{name}" for name in plugins.names("audit")],
-            f"predictors.{perfcast_config.read_predictor(CONF, AUDIT.control).module}",
+            perfcast_config.read_predictor(CONF, AUDIT.control).module.removeprefix("perfcast."),
         ),
         resamples=PARAMS.resamples,
         seed=PARAMS.split_seed,

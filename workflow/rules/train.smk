@@ -39,7 +39,7 @@ rule train:
         runtime=minutes_of_training,
     params:
         settings=settings_of,
-        code=lambda w: code("train", f"predictors.{PREDICTORS[w.predictor].module}"),
+        code=lambda w: code("train", PREDICTORS[w.predictor].module.removeprefix("perfcast.")),
         outlier=lambda w: DATASETS[w.dataset].label_outlier,
         schedule=PARAMS.schedule,
         rehearsals=PARAMS.rehearsals,
@@ -100,7 +100,7 @@ rule champion:
         settings=lambda w: {name: conf.settings(PARAMS.schedule) for name, conf in PREDICTORS.items()},
         code=lambda w: code(
             "champion",
-            *[f"predictors.{conf.module}" for conf in PREDICTORS.values()],
+            *[conf.module.removeprefix("perfcast.") for conf in PREDICTORS.values()],
             *[f"completion.{name}" for name in plugins.names("completion") if name == w.dataset],
         ),
         schedule=PARAMS.schedule,

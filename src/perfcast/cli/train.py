@@ -103,7 +103,7 @@ def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, re
         "split": config["split"],
         "predictor": {
             "name": options.predictor,
-            "module": conf.module,
+            "_target_": conf.target,
             "settings": settings,
             "without_columns": conf.without_columns,
         },
@@ -113,7 +113,7 @@ def _train(table: Table, config: dict[str, Any], options: argparse.Namespace, re
     if record is not None:
         record.log_params(used)
         record.log_dataset(options.dataset, sha256(options.table), options.split)
-        record.set_tags({"code_digest": code_digest("perfcast.cli.train", f"perfcast.predictors.{conf.module}")})
+        record.set_tags({"code_digest": code_digest("perfcast.cli.train", conf.module)})
     candidates = experiment.fold_makers(conf, config["schedule"], config["trainer"], question, len(folds.columns))
     told, started = _Told(), time.perf_counter()
     options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
@@ -22,7 +22,7 @@ from perfcast.schema import Column, Role, infer_columns
 _ABOUT = "predictor.json"
 
 
-class Predictor(Parameters):
+class Predictor(Parameters, ABC):
     """A regressor of positive targets from declared columns.
 
     The constructor stores its arguments only. `fit` receives training rows alone; `valid` marks those of them that are
