@@ -24,7 +24,7 @@ def predictor_class(target: str) -> type[Predictor]:
 def estimator(name: str, **parameters: Any) -> Predictor:
     """Return an unfitted predictor that follows scikit-learn's conventions: clone, cross-validate, search, pipe it.
 
-    `name` is a class name such as `RidgePredictor` or its dotted path, `parameters` are its constructor's; without
+    `name` is a class name such as `Ridge` or its dotted path, `parameters` are its constructor's; without
     declared columns `fit` takes every column of X as a feature, typed by its pandas type.
     Raises: UserError when there is no such predictor or parameter.
     """

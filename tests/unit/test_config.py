@@ -83,7 +83,7 @@ CHOSEN = ["dataset=spec_cpu2017", "predictor=ridge", "split=random"]
 
 def test_hydra_composes_conf_with_params(params):
     composed = compose(PROJECT, CHOSEN)
-    assert composed["predictor"]["_target_"].endswith(".RidgePredictor")
+    assert composed["predictor"]["_target_"].endswith(".Ridge")
     assert composed["seeds"] == params["seeds"]
     assert composed["dataset"]["name"] == "spec_cpu2017"
 

@@ -15,7 +15,7 @@ import pytest
 
 from perfcast.errors import UserError
 from perfcast.predictors.base import load_predictor
-from perfcast.predictors.catboost import CatboostPredictor
+from perfcast.predictors.boosting.catboost import CatboostPredictor
 
 BEST = 4
 
@@ -67,16 +67,16 @@ def test_a_missing_package_is_told_with_its_remedy(monkeypatch: pytest.MonkeyPat
 
 
 def test_rounds_are_the_best_on_the_rows_set_aside_and_all_rows_are_learned(library: type[StandIn]) -> None:
-    CatboostPredictor(rounds=300).fit(*data(), valid=np.arange(100) >= 70)
+    CatboostPredictor(n_estimators=300).fit(*data(), valid=np.arange(100) >= 70)
     (first, chosen_on), (last, learned) = library.fits
-    assert (first["iterations"], chosen_on, first["eval_metric"]) == (300, 70, "MAE")
-    assert (last["iterations"], learned) == (BEST + 1, 100)
+    assert (first["n_estimators"], chosen_on, first["eval_metric"]) == (300, 70, "MAE")
+    assert (last["n_estimators"], learned) == (BEST + 1, 100)
 
 
 def test_the_seed_and_one_thread_reach_the_package(library: type[StandIn]) -> None:
     CatboostPredictor(random_state=7).fit(*data())
     settings, _ = library.fits[0]
-    assert (settings["random_seed"], settings["thread_count"], settings["allow_writing_files"]) == (7, 1, False)
+    assert (settings["random_state"], settings["thread_count"], settings["allow_writing_files"]) == (7, 1, False)
 
 
 def test_equal_trainings_give_equal_files(library: type[StandIn], tmp_path: Path) -> None:

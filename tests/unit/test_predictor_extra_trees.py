@@ -6,9 +6,7 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import ExtraTreesRegressor
 
-from perfcast.predictors._forest import ForestPredictor
-from perfcast.predictors.extra_trees import ExtraTreesPredictor
-from perfcast.predictors.random_forest import RandomForestPredictor
+from perfcast.predictors.trees import ExtraTrees, ForestPredictor, RandomForest
 
 
 def data(rows: int = 300) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -22,7 +20,7 @@ def test_forecast_equals_scikit_learn() -> None:
     reference = ExtraTreesRegressor(n_estimators=7, max_features=1.0, random_state=3)
     reference.fit(X.to_numpy(dtype=np.float32), np.rint(np.log(y["score"]) * 2.0**24) / 2.0**24)
     new = pd.DataFrame({"a": np.linspace(-2, 2, 50), "b": 1.0})
-    found = np.log(ExtraTreesPredictor(trees=7, feature_fraction=1.0, random_state=3).fit(X, y).predict(new)["score"])
+    found = np.log(ExtraTrees(n_estimators=7, max_features=1.0, random_state=3).fit(X, y).predict(new)["score"])
     np.testing.assert_allclose(found, reference.predict(new.to_numpy(dtype=np.float32)), rtol=1e-12)
 
 
@@ -31,10 +29,10 @@ def test_thresholds_lie_anywhere_between_two_values() -> None:
     y = pd.DataFrame({"score": [1.0, 1.0, 9.0, 9.0]})
 
     def thresholds(kind: type[ForestPredictor]) -> set[float]:
-        forests = [kind(trees=1, random_state=seed).fit(X, y).forests_[0][0] for seed in (0, 1)]
+        forests = [kind(n_estimators=1, random_state=seed).fit(X, y).forests_[0][0] for seed in (0, 1)]
         return {forest["number"][0].as_py() for forest in forests}
 
-    drawn, searched = thresholds(ExtraTreesPredictor), thresholds(RandomForestPredictor)
+    drawn, searched = thresholds(ExtraTrees), thresholds(RandomForest)
     assert searched == {0.5}
     assert len(drawn) == 2
     assert all(0.0 <= threshold < 1.0 for threshold in drawn)
@@ -43,11 +41,11 @@ def test_thresholds_lie_anywhere_between_two_values() -> None:
 def test_another_seed_grows_another_forest_without_resampling() -> None:
     X, y = data()
     new = pd.DataFrame({"a": np.linspace(-2, 2, 50), "b": 1.0})
-    first, second = (ExtraTreesPredictor(trees=3, random_state=seed).fit(X, y).predict(new) for seed in (0, 1))
+    first, second = (ExtraTrees(n_estimators=3, random_state=seed).fit(X, y).predict(new) for seed in (0, 1))
     assert not first.equals(second)
 
 
 def test_training_rows_are_known_by_heart_without_resampling() -> None:
     X, y = data()
     # to half of what targets are multiples of, in logarithms
-    np.testing.assert_allclose(ExtraTreesPredictor(trees=3).fit(X, y).predict(X), y, rtol=1.001 * 2.0**-25)
+    np.testing.assert_allclose(ExtraTrees(n_estimators=3).fit(X, y).predict(X), y, rtol=1.001 * 2.0**-25)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.predictors.lookup import LookupPredictor
+from perfcast.predictors.baselines import NearestPredictor
 from perfcast.schema import Column, Kind, Role, Tag
 
 COLUMNS = (
@@ -28,7 +28,7 @@ TRAIN = pd.DataFrame(
 
 
 def forecast(*rows: tuple[object, ...]) -> list[float]:
-    predictor = LookupPredictor().fit(TRAIN, TRAIN[["score"]], columns=COLUMNS)
+    predictor = NearestPredictor().fit(TRAIN, TRAIN[["score"]], columns=COLUMNS)
     X = pd.DataFrame(rows, columns=["suite", "part", "chips", "cores"])
     return [round(value, 9) for value in predictor.predict(X)["score"]]
 
@@ -55,7 +55,7 @@ def test_a_missing_identity_is_not_a_machine() -> None:
 
 def test_a_machine_not_measured_on_one_target_uses_its_neighbour() -> None:
     y = TRAIN[["score"]].assign(other=[np.nan, np.nan, np.nan, np.nan, 7.0, 9.0])
-    predictor = LookupPredictor().fit(TRAIN, y, columns=COLUMNS)
+    predictor = NearestPredictor().fit(TRAIN, y, columns=COLUMNS)
     answer = predictor.predict(TRAIN.iloc[:1])
     assert round(answer["score"].iloc[0], 9) == 12.0
     assert round(answer["other"].iloc[0], 9) == 7.0
@@ -63,5 +63,5 @@ def test_a_machine_not_measured_on_one_target_uses_its_neighbour() -> None:
 
 def test_without_identity_columns_equal_features_are_the_same_machine() -> None:
     X = TRAIN[["cores"]]
-    answer = LookupPredictor().fit(X, TRAIN["score"]).predict(X.iloc[[4]])
+    answer = NearestPredictor().fit(X, TRAIN["score"]).predict(X.iloc[[4]])
     assert round(answer["score"].iloc[0], 9) == 80.0

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.predictors.physical import PhysicalPredictor
+from perfcast.predictors.baselines import PowerLawPredictor
 from perfcast.schema import Column, Kind, Role, Tag
 
 COLUMNS = (
@@ -31,12 +31,12 @@ def machines(exponent: float, rows: int = 60) -> tuple[pd.DataFrame, pd.DataFram
     return X, pd.DataFrame({"score": 5.0 * X["cores"] ** cores_exponent * (X["mhz"] / 1000) ** 0.7})
 
 
-def fit(X: pd.DataFrame, y: pd.DataFrame) -> PhysicalPredictor:
-    return PhysicalPredictor(shrinkage=1e-9).fit(X, y, columns=COLUMNS)
+def fit(X: pd.DataFrame, y: pd.DataFrame) -> PowerLawPredictor:
+    return PowerLawPredictor(shrinkage=1e-9).fit(X, y, columns=COLUMNS)
 
 
-def law(predictor: PhysicalPredictor, task: str) -> dict[str, float]:
-    laws = predictor.laws_["score"]
+def law(predictor: PowerLawPredictor, task: str) -> dict[str, float]:
+    laws = predictor.powers_["score"]
     return next(value for name, value in laws.items() if name.startswith(task))
 
 
@@ -68,7 +68,7 @@ def test_a_missing_or_impossible_quantity_is_the_training_median() -> None:
 
 def test_without_scaling_columns_it_is_the_mean_log_score_of_the_task() -> None:
     X, y = machines(0.9)
-    predictor = PhysicalPredictor().fit(X, y, columns=[COLUMNS[0], COLUMNS[3]])
+    predictor = PowerLawPredictor().fit(X, y, columns=[COLUMNS[0], COLUMNS[3]])
     expected = np.exp(np.log(y["score"]).groupby(X["suite"]).mean())
     assert predictor.predict(X)["score"].iloc[0] == pytest.approx(expected["rate"])
     assert predictor.predict(X)["score"].iloc[1] == pytest.approx(expected["speed"])

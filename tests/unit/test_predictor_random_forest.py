@@ -10,9 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 
-from perfcast.predictors._forest import forest_nodes, walk_forest
-from perfcast.predictors.extra_trees import ExtraTreesPredictor
-from perfcast.predictors.random_forest import RandomForestPredictor
+from perfcast.predictors.trees import ExtraTrees, RandomForest, forest_nodes, walk_forest
 
 
 def data(rows: int = 300) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -32,20 +30,20 @@ def test_walking_the_nodes_equals_scikit_learn() -> None:
 def test_a_single_leaf_answers() -> None:
     X, y = data(3)
     y["score"] = 5.0
-    assert np.allclose(RandomForestPredictor(trees=2).fit(X, y).predict(X), 5.0)
+    assert np.allclose(RandomForest(n_estimators=2).fit(X, y).predict(X), 5.0)
 
 
 def test_another_seed_grows_another_forest() -> None:
     X, y = data()
     first, second = (
-        RandomForestPredictor(trees=3, bootstrap=True, random_state=seed).fit(X, y).predict(X) for seed in (0, 1)
+        RandomForest(n_estimators=3, bootstrap=True, random_state=seed).fit(X, y).predict(X) for seed in (0, 1)
     )
     assert not first.equals(second)
 
 
 def test_the_saved_table_holds_every_node_once(tmp_path: Path) -> None:
     X, y = data()
-    RandomForestPredictor(trees=4).fit(X, y).save(tmp_path)
+    RandomForest(n_estimators=4).fit(X, y).save(tmp_path)
     nodes = pq.read_table(tmp_path / "forest_0_0.parquet").to_pandas()
     leaves = int((nodes["feature"] == -1).sum())
     assert nodes["root"].sum() == 4
@@ -54,12 +52,12 @@ def test_the_saved_table_holds_every_node_once(tmp_path: Path) -> None:
 
 def test_depth_bounds_the_leaves(tmp_path: Path) -> None:
     X, y = data()
-    RandomForestPredictor(trees=4, depth=2).fit(X, y).save(tmp_path)
+    RandomForest(n_estimators=4, max_depth=2).fit(X, y).save(tmp_path)
     nodes = pq.read_table(tmp_path / "forest_0_0.parquet").to_pandas()
     assert nodes["root"].cumsum().value_counts().max() <= 7
 
 
-@pytest.mark.parametrize("forest", [RandomForestPredictor, ExtraTreesPredictor])
+@pytest.mark.parametrize("forest", [RandomForest, ExtraTrees])
 def test_the_last_bits_of_a_target_do_not_choose_between_equal_splits(forest) -> None:
     """Columns that part the training rows alike, and new rows differently."""
     rng = np.random.default_rng(0)
@@ -69,7 +67,7 @@ def test_the_last_bits_of_a_target_do_not_choose_between_equal_splits(forest) ->
     new = pd.DataFrame(rng.uniform(-120, 120, (300, 6)), columns=list("abcdef"))
 
     def forecast(targets: np.ndarray) -> np.ndarray:
-        made = forest(trees=20, feature_fraction=1.0).fit(X, pd.DataFrame({"score": targets})).predict(new)
+        made = forest(n_estimators=20, max_features=1.0).fit(X, pd.DataFrame({"score": targets})).predict(new)
         return np.log(made["score"].to_numpy())
 
     np.testing.assert_allclose(forecast(y * (1 + rng.normal(scale=1e-9, size=120))), forecast(y), atol=1e-6)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import Ridge
+from sklearn import linear_model
 
-from perfcast.predictors.ridge import RidgePredictor, _solve
+from perfcast.predictors.linear import Ridge
 from perfcast.schema import Column, Kind, Role, Tag
 
 
@@ -17,37 +17,38 @@ def data(rows: int = 200, noise: float = 0.0) -> tuple[pd.DataFrame, pd.DataFram
     return X, pd.DataFrame({"score": np.exp(0.3 * X["x00"] - 0.2 * X["x01"] + noise * rng.normal(size=rows))})
 
 
-def test_agrees_with_scikit_learn() -> None:
-    X, y = data()
-    inputs, log_y = X.to_numpy(), np.log(y["score"].to_numpy())
-    reference = Ridge(alpha=0.1 * len(X), solver="cholesky").fit(inputs, log_y)
-    found = _solve(inputs, log_y, [0.1])[0]
-    np.testing.assert_allclose(found, [reference.intercept_, *reference.coef_], atol=1e-10)
+def test_the_penalty_is_per_row() -> None:
+    X, y = data(noise=0.1)
+    predictor = Ridge(default_alpha=0.1).fit(X, y)
+    inputs = predictor.encoder_.transform(X)
+    reference = linear_model.Ridge(alpha=0.1 * len(X), solver="cholesky").fit(inputs, np.log(y["score"]))
+    np.testing.assert_allclose(predictor.weights_["score"][""], [reference.intercept_, *reference.coef_], atol=1e-10)
 
 
 def test_more_columns_than_rows_is_solved() -> None:
     X, y = data(rows=8)
-    predictor = RidgePredictor().fit(X, y)
+    predictor = Ridge().fit(X, y)
     assert np.isfinite(predictor.predict(X)).all(axis=None)
 
 
 @pytest.mark.parametrize(("noise", "strongest"), [(0.0, False), (3.0, True)])
 def test_the_penalty_grows_with_the_noise(noise: float, strongest: bool) -> None:
     X, y = data(60, noise)
-    predictor = RidgePredictor(alphas=(1e-5, 1.0)).fit(X, y, valid=np.arange(60) >= 40)
-    assert (predictor.alphas_["score"][""] == 1.0) is strongest
+    predictor = Ridge(alphas=(1e-5, 1.0)).fit(X, y, valid=np.arange(60) >= 40)
+    assert (predictor.penalties_["score"][""]["alpha"] == 1.0) is strongest
 
 
 def test_without_rows_to_choose_by_the_default_penalty_is_used() -> None:
     X, y = data()
-    assert set(RidgePredictor(default_alpha=0.5).fit(X, y).alphas_["score"].values()) == {0.5}
+    penalties = Ridge(default_alpha=0.5).fit(X, y).penalties_["score"].values()
+    assert list(penalties) == [{"alpha": 0.5}] * 2
 
 
 def test_rows_set_aside_are_learned_too() -> None:
     X, y = data()
     valid = np.arange(len(X)) >= 150
-    whole = RidgePredictor(alphas=(0.01,)).fit(X, y, valid=valid)
-    plain = RidgePredictor(default_alpha=0.01).fit(X, y)
+    whole = Ridge(alphas=(0.01,)).fit(X, y, valid=valid)
+    plain = Ridge(default_alpha=0.01).fit(X, y)
     pd.testing.assert_frame_equal(whole.predict(X), plain.predict(X))
 
 
@@ -59,5 +60,5 @@ def test_every_task_has_weights_of_its_own() -> None:
         *[Column(name, Kind.NUMERICAL, Role.FEATURE, "all") for name in X.columns if name != "suite"],
         Column("suite", Kind.CATEGORICAL, Role.FEATURE, "all", tags=(Tag.TASK,)),
     ]
-    predictor = RidgePredictor(default_alpha=1e-6).fit(X, y, columns=columns)
+    predictor = Ridge(default_alpha=1e-6).fit(X, y, columns=columns)
     assert np.abs(np.log(predictor.predict(X) / y)).to_numpy().max() < 1e-3

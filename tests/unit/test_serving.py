@@ -23,7 +23,7 @@ from serving_project import JSON, KNOWN, PLAIN, WRONG, request, served
 
 import perfcast
 from perfcast.cli.main import main
-from perfcast.predictors.ridge import RidgePredictor
+from perfcast.predictors.linear import Ridge
 from perfcast.serving import models
 from perfcast.serving.limits import DEFAULTS
 from perfcast.serving.metrics import Metrics
@@ -240,7 +240,7 @@ def test_another_host_is_refused(server):
         assert request(f"{open_to_all}/health", headers={"Host": "evil.example"}).status == 200
 
 
-class _Slow(RidgePredictor):
+class _Slow(Ridge):
     """Answers when it is let go."""
 
     def __init__(self, known, gate):

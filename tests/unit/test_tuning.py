@@ -24,7 +24,7 @@ from perfcast.errors import UserError
 from perfcast.tuning import studies, work
 
 TRIALS = 8
-OWN = {"leaf_rows": 7, "feature_fraction": 0.5}
+OWN = {"min_samples_leaf": 7, "max_features": 0.5}
 
 
 @pytest.fixture(scope="module")
@@ -134,8 +134,8 @@ def test_folds_and_seeds_search_elsewhere_and_equal_ones_alike(study, whole):
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"space": {**CONF["space"], "leaf_rows": {"low": 1, "high": 21, "log": True}}}, "space"),
-        ({"params": {**CONF["params"], "trees": 3}}, "params"),
+        ({"space": {**CONF["space"], "min_samples_leaf": {"low": 1, "high": 21, "log": True}}}, "space"),
+        ({"params": {**CONF["params"], "n_estimators": 3}}, "params"),
         ({"seed": 1}, "seed"),
         ({"origin": ("table", "other")}, "table"),
     ],
@@ -270,9 +270,9 @@ def test_a_place_that_cannot_hold_studies_is_one_line(tmp_path, place):
 
 def test_the_quick_schedule_searches_only_what_it_does_not_fix():
     quick = search("quick")
-    assert set(quick.space) == {"leaf_rows"}
-    assert quick.arguments == {"trees": 1, "leaf_rows": 7, "feature_fraction": 0.9}
-    assert quick.own == {"leaf_rows": 7}
+    assert set(quick.space) == {"min_samples_leaf"}
+    assert quick.arguments == {"n_estimators": 1, "min_samples_leaf": 7, "max_features": 0.9}
+    assert quick.own == {"min_samples_leaf": 7}
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_the_quick_schedule_searches_only_what_it_does_not_fix():
     [
         ({"space": {}}, "random_forest has none"),
         ({"space": {"leafs": {"low": 1, "high": 2}}}, "leafs"),
-        ({"params": {"leaf_rows": 21}}, "21 is outside"),
+        ({"params": {"min_samples_leaf": 21}}, "21 is outside"),
         ({"quick": OWN, "schedule": "quick"}, "quick schedule"),
     ],
 )
@@ -291,12 +291,12 @@ def test_a_space_that_cannot_be_searched_is_one_line(changes, words):
 
 
 TEXT = """# above: kept
-_target_: perfcast.predictors.random_forest.RandomForestPredictor  # beside: kept
+_target_: perfcast.predictors.trees.RandomForest  # beside: kept
 stochastic: true
-params: {trees: 2}
+params: {n_estimators: 2}
 {tuned}# below: kept
 quick:
-  trees: 1   # three spaces
+  n_estimators: 1   # three spaces
 """
 TUNED = """tuned:
   demo:
@@ -304,10 +304,10 @@ TUNED = """tuned:
       command: perfcast tune before
 
       folds:
-      - {leaf_rows: 9}
+      - {min_samples_leaf: 9}
     other:
       command: kept
-      folds: [{leaf_rows: 3}]
+      folds: [{min_samples_leaf: 3}]
 """
 
 
@@ -317,11 +317,14 @@ def test_write_keeps_every_other_byte_and_is_read_back_by_settings(tmp_path, tun
     path.parent.mkdir()
     path.write_text(TEXT.replace("{tuned}", tuned))
     command = "perfcast tune demo random random_forest --table 'a: b #.parquet'"
-    folds = [{"leaf_rows": 2, "bootstrap": True, "tiny": 1e-5}, {"leaf_rows": 1, "bootstrap": None, "tiny": 0.1}]
+    folds = [
+        {"min_samples_leaf": 2, "bootstrap": True, "tiny": 1e-5},
+        {"min_samples_leaf": 1, "bootstrap": None, "tiny": 0.1},
+    ]
     write_tuned(tmp_path, "random_forest", ("demo", "random"), command, folds)
     conf = read_predictor(tmp_path, "random_forest")
     settings = conf.tuned_settings("full", "demo", "random")
-    assert settings == [{"tuned": {"trees": 2, **values}} for values in folds]
+    assert settings == [{"tuned": {"n_estimators": 2, **values}} for values in folds]
     assert [type(value) for setting in settings for value in setting["tuned"].values()] == [
         type(value) for values in folds for value in (2, *values.values())
     ]

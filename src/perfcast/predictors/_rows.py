@@ -1,4 +1,4 @@
-"""Which rows a model learns from: measured rows of a target, rows of a task, rows set aside for choices."""
+"""Select the rows that a model learns from: measured rows of a target, rows of a task, validation rows."""
 
 from __future__ import annotations
 
@@ -100,15 +100,15 @@ def choice_split(rows: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.nd
     return (fitting, choosing) if fitting.any() and choosing.any() else None
 
 
-def task_groups(tasks: np.ndarray, rows: np.ndarray, task_rows: int) -> dict[str, np.ndarray]:
-    """Divide `rows` among models: one for every task of at least `task_rows` rows, and a shared one where others exist.
+def task_groups(tasks: np.ndarray, rows: np.ndarray, min_samples: int) -> dict[str, np.ndarray]:
+    """Divide `rows` among models: one per task of at least `min_samples` rows, and a shared one where others exist.
 
-    A model of one task need not spend its splits on telling tasks apart, which pays once it has rows enough. The
-    shared model, named "shared", learns from all rows, so that small tasks borrow from large ones.
+    A model of one task spends no splits on the task. The shared model, named "shared", learns from all rows, so that
+    small tasks benefit from large ones.
     Shapes: tasks (n,) object, rows (n,) bool -> per model (n,) bool.
     """
     names, counts = np.unique(tasks[rows].astype(str), return_counts=True)
-    large = [str(name) for name, count in zip(names, counts, strict=True) if count >= task_rows]
+    large = [str(name) for name, count in zip(names, counts, strict=True) if count >= min_samples]
     groups = {f"task {name}": rows & (tasks == name) for name in large}
     if len(large) < len(names):
         groups["shared"] = rows
@@ -116,7 +116,7 @@ def task_groups(tasks: np.ndarray, rows: np.ndarray, task_rows: int) -> dict[str
 
 
 def answering(task: str, models: Sequence[str]) -> list[int]:
-    """Return which of the models answer for a task: its own, else the shared one, else all, to be averaged in logs."""
+    """Return the models of a task: that of the task, else the shared one, else all, to be averaged in logs."""
     own = [index for index, name in enumerate(models) if name == f"task {task}"]
     shared = [index for index, name in enumerate(models) if name == "shared"]
     return own or shared or list(range(len(models)))
