@@ -1,4 +1,4 @@
-"""XGBoost: rounds are chosen on the rows set aside, then every training row is learned."""
+"""XGBoost: the number of trees is chosen on the validation rows, then every training row is learned."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def data(rows: int = 400, noise: float = 0.5) -> tuple[pd.DataFrame, pd.DataFram
     return X, pd.DataFrame({"score": np.exp(X["a"] + noise * rng.normal(size=rows))})
 
 
-def test_noise_stops_the_rounds_at_the_best_one() -> None:
+def test_noise_stops_at_the_best_number_of_trees() -> None:
     X, y = data()
     valid = np.arange(400) >= 300
     stopped = XgboostPredictor(n_estimators=300, early_stopping_rounds=10).fit(X, y, valid=valid)
@@ -32,12 +32,12 @@ def test_noise_stops_the_rounds_at_the_best_one() -> None:
     assert error(rounds) <= min(error(max(1, rounds - 3)), error(rounds + 5))
 
 
-def test_without_rows_to_choose_by_all_rounds_are_used() -> None:
+def test_all_trees_are_used_without_validation_rows() -> None:
     X, y = data()
     assert XgboostPredictor(n_estimators=17).fit(X, y).boosters_[0][0].num_boosted_rounds() == 17
 
 
-def test_rows_set_aside_are_learned_too() -> None:
+def test_validation_rows_are_learned_too() -> None:
     X, y = data(noise=0.0)
     X["late"] = (np.arange(400) >= 300).astype(float)
     y["score"] *= np.exp(X["late"])

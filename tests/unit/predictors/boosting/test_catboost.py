@@ -1,4 +1,4 @@
-"""CatBoost: what is asked of the package, checked with a stand-in for it; the contract test needs the real one."""
+"""CatBoost: the calls of the package, checked with a stand-in for it; the contract test needs the real one."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def data(rows: int = 100) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.DataFrame({"a": np.arange(rows, dtype=float)}), pd.DataFrame({"score": np.linspace(1.0, 3.0, rows)})
 
 
-def test_a_missing_package_is_told_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "catboost", None)
     with pytest.raises(UserError, match=r"not installed; pip install perfcast\[catboost\]$"):
         CatboostPredictor().fit(*data())
 
 
-def test_rounds_are_the_best_on_the_rows_set_aside_and_all_rows_are_learned(library: type[StandIn]) -> None:
+def test_trees_are_the_best_on_validation_rows_and_all_rows_are_learned(library: type[StandIn]) -> None:
     CatboostPredictor(n_estimators=300).fit(*data(), valid=np.arange(100) >= 70)
     (first, chosen_on), (last, learned) = library.fits
     assert (first["n_estimators"], chosen_on, first["eval_metric"]) == (300, 70, "MAE")
@@ -95,7 +95,7 @@ def test_a_loaded_predictor_forecasts_the_same(library: type[StandIn], tmp_path:
     pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(X), predictor.predict(X))
 
 
-def test_rows_that_are_all_alike_are_answered_by_their_mean(library: type[StandIn], tmp_path: Path) -> None:
+def test_rows_that_are_all_alike_get_their_mean(library: type[StandIn], tmp_path: Path) -> None:
     X, y = pd.DataFrame({"a": [1.0, 1.0, 1.0]}), pd.DataFrame({"score": [1.0, 2.0, 4.0]})
     predictor = CatboostPredictor().fit(X, y, valid=np.array([False, False, True]))
     assert library.fits == []

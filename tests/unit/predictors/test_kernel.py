@@ -50,7 +50,7 @@ def test_no_more_than_the_given_rows_are_learned_and_the_seed_draws_them() -> No
     assert not first.predict(X).equals(second.predict(X))
 
 
-def test_cost_and_width_are_chosen_on_the_rows_set_aside() -> None:
+def test_cost_and_width_are_chosen_on_validation_rows() -> None:
     X, y = data(300, noise=0.3)
     valid = np.arange(len(X)) >= 200
     costs, widths = (0.01, 10.0), (0.1, 30.0)
