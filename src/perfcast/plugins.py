@@ -1,4 +1,4 @@
-"""Named things are modules: find and load them by name, without a registry."""
+"""Find and load named things without a registry: modules by name, classes by dotted path."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _NOT_PLUGINS = {"base"}
 def names(package: str) -> list[str]:
     """List the plug-ins of `perfcast.<package>`: its public modules except `base`."""
     parent = importlib.import_module(f"perfcast.{package}")
-    found = (module.name for module in pkgutil.iter_modules(parent.__path__))
-    return sorted(name for name in found if not name.startswith("_") and name not in _NOT_PLUGINS)
+    modules = (module.name for module in pkgutil.iter_modules(parent.__path__))
+    return sorted(name for name in modules if not name.startswith("_") and name not in _NOT_PLUGINS)
 
 
 def load(package: str, name: str) -> ModuleType:

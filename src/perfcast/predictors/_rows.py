@@ -15,16 +15,16 @@ from perfcast.schema import Column, Role, Tag
 Model = TypeVar("Model")
 
 POOLED = "\x1e"
-"""The model of all rows, for a task that training never saw; a control character is no task's name."""
+"""Name of the model of all rows, for a task that training did not have; a control character is no task's name."""
 
 SMALL_TABLE = 50
-"""Below this number of rows, leaving rows out at random costs more than it brings."""
+"""Below this number of rows, random samples of rows cost more accuracy than they gain."""
 
 
 def joined_labels(frame: pd.DataFrame, columns: Iterable[Column]) -> np.ndarray:
     """Return one string per row that is equal where all `columns` are equal; "" without columns.
 
-    Shapes: (n,) object. A row with a missing value in any of the columns gets None: unknown is not "the same".
+    Shapes: (n,) object. A row with a missing value in any of the columns gets None: unknown values are not equal.
     """
     joined = np.full(len(frame), "", dtype=object)
     missing = np.zeros(len(frame), dtype=bool)
@@ -39,8 +39,8 @@ def joined_labels(frame: pd.DataFrame, columns: Iterable[Column]) -> np.ndarray:
 def task_labels(frame: pd.DataFrame, columns: Iterable[Column]) -> np.ndarray:
     """Return the task of every row as a string, "" where it is missing or no column is tagged TASK."""
     tagged = [column for column in columns if Tag.TASK in column.tags and column.role is not Role.TARGET]
-    found = joined_labels(frame, tagged)
-    return np.where(pd.isna(found), "", found)
+    tasks = joined_labels(frame, tagged)
+    return np.where(pd.isna(tasks), "", tasks)
 
 
 def measured_rows(log_y: np.ndarray, targets: Sequence[str]) -> list[np.ndarray]:
@@ -53,25 +53,25 @@ def measured_rows(log_y: np.ndarray, targets: Sequence[str]) -> list[np.ndarray]
     for name, mask in zip(targets, masks, strict=True):
         if not mask.any():
             raise UserError(
-                "every target must be measured in some training row", f"{name!r} is not", "leave that target out"
+                "every target must be measured in some training row", f"{name!r} is not", "leave this target out"
             )
     return masks
 
 
 def partly_measured(tasks: np.ndarray, log_y: np.ndarray, targets: Sequence[str]) -> dict[str, list[str]]:
-    """Return, for every task that has some of the targets measured and not all, those that it has.
+    """Return the measured targets of every task that has some of the targets and not all.
 
-    Rows whose task is missing, "", are of no one task. Shapes: tasks (n,) object, log_y (n, targets).
+    Rows whose task is missing, "", belong to no task. Shapes: tasks (n,) object, log_y (n, targets).
     """
     if len(targets) == 1:
         return {}
-    measured = ~np.isnan(log_y)
-    found = {}
+    is_measured = ~np.isnan(log_y)
+    partial = {}
     for task in np.unique(tasks.astype(str)):
-        has = measured[tasks == task].any(axis=0)
+        has = is_measured[tasks == task].any(axis=0)
         if task and has.any() and not has.all():
-            found[str(task)] = [name for name, one in zip(targets, has, strict=True) if one]
-    return found
+            partial[str(task)] = [name for name, measured in zip(targets, has, strict=True) if measured]
+    return partial
 
 
 def groups_of(tasks: np.ndarray, rows: np.ndarray, pooled: bool = True) -> dict[str, np.ndarray]:
@@ -81,7 +81,7 @@ def groups_of(tasks: np.ndarray, rows: np.ndarray, pooled: bool = True) -> dict[
 
 
 def fitted_by_group(groups: Mapping[str, np.ndarray], fit: Callable[[np.ndarray], Model]) -> dict[str, Model]:
-    """Return the model that `fit` makes of each group's rows; where all rows are of one task, its model is that of all.
+    """Fit a model to the rows of each group; where all rows are of one task, its model is also that of all rows.
 
     Shapes: groups as `groups_of` gives them.
     """
@@ -92,7 +92,7 @@ def fitted_by_group(groups: Mapping[str, np.ndarray], fit: Callable[[np.ndarray]
 
 
 def choice_split(rows: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Split `rows` into those to fit on and those to choose by; None where either part would be empty.
+    """Split `rows` into those to fit on and those to choose on; None where either would be empty.
 
     Shapes: all (n,) bool.
     """

@@ -1,4 +1,4 @@
-"""The base of every predictor: scikit-learn's conventions over declared columns, targets in logs."""
+"""Base of every predictor: scikit-learn's conventions over declared columns, targets in natural logarithms."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class Predictor(ABC):
     columns_: tuple[Column, ...]
     targets_: tuple[str, ...]
     partial_: dict[str, list[str]]
-    """The targets of every task of which training measured some and not all."""
+    """Measured targets of every task of which training has some targets and not all."""
     _when: pd.DatetimeIndex | None
-    """When each training row became known; there while `_fit` runs."""
+    """Publication date of each training row, while `_fit` runs."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments by name, sorted. No parameter is an estimator, so `deep` adds nothing."""
@@ -97,19 +97,25 @@ class Predictor(ABC):
     ) -> Self:
         """Learn from training rows.
 
-        X holds at least every FEATURE column and every tagged KEY column of `columns`; without `columns` all of X are
+        X has at least every FEATURE column and every tagged KEY column of `columns`; without `columns` all of X are
         features, typed by their pandas types. `valid` is a boolean array over the rows of X.
         Raises: UserError when there are no rows, or a target is not positive.
         """
         frame = y.to_frame() if isinstance(y, pd.Series) else y
         if len(X) == 0:
-            raise UserError("a predictor must have training rows", "the training part is empty", "use another split")
+            raise UserError(
+                "a predictor must have training rows", "the training part of the split is empty", "use another split"
+            )
         measured = frame.to_numpy(dtype=float)
         if not (np.isnan(measured) | ((measured > 0) & np.isfinite(measured))).all():
-            raise UserError("targets must be positive numbers", "zero, negative or infinite ones were found")
+            raise UserError(
+                "targets must be positive numbers",
+                "zero, negative or infinite values are among them",
+                "remove these rows",
+            )
         declared = tuple(columns) if columns is not None else infer_columns(X)
-        seen = [column for column in declared if not self._is_left_out(column)]
-        self.columns_ = tuple(sorted(seen, key=lambda column: column.name))
+        visible = [column for column in declared if not self._is_left_out(column)]
+        self.columns_ = tuple(sorted(visible, key=lambda column: column.name))
         self.targets_ = tuple(map(str, frame.columns))
         mask = np.zeros(len(X), dtype=bool) if valid is None else np.asarray(valid, dtype=bool)
         self._when = None if when is None else pd.DatetimeIndex(when)
@@ -120,7 +126,7 @@ class Predictor(ABC):
         return self
 
     def predict(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Return the median forecast of every target that a row asks for, else NaN, in the targets' units.
+        """Return the predicted median of every target that the task of a row has, else NaN, in the targets' units.
 
         Shapes: X (n, columns) -> (n, targets), index as in X.
         """
@@ -132,14 +138,14 @@ class Predictor(ABC):
         return pd.DataFrame(np.exp(logs), index=X.index, columns=list(self.targets_))
 
     def asked(self, X: pd.DataFrame) -> np.ndarray:
-        """Return which targets each row asks for, (n, targets) bool; see the class."""
-        wanted = np.zeros((len(X), len(self.targets_)), dtype=bool)
+        """Return which targets are predicted for each row, (n, targets) bool; see the class."""
+        mask = np.zeros((len(X), len(self.targets_)), dtype=bool)
         for index, _, rows in self._questions(task_labels(X, self.columns_)):
-            wanted[rows, index] = True
-        return wanted
+            mask[rows, index] = True
+        return mask
 
     def _questions(self, tasks: np.ndarray) -> Iterator[tuple[int, str, np.ndarray]]:
-        """Give the target's number, the task and the positions of its rows, for what the rows ask for.
+        """Yield every output of the rows: the number of the target, the task, and the positions of its rows.
 
         Shapes: tasks (n,) object -> positions (rows of the task,) int.
         """
@@ -149,18 +155,22 @@ class Predictor(ABC):
             yield from ((index, task, rows) for index, name in enumerate(self.targets_) if name in targets)
 
     def _is_left_out(self, column: Column) -> bool:
-        return column.role is Role.FEATURE and any(fnmatchcase(column.name, one) for one in self.without_columns)
+        return column.role is Role.FEATURE and any(
+            fnmatchcase(column.name, pattern) for pattern in self.without_columns
+        )
 
     def input_names(self) -> list[str]:
-        """Return the names of the columns that `predict` wants, in the order it uses."""
+        """Return the names of the columns that `predict` reads, in its order."""
         return [column.name for column in self.columns_ if column.role in (Role.FEATURE, Role.KEY)]
 
     def _inputs(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Return the declared features and keys of X, in one fixed order whatever the order given."""
+        """Return the declared features and keys of X in the order of `input_names`."""
         names = self.input_names()
         missing = [name for name in names if name not in X.columns]
         if missing:
-            raise UserError("a table must have every declared column", f"missing: {', '.join(missing[:8])}")
+            raise UserError(
+                "a table must have every declared column", f"columns {', '.join(missing[:8])} are missing", "add them"
+            )
         return X[names]
 
     def save(self, folder: Path) -> None:
@@ -196,31 +206,31 @@ def load_predictor(folder: Path) -> Predictor:
 
     Only classes inside `perfcast.predictors` are instantiated.
 
-    Raises: UserError when the folder holds none, or something in it is not what was saved.
+    Raises: UserError when the folder holds none, or a file in it was changed.
     """
     path = Path(folder) / _ABOUT
     if not path.is_file():
         raise UserError("a model folder must hold predictor.json", f"there is none in {folder}", "train it first")
     try:
-        return _loaded(Path(folder), path)
+        return _read_predictor(Path(folder), path)
     except UserError:
         raise
-    except Exception as error:  # whatever a library raises for bytes that are not those it wrote
+    except Exception as error:  # libraries raise many types for bytes that they did not write
         fact = f"{folder} cannot be read ({type(error).__name__})"
         raise UserError("a model folder must be as it was saved", fact, "train it again, or fetch it again") from error
 
 
-def _loaded(folder: Path, path: Path) -> Predictor:
+def _read_predictor(folder: Path, path: Path) -> Predictor:
     about = read_json(path)
     if changed := first_changed(folder, about["files"]):  # compiled libraries may crash on what they did not write
         raise UserError("a model folder must be as it was saved", f"{changed} was changed", "train it again")
     module, _, name = about["class"].partition(":")
     if not module.startswith("perfcast.predictors."):
         raise UserError("a model must be one of perfcast's predictors", f"{path} names {about['class']!r}")
-    made = getattr(importlib.import_module(module), name)
-    if not (isinstance(made, type) and issubclass(made, Predictor)):
+    loaded = getattr(importlib.import_module(module), name)
+    if not (isinstance(loaded, type) and issubclass(loaded, Predictor)):
         raise UserError("a model must be one of perfcast's predictors", f"{path} names {about['class']!r}")
-    predictor: Predictor = made(**about["params"])
+    predictor: Predictor = loaded(**about["params"])
     predictor.columns_ = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"])
     predictor.targets_ = tuple(about["targets"])
     predictor.partial_ = about.get("partial", {})
