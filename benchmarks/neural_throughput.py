@@ -9,7 +9,6 @@ among candidates is one more fit for each.
 from __future__ import annotations
 
 import argparse
-import inspect
 import time
 from pathlib import Path
 from typing import Any
@@ -17,22 +16,14 @@ from typing import Any
 import yaml
 from ncpp_throughput import generated
 
-from perfcast import plugins
 from perfcast.encoding.tokens import TokenEncoder
+from perfcast.estimators import predictor_class
 from perfcast.predictors._neural import NeuralPredictor
 from perfcast.training.data import Rows
 from perfcast.training.loop import reproducible, train
 
 CONF = Path(__file__).parents[1] / "conf" / "predictor"
 TABLE_ROWS = 30_000
-
-
-def predictor_class(module: str) -> type[NeuralPredictor] | None:
-    found = vars(plugins.load("predictors", module)).values()
-    kinds = [
-        k for k in found if inspect.isclass(k) and issubclass(k, NeuralPredictor) and k.__module__.endswith(module)
-    ]
-    return kinds[0] if kinds else None
 
 
 def rows_per_second(predictor: NeuralPredictor, encoder: TokenEncoder, rows: Rows) -> tuple[float, int]:
@@ -59,8 +50,8 @@ def main() -> None:
     print(f"{'predictor':16s} {'parameters':>10s}{schedules}")
     for name in options.names:
         conf: dict[str, Any] = yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8"))
-        kind = predictor_class(conf["module"])
-        if kind is None:
+        kind = predictor_class(conf["_target_"])
+        if not issubclass(kind, NeuralPredictor):
             continue
         line = ""
         for params in ({**conf["params"], **conf["quick"]}, conf["params"]):

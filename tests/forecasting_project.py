@@ -19,7 +19,7 @@ from perfcast.forecasting import Answer, Asked, Champion, describe, forecast, lo
 from perfcast.forecasting.featuring import featured
 from perfcast.forecasting.library import entries_from
 from perfcast.forecasting.saving import save_champion
-from perfcast.predictors.ridge import RidgePredictor
+from perfcast.predictors.linear import Ridge
 from perfcast.schema import Table, build_table
 
 FEATURES = ("processor", "memory", "system", "workload")
@@ -52,8 +52,8 @@ def project() -> Project:
         fake.write(folder, rows=400, seed=5)
     standard = build(raw, {"published_until": None}).table
     table = featured("spec_cpu2017", standard.frame, standard.columns, FEATURES)
-    predictor, _ = fit_all_rows(table, {"params": lambda seed: RidgePredictor()}, 0, None)
-    calibrated = fit_uncertainty(table, lambda seed: RidgePredictor(), 0, None, 2)
+    predictor, _ = fit_all_rows(table, {"params": lambda seed: Ridge()}, 0, None)
+    calibrated = fit_uncertainty(table, lambda seed: Ridge(), 0, None, 2)
     about = {"dataset": "spec_cpu2017", "predictor": "ridge", "schedule": "quick", "features": list(FEATURES)}
     folder = results / "champion" / "spec_cpu2017"
     folder.mkdir(parents=True)

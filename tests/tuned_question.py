@@ -24,11 +24,11 @@ COLUMNS = (
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
 )
 CONF = {
-    "module": "random_forest",
+    "_target_": "perfcast.predictors.trees.RandomForest",
     "stochastic": True,
-    "params": {"trees": 2, "leaf_rows": 7},
-    "quick": {"trees": 1, "feature_fraction": 0.9},
-    "space": {"leaf_rows": {"low": 1, "high": 20, "log": True}, "feature_fraction": {"low": 0.2, "high": 1.0}},
+    "params": {"n_estimators": 2, "min_samples_leaf": 7},
+    "quick": {"n_estimators": 1, "max_features": 0.9},
+    "space": {"min_samples_leaf": {"low": 1, "high": 20, "log": True}, "max_features": {"low": 0.2, "high": 1.0}},
 }
 PART = np.array((["train"] * 4 + ["valid"] + ["test"]) * 10, dtype=object)
 

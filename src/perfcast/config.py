@@ -171,13 +171,14 @@ class _TunedFile(_Strict):
 
 
 class PredictorConf(_Strict):
-    """conf/predictor/<name>.yaml: one predictor module with its parameters.
+    """conf/predictor/<name>.yaml: one predictor class with its parameters.
 
-    `without_columns` names feature columns, by shell patterns, that the predictor does not see. `space` is what
-    `perfcast tune` searches. `tuned` is its result, by dataset and split; it comes from conf/tuned.
+    `_target_` is Hydra's key for the dotted path of a class inside `perfcast.predictors`. `without_columns` names
+    feature columns, by shell patterns, that an ablation removes. `space` is the search space of `perfcast tune`;
+    `tuned` holds its results by dataset and split, from conf/tuned.
     """
 
-    module: str
+    target: str = Field(alias="_target_")
     stochastic: bool
     params: dict[str, Any] = {}
     candidates: dict[str, dict[str, Any]] = {}
@@ -185,6 +186,11 @@ class PredictorConf(_Strict):
     without_columns: list[str] = []
     space: dict[str, Dimension] = {}
     tuned: dict[str, dict[str, Tuned]] = {}
+
+    @property
+    def module(self) -> str:
+        """The module that defines the class."""
+        return self.target.rpartition(".")[0]
 
     @field_validator("space", mode="before")
     @classmethod
@@ -246,7 +252,7 @@ def validated(model: type[Model], where: str, content: Any) -> Model:
     try:
         return model.model_validate(dict(content), context={"where": where})
     except ValidationError as error:
-        raise _explain(where, error, list(model.model_fields)) from None
+        raise _explain(where, error, [field.alias or key for key, field in model.model_fields.items()]) from None
 
 
 def read_yaml(path: Path) -> Any:
@@ -366,8 +372,8 @@ def validate(content: Any, conf: Path) -> Params:
     catalog = importlib.import_module("perfcast.report.plots.catalog")
     _require("each of figures in params.yaml", params.figures, list(catalog.read_catalog()))
     for name in params.predictors:
-        module = read_predictor(conf, name).module
-        _require(f"module in conf/predictor/{name}.yaml", [module], plugins.names("predictors"))
+        where = f"_target_ in conf/predictor/{name}.yaml"
+        plugins.check_class("predictors", read_predictor(conf, name).target, where)
     for name in params.datasets:
         used = read_dataset(conf, name).sources
         for source in (*used.required, *used.optional):

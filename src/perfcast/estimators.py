@@ -1,43 +1,42 @@
-"""The predictors as scikit-learn estimators, by name."""
+"""The predictors as scikit-learn estimators, by class name."""
 
 from __future__ import annotations
 
-from types import ModuleType
+import inspect
 from typing import Any
 
 from perfcast import plugins
-from perfcast.errors import UserError
+from perfcast.errors import UserError, unknown_name
 from perfcast.predictors.base import Predictor
 
 
-def predictor_class(module: ModuleType) -> type[Predictor]:
-    """Return the predictor of a plug-in module: its only public Predictor subclass.
+def predictor_class(target: str) -> type[Predictor]:
+    """Return the predictor class of a dotted path inside `perfcast.predictors`.
 
-    Raises: TypeError when there is none, or more than one.
+    Raises: UserError when there is no such class, or it cannot be constructed as a predictor.
     """
-    found = [
-        value
-        for name, value in vars(module).items()
-        if isinstance(value, type)
-        and issubclass(value, Predictor)
-        and value.__module__ == module.__name__
-        and not name.startswith("_")
-    ]
-    if len(found) != 1:
-        raise TypeError(f"{module.__name__} must define exactly one public predictor, found {len(found)}")
-    return found[0]
+    loaded = plugins.load_class("predictors", target, "_target_ of a predictor")
+    if not issubclass(loaded, Predictor) or inspect.isabstract(loaded):
+        raise UserError("_target_ of a predictor must be a predictor class", f"{target!r} is another kind of class")
+    return loaded
 
 
 def estimator(name: str, **parameters: Any) -> Predictor:
     """Return an unfitted predictor that follows scikit-learn's conventions: clone, cross-validate, search, pipe it.
 
-    `name` is a module of `perfcast.predictors`, `parameters` are its constructor's; without declared columns `fit`
-    takes every column of X as a feature, typed by its pandas type. Raises: UserError when there is no such predictor
-    or parameter.
+    `name` is a class name such as `Ridge` or its dotted path, `parameters` are its constructor's; without
+    declared columns `fit` takes every column of X as a feature, typed by its pandas type.
+    Raises: UserError when there is no such predictor or parameter.
     """
-    made = predictor_class(plugins.load("predictors", name))
-    known = sorted(made().get_params(deep=False))
-    wrong = sorted(set(parameters) - set(known))
-    if wrong:
-        raise UserError(f"parameters of {name} must be among {', '.join(known) or '(none)'}", f"found {wrong[0]!r}")
-    return made(**parameters)
+    paths = plugins.class_paths("predictors")
+    by_name = {path.rpartition(".")[2]: path for path in paths}
+    if name not in paths and name not in by_name:
+        raise unknown_name("an estimator", name, by_name)
+    predictor = predictor_class(by_name.get(name, name))
+    known = sorted(predictor().get_params(deep=False))
+    unknown = sorted(set(parameters) - set(known))
+    if unknown:
+        raise UserError(
+            f"parameters of {name} must be among {', '.join(known) or '(none)'}", f"{unknown[0]!r} is not one of them"
+        )
+    return predictor(**parameters)

@@ -106,7 +106,7 @@ class Graph:
 
     def predictor_module(self, predictor: str) -> str:
         """Return the module of a predictor, for `code`."""
-        return f"predictors.{config.read_predictor(self.conf, predictor).module}"
+        return config.read_predictor(self.conf, predictor).module.removeprefix("perfcast.")
 
     def conf_digest(self, group: str, name: str) -> str:
         """Return a digest of the values of one conf file; comments do not count."""

@@ -14,7 +14,7 @@ from perfcast.errors import UserError
 from perfcast.io import sha256, write_text
 
 # What makes a training take a second: only parameters that a predictor's conf has are touched.
-_SMALL = {"epochs": 2, "max_epochs": 2, "trees": 5, "rounds": 10}
+_SMALL = {"epochs": 2, "max_epochs": 2, "trees": 5, "rounds": 10, "n_estimators": 10}
 
 
 def make_project(project: Path, out: Path, *, rows: int, seed: int) -> None:

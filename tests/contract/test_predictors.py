@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import pickle
 from pathlib import Path
@@ -28,8 +29,9 @@ def conf(name: str) -> dict[str, Any]:
     return yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
-# Other configurations of a module are other values of what is tested there.
-MODULES = [name for name in NAMES if conf(name)["module"] == name]
+# A class is tested once, under one configuration; these configurations change its values only.
+VARIANTS = {"flops", "gpperf_forest", "ncpp_published"} | {name for name in NAMES if "_without_" in name}
+CLASSES = [name for name in NAMES if name not in VARIANTS]
 EPOCHS = ("epochs", "max_epochs")
 FEW = {**dict.fromkeys(EPOCHS, 2), "least_steps": 8}
 
@@ -42,7 +44,7 @@ OVERFIT_DEFAULT = 0.05
 
 
 def predictor_class(name: str) -> type[Predictor]:
-    return estimators.predictor_class(plugins.load("predictors", conf(name)["module"]))
+    return estimators.predictor_class(conf(name)["_target_"])
 
 
 def build(name: str, *, tiny: bool = True, **more: Any) -> Predictor:
@@ -104,14 +106,25 @@ def models(data: tuple[Part, Part]) -> dict[str, Predictor]:
 
 
 def test_every_predictor_has_a_configuration_and_every_configuration_a_predictor() -> None:
-    assert {conf(name)["module"] for name in NAMES} == set(plugins.names("predictors"))
+    for path in plugins.class_paths("predictors"):
+        importlib.import_module(path.rpartition(".")[0])
+    pending, leaves = [Predictor], set()
+    while pending:
+        kind = pending.pop()
+        pending += kind.__subclasses__()
+        if not kind.__subclasses__() and kind.__module__.startswith("perfcast."):
+            leaves.add(kind)
+    configured = {predictor_class(name) for name in NAMES}
+    assert leaves <= configured
+    assert {predictor_class(name) for name in CLASSES} == configured
+    assert len(CLASSES) == len(configured)
 
 
 @pytest.mark.parametrize("name", NAMES)
 class TestConfiguration:
     def test_has_exactly_the_known_keys(self, name: str) -> None:
         optional = {"candidates", "space", "without_columns"}
-        assert set(conf(name)) - optional == {"module", "stochastic", "params", "quick"}
+        assert set(conf(name)) - optional == {"_target_", "stochastic", "params", "quick"}
 
     def test_params_are_parameters_of_the_constructor(self, name: str) -> None:
         known = predictor_class(name)().get_params(deep=False)
@@ -133,7 +146,7 @@ class TestConfiguration:
         assert vars(predictor) == predictor.get_params(deep=False)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", CLASSES)
 class TestForecast:
     def test_is_finite_positive_and_keeps_the_index(
         self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]
@@ -219,7 +232,7 @@ def _archive(marker: Path) -> bytes:
     return content.getvalue()
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", CLASSES)
 class TestLearning:
     def test_clone_has_equal_parameters_and_nothing_learned(self, name: str, models: dict[str, Predictor]) -> None:
         copy = clone(models[name])

@@ -266,7 +266,7 @@ CONF = {
         with_value("module", value="os"),
         ["pipeline", "ingest", "spec_power", "--out", "o"],
     ),
-    "predictor a module": ("predictor/ridge", with_value("module", value="os"), ["config"]),
+    "predictor a class": ("predictor/ridge", with_value("_target_", value="os.system"), ["config"]),
     "predictor a space": ("predictor/ridge", with_value("space", value={"x": {"low": 2}}), ["config"]),
     "predictor a key": ("predictor/ridge", with_value("paramz", value={}), ["config"]),
     "predictor parameters of a list": ("predictor/ridge", with_value("params", value=[1]), ["config"]),

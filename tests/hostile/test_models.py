@@ -69,10 +69,10 @@ CLASSES = (
     "subprocess:Popen",
     "perfcast.predictors.base:load_predictor",
     "perfcast.predictors.base:Path",
-    "perfcast.predictors.ridge:np",
-    "perfcast.predictors..ridge:RidgePredictor",
+    "perfcast.predictors.linear:np",
+    "perfcast.predictors..linear:Ridge",
     "perfcast.predictors.nope:Nope",
-    "perfcast.predictors.ridge:",
+    "perfcast.predictors.linear:",
     "",
 )
 

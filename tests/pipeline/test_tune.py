@@ -19,8 +19,8 @@ def project(tmp_path_factory):
         tmp_path_factory.mktemp("tune") / "project", predictors=["lookup", "random_forest"], schedule="full"
     )
     path = folder / "conf" / "predictor" / "random_forest.yaml"
-    candidates = "candidates:\n  per_task: {}\n  joint: {task_rows: 1000000000}\n"
-    path.write_text("# kept\n" + path.read_text().replace("trees: 100", "trees: 5") + candidates)
+    candidates = "candidates:\n  per_task: {}\n  joint: {min_samples_per_task: 1000000000}\n"
+    path.write_text("# kept\n" + path.read_text().replace("n_estimators: 100", "n_estimators: 5") + candidates)
     call(folder, "snakemake", f"{RUN}/inner.json")
     return folder
 

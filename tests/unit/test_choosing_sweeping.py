@@ -25,7 +25,7 @@ from perfcast.forecasting import Asked, Champion, describe, forecast
 from perfcast.forecasting.completing import complete
 from perfcast.forecasting.knowledge import Knowledge
 from perfcast.forecasting.library import entries_from
-from perfcast.predictors.ridge import RidgePredictor
+from perfcast.predictors.linear import Ridge
 from perfcast.schema import Column, Kind, Role, build_table
 
 GOLD = {"processor": "Xeon Gold 6148", "chips": 2}
@@ -241,7 +241,7 @@ def test_a_data_set_that_nothing_is_known_of_is_varied_and_ranked_too():
     frame = table.frame.assign(second=table.frame["score"].where(table.frame["suite"] == "float"))
     second = Column("second", Kind.NUMERICAL, Role.TARGET, "workload", "points")
     standard = build_table("fake", frame, (*table.columns, second))
-    predictor, _ = fit_all_rows(standard, {"params": lambda seed: RidgePredictor()}, 0, None)
+    predictor, _ = fit_all_rows(standard, {"params": lambda seed: Ridge()}, 0, None)
     champion = Champion("fake", "ridge", "quick", (), predictor, Knowledge(standard, pd.DataFrame()))
     entries = entries_from([{"part": "part 001", "chips": 1}, {"part": "part 001", "chips": 2, "watts": 3}])
     found = sweep(entries[0], read_varied(["chips=1,2"], champion.vocabulary), champion, asked=PLAIN)

@@ -83,7 +83,7 @@ CHOSEN = ["dataset=spec_cpu2017", "predictor=ridge", "split=random"]
 
 def test_hydra_composes_conf_with_params(params):
     composed = compose(PROJECT, CHOSEN)
-    assert composed["predictor"]["module"] == "ridge"
+    assert composed["predictor"]["_target_"].endswith(".Ridge")
     assert composed["seeds"] == params["seeds"]
     assert composed["dataset"]["name"] == "spec_cpu2017"
 
@@ -113,16 +113,16 @@ def test_params_with_comments_survive_reading(tmp_path):
 
 def test_candidates_override_single_values_and_the_quick_schedule_leaves_no_choice():
     conf = PredictorConf(
-        module="mlp", stochastic=True, params={"a": 1, "b": 2}, candidates={"x": {}, "y": {"b": 3}}, quick={"a": 0}
+        _target_="x.Y", stochastic=True, params={"a": 1, "b": 2}, candidates={"x": {}, "y": {"b": 3}}, quick={"a": 0}
     )
     assert conf.settings("full") == {"x": {"a": 1, "b": 2}, "y": {"a": 1, "b": 3}}
     assert conf.settings("quick") == {"quick": {"a": 0, "b": 2}}
-    assert PredictorConf(module="ridge", stochastic=False, params={"a": 1}).settings("full") == {"params": {"a": 1}}
+    assert PredictorConf(_target_="x.Y", stochastic=False, params={"a": 1}).settings("full") == {"params": {"a": 1}}
 
 
 def test_a_form_of_a_question_has_the_tuned_values_of_its_own_or_else_of_the_question():
     tuned = {split: {"command": "c", "folds": [{"a": a}]} for split, a in (("random", 1), ("random_10_percent", 2))}
-    conf = PredictorConf.model_validate({"module": "x", "stochastic": False, "tuned": {"demo": tuned}})
+    conf = PredictorConf.model_validate({"_target_": "x.Y", "stochastic": False, "tuned": {"demo": tuned}})
 
     def found(*splits, schedule="full"):
         return [setting["tuned"]["a"] for setting in conf.tuned_settings(schedule, "demo", *splits)]
@@ -134,7 +134,7 @@ def test_a_form_of_a_question_has_the_tuned_values_of_its_own_or_else_of_the_que
 
 
 def predictor_with(space):
-    return validated(PredictorConf, "conf/predictor/x.yaml", {"module": "x", "stochastic": False, "space": space})
+    return validated(PredictorConf, "conf/predictor/x.yaml", {"_target_": "x.Y", "stochastic": False, "space": space})
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_a_range_is_whole_where_both_ends_are_and_holds_what_may_be_tried():
 
 @pytest.mark.parametrize("entry", [{"folds": [{}]}, {"command": "c", "folds": []}, {"command": "c", "folds": [3]}])
 def test_wrong_tuned_values_are_one_line(entry):
-    content = {"module": "x", "stochastic": False, "tuned": {"d": {"s": entry}}}
+    content = {"_target_": "x.Y", "stochastic": False, "tuned": {"d": {"s": entry}}}
     with pytest.raises(UserError, match=r"tuned\.d\.s") as raised:
         validated(PredictorConf, "conf/predictor/x.yaml", content)
     assert "\n" not in str(raised.value)

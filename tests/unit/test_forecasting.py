@@ -19,7 +19,7 @@ from perfcast.forecasting.drivers import shapley
 from perfcast.forecasting.featuring import featured
 from perfcast.forecasting.knowledge import Knowledge, describing_columns
 from perfcast.forecasting.library import entries_from
-from perfcast.predictors.ridge import RidgePredictor
+from perfcast.predictors.linear import Ridge
 from perfcast.schema import Column, Kind, Role, build_table
 
 
@@ -142,7 +142,7 @@ def test_a_machine_is_forecast_for_the_targets_that_its_task_has():
     frame = table.frame.assign(score=score.where(~is_float), second=score.where(is_float))
     second = Column("second", Kind.NUMERICAL, Role.TARGET, "workload", "points")
     standard = build_table("fake", frame, (*table.columns, second))
-    predictor, _ = fit_all_rows(standard, {"params": lambda seed: RidgePredictor()}, 0, None)
+    predictor, _ = fit_all_rows(standard, {"params": lambda seed: Ridge()}, 0, None)
     champion = Champion("fake", "ridge", "quick", (), predictor, Knowledge(standard, pd.DataFrame()))
     found = asked([{"part": "part 001", "chips": 2}], champion, Asked()).to_frame()
     assert found[["task", "target", "unit"]].to_numpy().tolist() == [

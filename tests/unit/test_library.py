@@ -45,20 +45,21 @@ def test_the_notebook_runs(tmp_path, monkeypatch):
         exec(compile(source, NOTEBOOK.name, "exec"), names)
     assert names["after"].machines[0].estimates[2].median > names["rate"].median
     assert len(names["curve"]) == len(names["counts"])
-    assert set(names["errors"]) == {"ridge", "lightgbm"}
+    assert set(names["errors"]) == {"Ridge", "LightgbmPredictor"}
 
 
 def test_estimators_follow_scikit_learn():
     X = pd.DataFrame({"cores": np.arange(1.0, 61), "kind": ["a", "b", "c"] * 20})
     y = 3.0 * X["cores"]
-    search = GridSearchCV(perfcast.estimator("ridge"), {"clip": [1.0, 2.0]}, cv=3, scoring="neg_mean_absolute_error")
+    search = GridSearchCV(perfcast.estimator("Ridge"), {"clip": [1.0, 2.0]}, cv=3, scoring="neg_mean_absolute_error")
     search.fit(X, y)
     assert search.predict(X).shape == (60, 1)
-    assert clone(perfcast.estimator("ridge", clip=2.0)).get_params()["clip"] == 2.0
+    assert clone(perfcast.estimator("Ridge", clip=2.0)).get_params()["clip"] == 2.0
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters", "said"), [("rigde", {}, "ridge"), ("ridge", {"clap": 1}, "alphas, clip")]
+    ("name", "parameters", "said"),
+    [("RigdePredictor", {}, "Ridge"), ("Ridge", {"clap": 1}, "alphas, clip")],
 )
 def test_a_wrong_estimator_is_told(name, parameters, said):
     with pytest.raises(UserError) as error:

@@ -24,7 +24,7 @@ from perfcast.tuning import studies, work
 from perfcast.tuning.tuned_files import write_tuned
 
 TRIALS = 8
-OWN = {"leaf_rows": 7, "feature_fraction": 0.5}
+OWN = {"min_samples_leaf": 7, "max_features": 0.5}
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_the_first_trial_is_the_confs_own_and_the_best_is_reported_beside_it(who
     assert trials[0][1] == OWN
 
     def make(seed):
-        return selection.make_predictor("random_forest", CONF["params"], seed)
+        return selection.make_predictor(CONF["_target_"], CONF["params"], seed)
 
     assert trials[0][2] == selection.inner_error(table, PART, make, 0, None) == outcome.own_inner_mape
     assert outcome.inner_mape == min(value for _, _, value in trials) < outcome.own_inner_mape
@@ -134,8 +134,8 @@ def test_folds_and_seeds_search_elsewhere_and_equal_ones_alike(study, whole):
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"space": {**CONF["space"], "leaf_rows": {"low": 1, "high": 21, "log": True}}}, "space"),
-        ({"params": {**CONF["params"], "trees": 3}}, "params"),
+        ({"space": {**CONF["space"], "min_samples_leaf": {"low": 1, "high": 21, "log": True}}}, "space"),
+        ({"params": {**CONF["params"], "n_estimators": 3}}, "params"),
         ({"seed": 1}, "seed"),
         ({"origin": ("table", "other")}, "table"),
     ],
@@ -270,9 +270,9 @@ def test_a_place_that_cannot_hold_studies_is_one_line(tmp_path, place):
 
 def test_the_quick_schedule_searches_only_what_it_does_not_fix():
     quick = search("quick")
-    assert set(quick.space) == {"leaf_rows"}
-    assert quick.arguments == {"trees": 1, "leaf_rows": 7, "feature_fraction": 0.9}
-    assert quick.default_values == {"leaf_rows": 7}
+    assert set(quick.space) == {"min_samples_leaf"}
+    assert quick.arguments == {"n_estimators": 1, "min_samples_leaf": 7, "max_features": 0.9}
+    assert quick.default_values == {"min_samples_leaf": 7}
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_the_quick_schedule_searches_only_what_it_does_not_fix():
     [
         ({"space": {}}, "random_forest has none"),
         ({"space": {"leafs": {"low": 1, "high": 2}}}, "leafs"),
-        ({"params": {"leaf_rows": 21}}, "21 is outside"),
+        ({"params": {"min_samples_leaf": 21}}, "21 is outside"),
         ({"quick": OWN, "schedule": "quick"}, "quick schedule"),
     ],
 )
@@ -293,18 +293,18 @@ def test_a_space_that_cannot_be_searched_is_one_line(changes, words):
 def write_conf(folder):
     path = folder / "predictor" / "random_forest.yaml"
     path.parent.mkdir()
-    path.write_text("module: random_forest\nstochastic: true\nparams: {trees: 2}\nquick: {trees: 1}\n")
+    path.write_text("_target_: perfcast.predictors.trees.RandomForest\nstochastic: true\nparams: {n_estimators: 2}\nquick: {n_estimators: 1}\n")
 
 
 def test_written_values_are_read_back_by_settings_with_their_types(tmp_path):
     write_conf(tmp_path)
     command = "perfcast tune demo random random_forest --table 'a: b #.parquet'"
-    folds = [{"leaf_rows": 2, "bootstrap": True, "tiny": 1e-5}, {"leaf_rows": 1, "bootstrap": None, "tiny": 0.1}]
+    folds = [{"min_samples_leaf": 2, "bootstrap": True, "tiny": 1e-5}, {"min_samples_leaf": 1, "bootstrap": None, "tiny": 0.1}]
     path = write_tuned(tmp_path, "demo", "random_forest", ["random"], command=command, folds=folds)
     assert path == tmp_path / "tuned" / "demo" / "random_forest.yaml"
     conf = read_predictor(tmp_path, "random_forest")
     settings = conf.tuned_settings("full", "demo", "random")
-    assert settings == [{"tuned": {"trees": 2, **values}} for values in folds]
+    assert settings == [{"tuned": {"n_estimators": 2, **values}} for values in folds]
     assert [type(value) for setting in settings for value in setting["tuned"].values()] == [
         type(value) for values in folds for value in (2, *values.values())
     ]

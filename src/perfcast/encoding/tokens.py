@@ -14,9 +14,9 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.encoding._columns import distinct_labels, labels
-from perfcast.encoding._columns import numbers as raw_numbers
 from perfcast.encoding._tokens_grams import gram_rows, vocabulary
+from perfcast.encoding.columns import distinct_labels, labels
+from perfcast.encoding.columns import numbers as raw_numbers
 from perfcast.schema import Column, Kind, Role, Tag
 
 UNKNOWN, MISSING, FIRST_KNOWN = 0, 1, 2

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from perfcast import plugins
 from perfcast.config import PredictorConf
 from perfcast.errors import UserError
 from perfcast.estimators import predictor_class
@@ -24,14 +23,14 @@ FoldCandidates = Callable[[int], Mapping[str, PredictorFactory]]
 
 
 def make_predictor(
-    module: str, arguments: Mapping[str, Any], seed: int | None, machine: Mapping[str, Any] | None = None
+    target: str, arguments: Mapping[str, Any], seed: int | None, machine: Mapping[str, Any] | None = None
 ) -> Predictor:
-    """Construct a predictor by module name; `seed` becomes its `random_state` when it is stochastic.
+    """Construct a predictor by the dotted path of its class; a `seed` becomes its `random_state`.
 
     `machine` (conf/trainer) is handed to predictors that train on one: accelerator and devices.
     """
     seeded = dict(arguments) if seed is None else {**arguments, "random_state": seed}
-    predictor = predictor_class(plugins.load("predictors", module))(**seeded)
+    predictor = predictor_class(target)(**seeded)
     if machine and hasattr(predictor, "machine"):
         predictor.machine = type(predictor.machine)(**machine)
     return predictor
@@ -43,7 +42,7 @@ def predictor_factory(
     """Return the factory of the predictor with one set of hyperparameters."""
 
     def make(seed: int) -> Predictor:
-        predictor = make_predictor(conf.module, arguments, seed if conf.stochastic else None, machine)
+        predictor = make_predictor(conf.target, arguments, seed if conf.stochastic else None, machine)
         predictor.without_columns = tuple(conf.without_columns)
         return predictor
 

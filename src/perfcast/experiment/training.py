@@ -88,7 +88,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any], r
         "split": config["split"],
         "predictor": {
             "name": job.predictor,
-            "module": conf.module,
+            "_target_": conf.target,
             "settings": conf.tuned_settings(config["schedule"], *key) or conf.settings(config["schedule"]),
             "without_columns": conf.without_columns,
         },
@@ -98,7 +98,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any], r
     if record is not None:
         record.log_params(used)
         record.log_dataset(job.dataset, sha256(job.table_file), job.split)
-        modules = ("perfcast.cli.pipeline.train", f"perfcast.predictors.{conf.module}")
+        modules = ("perfcast.cli.pipeline.train", conf.module)
         record.set_tags({"code_digest": code_digest(*modules)})
     candidates = fold_candidates(conf, config["schedule"], config["trainer"], key, len(folds.columns))
     outlier = config["dataset"]["label_outlier"]

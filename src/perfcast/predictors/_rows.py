@@ -1,4 +1,4 @@
-"""Which rows a model learns from: measured rows of a target, rows of a task, rows set aside for choices."""
+"""Select the rows that a model learns from: measured rows of a target, rows of a task, validation rows."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from perfcast.schema import Column, Role, Tag
 Model = TypeVar("Model")
 
 POOLED = "\x1e"
-"""The model of all rows, for a task that training never saw; a control character is no task's name."""
+"""Name of the model of all rows, for a task that training did not have; a control character is no task's name."""
 
 SMALL_TABLE = 50
-"""Below this number of rows, leaving rows out at random costs more than it brings."""
+"""Below this number of rows, random samples of rows cost more accuracy than they gain."""
 
 
 def joined_labels(frame: pd.DataFrame, columns: Iterable[Column]) -> np.ndarray:
     """Return one string per row that is equal where all `columns` are equal; "" without columns.
 
-    Shapes: (n,) object. A row with a missing value in any of the columns gets None: unknown is not "the same".
+    Shapes: (n,) object. A row with a missing value in any of the columns gets None: unknown values are not equal.
     """
     joined = np.full(len(frame), "", dtype=object)
     missing = np.zeros(len(frame), dtype=bool)
@@ -39,8 +39,8 @@ def joined_labels(frame: pd.DataFrame, columns: Iterable[Column]) -> np.ndarray:
 def task_labels(frame: pd.DataFrame, columns: Iterable[Column]) -> np.ndarray:
     """Return the task of every row as a string, "" where it is missing or no column is tagged TASK."""
     tagged = [column for column in columns if Tag.TASK in column.tags and column.role is not Role.TARGET]
-    found = joined_labels(frame, tagged)
-    return np.where(pd.isna(found), "", found)
+    tasks = joined_labels(frame, tagged)
+    return np.where(pd.isna(tasks), "", tasks)
 
 
 def measured_rows(log_y: np.ndarray, targets: Sequence[str]) -> list[np.ndarray]:
@@ -53,25 +53,25 @@ def measured_rows(log_y: np.ndarray, targets: Sequence[str]) -> list[np.ndarray]
     for name, mask in zip(targets, masks, strict=True):
         if not mask.any():
             raise UserError(
-                "every target must be measured in some training row", f"{name!r} is not", "leave that target out"
+                "every target must be measured in some training row", f"{name!r} is not", "leave this target out"
             )
     return masks
 
 
 def partly_measured(tasks: np.ndarray, log_y: np.ndarray, targets: Sequence[str]) -> dict[str, list[str]]:
-    """Return, for every task that has some of the targets measured and not all, those that it has.
+    """Return the measured targets of every task that has some of the targets and not all.
 
-    Rows whose task is missing, "", are of no one task. Shapes: tasks (n,) object, log_y (n, targets).
+    Rows whose task is missing, "", belong to no task. Shapes: tasks (n,) object, log_y (n, targets).
     """
     if len(targets) == 1:
         return {}
-    measured = ~np.isnan(log_y)
-    found = {}
+    is_measured = ~np.isnan(log_y)
+    partial = {}
     for task in np.unique(tasks.astype(str)):
-        has = measured[tasks == task].any(axis=0)
+        has = is_measured[tasks == task].any(axis=0)
         if task and has.any() and not has.all():
-            found[str(task)] = [name for name, one in zip(targets, has, strict=True) if one]
-    return found
+            partial[str(task)] = [name for name, measured in zip(targets, has, strict=True) if measured]
+    return partial
 
 
 def groups_of(tasks: np.ndarray, rows: np.ndarray, pooled: bool = True) -> dict[str, np.ndarray]:
@@ -81,7 +81,7 @@ def groups_of(tasks: np.ndarray, rows: np.ndarray, pooled: bool = True) -> dict[
 
 
 def fitted_by_group(groups: Mapping[str, np.ndarray], fit: Callable[[np.ndarray], Model]) -> dict[str, Model]:
-    """Return the model that `fit` makes of each group's rows; where all rows are of one task, its model is that of all.
+    """Fit a model to the rows of each group; where all rows are of one task, its model is also that of all rows.
 
     Shapes: groups as `groups_of` gives them.
     """
@@ -92,7 +92,7 @@ def fitted_by_group(groups: Mapping[str, np.ndarray], fit: Callable[[np.ndarray]
 
 
 def choice_split(rows: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Split `rows` into those to fit on and those to choose by; None where either part would be empty.
+    """Split `rows` into those to fit on and those to choose on; None where either would be empty.
 
     Shapes: all (n,) bool.
     """
@@ -100,15 +100,15 @@ def choice_split(rows: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.nd
     return (fitting, choosing) if fitting.any() and choosing.any() else None
 
 
-def task_groups(tasks: np.ndarray, rows: np.ndarray, task_rows: int) -> dict[str, np.ndarray]:
-    """Divide `rows` among models: one for every task of at least `task_rows` rows, and a shared one where others exist.
+def task_groups(tasks: np.ndarray, rows: np.ndarray, min_samples: int) -> dict[str, np.ndarray]:
+    """Divide `rows` among models: one per task of at least `min_samples` rows, and a shared one where others exist.
 
-    A model of one task need not spend its splits on telling tasks apart, which pays once it has rows enough. The
-    shared model, named "shared", learns from all rows, so that small tasks borrow from large ones.
+    A model of one task spends no splits on the task. The shared model, named "shared", learns from all rows, so that
+    small tasks benefit from large ones.
     Shapes: tasks (n,) object, rows (n,) bool -> per model (n,) bool.
     """
     names, counts = np.unique(tasks[rows].astype(str), return_counts=True)
-    large = [str(name) for name, count in zip(names, counts, strict=True) if count >= task_rows]
+    large = [str(name) for name, count in zip(names, counts, strict=True) if count >= min_samples]
     groups = {f"task {name}": rows & (tasks == name) for name in large}
     if len(large) < len(names):
         groups["shared"] = rows
@@ -116,7 +116,7 @@ def task_groups(tasks: np.ndarray, rows: np.ndarray, task_rows: int) -> dict[str
 
 
 def answering(task: str, models: Sequence[str]) -> list[int]:
-    """Return which of the models answer for a task: its own, else the shared one, else all, to be averaged in logs."""
+    """Return the models of a task: that of the task, else the shared one, else all, to be averaged in logs."""
     own = [index for index, name in enumerate(models) if name == f"task {task}"]
     shared = [index for index, name in enumerate(models) if name == "shared"]
     return own or shared or list(range(len(models)))

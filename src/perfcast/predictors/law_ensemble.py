@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from perfcast.predictors.base import Predictor
+from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
 from perfcast.predictors.gaussian_process import GaussianProcessPredictor
 from perfcast.predictors.group_pooling import GroupPoolingPredictor
 from perfcast.predictors.law_attention import LawAttentionPredictor
-from perfcast.predictors.lightgbm import LightgbmPredictor
 
 
 class LawEnsemblePredictor(LawAttentionPredictor):
@@ -71,11 +71,12 @@ class LawEnsemblePredictor(LawAttentionPredictor):
     def _learners(self) -> dict[str, Predictor]:
         def boosted(huber: float, leaf_rows: int) -> Predictor:
             return LightgbmPredictor(
-                rounds=self.rounds,
+                n_estimators=self.rounds,
                 learning_rate=self.boosting_rate,
-                leaves=self.leaves,
-                leaf_rows=leaf_rows,
-                huber=huber,
+                num_leaves=self.leaves,
+                min_child_samples=leaf_rows,
+                objective="huber" if huber else "regression_l1",
+                alpha=huber,
                 random_state=self.random_state,
             )
 

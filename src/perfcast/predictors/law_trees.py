@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perfcast.predictors._law_residual import LawResidualPredictor
 from perfcast.predictors.base import Predictor
-from perfcast.predictors.extra_trees import ExtraTreesPredictor
+from perfcast.predictors.trees import ExtraTrees
 
 
 class LawTreesPredictor(LawResidualPredictor):
@@ -27,10 +27,10 @@ class LawTreesPredictor(LawResidualPredictor):
         self.random_state = random_state
 
     def _learners(self) -> dict[str, Predictor]:
-        trees = ExtraTreesPredictor(
-            trees=self.trees,
-            feature_fraction=self.feature_fraction,
-            leaf_rows=self.leaf_rows,
+        trees = ExtraTrees(
+            n_estimators=self.trees,
+            max_features=self.feature_fraction,
+            min_samples_leaf=self.leaf_rows,
             random_state=self.random_state,
         )
         return {"extra_trees": trees}

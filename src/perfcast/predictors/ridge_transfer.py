@@ -1,33 +1,27 @@
-"""Ridge regression of a new task's few rows on what the models of well-measured tasks forecast for them."""
+"""Ridge regression of a new task's few rows on the predictions of models of well-measured tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from perfcast.predictors._task_experts import Known, TaskExpertsPredictor, Weights
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RidgeTransferPredictor(TaskExpertsPredictor):
-    """A new task is a weighted sum of the experts, from their plain mean, and of the item columns.
+    """Weighted sum of the experts and of the item columns for a new task, shrunk to the experts' plain mean.
 
-    The penalty, one of `alphas`, has the smallest leave-one-out error on the task's known rows; weights on columns cost
-    `column_cost` times as much as weights on experts, which are tasks like it.
+    The penalty, one of `alphas`, has the smallest leave-one-out error on the task's known rows. Weights on columns cost
+    `column_cost` times as much as weights on experts, which are similar tasks.
     """
 
-    def __init__(
-        self,
-        *,
-        alphas: Sequence[float] = (0.0001, 0.001, 0.01, 0.1, 1.0),
-        column_cost: float = 100.0,
-        few_rows: int = 100,
-        expert_rows: int = 4000,
-    ) -> None:
-        self.alphas = alphas
-        self.column_cost = column_cost
-        self.few_rows = few_rows
-        self.expert_rows = expert_rows
+    alphas: Sequence[float] = (0.0001, 0.001, 0.01, 0.1, 1.0)
+    column_cost: float = 100.0
+    few_rows: int = 100
+    expert_rows: int = 4000
 
     def _weigh(self, known: Known) -> Weights:
         experts = len(known.experts)
@@ -50,6 +44,6 @@ class RidgeTransferPredictor(TaskExpertsPredictor):
 
 
 def _left_out(kernel: np.ndarray, aims: np.ndarray, alpha: float) -> np.ndarray:
-    """Return what each row misses when it is forecast from the others. Source: Allen, 1974, Technometrics 16(1)."""
+    """Return the error of each row when it is predicted from the others. Source: Allen, 1974, Technometrics 16(1)."""
     inverse = np.linalg.inv(kernel + alpha * np.eye(len(aims)))
     return np.asarray((inverse @ aims) / np.diag(inverse))

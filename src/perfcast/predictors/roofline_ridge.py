@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perfcast.predictors._roofline_residual import RooflineResidualPredictor
 from perfcast.predictors.base import Predictor
-from perfcast.predictors.ridge import RidgePredictor
+from perfcast.predictors.linear import Ridge
 
 
 class RooflineRidgePredictor(RooflineResidualPredictor):
@@ -14,4 +14,4 @@ class RooflineRidgePredictor(RooflineResidualPredictor):
         self.alpha, self.min_count, self.clip = alpha, min_count, clip
 
     def _learner(self) -> Predictor:
-        return RidgePredictor(default_alpha=self.alpha, min_count=self.min_count, clip=self.clip)
+        return Ridge(default_alpha=self.alpha, min_count=self.min_count, clip=self.clip)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perfcast.predictors._roofline_residual import RooflineResidualPredictor
 from perfcast.predictors.base import Predictor
-from perfcast.predictors.extra_trees import ExtraTreesPredictor
+from perfcast.predictors.trees import ExtraTrees
 
 
 class RooflineTreesPredictor(RooflineResidualPredictor):
@@ -17,9 +17,9 @@ class RooflineTreesPredictor(RooflineResidualPredictor):
         self.random_state = random_state
 
     def _learner(self) -> Predictor:
-        return ExtraTreesPredictor(
-            trees=self.trees,
-            feature_fraction=self.feature_fraction,
-            leaf_rows=self.leaf_rows,
+        return ExtraTrees(
+            n_estimators=self.trees,
+            max_features=self.feature_fraction,
+            min_samples_leaf=self.leaf_rows,
             random_state=self.random_state,
         )

@@ -78,10 +78,10 @@ def make_search(
             "add `space:`, parameter by parameter",
         )
     arguments = {**conf.params, **fixed}
-    known = selection.make_predictor(conf.module, arguments, None).get_params(deep=False)
+    known = selection.make_predictor(conf.target, arguments, None).get_params(deep=False)
     for key, dimension in space.items():
         if key not in known:
-            raise UserError(f"space in {where} must name parameters of {conf.module}", f"it has none called {key!r}")
+            raise UserError(f"space in {where} must name parameters of {conf.target}", f"it has none called {key!r}")
         if not dimension.holds(known[key]):
             raise UserError(
                 f"space.{key} in {where} must contain the default value, which is tried first",

@@ -12,7 +12,7 @@ from factory import tiny_table
 
 from perfcast.experiment.explanation import group_importance, write_explanation
 from perfcast.predictors.group_pooling import GroupPoolingPredictor
-from perfcast.predictors.ridge import RidgePredictor
+from perfcast.predictors.linear import Ridge
 from perfcast.schema import Role, Table
 
 
@@ -27,7 +27,7 @@ def table() -> Table:
 
 
 def test_what_decides_the_score_matters_most(table: Table) -> None:
-    found = group_importance(fitted(RidgePredictor(), table), table, np.ones(160, dtype=bool), 0).set_index("group")
+    found = group_importance(fitted(Ridge(), table), table, np.ones(160, dtype=bool), 0).set_index("group")
     assert set(found.index) == {"memory", "processor", "system"}
     assert found.loc["processor", "increase"] > 20
     assert abs(found.loc["memory", "increase"]) < 2
@@ -35,7 +35,7 @@ def test_what_decides_the_score_matters_most(table: Table) -> None:
 
 
 def test_only_the_given_rows_are_looked_at(table: Table) -> None:
-    predictor, rows = fitted(RidgePredictor(), table), np.arange(160) < 80
+    predictor, rows = fitted(Ridge(), table), np.arange(160) < 80
     spoiled = replace(table, frame=table.frame.assign(score=np.where(rows, table.frame["score"], 1e9)))
     pd.testing.assert_frame_equal(
         group_importance(predictor, table, rows, 0), group_importance(predictor, spoiled, rows, 0)

@@ -182,11 +182,13 @@ def test_every_fold_is_backtested_once_whatever_the_seeds():
 def test_tuned_values_hold_for_their_question_fold_by_fold_in_the_full_schedule():
     conf = PredictorConf.model_validate(
         {
-            "module": "random_forest",
+            "_target_": "perfcast.predictors.trees.RandomForest",
             "stochastic": True,
-            "params": {"trees": 3},
-            "candidates": {"few": {"trees": 1}, "many": {}},
-            "tuned": {"demo": {"random": {"command": "c", "folds": [{"leaf_rows": 2}, {"leaf_rows": 4}]}}},
+            "params": {"n_estimators": 3},
+            "candidates": {"few": {"n_estimators": 1}, "many": {}},
+            "tuned": {
+                "demo": {"random": {"command": "c", "folds": [{"min_samples_leaf": 2}, {"min_samples_leaf": 4}]}}
+            },
         }
     )
 
@@ -195,13 +197,13 @@ def test_tuned_values_hold_for_their_question_fold_by_fold_in_the_full_schedule(
 
     made = [given("full", ("demo", "random"))(fold) for fold in (0, 1)]
     assert [list(setting) for setting in made] == [["tuned"], ["tuned"]]
-    assert [setting["tuned"](5).get_params()["leaf_rows"] for setting in made] == [2, 4]
-    assert {(m.trees, m.random_state) for m in (setting["tuned"](5) for setting in made)} == {(3, 5)}
+    assert [setting["tuned"](5).get_params()["min_samples_leaf"] for setting in made] == [2, 4]
+    assert {(m.n_estimators, m.random_state) for m in (setting["tuned"](5) for setting in made)} == {(3, 5)}
     assert list(given("full", ("demo", "other"))(1)) == ["few", "many"]
     assert list(given("full", ("another", "random"))(0)) == ["few", "many"]
     assert list(given("quick", ("demo", "random"))(0)) == ["quick"]
     learning_curve_point = given("full", ("demo", "random_05_percent", "random"))
-    assert [learning_curve_point(fold)["tuned"](5).get_params()["leaf_rows"] for fold in (0, 1)] == [2, 4]
+    assert [learning_curve_point(fold)["tuned"](5).get_params()["min_samples_leaf"] for fold in (0, 1)] == [2, 4]
     assert list(predictor_factories(conf, "full", {})) == ["few", "many"]  # the final model on all rows
     with pytest.raises(UserError, match=r"demo/random .* 5 folds, however: .* has 2") as raised:
         given("full", ("demo", "random"), folds=5)
@@ -268,7 +270,7 @@ def test_error_summary_is_per_task_and_averaged_over_tasks():
 
 
 def test_the_trainers_conf_reaches_predictors_that_train_on_a_machine():
-    made = make_predictor("mlp", {}, 3, {"accelerator": "cpu", "devices": 2})
+    made = make_predictor("perfcast.predictors.mlp.MLP", {}, 3, {"accelerator": "cpu", "devices": 2})
     assert (made.machine.accelerator, made.machine.devices, made.random_state) == ("cpu", 2, 3)
     assert "machine" not in made.get_params()
-    assert not hasattr(make_predictor("ridge", {}, None, {"accelerator": "cpu", "devices": 2}), "machine")
+    assert not hasattr(make_predictor("perfcast.predictors.linear.Ridge", {}, None, {"accelerator": "cpu", "devices": 2}), "machine")

@@ -23,7 +23,7 @@ from serving_project import JSON, KNOWN, PLAIN, WRONG, request, served
 
 import perfcast
 from perfcast.cli.main import main
-from perfcast.predictors.ridge import RidgePredictor
+from perfcast.predictors.linear import Ridge
 from perfcast.serving import response_models
 from perfcast.serving.request_limits import DEFAULT_LIMITS
 
@@ -230,7 +230,7 @@ def test_unknown_host_header_is_refused(server):
         assert request(f"{open_to_all}/health", headers={"Host": "evil.example"}).status == 200
 
 
-class _Slow(RidgePredictor):
+class _Slow(Ridge):
     """Predictor that waits for a gate."""
 
     def __init__(self, known, gate):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from perfcast import tracking
-from perfcast.predictors.ridge import RidgePredictor
+from perfcast.predictors.linear import Ridge
 from perfcast.tracking.mlflow_paths import rewrite_moved
 
 
@@ -27,7 +27,7 @@ def project(tmp_path, monkeypatch):
     folder = tmp_path / "first place"
     folder.mkdir()
     X = pd.DataFrame({"cores": [1.0, 2.0, 4.0, 8.0] * 4})
-    predictor = RidgePredictor().fit(X, X["cores"].rename("score"))
+    predictor = Ridge().fit(X, X["cores"].rename("score"))
     predictor.save(folder / "model")
     (folder / "note.txt").write_text("kept")
     store = store_in(folder)

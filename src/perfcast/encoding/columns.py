@@ -47,7 +47,7 @@ def numbers(frame: pd.DataFrame, column: Column) -> np.ndarray:
 
 
 def coded(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with its texts as pandas categories: each is looked up once, however many readers follow."""
+    """Return the frame with its texts as pandas categories: each is looked up once, whatever the number of readers."""
     return frame.astype(dict.fromkeys(frame.select_dtypes(["object", "string"]), "category"))
 
 
@@ -61,32 +61,32 @@ def distinct_labels(frame: pd.DataFrame, column: Column) -> tuple[np.ndarray, li
         positions, values = series.cat.codes.to_numpy(), series.cat.categories
     else:
         positions, values = pd.factorize(series.astype(object))
-    # few distinct values stand in many rows: each is turned into text once
+    # Few distinct values are in many rows: each is converted to text once.
     texts = [str(value) for value in values]
-    kept = sorted(set(texts) - {""})
-    order = {text: index for index, text in enumerate(kept)}
-    places = np.array([*(order.get(text, -1) for text in texts), -1], dtype=np.int64)
-    return places[positions], kept
+    levels = sorted(set(texts) - {""})
+    order = {text: index for index, text in enumerate(levels)}
+    ranks = np.array([*(order.get(text, -1) for text in texts), -1], dtype=np.int64)
+    return ranks[positions], levels
 
 
 def labels(frame: pd.DataFrame, column: Column) -> np.ndarray:
     """Return a categorical column as strings; missing and empty values are None. Shapes: (n,) object."""
     positions, texts = distinct_labels(frame, column)
-    found: np.ndarray = np.array([*texts, None], dtype=object)[positions]
-    return found
+    values: np.ndarray = np.array([*texts, None], dtype=object)[positions]
+    return values
 
 
 def codes(frame: pd.DataFrame, column: Column, levels: Iterable[str]) -> np.ndarray:
     """Return the position of each row's label among `levels`; -1: missing, -2: not among them. Shapes: (n,) int64."""
     order = {level: index for index, level in enumerate(levels)}
     positions, texts = distinct_labels(frame, column)
-    found: np.ndarray = np.array([*(order.get(text, -2) for text in texts), -1], dtype=np.int64)[positions]
-    return found
+    ranks: np.ndarray = np.array([*(order.get(text, -2) for text in texts), -1], dtype=np.int64)[positions]
+    return ranks
 
 
 def frequent_levels(values: np.ndarray, min_count: int) -> tuple[list[str], bool]:
     """Return the labels that occur at least `min_count` times, sorted, and whether rarer ones exist."""
     present = [value for value in values if value is not None]
     counts = pd.Series(present, dtype=object).value_counts()
-    kept = sorted(str(level) for level, count in counts.items() if count >= min_count)
-    return kept, len(kept) < len(counts)
+    frequent = sorted(str(level) for level, count in counts.items() if count >= min_count)
+    return frequent, len(frequent) < len(counts)

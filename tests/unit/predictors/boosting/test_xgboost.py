@@ -1,4 +1,4 @@
-"""XGBoost: rounds are chosen on the rows set aside, then every training row is learned."""
+"""XGBoost: the number of trees is chosen on the validation rows, then every training row is learned."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xgboost
 
-from perfcast.predictors.xgboost import XgboostPredictor
+from perfcast.predictors.boosting.xgboost import XgboostPredictor
 
 
 def data(rows: int = 400, noise: float = 0.5) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -18,43 +18,43 @@ def data(rows: int = 400, noise: float = 0.5) -> tuple[pd.DataFrame, pd.DataFram
     return X, pd.DataFrame({"score": np.exp(X["a"] + noise * rng.normal(size=rows))})
 
 
-def test_noise_stops_the_rounds_at_the_best_one() -> None:
+def test_noise_stops_at_the_best_number_of_trees() -> None:
     X, y = data()
     valid = np.arange(400) >= 300
-    stopped = XgboostPredictor(rounds=300, patience=10).fit(X, y, valid=valid)
+    stopped = XgboostPredictor(n_estimators=300, early_stopping_rounds=10).fit(X, y, valid=valid)
     rounds = stopped.boosters_[0][0].num_boosted_rounds()
     assert 1 <= rounds < 300
 
     def error(number: int) -> float:
-        forecast = XgboostPredictor(rounds=number).fit(X[~valid], y[~valid]).predict(X[valid])
+        forecast = XgboostPredictor(n_estimators=number).fit(X[~valid], y[~valid]).predict(X[valid])
         return float(np.abs(np.log(forecast / y[valid])).to_numpy().mean())
 
     assert error(rounds) <= min(error(max(1, rounds - 3)), error(rounds + 5))
 
 
-def test_without_rows_to_choose_by_all_rounds_are_used() -> None:
+def test_all_trees_are_used_without_validation_rows() -> None:
     X, y = data()
-    assert XgboostPredictor(rounds=17).fit(X, y).boosters_[0][0].num_boosted_rounds() == 17
+    assert XgboostPredictor(n_estimators=17).fit(X, y).boosters_[0][0].num_boosted_rounds() == 17
 
 
-def test_rows_set_aside_are_learned_too() -> None:
+def test_validation_rows_are_learned_too() -> None:
     X, y = data(noise=0.0)
     X["late"] = (np.arange(400) >= 300).astype(float)
     y["score"] *= np.exp(X["late"])
-    predictor = XgboostPredictor(rounds=100, patience=100).fit(X, y, valid=np.arange(400) >= 300)
+    predictor = XgboostPredictor(n_estimators=100, early_stopping_rounds=100).fit(X, y, valid=np.arange(400) >= 300)
     errors = np.log(predictor.predict(X)["score"] / y["score"])
     assert abs(errors[300:].mean()) < 0.2
 
 
 def test_another_seed_grows_other_trees() -> None:
     X, y = data()
-    first, second = (XgboostPredictor(rounds=20, random_state=seed).fit(X, y).predict(X) for seed in (0, 1))
+    first, second = (XgboostPredictor(n_estimators=20, random_state=seed).fit(X, y).predict(X) for seed in (0, 1))
     assert not first.equals(second)
 
 
 def test_the_saved_model_is_the_librarys_own_and_answers_without_this_project(tmp_path: Path) -> None:
     X, y = data()
-    predictor = XgboostPredictor(rounds=20).fit(X, y)
+    predictor = XgboostPredictor(n_estimators=20).fit(X, y)
     predictor.save(tmp_path)
     path = tmp_path / "booster_0_0.json"
     assert "learner" in json.loads(path.read_text())

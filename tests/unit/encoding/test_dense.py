@@ -57,7 +57,7 @@ def test_empty_labels_are_missing() -> None:
 
 
 class TestLinear:
-    def test_standardises_logarithms_of_positive_columns(self) -> None:
+    def test_standardizes_logarithms_of_positive_columns(self) -> None:
         encoder = LinearEncoder().fit(frame(NUMBER, n=[1.0, np.e**2]), NUMBER)
         np.testing.assert_allclose(encoder.transform(frame(NUMBER, n=[1.0, np.e, np.e**2]))[:, 0], [-1, 0, 1])
 

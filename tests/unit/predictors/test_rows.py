@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from perfcast.errors import UserError
-from perfcast.predictors import _forest
+from perfcast.predictors import trees
 from perfcast.predictors._rows import (
     POOLED,
     answering,
@@ -21,8 +21,8 @@ from perfcast.predictors._rows import (
     partly_measured,
     task_groups,
 )
-from perfcast.predictors.lightgbm import LightgbmPredictor
-from perfcast.predictors.random_forest import RandomForestPredictor
+from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
+from perfcast.predictors.trees import RandomForest
 from perfcast.schema import Column, Kind, Role, Tag
 
 TASKS = np.array(["a"] * 5 + ["b"] * 5 + ["c"] * 2, dtype=object)
@@ -95,11 +95,11 @@ def test_labels_are_joined_without_collisions_and_unknown_is_not_equal() -> None
 
 
 @pytest.mark.parametrize(
-    "predictor", [LightgbmPredictor(rounds=100, feature_fraction=1.0), RandomForestPredictor(trees=10)]
+    "predictor", [LightgbmPredictor(n_estimators=100, colsample_bytree=1.0), RandomForest(n_estimators=10)]
 )
-@pytest.mark.parametrize("task_rows", [20, 1000])
+@pytest.mark.parametrize("min_samples", [20, 1000])
 def test_tasks_that_behave_opposite_are_learned_alone_and_together(
-    predictor: LightgbmPredictor | RandomForestPredictor, task_rows: int
+    predictor: LightgbmPredictor | RandomForest, min_samples: int
 ) -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"x": rng.normal(size=200), "suite": np.where(np.arange(200) % 2 == 0, "up", "down")})
@@ -108,7 +108,7 @@ def test_tasks_that_behave_opposite_are_learned_alone_and_together(
         Column("suite", Kind.CATEGORICAL, Role.KEY, "all", tags=(Tag.TASK,)),
         Column("x", Kind.NUMERICAL, Role.FEATURE, "all"),
     ]
-    predictor.set_params(task_rows=task_rows).fit(X, y, columns=columns)
+    predictor.set_params(min_samples_per_task=min_samples).fit(X, y, columns=columns)
     assert np.abs(np.log(predictor.predict(X) / y)).to_numpy().mean() < 0.1
     assert np.isfinite(predictor.predict(X.assign(suite="new"))).all(axis=None)
 
@@ -125,16 +125,16 @@ def one_target_per_suite() -> tuple[pd.DataFrame, pd.DataFrame, list[Column]]:
     return X, y, columns
 
 
-@pytest.mark.parametrize("task_rows", [20, 1000])
+@pytest.mark.parametrize("min_samples", [20, 1000])
 def test_forests_and_boosters_are_asked_about_the_rows_of_a_targets_own_task_alone(
-    task_rows: int, monkeypatch: pytest.MonkeyPatch
+    min_samples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, y, columns = one_target_per_suite()
-    forest = RandomForestPredictor(trees=2, task_rows=task_rows).fit(X, y, columns=columns)
-    boosted = LightgbmPredictor(rounds=2, task_rows=task_rows).fit(X, y, columns=columns)
+    forest = RandomForest(n_estimators=2, min_samples_per_task=min_samples).fit(X, y, columns=columns)
+    boosted = LightgbmPredictor(n_estimators=2, min_samples_per_task=min_samples).fit(X, y, columns=columns)
     assert list(forest.partial_.values()) == [[f"score_{suite}"] for suite in "abc"]
     rows: list[int] = []
-    walk, ask = _forest.walk_forest, LightgbmPredictor._forecast
+    walk, ask = trees.walk_forest, LightgbmPredictor._predict_booster
 
     def counted_walk(nodes: pa.Table, encoded: np.ndarray) -> np.ndarray:
         rows.append(len(encoded))
@@ -144,8 +144,8 @@ def test_forests_and_boosters_are_asked_about_the_rows_of_a_targets_own_task_alo
         rows.append(len(encoded))
         return ask(self, booster, encoded)
 
-    monkeypatch.setattr(_forest, "walk_forest", counted_walk)
-    monkeypatch.setattr(LightgbmPredictor, "_forecast", counted_ask)
+    monkeypatch.setattr(trees, "walk_forest", counted_walk)
+    monkeypatch.setattr(LightgbmPredictor, "_predict_booster", counted_ask)
     for predictor in (forest, boosted):
         predictor.predict(X)
     assert rows == [30] * 6
@@ -154,12 +154,12 @@ def test_forests_and_boosters_are_asked_about_the_rows_of_a_targets_own_task_alo
 def test_a_forest_per_target_learns_the_rows_that_have_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, columns = one_target_per_suite()
     rows: list[int] = []
-    grow = RandomForestPredictor._grow
+    grow = RandomForest._grow
 
-    def counted(self: RandomForestPredictor, encoded: np.ndarray, log_y: np.ndarray) -> pa.Table:
+    def counted(self: RandomForest, encoded: np.ndarray, log_y: np.ndarray) -> pa.Table:
         rows.append(len(encoded))
         return grow(self, encoded, log_y)
 
-    monkeypatch.setattr(RandomForestPredictor, "_grow", counted)
-    RandomForestPredictor(trees=2, task_rows=20).fit(X, y, columns=columns)
+    monkeypatch.setattr(RandomForest, "_grow", counted)
+    RandomForest(n_estimators=2, min_samples_per_task=20).fit(X, y, columns=columns)
     assert rows == [30] * 3

@@ -12,8 +12,8 @@ import numpy as np
 
 from perfcast.errors import UserError
 from perfcast.io import write_json, write_text
-from perfcast.predictors._boosting import BoostingPredictor
 from perfcast.predictors._rows import SMALL_TABLE
+from perfcast.predictors.boosting.common import BoostingPredictor
 
 _CONSTANT = "perfcast_constant"
 """The key of a file that holds a number in place of trees."""
@@ -27,61 +27,39 @@ class Trees:
     text: str
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CatboostPredictor(BoostingPredictor):
-    """Boosted trees on log targets that ask the same question at every node of a level, to `depth`.
+    """Boosted symmetric trees: all nodes of a level have the same split. Parameters are those of `CatBoostRegressor`.
 
-    Categories enter as ordinal codes, as for the other tree predictors, and not as CatBoost's target statistics. Fewer
-    than 50 rows are learned without sampling of rows and without `l2`; rows that are equal in every column are answered
-    by their mean. How `rounds` is used: see `BoostingPredictor`. Deterministic for a given `num_threads`.
+    Categories enter as ordinal codes, as for the other tree predictors, and not as CatBoost's target statistics. Rows
+    that are equal in every column get their mean. For the choice of `n_estimators` see `BoostingPredictor`.
     Raises: UserError in `fit` and in `load_predictor` when the package is not installed.
     Source: Prokhorenkova et al., 2018, CatBoost, NeurIPS 31.
     """
 
     requires = ("catboost",)
-    _suffix = ".json"
+    suffix = ".json"
 
-    def __init__(
-        self,
-        *,
-        rounds: int = 1000,
-        patience: int = 50,
-        learning_rate: float = 0.1,
-        depth: int = 6,
-        feature_fraction: float = 0.5,
-        row_fraction: float = 0.8,
-        l2: float = 3.0,
-        task_rows: int = 500,
-        num_threads: int = 1,
-        random_state: int = 0,
-    ) -> None:
-        self.rounds = rounds
-        self.patience = patience
-        self.learning_rate = learning_rate
-        self.depth = depth
-        self.feature_fraction = feature_fraction
-        self.row_fraction = row_fraction
-        self.l2 = l2
-        self.task_rows = task_rows
-        self.num_threads = num_threads
-        self.random_state = random_state
+    max_depth: int = 6
+    colsample_bylevel: float = 0.5
+    reg_lambda: float = 3.0
 
-    def _best_rounds(
-        self, encoded: np.ndarray, log_y: np.ndarray, held_out: np.ndarray, held_out_log_y: np.ndarray
+    def _best_n_estimators(
+        self, encoded: np.ndarray, log_y: np.ndarray, encoded_valid: np.ndarray, log_y_valid: np.ndarray
     ) -> int:
         library = _library()
         if not _varies(encoded):
             return 1
-        booster = library.CatBoostRegressor(**self._settings(len(encoded), self.rounds), eval_metric="MAE")
-        booster.fit(
-            encoded, log_y, eval_set=(held_out, held_out_log_y), early_stopping_rounds=self.patience, verbose=False
-        )
+        stop = self.early_stopping_rounds
+        booster = library.CatBoostRegressor(**self._parameters(len(encoded), self.n_estimators), eval_metric="MAE")
+        booster.fit(encoded, log_y, eval_set=(encoded_valid, log_y_valid), early_stopping_rounds=stop, verbose=False)
         return int(booster.get_best_iteration()) + 1
 
-    def _train(self, encoded: np.ndarray, log_y: np.ndarray, rounds: int) -> Trees | float:
+    def _fit_booster(self, encoded: np.ndarray, log_y: np.ndarray, n_estimators: int) -> Trees | float:
         library = _library()
         if not _varies(encoded):
             return float(log_y.mean())
-        booster = library.CatBoostRegressor(**self._settings(len(encoded), rounds))
+        booster = library.CatBoostRegressor(**self._parameters(len(encoded), n_estimators))
         booster.fit(encoded, log_y, verbose=False)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "booster.json"
@@ -93,29 +71,29 @@ class CatboostPredictor(BoostingPredictor):
             path.write_text(json.dumps(model), encoding="utf-8")
             return self._read(path)
 
-    def _settings(self, rows: int, rounds: int) -> dict[str, Any]:
+    def _parameters(self, rows: int, n_estimators: int) -> dict[str, Any]:
         small = rows < SMALL_TABLE
         sampling: dict[str, Any] = {"bootstrap_type": "No"}
         if not small:
-            sampling = {"bootstrap_type": "Bernoulli", "subsample": self.row_fraction}
+            sampling = {"bootstrap_type": "Bernoulli", "subsample": self.subsample}
         return {
             **sampling,
             "loss_function": "RMSE",
-            "iterations": rounds,
+            "n_estimators": n_estimators,
             "learning_rate": self.learning_rate,
-            "depth": self.depth,
-            "rsm": self.feature_fraction,
-            "l2_leaf_reg": 1e-6 if small else self.l2,
+            "max_depth": self.max_depth,
+            "colsample_bylevel": self.colsample_bylevel,
+            "reg_lambda": 1e-6 if small else self.reg_lambda,
             "allow_const_label": True,
-            "random_seed": self.random_state,
-            "thread_count": self.num_threads,
+            "random_state": self.random_state,
+            "thread_count": self.n_jobs,
             "allow_writing_files": False,
         }
 
-    def _forecast(self, booster: Trees | float, encoded: np.ndarray) -> np.ndarray:
+    def _predict_booster(self, booster: Trees | float, encoded: np.ndarray) -> np.ndarray:
         if isinstance(booster, float):
             return np.full(len(encoded), booster)
-        logs: np.ndarray = booster.model.predict(encoded, thread_count=self.num_threads)
+        logs: np.ndarray = booster.model.predict(encoded, thread_count=self.n_jobs)
         return logs
 
     def _write(self, booster: Trees | float, path: Path) -> None:
@@ -143,7 +121,7 @@ def _library() -> Any:
         if error.name != "catboost":
             raise
         raise UserError(
-            "the predictor catboost must have the package catboost",
+            "CatboostPredictor must have the package catboost",
             "it is not installed",
             "pip install perfcast[catboost]",
         ) from None

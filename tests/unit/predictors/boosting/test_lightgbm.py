@@ -1,12 +1,14 @@
-"""LightGBM: rounds are chosen on the rows set aside, then every training row is learned."""
+"""LightGBM: the number of trees is chosen on the validation rows, then every training row is learned."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.predictors.lightgbm import LightgbmPredictor
+from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
 
 
 def data(rows: int = 400, noise: float = 0.5) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -15,39 +17,39 @@ def data(rows: int = 400, noise: float = 0.5) -> tuple[pd.DataFrame, pd.DataFram
     return X, pd.DataFrame({"score": np.exp(X["a"] + noise * rng.normal(size=rows))})
 
 
-def test_noise_stops_the_rounds_early() -> None:
+def test_noise_stops_early() -> None:
     X, y = data()
-    stopped = LightgbmPredictor(rounds=300, patience=10).fit(X, y, valid=np.arange(400) >= 300)
+    stopped = LightgbmPredictor(n_estimators=300, early_stopping_rounds=10).fit(X, y, valid=np.arange(400) >= 300)
     assert 1 <= stopped.boosters_[0][0].num_trees() < 300
 
 
-def test_without_rows_to_choose_by_all_rounds_are_used() -> None:
+def test_all_trees_are_used_without_validation_rows() -> None:
     X, y = data()
-    assert LightgbmPredictor(rounds=17).fit(X, y).boosters_[0][0].num_trees() == 17
+    assert LightgbmPredictor(n_estimators=17).fit(X, y).boosters_[0][0].num_trees() == 17
 
 
-def test_rows_set_aside_are_learned_too() -> None:
+def test_validation_rows_are_learned_too() -> None:
     X, y = data(noise=0.0)
     X["late"] = (np.arange(400) >= 300).astype(float)
     y["score"] *= np.exp(X["late"])
-    predictor = LightgbmPredictor(rounds=100, patience=100).fit(X, y, valid=np.arange(400) >= 300)
+    predictor = LightgbmPredictor(n_estimators=100, early_stopping_rounds=100).fit(X, y, valid=np.arange(400) >= 300)
     errors = np.log(predictor.predict(X)["score"] / y["score"])
     assert abs(errors[300:].mean()) < 0.2
 
 
 def test_another_seed_grows_other_trees() -> None:
     X, y = data()
-    first, second = (LightgbmPredictor(rounds=20, random_state=seed).fit(X, y).predict(X) for seed in (0, 1))
+    first, second = (LightgbmPredictor(n_estimators=20, random_state=seed).fit(X, y).predict(X) for seed in (0, 1))
     assert not first.equals(second)
 
 
-@pytest.mark.parametrize("huber", [0.02, 0.0])
-def test_a_robust_loss_follows_the_usual_level_and_not_a_few_far_results(huber: float) -> None:
+@pytest.mark.parametrize("robust_loss", [{"objective": "huber", "alpha": 0.02}, {"objective": "regression_l1"}])
+def test_a_robust_loss_follows_the_usual_level_and_not_a_few_far_results(robust_loss: dict[str, Any]) -> None:
     X = pd.DataFrame({"a": np.arange(400) // 200})
     y = pd.DataFrame({"score": np.where(np.arange(400) % 10, 1.0, 2.0) * np.exp(X["a"])})
     squared, robust = (
-        np.log(LightgbmPredictor(rounds=500, huber=value).fit(X, y).predict(X)["score"].iloc[0])
-        for value in (None, huber)
+        np.log(LightgbmPredictor(n_estimators=500, **value).fit(X, y).predict(X)["score"].iloc[0])
+        for value in ({}, robust_loss)
     )
     assert squared == pytest.approx(0.1 * np.log(2), abs=0.01)
     assert abs(robust) < 0.01
@@ -56,7 +58,7 @@ def test_a_robust_loss_follows_the_usual_level_and_not_a_few_far_results(huber: 
 def test_forecasts_are_the_boosters_own_whatever_their_order_and_however_many_are_asked_at_once() -> None:
     X, y = data()
     X.loc[::7, "b"] = np.nan
-    predictor = LightgbmPredictor(rounds=230).fit(X, y)
+    predictor = LightgbmPredictor(n_estimators=230).fit(X, y)
     booster = predictor.boosters_[0][0]
     together = predictor.predict(X)["score"]
     np.testing.assert_allclose(np.log(together), booster.predict(X), rtol=1e-12)

@@ -1,10 +1,10 @@
-"""What forests of regression trees share: models per task, nodes as tables, the walk from root to leaf."""
+"""Forests of regression trees on log targets."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -19,65 +19,56 @@ from perfcast.predictors.base import Predictor
 _LEAF = -1
 
 _GRAIN = 2.0**-24
-"""Trees grow from log targets in multiples of this: their sums are exact in any order, so two splits that part the same
-rows tie exactly. Else the last bits of a target, which differ between processors, choose between them."""
+"""Targets are rounded to multiples of this, so that their sums are exact in any order. Two splits that divide the rows
+alike then tie exactly. Otherwise the last bits of a target would choose, and these differ between processors."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ForestPredictor(Predictor):
-    """The mean of many deep trees, each grown with randomness of its own.
+    """Mean of many deep trees of scikit-learn, each grown with randomness of its own.
 
-    One forest per target and task of at least `task_rows` rows; smaller tasks share a forest of all rows in which the
-    task is a feature. Nothing is chosen by the `valid` rows: all training rows are used. With `bootstrap` every tree
-    sees a resampled table, except that fewer than 50 rows are never resampled. `depth`, unless None, bounds the splits
-    between root and leaf.
-    Saved as Parquet tables with one row per node, so nothing has to be unpickled: scikit-learn grows the trees, this
-    module walks them. A subclass says which forest in `_grower`, and imports scikit-learn there: a forecast needs none.
+    Fit one forest per target and task of at least `min_samples_per_task` rows. Smaller tasks share a forest of all
+    rows, which has the task as a feature. Validation rows are training rows: nothing is chosen. Tables of fewer than 50
+    rows are never resampled, whatever `bootstrap` says.
+
+    A forest is saved as a Parquet table of its nodes, and `walk_forest` predicts from it. The same forest through skops
+    takes three times the space and two seconds more to load, which a cold prediction cannot spend.
     """
 
-    encoder_: TreeEncoder
-    models_: list[list[str]]
-    forests_: list[list[pa.Table]]
+    regressor: ClassVar[str]
+    """Name of the class of `sklearn.ensemble` that grows the trees."""
 
-    def __init__(
-        self,
-        *,
-        trees: int = 100,
-        feature_fraction: float = 0.5,
-        leaf_rows: int = 1,
-        depth: int | None = None,
-        bootstrap: bool = False,
-        task_rows: int = 500,
-        n_jobs: int = 1,
-        random_state: int = 0,
-    ) -> None:
-        self.trees = trees
-        self.feature_fraction = feature_fraction
-        self.leaf_rows = leaf_rows
-        self.depth = depth
-        self.bootstrap = bootstrap
-        self.task_rows = task_rows
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_estimators: int = 100
+    max_features: float = 0.5
+    min_samples_leaf: int = 1
+    max_depth: int | None = None
+    bootstrap: bool = False
+    min_samples_per_task: int = 500
+    n_jobs: int = 1
+    random_state: int = 0
+
+    encoder_: TreeEncoder = field(init=False)
+    models_: list[list[str]] = field(init=False)
+    """Names of the forests of every target, as `task_groups` gives them."""
+    forests_: list[list[pa.Table]] = field(init=False)
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
         self.encoder_ = TreeEncoder(fill=True).fit(X, feature_columns(self.columns_, task=True))
         encoded, tasks = self.encoder_.transform(X).astype(np.float32), task_labels(X, self.columns_)
         self.models_, self.forests_ = [], []
         for index, rows in enumerate(measured_rows(log_y, self.targets_)):
-            groups = task_groups(tasks, rows, self.task_rows)
+            groups = task_groups(tasks, rows, self.min_samples_per_task)
             self.models_.append(list(groups))
             self.forests_.append([self._grow(encoded[group], log_y[group, index]) for group in groups.values()])
 
-    @abstractmethod
-    def _grower(self, **settings: Any) -> Any:
-        """Return an unfitted forest of scikit-learn."""
-
     def _grow(self, encoded: np.ndarray, log_y: np.ndarray) -> pa.Table:
-        forest = self._grower(
-            n_estimators=self.trees,
-            max_features=self.feature_fraction,
-            min_samples_leaf=self.leaf_rows,
-            max_depth=self.depth,
+        import sklearn.ensemble  # a prediction does without this import, which takes a second
+
+        forest = getattr(sklearn.ensemble, self.regressor)(
+            n_estimators=self.n_estimators,
+            max_features=self.max_features,
+            min_samples_leaf=self.min_samples_leaf,
+            max_depth=self.max_depth,
             bootstrap=self.bootstrap and len(encoded) >= SMALL_TABLE,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
@@ -107,6 +98,25 @@ class ForestPredictor(Predictor):
             [pq.read_table(folder / f"forest_{target}_{model}.parquet") for model in range(len(models))]
             for target, models in enumerate(self.models_)
         ]
+
+
+class RandomForest(ForestPredictor):
+    """Trees whose every split is the best one among a random share of the features.
+
+    Source: Breiman, 2001, Machine Learning 45(1).
+    """
+
+    regressor = "RandomForestRegressor"
+
+
+class ExtraTrees(ForestPredictor):
+    """Extremely randomized trees: every split takes the best of several features, each cut at one random threshold.
+
+    A prediction is therefore smoother in its inputs than that of a random forest.
+    Source: Geurts, Ernst and Wehenkel, 2006, Machine Learning 63(1).
+    """
+
+    regressor = "ExtraTreesRegressor"
 
 
 def forest_nodes(forest: Any) -> pa.Table:

@@ -1,4 +1,4 @@
-"""CatBoost: what is asked of the package, checked with a stand-in for it; the contract test needs the real one."""
+"""CatBoost: the calls of the package, checked with a stand-in for it; the contract test needs the real one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from perfcast.errors import UserError
 from perfcast.predictors.base import load_predictor
-from perfcast.predictors.catboost import CatboostPredictor
+from perfcast.predictors.boosting.catboost import CatboostPredictor
 
 BEST = 4
 
@@ -60,23 +60,23 @@ def data(rows: int = 100) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.DataFrame({"a": np.arange(rows, dtype=float)}), pd.DataFrame({"score": np.linspace(1.0, 3.0, rows)})
 
 
-def test_a_missing_package_is_told_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "catboost", None)
     with pytest.raises(UserError, match=r"not installed; pip install perfcast\[catboost\]$"):
         CatboostPredictor().fit(*data())
 
 
-def test_rounds_are_the_best_on_the_rows_set_aside_and_all_rows_are_learned(library: type[StandIn]) -> None:
-    CatboostPredictor(rounds=300).fit(*data(), valid=np.arange(100) >= 70)
+def test_trees_are_the_best_on_validation_rows_and_all_rows_are_learned(library: type[StandIn]) -> None:
+    CatboostPredictor(n_estimators=300).fit(*data(), valid=np.arange(100) >= 70)
     (first, chosen_on), (last, learned) = library.fits
-    assert (first["iterations"], chosen_on, first["eval_metric"]) == (300, 70, "MAE")
-    assert (last["iterations"], learned) == (BEST + 1, 100)
+    assert (first["n_estimators"], chosen_on, first["eval_metric"]) == (300, 70, "MAE")
+    assert (last["n_estimators"], learned) == (BEST + 1, 100)
 
 
 def test_the_seed_and_one_thread_reach_the_package(library: type[StandIn]) -> None:
     CatboostPredictor(random_state=7).fit(*data())
     settings, _ = library.fits[0]
-    assert (settings["random_seed"], settings["thread_count"], settings["allow_writing_files"]) == (7, 1, False)
+    assert (settings["random_state"], settings["thread_count"], settings["allow_writing_files"]) == (7, 1, False)
 
 
 def test_equal_trainings_give_equal_files(library: type[StandIn], tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_loaded_predictor_forecasts_the_same(library: type[StandIn], tmp_path:
     pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(X), predictor.predict(X))
 
 
-def test_rows_that_are_all_alike_are_answered_by_their_mean(library: type[StandIn], tmp_path: Path) -> None:
+def test_rows_that_are_all_alike_get_their_mean(library: type[StandIn], tmp_path: Path) -> None:
     X, y = pd.DataFrame({"a": [1.0, 1.0, 1.0]}), pd.DataFrame({"score": [1.0, 2.0, 4.0]})
     predictor = CatboostPredictor().fit(X, y, valid=np.array([False, False, True]))
     assert library.fits == []

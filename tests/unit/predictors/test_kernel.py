@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from sklearn.svm import SVR
 
-from perfcast.predictors.svm import _BLOCK, SvmPredictor
+from perfcast.predictors.kernel import _BLOCK, SvmPredictor
 from perfcast.schema import Column, Kind, Role, Tag
 
 
@@ -19,7 +19,7 @@ def data(rows: int = 200, noise: float = 0.0) -> tuple[pd.DataFrame, pd.DataFram
 def test_forecast_equals_scikit_learns_own_kernel() -> None:
     X, y = data()
     log_y = np.log(y["score"].to_numpy())
-    predictor = SvmPredictor(default_cost=5.0, default_width=0.3, epsilon=0.05).fit(X, y)
+    predictor = SvmPredictor(default_C=5.0, default_gamma=0.3, epsilon=0.05).fit(X, y)
     inputs = predictor.encoder_.transform(X)
     standard = (log_y - log_y.mean()) / log_y.std()
     reference = SVR(C=5.0, gamma=0.3 / inputs.var(axis=0).sum(), epsilon=0.05).fit(inputs, standard)
@@ -31,13 +31,13 @@ def test_forecast_equals_scikit_learns_own_kernel() -> None:
 
 def test_learns_a_curve_to_about_the_width_of_the_tube() -> None:
     X, y = data(400)
-    errors = np.log(SvmPredictor(default_cost=100.0, epsilon=0.02).fit(X, y).predict(X)["score"] / y["score"])
+    errors = np.log(SvmPredictor(default_C=100.0, epsilon=0.02).fit(X, y).predict(X)["score"] / y["score"])
     assert errors.abs().max() < 2 * 0.02 * np.log(y["score"]).std()
 
 
 def test_far_from_what_it_learned_the_forecast_is_a_constant() -> None:
     X, y = data()
-    predictor = SvmPredictor(default_width=1.0, clip=1e6).fit(X, y)
+    predictor = SvmPredictor(default_gamma=1.0, clip=1e6).fit(X, y)
     far = predictor.predict(pd.DataFrame({"a": [1e3, -1e3], "b": 1e3, "c": 1e3, "d": 1e3}))["score"]
     assert far[0] == far[1]
     assert y["score"].min() < far[0] < y["score"].max()
@@ -45,24 +45,24 @@ def test_far_from_what_it_learned_the_forecast_is_a_constant() -> None:
 
 def test_no_more_than_the_given_rows_are_learned_and_the_seed_draws_them() -> None:
     X, y = data(noise=0.5)
-    first, second = (SvmPredictor(rows=50, epsilon=0.0, random_state=seed).fit(X, y) for seed in (0, 1))
-    assert 40 < len(first.machines_["score"][""].vectors) <= 50
+    first, second = (SvmPredictor(max_samples=50, epsilon=0.0, random_state=seed).fit(X, y) for seed in (0, 1))
+    assert 40 < len(first.models_["score"][""].vectors) <= 50
     assert not first.predict(X).equals(second.predict(X))
 
 
-def test_cost_and_width_are_chosen_on_the_rows_set_aside() -> None:
+def test_cost_and_width_are_chosen_on_validation_rows() -> None:
     X, y = data(300, noise=0.3)
     valid = np.arange(len(X)) >= 200
     costs, widths = (0.01, 10.0), (0.1, 30.0)
     errors = {}
     for cost in costs:
         for width in widths:
-            one = SvmPredictor(default_cost=cost, default_width=width).fit(X[~valid], y[~valid])
+            one = SvmPredictor(default_C=cost, default_gamma=width).fit(X[~valid], y[~valid])
             errors[cost, width] = np.abs(np.log(one.predict(X[valid]) / y[valid])).to_numpy().mean()
     cost, width = min(errors, key=errors.__getitem__)
     assert (cost, width) == (10.0, 0.1)
-    chosen = SvmPredictor(costs=costs, widths=widths).fit(X, y, valid=valid)
-    given = SvmPredictor(default_cost=cost, default_width=width).fit(X, y)
+    chosen = SvmPredictor(C=costs, gamma=widths).fit(X, y, valid=valid)
+    given = SvmPredictor(default_C=cost, default_gamma=width).fit(X, y)
     pd.testing.assert_frame_equal(chosen.predict(X), given.predict(X))
 
 
@@ -74,7 +74,7 @@ def test_a_row_is_answered_alike_in_every_block() -> None:
     assert (repeated == repeated[0]).all()
 
 
-def test_every_task_has_a_machine_of_its_own() -> None:
+def test_every_task_has_a_model_of_its_own() -> None:
     X, y = data(300)
     X = X.assign(suite=np.where(np.arange(len(X)) % 2 == 0, "rate", "speed"))
     y = y.where(X["suite"] == "rate", 1 / y, axis=0)
@@ -82,7 +82,7 @@ def test_every_task_has_a_machine_of_its_own() -> None:
         *[Column(name, Kind.NUMERICAL, Role.FEATURE, "all") for name in "abcd"],
         Column("suite", Kind.CATEGORICAL, Role.KEY, "all", tags=(Tag.TASK,)),
     ]
-    predictor = SvmPredictor(default_cost=100.0).fit(X, y, columns=columns)
+    predictor = SvmPredictor(default_C=100.0).fit(X, y, columns=columns)
     assert np.abs(np.log(predictor.predict(X) / y)).to_numpy().max() < 0.1
 
 

@@ -1,0 +1,106 @@
+"""Gradient-boosted trees by LightGBM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import lightgbm
+import numpy as np
+
+from perfcast.predictors._rows import SMALL_TABLE
+from perfcast.predictors.boosting.common import BoostingPredictor
+
+_TREES = 100
+"""Trees of one call for a prediction: that many of 63 leaves fit into the second-level cache of a core."""
+
+_SORTED_BY = 6
+"""Number of most split columns that rows are sorted by before a prediction."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LightgbmPredictor(BoostingPredictor):
+    """Boosted trees, grown leaf by leaf on histograms. Parameters are those of `lightgbm.LGBMRegressor`.
+
+    `min_child_samples` is at most a fiftieth of the rows. `alpha` is the error (natural logarithms) beyond which the
+    objective `huber` is linear; other objectives ignore it. For the choice of `n_estimators` see `BoostingPredictor`.
+    Source: Ke et al., 2017, LightGBM, NeurIPS 30; Huber, 1964, Ann. Math. Stat. 35(1).
+    """
+
+    suffix = ".txt"
+
+    num_leaves: int = 31
+    min_child_samples: int = 10
+    colsample_bytree: float = 0.5
+    objective: str = "regression"
+    alpha: float = 0.9
+
+    def _best_n_estimators(
+        self, encoded: np.ndarray, log_y: np.ndarray, encoded_valid: np.ndarray, log_y_valid: np.ndarray
+    ) -> int:
+        eval_X, eval_y = _at_least_two(encoded_valid, log_y_valid)
+        model = self._regressor(len(encoded), self.n_estimators, metric="l1").fit(
+            *_at_least_two(encoded, log_y),
+            eval_X=eval_X,
+            eval_y=eval_y,
+            feature_name=_names(encoded),
+            callbacks=[lightgbm.early_stopping(self.early_stopping_rounds, verbose=False)],
+        )
+        return int(model.best_iteration_)
+
+    def _fit_booster(self, encoded: np.ndarray, log_y: np.ndarray, n_estimators: int) -> lightgbm.Booster:
+        model = self._regressor(len(encoded), n_estimators)
+        model.fit(*_at_least_two(encoded, log_y), feature_name=_names(encoded))
+        return lightgbm.Booster(model_str=model.booster_.model_to_string())
+
+    def _regressor(self, rows: int, n_estimators: int, **more: str) -> lightgbm.LGBMRegressor:
+        return lightgbm.LGBMRegressor(
+            objective=self.objective,
+            **({"alpha": self.alpha} if self.objective == "huber" else {}),
+            n_estimators=n_estimators,
+            learning_rate=self.learning_rate,
+            num_leaves=self.num_leaves,
+            min_child_samples=max(1, min(self.min_child_samples, rows // SMALL_TABLE)),
+            min_data_in_bin=1,
+            feature_pre_filter=False,
+            colsample_bytree=self.colsample_bytree,
+            **self._regularization(rows),
+            subsample_freq=0 if rows < SMALL_TABLE else 1,
+            random_state=self.random_state,
+            deterministic=True,
+            force_row_wise=True,
+            n_jobs=self.n_jobs,
+            verbosity=-1,
+            **more,
+        )
+
+    def _predict_booster(self, booster: lightgbm.Booster, encoded: np.ndarray) -> np.ndarray:
+        # Similar rows take the same paths through trees that are still in the cache: nearly twice as fast.
+        order = np.lexsort(encoded[:, _most_split(booster)].T)
+        ordered, logs = encoded[order], np.empty(len(encoded))
+        logs[order] = sum(
+            booster.predict(ordered, start_iteration=start, num_iteration=_TREES, num_threads=self.n_jobs)
+            for start in range(0, booster.num_trees(), _TREES)
+        )
+        return logs
+
+    def _write(self, booster: lightgbm.Booster, path: Path) -> None:
+        booster.save_model(path)
+
+    def _read(self, path: Path) -> lightgbm.Booster:
+        return lightgbm.Booster(model_file=path)
+
+
+def _at_least_two(encoded: np.ndarray, log_y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows, a single one twice: `LGBMRegressor` refuses one row, and a repeated one has the same mean."""
+    return (np.repeat(encoded, 2, axis=0), np.repeat(log_y, 2)) if len(encoded) == 1 else (encoded, log_y)
+
+
+def _names(encoded: np.ndarray) -> list[str]:
+    return [f"f{index}" for index in range(encoded.shape[1])]
+
+
+def _most_split(booster: lightgbm.Booster) -> np.ndarray:
+    """Return the columns with the most splits, the most split one last. Shapes: (at most `_SORTED_BY`,)."""
+    columns: np.ndarray = np.argsort(booster.feature_importance(), kind="stable")[-_SORTED_BY:]
+    return columns

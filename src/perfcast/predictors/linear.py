@@ -1,0 +1,192 @@
+"""Linear regressions of log targets, one per task, with a penalty chosen on validation rows."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.encoding.dense import LinearEncoder, feature_columns
+from perfcast.io import read_json, write_json
+from perfcast.predictors._rows import POOLED, choice_split, fitted_by_group, groups_of, measured_rows, task_labels
+from perfcast.predictors.base import Predictor
+
+_TOLERANCE = 1e-6
+"""Tolerance of the coordinate descent, a share of the targets' squares: an error of about 0.1 % of their spread."""
+
+Penalty = dict[str, float]
+"""Penalty parameters of a regression by name: `alpha`, and `l1_ratio` where it has one."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LinearPredictor(Predictor):
+    """Weighted sum of encoded columns on log targets, with separate weights for every task.
+
+    Columns are encoded by `LinearEncoder`: logarithms where positive, standardized. `GridSearchCV` chooses the penalty
+    with the smallest mean absolute log error on the task's validation rows; of equal ones it takes the strongest.
+    Without validation rows it is `default_alpha`. The weights are then fitted to all training rows. Penalties are per
+    training row. A task that training did not have gets the weights of all rows.
+    """
+
+    alphas: Sequence[float]
+    default_alpha: float
+    min_count: int = 20
+    clip: float = 1.0
+
+    encoder_: LinearEncoder = field(init=False)
+    penalties_: dict[str, dict[str, Penalty]] = field(init=False)
+    """Penalty by target and task."""
+    weights_: dict[str, dict[str, list[float]]] = field(init=False)
+    """Constant and weights by target and task."""
+
+    @abstractmethod
+    def _regressor(self, rows: int, penalty: Penalty) -> Any:
+        """Return an unfitted regression of scikit-learn for so many rows."""
+
+    def _grid(self, rows: int) -> dict[str, list[float]]:
+        """Return the search space of the regression of so many rows, strongest penalty first."""
+        return {"alpha": sorted(self.alphas, reverse=True)}
+
+    def _default_penalty(self) -> Penalty:
+        return {"alpha": self.default_alpha}
+
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+        self.encoder_ = LinearEncoder(min_count=self.min_count, clip=self.clip).fit(X, feature_columns(self.columns_))
+        encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
+        self.penalties_, self.weights_ = {}, {}
+        for index, (target, rows) in enumerate(zip(self.targets_, measured_rows(log_y, self.targets_), strict=True)):
+            fit = partial(self._fit_group, encoded, log_y[:, index], valid)
+            fitted = fitted_by_group(groups_of(tasks, rows), fit)
+            self.penalties_[target] = {name: penalty for name, (penalty, _) in fitted.items()}
+            self.weights_[target] = {name: weights for name, (_, weights) in fitted.items()}
+
+    def _fit_group(
+        self, encoded: np.ndarray, log_y: np.ndarray, valid: np.ndarray, rows: np.ndarray
+    ) -> tuple[Penalty, list[float]]:
+        """Return the chosen penalty and the weights of one task, the constant first."""
+        if not encoded.shape[1]:
+            return self._default_penalty(), [float(log_y[rows].mean())]
+        split = choice_split(rows, valid)
+        with warnings.catch_warnings():
+            # Repeated columns have many nearly equal solutions; the predictions of any of them are the same.
+            warnings.simplefilter("ignore")
+            penalty = self._default_penalty() if split is None else self._choose(encoded, log_y, *split)
+            model = self._regressor(int(rows.sum()), penalty).fit(encoded[rows], log_y[rows])
+        return penalty, [float(model.intercept_), *map(float, model.coef_)]
+
+    def _choose(self, encoded: np.ndarray, log_y: np.ndarray, fitting: np.ndarray, choosing: np.ndarray) -> Penalty:
+        from sklearn.model_selection import GridSearchCV, PredefinedSplit
+
+        rows, grid = fitting | choosing, self._grid(int(fitting.sum()))
+        search = GridSearchCV(
+            self._regressor(int(fitting.sum()), self._default_penalty()),
+            grid,
+            scoring="neg_mean_absolute_error",
+            cv=PredefinedSplit(np.where(choosing[rows], 0, -1)),
+            refit=False,
+        ).fit(encoded[rows], log_y[rows])
+        return self._penalty(search.best_params_, int(fitting.sum()))
+
+    def _penalty(self, parameters: dict[str, float], rows: int) -> Penalty:
+        """Return the penalty per row that these parameters of the regression stand for."""
+        return {name: float(value) for name, value in parameters.items()}
+
+    def _predict(self, X: pd.DataFrame) -> np.ndarray:
+        encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
+        logs = np.full((len(X), len(self.targets_)), np.nan)
+        for index, task, rows in self._questions(tasks):
+            models = self.weights_[self.targets_[index]]
+            logs[rows, index] = apply_weights(encoded[rows], np.array(models.get(task, models[POOLED])))
+        return logs
+
+    def _save(self, folder: Path) -> None:
+        state = {"encoder": self.encoder_.to_state(), "penalties": self.penalties_, "weights": self.weights_}
+        write_json(folder / "linear.json", state)
+
+    def _load(self, folder: Path) -> None:
+        state = read_json(folder / "linear.json")
+        self.encoder_ = LinearEncoder.from_state(state["encoder"], feature_columns(self.columns_))
+        self.penalties_, self.weights_ = state["penalties"], state["weights"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Ridge(LinearPredictor):
+    """Least squares with a penalty on squared weights.
+
+    Source: Hoerl and Kennard, 1970, Technometrics 12(1).
+    """
+
+    alphas: Sequence[float] = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+    default_alpha: float = 1e-3
+
+    def _regressor(self, rows: int, penalty: Penalty) -> Any:
+        from sklearn import linear_model
+
+        # The penalty of the library is for the sum over rows and not for their mean.
+        return linear_model.Ridge(alpha=penalty["alpha"] * rows)
+
+    def _grid(self, rows: int) -> dict[str, list[float]]:
+        return {"alpha": [alpha * rows for alpha in sorted(self.alphas, reverse=True)]}
+
+    def _penalty(self, parameters: dict[str, float], rows: int) -> Penalty:
+        return {"alpha": min(self.alphas, key=lambda alpha: abs(alpha * rows - parameters["alpha"]))}
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Lasso(LinearPredictor):
+    """Least squares with a penalty on absolute weights, solved by at most `max_iter` sweeps of coordinate descent.
+
+    Of columns with the same information it selects one, so few columns have weights. Categories are 0 or 1 and not
+    standardized, so the penalty holds a rare one back more.
+    Source: Tibshirani, 1996, Journal of the Royal Statistical Society B 58(1); the descent: Friedman, Hastie and
+    Tibshirani, 2010, Journal of Statistical Software 33(1).
+    """
+
+    alphas: Sequence[float] = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+    default_alpha: float = 3e-4
+    max_iter: int = 10_000
+
+    def _regressor(self, rows: int, penalty: Penalty) -> Any:
+        from sklearn import linear_model
+
+        return linear_model.Lasso(alpha=penalty["alpha"], max_iter=self.max_iter, tol=_TOLERANCE, precompute=True)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ElasticNet(LinearPredictor):
+    """Least squares with a penalty of alpha (l1_ratio |w| + (1 - l1_ratio) w^2 / 2).
+
+    Unlike the lasso it gives columns with the same information equal weights. `GridSearchCV` chooses `alpha` and
+    `l1_ratio` together; without validation rows the first of `l1_ratios` is used. For `max_iter` see `Lasso`.
+    Source: Zou and Hastie, 2005, Journal of the Royal Statistical Society B 67(2).
+    """
+
+    alphas: Sequence[float] = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+    l1_ratios: Sequence[float] = (0.5, 0.1, 0.9)
+    default_alpha: float = 3e-4
+    max_iter: int = 10_000
+
+    def _regressor(self, rows: int, penalty: Penalty) -> Any:
+        from sklearn import linear_model
+
+        return linear_model.ElasticNet(**penalty, max_iter=self.max_iter, tol=_TOLERANCE, precompute=True)
+
+    def _grid(self, rows: int) -> dict[str, list[float]]:
+        return {**super()._grid(rows), "l1_ratio": list(self.l1_ratios)}
+
+    def _default_penalty(self) -> Penalty:
+        return {"alpha": self.default_alpha, "l1_ratio": self.l1_ratios[0]}
+
+
+def apply_weights(encoded: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the weighted sums of rows, the constant being the first weight. Shapes: (n, p), (1 + p,) -> (n,)."""
+    # A row's sum in a fixed order: a matrix product may round differently for one row than for many.
+    logs: np.ndarray = weights[0] + (encoded * weights[1:]).sum(axis=1)
+    return logs

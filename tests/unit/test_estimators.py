@@ -1,0 +1,56 @@
+"""Predictor classes by their dotted paths: only predictors of the package, with a suggestion for a wrong path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from perfcast import plugins
+from perfcast.config import PredictorConf, known, read_predictor, validated
+from perfcast.errors import UserError
+from perfcast.estimators import estimator, predictor_class
+from perfcast.predictors.linear import Ridge
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_class_is_found_by_its_path_and_by_its_name() -> None:
+    assert predictor_class("perfcast.predictors.linear.Ridge") is Ridge
+    assert estimator("Ridge", clip=2.0).get_params()["clip"] == 2.0
+    assert type(estimator("perfcast.predictors.linear.Ridge")) is Ridge
+
+
+@pytest.mark.parametrize(
+    ("target", "part"),
+    [
+        ("os.system", "'os.system' is none"),
+        ("perfcast.predictors.linear.Rigde", "did you mean 'perfcast.predictors.linear.Ridge'"),
+        ("perfcast.predictors.linear.np", "is none"),
+        ("perfcast.predictors.linear.LinearPredictor", "another kind of class"),
+        ("perfcast.predictors.kernel.SvrModel", "another kind of class"),
+    ],
+)
+def test_a_path_of_no_predictor_is_refused(target: str, part: str) -> None:
+    with pytest.raises(UserError) as raised:
+        predictor_class(target)
+    assert part in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_the_name_of_a_configured_class_is_unique() -> None:
+    names = [path.rpartition(".")[2] for path in plugins.class_paths("predictors")]
+    configured = {
+        read_predictor(ROOT / "conf", name).target.rpartition(".")[2] for name in known(ROOT / "conf", "predictor")
+    }
+    assert [name for name in configured if names.count(name) != 1] == []
+
+
+def test_conf_names_the_class_and_its_module() -> None:
+    conf = read_predictor(ROOT / "conf", "ridge")
+    assert (conf.target, conf.module) == ("perfcast.predictors.linear.Ridge", "perfcast.predictors.linear")
+
+
+def test_the_key_is_named_as_it_is_written() -> None:
+    with pytest.raises(UserError, match=r"must have the key '_target_'.*its keys are _target_, stochastic"):
+        validated(PredictorConf, "conf/predictor/x.yaml", {"stochastic": False})
