@@ -8,13 +8,13 @@ from concurrent.futures import CancelledError
 import pytest
 
 from perfcast.errors import UserError
-from perfcast.forecasting.describing import Understood
+from perfcast.inference import ParsedMachine
 from perfcast.serving.batching import AT_ONCE, Batcher
 from perfcast.serving.limits import Refusal
 
 
 def machines_of(*names):
-    return [Understood(line, {"name": name}, (f"note of {name}",)) for line, name in enumerate(names, 1)]
+    return [ParsedMachine(line, {"name": name}, (f"note of {name}",)) for line, name in enumerate(names, 1)]
 
 
 class _Work:

@@ -101,7 +101,7 @@ rule champion:
         code=lambda w: code(
             "champion",
             *[f"predictors.{conf.module}" for conf in PREDICTORS.values()],
-            *[f"completion.{name}" for name in plugins.names("completion") if name == w.dataset],
+            *[f"inference.imputation.{name}" for name in plugins.names("inference.imputation") if name == w.dataset],
         ),
         schedule=PARAMS.schedule,
         seed=PARAMS.seeds[0],

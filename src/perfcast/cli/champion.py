@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast import experiment
     from perfcast.calibrating import calibrate
     from perfcast.evaluation import choose_champion
-    from perfcast.forecasting.saving import save_champion
+    from perfcast.inference.champion import save_champion
     from perfcast.io import atomic_folder, read_object, sha256
     from perfcast.splits import is_question
     from perfcast.table_files import read_table
@@ -110,8 +110,7 @@ def run(options: argparse.Namespace) -> int:
 def _record(options: argparse.Namespace, about: dict[str, Any]) -> None:
     """Log the champion's folder as a model and give it the alias `champion` in the registry."""
     from perfcast import tracking
-    from perfcast.forecasting import load_champion
-    from perfcast.forecasting.library import example_of, words_of
+    from perfcast.inference.champion import load_champion
 
     config = compose(options.project, [f"dataset={options.dataset}", f"predictor={about['predictor']}", "split=all"])
     store = tracking.store_from(config["tracking"], options.project, os.environ)
@@ -122,5 +121,5 @@ def _record(options: argparse.Namespace, about: dict[str, Any]) -> None:
         record.log_params({key: about[key] for key in ("predictor", "schedule", "seed", "rows", "table_sha256")})
         record.log_artifacts(options.out / "about.json")
         champion = load_champion(options.out)
-        uri = record.log_champion(options.out, words_of(champion), example_of(champion))
+        uri = record.log_champion(options.out, champion.field_types(), champion.example_machine())
         tracking.register_champion(store, options.dataset, record.run_id, uri, tags)

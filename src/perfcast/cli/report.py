@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from perfcast.cli._common import add_project
 from perfcast.config import known, read_conf, read_yaml
-from perfcast.describing.files import read_json_text
 from perfcast.errors import UserError
+from perfcast.inference.machine_files import read_json_text
 
 if TYPE_CHECKING:
     from perfcast.report import ReportContext

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from perfcast.errors import UserError
-from perfcast.forecasting import Asked, Champion, forecast
-from perfcast.forecasting.answer import ESTIMATE
-from perfcast.forecasting.completing import MISSING, complete
-from perfcast.forecasting.describing import Understood, together
-from perfcast.forecasting.explaining import name_of, values_of
+from perfcast.inference import Champion, ParsedMachine, PredictOptions, predict_machines
+from perfcast.inference.explain import list_values, name_machine
+from perfcast.inference.impute import MISSING, impute
+from perfcast.inference.parse import stack_machines
+from perfcast.inference.prediction import ESTIMATE
 from perfcast.schema import Role, Tag, select
 
 
@@ -28,19 +28,18 @@ class Answering:
     def __init__(self, champion: Champion) -> None:
         self.champion = champion
 
-    def __call__(self, machines: Sequence[Understood], asked: Asked | Completion) -> list[dict[str, Any]]:
+    def __call__(self, machines: Sequence[ParsedMachine], asked: PredictOptions | Completion) -> list[dict[str, Any]]:
         """Answer. Raises: UserError when one of the machines cannot be."""
         if isinstance(asked, Completion):
             return self._completed(machines, asked)
-        answer = forecast(together(machines, self.champion), self.champion, asked)
+        answer = predict_machines(stack_machines(machines, self.champion), self.champion, asked)
         told = {one.line: asdict(one) for one in answer}
         return [told[machine.line] for machine in machines]
 
-    def _completed(self, machines: Sequence[Understood], asked: Completion) -> list[dict[str, Any]]:
+    def _completed(self, machines: Sequence[ParsedMachine], asked: Completion) -> list[dict[str, Any]]:
         champion = self.champion
-        measured = champion.knowledge.measured
-        donors = champion.donors if asked.assume else None
-        completed = complete(together(machines, champion).frame, champion.knowledge, donors)
+        measured = champion.reference_data.measured
+        completed = impute(stack_machines(machines, champion), champion, assume=asked.assume)
         lines = completed.frame.index.tolist()
         told = []
         for machine in machines:
@@ -53,8 +52,8 @@ class Answering:
             told.append(
                 {
                     "line": machine.line,
-                    "machine": name_of(completed.frame.iloc[row], measured),
-                    "values": [asdict(value) for value in values_of(completed, row, measured)],
+                    "machine": name_machine(completed.frame.iloc[row], measured),
+                    "values": [asdict(value) for value in list_values(completed, row, measured)],
                     "unknown": unknown,
                     "notes": list(machine.notes),
                 }
@@ -64,10 +63,10 @@ class Answering:
     def warm(self) -> None:
         """Forecast the most measured part once, so that nobody waits for what is made at the first forecast."""
         champion = self.champion
-        entity = champion.knowledge.measured.one(Tag.ENTITY)
-        for part in champion.part_names.keys[:1]:
+        entity = champion.reference_data.measured.one(Tag.ENTITY)
+        for part in champion.cpu_names.keys[:1]:
             try:
-                self([Understood(1, {entity: part})], Asked())
+                self([ParsedMachine(1, {entity: part})], PredictOptions())
             except UserError:
                 return
 

@@ -14,11 +14,10 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 
 from perfcast import __version__
-from perfcast.describing.files import Entry
 from perfcast.errors import UserError
-from perfcast.forecasting import Champion
-from perfcast.forecasting.completing import ORIGINS
-from perfcast.forecasting.describing import Understood, understand
+from perfcast.inference import Champion, MachineEntry, ParsedMachine
+from perfcast.inference.impute import ORIGINS
+from perfcast.inference.parse import parse_machine
 from perfcast.serving import models
 from perfcast.serving.answering import Answering, Completion
 from perfcast.serving.batching import Batcher, Told
@@ -101,7 +100,7 @@ def _facts(app: FastAPI, champion: Champion, answering: Answering, limits: Limit
         "limits": asdict(limits),
         "origins": ORIGINS,
     }
-    names = champion.part_names
+    names = champion.cpu_names
 
     @app.get(
         "/health",
@@ -131,21 +130,21 @@ def _facts(app: FastAPI, champion: Champion, answering: Answering, limits: Limit
     )
     async def tell_parts(request: Request) -> Response:
         return JSONResponse(
-            {"parts": names.begun(request.query_params.get("q", "")[:_MOST_LETTERS], limits.candidates)}
+            {"parts": names.complete(request.query_params.get("q", "")[:_MOST_LETTERS], limits.candidates)}
         )
 
 
 def _asking(app: FastAPI, champion: Champion, answering: Answering, limits: Limits, batcher: Batcher) -> None:
     about = answering.about()
 
-    async def entries_of(request: Request) -> list[Entry]:
+    async def entries_of(request: Request) -> list[MachineEntry]:
         return entries_from_body(await request.body(), request.headers.get("content-type", ""), limits)
 
-    async def answered(entries: Sequence[Entry], asked: object, partial: bool) -> Response:
+    async def answered(entries: Sequence[MachineEntry], asked: object, partial: bool) -> Response:
         async def work() -> list[Told]:
             until = time.monotonic() + limits.seconds
             read = await asyncio.to_thread(_understood, entries, champion, partial, until)
-            right = [one for one in read if isinstance(one, Understood)]
+            right = [one for one in read if isinstance(one, ParsedMachine)]
             told = iter(await _within(batcher, right, asked))
             return [one if isinstance(one, UserError) else next(told) for one in read]
 
@@ -185,18 +184,18 @@ def _asking(app: FastAPI, champion: Champion, answering: Answering, limits: Limi
 
 
 def _understood(
-    entries: Sequence[Entry], champion: Champion, partial: bool, until: float
-) -> list[Understood | UserError]:
+    entries: Sequence[MachineEntry], champion: Champion, partial: bool, until: float
+) -> list[ParsedMachine | UserError]:
     """Read every machine; the first that cannot be read is raised, unless the others are wanted all the same.
 
     Raises: TimeoutError at `until`, of the monotonic clock: nobody waits for the rest by then.
     """
-    found: list[Understood | UserError] = []
+    found: list[ParsedMachine | UserError] = []
     for entry in entries:
         if time.monotonic() > until:
             raise TimeoutError
         try:
-            found.append(understand(entry, champion))
+            found.append(parse_machine(entry, champion))
         except UserError as error:
             if not partial:
                 raise
@@ -204,7 +203,7 @@ def _understood(
     return found
 
 
-async def _within(batcher: Batcher, machines: Sequence[Understood], asked: object) -> list[Told]:
+async def _within(batcher: Batcher, machines: Sequence[ParsedMachine], asked: object) -> list[Told]:
     """Wait for the batcher; who is given up on takes no more turns."""
     if not machines:
         return []

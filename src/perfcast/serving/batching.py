@@ -12,12 +12,12 @@ from threading import Condition, Thread
 from typing import Any
 
 from perfcast.errors import UserError
-from perfcast.forecasting.describing import Understood
+from perfcast.inference import ParsedMachine
 from perfcast.serving.limits import refusal
 
 Told = dict[str, Any] | UserError
 """What is answered of a machine, or why nothing can be."""
-Work = Callable[[Sequence[Understood], Any], list[dict[str, Any]]]
+Work = Callable[[Sequence[ParsedMachine], Any], list[dict[str, Any]]]
 """Answer machines together, one answer each; lines differ. Raises: UserError when one of them cannot be."""
 
 AT_ONCE = 64
@@ -35,7 +35,7 @@ _KEPT = 512
 class _Job:
     """One request: its machines, what is known of them so far, and where the answer goes."""
 
-    machines: Sequence[Understood]
+    machines: Sequence[ParsedMachine]
     asked: Any
     answer: Future[list[Told]] = field(default_factory=Future)
     told: list[Told] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Batcher:
         """How many requests wait or are being answered."""
         return self._inside
 
-    def ask(self, machines: Sequence[Understood], asked: Any) -> Future[list[Told]]:
+    def ask(self, machines: Sequence[ParsedMachine], asked: Any) -> Future[list[Told]]:
         """Return what will hold the answers in the order of the machines; cancel it to give up.
 
         What is remembered of every machine is answered at once, however many wait.
@@ -161,7 +161,7 @@ class Batcher:
             else:
                 job.answer.set_exception(error)
 
-    def _answers(self, machines: Sequence[Understood], asked: Any) -> list[Told]:
+    def _answers(self, machines: Sequence[ParsedMachine], asked: Any) -> list[Told]:
         """Answer machines, equal ones once."""
         keys = _keys(machines, asked)
         found: dict[object, Told] = {key: self._known[key] for key in keys if key in self._known}
@@ -178,13 +178,13 @@ class Batcher:
             for key, machine in zip(keys, machines, strict=True)
         ]
 
-    def _told(self, machine: Understood, told: Told, asked: Any, *, alone: bool) -> Told:
+    def _told(self, machine: ParsedMachine, told: Told, asked: Any, *, alone: bool) -> Told:
         """Return an answer as the machine's own; an error names the line, so it is made again."""
         if isinstance(told, UserError):
             return told if alone else self._halved([machine], asked)[0]
         return _own(machine, told)
 
-    def _halved(self, machines: Sequence[Understood], asked: Any) -> list[Told]:
+    def _halved(self, machines: Sequence[ParsedMachine], asked: Any) -> list[Told]:
         own = machines if len(machines) == 1 else [replace(one, line=place) for place, one in enumerate(machines, 1)]
         try:
             return list(self._work(own, asked))
@@ -204,11 +204,11 @@ class Batcher:
                 self._known.popitem(last=False)
 
 
-def _keys(machines: Sequence[Understood], asked: Any) -> list[object]:
+def _keys(machines: Sequence[ParsedMachine], asked: Any) -> list[object]:
     """Return by what an answer is remembered: what is asked, and of what machine."""
     return [(asked, tuple(sorted(machine.cells.items()))) for machine in machines]
 
 
-def _own(machine: Understood, told: dict[str, Any]) -> dict[str, Any]:
+def _own(machine: ParsedMachine, told: dict[str, Any]) -> dict[str, Any]:
     """Return an answer under the machine's own line and notes."""
     return {**told, "line": machine.line, "notes": list(machine.notes)}

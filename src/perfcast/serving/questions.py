@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from perfcast.describing.files import Entry, entries_of, read_json_text
 from perfcast.errors import UserError, unknown_name
-from perfcast.forecasting import Asked
+from perfcast.inference import MachineEntry, PredictOptions
+from perfcast.inference.machine_files import read_json_text, read_tree
 from perfcast.intervals import LEVEL
 from perfcast.serving.limits import Limits, refusal
 
@@ -24,11 +24,11 @@ _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 class Options:
     """How a forecast is asked for; `partial` asks for the others where a machine cannot be forecast."""
 
-    asked: Asked
+    asked: PredictOptions
     partial: bool = False
 
 
-def entries_from_body(body: bytes, content_type: str, limits: Limits) -> list[Entry]:
+def entries_from_body(body: bytes, content_type: str, limits: Limits) -> list[MachineEntry]:
     """Return the machines of a body: one as a JSON object, a list, or such a list under `machines`.
 
     Raises: Refusal for a body that is no JSON or of too many machines; UserError for what is no machine.
@@ -61,7 +61,7 @@ def entries_from_body(body: bytes, content_type: str, limits: Limits) -> list[En
     if count > limits.machines:
         remedy = "send them in several requests"
         raise refusal(413, f"a request must have at most {limits.machines} machines", f"it has {count}", remedy)
-    return entries_of(listed, BODY)
+    return read_tree(listed, BODY)
 
 
 _EXAMPLE = 'such as {"processor": "EPYC 9654", "chips": 2}'
@@ -79,7 +79,7 @@ def options_from_query(query: Mapping[str, str], machines: int, limits: Limits) 
     level = _number("level", query.get("level", str(LEVEL)), 0, 1)
     if level in (0, 1):
         raise UserError("level must be between 0 and 1", f"it is {level:g}", "0.9 means 90 %")
-    asked = Asked(
+    asked = PredictOptions(
         level,
         _month(query["when"]) if "when" in query else pd.Timestamp.now().normalize(),
         _truth("assume", query.get("assume", "true")),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import uvicorn
 
 from perfcast.errors import UserError
-from perfcast.forecasting import Champion
+from perfcast.inference import Champion
 from perfcast.serving.answering import Answering
 from perfcast.serving.app import LOOPBACK, create_app
 from perfcast.serving.limits import Limits

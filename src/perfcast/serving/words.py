@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perfcast.describing.entries import Vocabulary
-from perfcast.forecasting import Champion
-from perfcast.forecasting.library import words_of
+from perfcast.inference import Champion
+from perfcast.inference.machine_fields import MachineFields
 from perfcast.schema import Column
 
 
 def vocabulary_of(champion: Champion) -> dict[str, list[dict[str, Any]]]:
     """Return fields and columns with their meaning; a column has its unit and bounds, a field an example."""
-    vocabulary, types = champion.vocabulary, words_of(champion)
+    vocabulary, types = champion.fields, champion.field_types()
     fields = {field.name: field for field in vocabulary.fields.values()}
     return {
         "fields": [
@@ -32,7 +31,7 @@ def vocabulary_of(champion: Champion) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def _unit(columns: Sequence[str], vocabulary: Vocabulary) -> str:
+def _unit(columns: Sequence[str], vocabulary: MachineFields) -> str:
     return vocabulary.columns[columns[0]].unit if len(columns) == 1 else ""
 
 
