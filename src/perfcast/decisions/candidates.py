@@ -30,8 +30,8 @@ def split_candidates(entries: Sequence[MachineEntry]) -> tuple[list[MachineEntry
     machines, candidates = [], []
     for line, label, values in entries:
         extras: dict[str, object] = {}
-        for name, value in values.items():
-            extra = name.strip().lower()
+        for field, value in values.items():
+            extra = field.strip().lower()
             if extra not in _EXTRAS:
                 continue
             if extra in extras:

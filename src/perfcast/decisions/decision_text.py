@@ -6,8 +6,10 @@ from perfcast.decisions.constraints import Output
 from perfcast.decisions.nearest_machines import NearestResults, SimilarResult
 from perfcast.decisions.ranking import Ranked, Ranking
 from perfcast.decisions.what_if import Grid
+from perfcast.inference.prediction import Estimate
 from perfcast.terminal_tables import (
     drop_empty_columns,
+    fits,
     format_interval,
     format_number,
     render_table,
@@ -16,7 +18,7 @@ from perfcast.terminal_tables import (
 
 _MAX_REFUSED = 12
 """Impossible combinations that are listed."""
-_DIFFERENCES_WIDTH = 76
+_DIFFERENCES_WIDTH, _MIN_DIFFERENCES_WIDTH, _OTHER_COLUMNS_WIDTH = 76, 30, 45
 
 
 def format_ranking(ranking: Ranking, width: int | None = None) -> str:
@@ -75,21 +77,8 @@ def format_percent(share: float | None) -> str:
 
 def format_grid(grid: Grid, width: int | None = None) -> str:
     """Return the combinations in a table, the impossible ones with their reasons, and notes."""
-    interval = f"{100 * grid.level:g} % interval"
-    titles = [title for output in grid.outputs.values() for title in (output, interval)]
-    rows = []
-    for combination in grid.possible:
-        estimates = {Output.of(estimate): estimate for estimate in combination.estimates}
-        cells = list(combination.values.values())
-        for output in grid.outputs:
-            estimate = estimates.get(output)
-            if estimate is None:
-                cells += ["", ""]
-            else:
-                cells += [format_number(estimate.median), format_interval(estimate.low, estimate.high)]
-        supports = [estimate.support for estimate in combination.estimates if estimate.support is not None]
-        rows.append([*cells, f"{min(supports):.2f}" if supports else ""])
-    parts = [render_table(*drop_empty_columns([*grid.names, *titles, "support"], rows), width)]
+    table = _format_wide(grid, width)
+    parts = [table if fits(table, width) else _format_long(grid, width)]
     refused = [combination for combination in grid.combinations if combination.refused]
     if refused:
         parts.append(f"cannot be ({len(refused)} of {len(grid.combinations)} combinations)")
@@ -100,16 +89,52 @@ def format_grid(grid: Grid, width: int | None = None) -> str:
     return "\n".join([*parts, *_format_notes(grid.notes, width)])
 
 
+def _format_wide(grid: Grid, width: int | None) -> str:
+    """Return one row per combination, with two columns per output."""
+    titles = [title for output in grid.outputs.values() for title in (output, _interval_title(grid))]
+    rows = []
+    for combination in grid.possible:
+        estimates = {Output.of(estimate): estimate for estimate in combination.estimates}
+        cells = list(combination.values.values())
+        for output in grid.outputs:
+            cells += _estimate_cells(estimates[output]) if output in estimates else ["", ""]
+        supports = [estimate.support for estimate in combination.estimates if estimate.support is not None]
+        rows.append([*cells, f"{min(supports):.2f}" if supports else ""])
+    return render_table(*drop_empty_columns([*grid.names, *titles, "support"], rows), width)
+
+
+def _format_long(grid: Grid, width: int | None) -> str:
+    """Return one row per combination and output."""
+    rows = []
+    for combination in grid.possible:
+        for estimate in combination.estimates:
+            support = "" if estimate.support is None else f"{estimate.support:.2f}"
+            cells = [*combination.values.values(), grid.outputs[Output.of(estimate)]]
+            rows.append([*cells, *_estimate_cells(estimate), support])
+    header = [*grid.names, "task", "estimate", _interval_title(grid), "support"]
+    return render_table(*drop_empty_columns(header, rows), width)
+
+
+def _interval_title(grid: Grid) -> str:
+    return f"{100 * grid.level:g} % interval"
+
+
+def _estimate_cells(estimate: Estimate) -> list[str]:
+    return [format_number(estimate.median), format_interval(estimate.low, estimate.high)]
+
+
 def format_nearest(machine: NearestResults, width: int | None = None) -> str:
     """Return the measured results like one machine, nearest first by task, and under each its differences."""
-    header = ["task", "score", "distance", "measured machine", "published", "result"]
+    header = ["task", "score", "distance", "measured machine", "published"]
+    columns = _DIFFERENCES_WIDTH if width is None else max(_MIN_DIFFERENCES_WIDTH, width - _OTHER_COLUMNS_WIDTH)
     rows = []
     for position, each in enumerate(machine.similar):
         first = position == 0 or machine.similar[position - 1].task != each.task
         near = each.measured
-        name = f"{near.machine}\n{wrap_text(f'  {_format_differences(each)}', _DIFFERENCES_WIDTH)}"
+        differences = wrap_text(f"  {near.result}: {_format_differences(each)}", columns)
+        name = f"{near.machine}\n{differences}"
         cells = [each.task if first else "", format_number(near.score), f"{near.distance:.3f}", name]
-        rows.append([*cells, near.published, near.result])
+        rows.append([*cells, near.published])
     meaning = "distance: the differences add that much to the error of a forecast, 0.05 about 5 %; 0: no difference"
     marks = "yours -> theirs: ~ is an assumed value of yours, ? an unknown one"
     notes = _format_notes((*machine.notes, meaning, marks), width)

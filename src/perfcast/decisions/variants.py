@@ -124,7 +124,8 @@ def make_variants(
             typed = {column: TypedField(field.name, point.text) for column in point.cells}
             check_design(point.cells, typed, champion, "--vary")
     cpu_points = [point for field in varied if dependencies.cpu in field.columns for point in field.points]
-    machines = [_parse_base(entry, varied, point, champion, dependencies) for point in cpu_points or [None]]
+    optional: list[Point | None] = [*cpu_points] or [None]
+    machines = [_parse_base(entry, varied, point, champion, dependencies) for point in optional]
     own_tasks = machines[0].frame[dependencies.task].dropna().tolist()
     all_tasks = tuple(tasks or own_tasks or champion.tasks)
     bases = [_complete_base(machine, all_tasks, champion, dependencies, assume=assume) for machine in machines]
@@ -192,7 +193,7 @@ def _parse_base(
     whole = fields.frame([fields.cells(values, label)], [line])
     per_chip = rules.give_per_chip(whole)
     changed = [name for name in per_chip if name not in columns and not per_chip[name].equals(whole[name])]
-    return machines.with_frame(machines.frame.assign(**{name: per_chip[name].to_numpy() for name in changed}))
+    return machines.with_frame(machines.frame.assign(**{str(name): per_chip[name].to_numpy() for name in changed}))
 
 
 def _complete_base(

@@ -94,7 +94,7 @@ class Champion:
 
     def field_types(self) -> dict[str, str]:
         """Return the type of every field that may describe a machine: `string` or `double`."""
-        columns = {name: (name,) for name in self.fields.columns}
+        columns: dict[str, tuple[str, ...]] = {name: (name,) for name in self.fields.columns}
         columns |= {name: field.columns for name, field in self.fields.fields.items()}
         return {name: "double" if self._is_number(read) else "string" for name, read in columns.items()}
 

@@ -56,7 +56,7 @@ class ParsedMachines:
 
 
 def parse_machines(entries: Sequence[MachineEntry], champion: Champion) -> ParsedMachines:
-    """Parse machine entries. Raises: UserError for the first value that cannot be used, an unknown CPU model included."""
+    """Parse machine entries. Raises: UserError for the first value that cannot be used, such as an unknown CPU."""
     return stack_machines([parse_machine(entry, champion) for entry in entries], champion)
 
 
@@ -94,7 +94,7 @@ def stack_machines(machines: Sequence[ParsedMachine], champion: Champion) -> Par
 def check_design(cells: Mapping[str, Any], typed: Mapping[str, TypedField], champion: Champion, label: str) -> None:
     """Refuse a CPU design without any measured result: a new design must be given as the nearest measured one."""
     column = champion.rules.design_column
-    if column in cells and cells[column] not in champion.designs:
+    if column is not None and column in cells and cells[column] not in champion.designs:
         candidates = get_close_matches(str(cells[column]), champion.designs, n=_MAX_CANDIDATES, cutoff=0.4)
         remedy = f"name the known one that comes nearest: {', '.join(candidates or champion.designs[:_MAX_CANDIDATES])}"
         name = typed[column].name if column in typed else column
