@@ -52,8 +52,10 @@ class Champion:
 
     @cached_property
     def cpu_names(self) -> CpuNames:
-        """The names of the CPU models."""
-        return self.reference_data.cpu_names
+        """The names of the CPU models, the most measured first."""
+        measured = self.reference_data.measured
+        counts = measured.frame[measured.one(Tag.ENTITY)].astype("str").value_counts()
+        return CpuNames([*counts.index, *self.reference_data.cpu_facts.index])
 
     @cached_property
     def tasks(self) -> list[str]:

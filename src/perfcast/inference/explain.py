@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import combinations
 from math import factorial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,38 @@ _MIN_CHANGE = 5e-4
 
 LogPredict = Callable[[pd.DataFrame], np.ndarray]
 """Predictions of standard rows in natural logarithms: frame (n, columns) -> (n, targets)."""
+
+
+class Explainer:
+    """Explanations of a batch of predictions: measured results near a machine, its values, and its drivers.
+
+    Args: `neighbors` is the number of measured results of each task, `drivers` whether typical machines and drivers are
+    wanted. Shapes: `table` has the rows of `completed`.
+    """
+
+    def __init__(
+        self, completed: CompletedMachines, table: Table, champion: Champion, *, neighbors: int, drivers: bool
+    ) -> None:
+        self._completed, self._champion, self._drivers = completed, champion, drivers
+        self._neighbors = find_neighbors(table, champion, neighbors)
+        if drivers:
+            self._typical, self._shares, self._groups = attribute_to_groups(completed, champion)
+
+    def explain(self, row: int, target: str) -> dict[str, Any]:
+        """Return the fields of an `Estimate` that explain it: neighbours, typical machine and drivers."""
+        near = [describe_neighbor(self._champion, *neighbor, target) for neighbor in self._neighbors[row]]
+        explanation: dict[str, Any] = {"neighbours": tuple(near)}
+        if self._drivers:
+            number = self._champion.predictor.targets_.index(target)
+            explanation["typical"] = describe_neighbor(self._champion, self._typical[row], 0.0, target)
+            explanation["drivers"] = list_drivers(self._shares[row, :, number], self._groups)
+        return explanation
+
+    def describe(self, row: int) -> tuple[str, tuple[Value, ...]]:
+        """Return the name of a machine, and its values where drivers are wanted."""
+        measured = self._champion.reference_data.measured
+        values = list_values(self._completed, row, measured) if self._drivers else ()
+        return name_machine(self._completed.frame.iloc[row], measured), values
 
 
 def find_neighbors(table: Table, champion: Champion, count: int) -> list[list[tuple[int, float]]]:

@@ -11,14 +11,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.champion import Champion, load_champion
-from perfcast.inference.explain import (
-    attribute_to_groups,
-    describe_neighbor,
-    find_neighbors,
-    list_drivers,
-    list_values,
-    name_machine,
-)
+from perfcast.inference.explain import Explainer
 from perfcast.inference.impute import ASSUMED, CompletedMachines, impute
 from perfcast.inference.machine_files import Machines, read_machines
 from perfcast.inference.parse import ParsedMachines, parse_machines
@@ -76,7 +69,8 @@ def predict_machines(
     starts = range(0, len(machines.frame), BATCH_SIZE)
     predictions: list[Prediction] = []
     for start in _show_progress(starts, len(machines.frame)) if progress else starts:
-        batch = machines.with_frame(machines.frame.iloc[start : start + BATCH_SIZE])
+        frame = machines.frame.iloc[start : start + BATCH_SIZE]
+        batch = ParsedMachines(frame, machines.notes, machines.labels, machines.typed)
         predictions += _predict_batch(batch, champion, options, measurements)
     inputs = select(champion.predictor.columns_, role=Role.FEATURE)
     return Predictions(champion.dataset, champion.name, champion.schedule, tuple(predictions), len(inputs))
@@ -86,25 +80,21 @@ def _predict_batch(
     machines: ParsedMachines, champion: Champion, options: PredictOptions, measurements: UserMeasurements | None
 ) -> list[Prediction]:
     completed = impute(machines, champion, assume=options.assume)
-    measured = champion.reference_data.measured
     table = champion.build_features(completed.frame)
+    explainer = Explainer(completed, table, champion, neighbors=options.neighbours, drivers=options.explain)
     estimates: dict[int, list[Estimate]] = {}
     first_row: dict[int, int] = {}
-    for row, estimate in _estimate(completed, table, champion, options, measurements):
+    for row, estimate in _estimate(completed, table, champion, options, measurements, explainer=explainer):
         line = int(completed.frame.index[row])
         first_row.setdefault(line, row)
         estimates.setdefault(line, []).append(estimate)
-    notes = measurements.notes if measurements else ()
-    return [
-        Prediction(
-            line,
-            name_machine(completed.frame.iloc[first_row[line]], measured),
-            tuple(by_task),
-            list_values(completed, first_row[line], measured) if options.explain else (),
-            (*machines.notes.get(line, ()), *notes),
-        )
-        for line, by_task in estimates.items()
-    ]
+    measurement_notes = measurements.notes if measurements else ()
+    predictions = []
+    for line, by_task in estimates.items():
+        name, values = explainer.describe(first_row[line])
+        notes = (*machines.notes.get(line, ()), *measurement_notes)
+        predictions.append(Prediction(line, name, tuple(by_task), values, notes))
+    return predictions
 
 
 def _estimate(
@@ -113,6 +103,8 @@ def _estimate(
     champion: Champion,
     options: PredictOptions,
     measurements: UserMeasurements | None,
+    *,
+    explainer: Explainer,
 ) -> list[tuple[int, Estimate]]:
     """Return the row and the estimate of every output, in the order of rows."""
     X = table.frame
@@ -122,10 +114,6 @@ def _estimate(
     missing = X[inputs].isna().sum(axis=1).to_numpy()
     assumed = (completed.origins == ASSUMED).sum(axis=1).to_numpy()
     tasks = X[table.one(Tag.TASK)].astype(str).to_numpy()
-    neighbors = find_neighbors(table, champion, options.neighbours)
-    typical, shares, groups = (
-        attribute_to_groups(completed, champion) if options.explain else ([], np.zeros((0, 0, 0)), [])
-    )
     estimates = []
     for number, target in enumerate(champion.predictor.targets_):
         intervals = _intervals(champion, table, target, options)
@@ -133,10 +121,6 @@ def _estimate(
         if measurements is not None and intervals is not None:
             shift, narrowing = measurements.correct(table, target, intervals["typical"].to_numpy())
         for row in np.flatnonzero(has_output[:, number]):
-            explanation: dict[str, Any] = {}
-            if options.explain:
-                explanation["typical"] = describe_neighbor(champion, typical[row], 0.0, target)
-                explanation["drivers"] = list_drivers(shares[row, :, number], groups)
             median = float(medians[row, number] * np.exp(shift[row]))
             half_width = None if intervals is None else float(intervals["half"].iloc[row] * narrowing[row])
             estimate = Estimate(
@@ -152,8 +136,7 @@ def _estimate(
                 missing=int(missing[row]),
                 assumed=int(assumed[row]),
                 own=float(np.exp(shift[row])) if measurements else None,
-                neighbours=tuple(describe_neighbor(champion, near, far, target) for near, far in neighbors[row]),
-                **explanation,
+                **explainer.explain(int(row), target),
             )
             estimates.append((int(row), estimate))
     return sorted(estimates, key=lambda pair: pair[0])

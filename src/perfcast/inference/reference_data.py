@@ -12,7 +12,6 @@ import pandas as pd
 
 from perfcast import plugins
 from perfcast.inference.imputation import find_rules
-from perfcast.inference.name_lookup import CpuNames
 from perfcast.io import atomic_path
 from perfcast.schema import Column, Kind, Role, Table, Tag
 from perfcast.table_files import read_parquet, read_table, write_table
@@ -55,12 +54,6 @@ class ReferenceData:
         measured = Table(standard.dataset, frame, tuple(columns), facts)
         entities = standard.frame[standard.one(Tag.ENTITY)].dropna().unique()
         return cls(measured, find_rules(standard.dataset).read_cpu_facts(raw, entities))
-
-    @property
-    def cpu_names(self) -> CpuNames:
-        """The names of the CPU models, the most measured first."""
-        counts = self.measured.frame[self.measured.one(Tag.ENTITY)].astype("str").value_counts()
-        return CpuNames([*counts.index, *self.cpu_facts.index])
 
     @property
     def unused_columns(self) -> frozenset[str]:
