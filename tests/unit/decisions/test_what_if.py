@@ -264,7 +264,7 @@ def test_a_data_set_that_nothing_is_known_of_is_varied_and_ranked_too():
     assert [(one.line, one.watts, one.score_low) for one in ranking.candidates] == [(2, 3, None), (1, None, None)]
     with pytest.raises(UserError, match="--target must name the target of float"):
         read_constraints(["float >= 3"], champion)
-    with pytest.raises(UserError, match="needs the watts of every candidate.*candidate 1"):
+    with pytest.raises(UserError, match=r"needs the watts of every candidate.*candidate 1"):
         rank_machines(entries, champion, replace(request, criterion=read_criterion("score/watt", champion)))
 
 

@@ -108,7 +108,7 @@ def test_a_machine_that_breaks_a_limit_is_found_with_its_values(cells, column, f
 )
 def test_a_refusal_names_the_field_as_it_was_typed(machine, message):
     champion = project().champion
-    with pytest.raises(UserError, match=f"^{message}"):
+    with pytest.raises(UserError, match=rf"^{message}"):
         impute(parse_machines(read_machines(machine), champion), champion)
 
 

@@ -223,7 +223,7 @@ def test_an_ambiguous_or_unknown_name_is_never_guessed(typed, candidates):
     [({"memory.rate": "9 MHz"}, "memory.rate must be between"), ({"Clock": "fast"}, "Clock must be a number in MHz")],
 )
 def test_an_error_names_the_field_as_it_was_typed(values, field):
-    with pytest.raises(UserError, match=f"^{field}"):
+    with pytest.raises(UserError, match=rf"^{field}"):
         TABLE_FIELDS.cells(values, "line 2")
 
 
