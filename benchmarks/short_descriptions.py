@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 
 from perfcast.experiment.row_masks import evaluated_rows
-from perfcast.forecasting import Asked, Champion, Described, forecast
-from perfcast.forecasting.featuring import featured
-from perfcast.forecasting.knowledge import Knowledge, completion_of, describing_columns
+from perfcast.inference import Champion, ParsedMachines, PredictOptions, predict_machines
+from perfcast.inference.champion import build_features
+from perfcast.inference.imputation import find_rules
+from perfcast.inference.reference_data import ReferenceData, describing_columns
 from perfcast.predictors.base import load_predictor
 from perfcast.schema import Table, Tag
 from perfcast.table_files import read_table
@@ -46,7 +47,7 @@ def main() -> None:
     options = parser.parse_args()
     standard = read_table(options.standard)
     part = pd.read_parquet(options.folds)["fold_0"].to_numpy()
-    table = featured(standard.dataset, standard.frame, standard.columns, FEATURES)
+    table = build_features(standard.dataset, standard.frame, standard.columns, FEATURES)
     tested = np.flatnonzero((part == "test") & evaluated_rows(table))
     drawn = np.sort(np.random.default_rng(options.seed).choice(tested, min(options.rows, len(tested)), replace=False))
     predictor = load_predictor(options.run / "model")
@@ -56,9 +57,10 @@ def main() -> None:
 
     past = Table(standard.dataset, standard.frame[np.isin(part, ["train", "valid"])], standard.columns)
     raw = {path.parent.name: path.parent for path in options.raw.glob("*/manifest.json")}
-    knowledge = Knowledge.gather(past, raw, FEATURES)
-    knowledge = Knowledge(knowledge.measured, completion_of(standard.dataset).parts(raw, standard.frame["part_key"]))
-    champion = Champion(standard.dataset, "", "", FEATURES, predictor, knowledge)
+    reference_data = ReferenceData.gather(past, raw, FEATURES)
+    cpu_facts = find_rules(standard.dataset).read_cpu_facts(raw, standard.frame["part_key"])
+    reference_data = ReferenceData(reference_data.measured, cpu_facts)
+    champion = Champion(standard.dataset, "", "", FEATURES, predictor, reference_data)
     names = [column.name for column in describing_columns(standard, FEATURES)]
 
     print("| described by | assumed | MAPE / MedAPE |\n|---|---|---|")
@@ -68,7 +70,9 @@ def main() -> None:
         for assume in (False, True):
             told = rows[names].where(pd.Series([name in columns for name in names], names), axis=1)
             machines = told.astype(rows[names].dtypes).set_axis(range(len(told)), axis=0)
-            answer = forecast(Described(machines, {}), champion, Asked(assume=assume, neighbours=0, explain=False))
+            answer = predict_machines(
+                ParsedMachines(machines), champion, PredictOptions(assume=assume, neighbours=0, explain=False)
+            )
             medians = np.array([one.estimates[0].median for one in answer])
             print(f"| {said} | {'yes' if assume else 'no'} | {_error(medians / measured, task)} |")
 

@@ -22,7 +22,7 @@ def doors():
     from perfcast.datasets._perfcastdb_sku import read_skus
     from perfcast.datasets._spec_cpu2017_read import read_dump
     from perfcast.datasets._strict_csv import read_rows
-    from perfcast.describing.files import read_entries
+    from perfcast.inference.machine_files import read_entries
     from perfcast.io import read_json
     from perfcast.processors.catalogue import read_catalogue
     from perfcast.table_files import read_table

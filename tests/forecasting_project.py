@@ -1,4 +1,4 @@
-"""A champion of generated results, made once for all tests that ask one, and how they ask it."""
+"""Project with a champion of generated results, made once for all tests."""
 
 from __future__ import annotations
 
@@ -9,23 +9,28 @@ from tempfile import mkdtemp
 
 import pandas as pd
 
-from perfcast.completion.spec_cpu2017 import refuse
 from perfcast.datasets.spec_cpu2017 import build
-from perfcast.errors import UserError
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
 from perfcast.fake import cpu_catalog, spec_cpu2017
-from perfcast.forecasting import Answer, Asked, Champion, describe, forecast, load_champion
-from perfcast.forecasting.featuring import featured
-from perfcast.forecasting.library import entries_from
-from perfcast.forecasting.saving import save_champion
+from perfcast.inference import (
+    Champion,
+    Predictions,
+    PredictOptions,
+    load_champion,
+    parse_machines,
+    predict_machines,
+    read_machines,
+)
+from perfcast.inference.champion import build_features, save_champion
+from perfcast.inference.imputation.spec_cpu2017 import RULES
 from perfcast.predictors.linear import Ridge
 from perfcast.schema import Table, build_table
 
 FEATURES = ("processor", "memory", "system", "workload")
 SUITES = ["CFP2017rate", "CFP2017speed", "CINT2017rate", "CINT2017speed"]
 KNOWN = {"processor": "Xeon Gold 6148", "chips": 2}
-PLAIN = Asked(assume=False, neighbours=0, explain=False)
+PLAIN = PredictOptions(assume=False, neighbours=0, explain=False)
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ def project() -> Project:
         folder.mkdir(parents=True)
         fake.write(folder, rows=400, seed=5)
     standard = build(raw, {"published_until": None}).table
-    table = featured("spec_cpu2017", standard.frame, standard.columns, FEATURES)
+    table = build_features("spec_cpu2017", standard.frame, standard.columns, FEATURES)
     predictor, _ = fit_all_rows(table, {"params": lambda seed: Ridge()}, 0, None)
     calibrated = fit_uncertainty(table, lambda seed: Ridge(), 0, None, 2)
     about = {"dataset": "spec_cpu2017", "predictor": "ridge", "schedule": "quick", "features": list(FEATURES)}
@@ -61,10 +66,10 @@ def project() -> Project:
     return Project(results, standard, load_champion(folder, "spec_cpu2017"), raw)
 
 
-def asked(machines: object, champion: Champion | None = None, asked: Asked = PLAIN) -> Answer:
-    """Return what a champion, by default the project's, answers to described machines."""
+def asked(machines: object, champion: Champion | None = None, asked: PredictOptions = PLAIN) -> Predictions:
+    """Return the predictions of described machines by a champion, by default the project's."""
     known = champion or project().champion
-    return forecast(describe(entries_from(machines), known), known, asked)
+    return predict_machines(parse_machines(read_machines(machines), known), known, asked)
 
 
 def empty(**cells: object) -> pd.DataFrame:
@@ -75,9 +80,5 @@ def empty(**cells: object) -> pd.DataFrame:
 
 
 def can_be(row: pd.DataFrame) -> bool:
-    """Whether a machine of standard columns is one that can be."""
-    try:
-        refuse(row)
-    except UserError:
-        return False
-    return True
+    """Return whether a machine of standard columns breaks no limit."""
+    return not any(RULES.find_violations(row))

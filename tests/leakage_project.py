@@ -13,7 +13,6 @@ import yaml
 from perfcast import splits
 from perfcast.cli.main import main
 from perfcast.config import read_predictor
-from perfcast.experiment.folds import fit_folds
 from perfcast.experiment.selection import predictor_factories
 from perfcast.schema import Column, Kind, Role, Tag, build_table
 from perfcast.table_files import read_table, write_table

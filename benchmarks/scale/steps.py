@@ -122,7 +122,7 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
     """Make the champion that single forecasts are asked of."""
     from perfcast.experiment.champion import fit_all_rows
     from perfcast.experiment.uncertainty_fit import fit_uncertainty
-    from perfcast.forecasting.saving import save_champion
+    from perfcast.inference.champion import save_champion
     from perfcast.predictors.law import LawPredictor
     from perfcast.table_files import read_table
 
@@ -144,29 +144,29 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
 
 def forecast(folder: Path, name: str, watch: Watch) -> None:
     """Load the champion, and ask for forecasts and for similar machines one at a time."""
-    from perfcast.choosing.resembling import resemble
+    from perfcast.decisions.nearest_machines import find_nearest_machines
     from perfcast.fake._servers import PARTS
-    from perfcast.forecasting import Asked, describe, load_champion
-    from perfcast.forecasting import forecast as forecasts
+    from perfcast.inference import MachineEntry, PredictOptions, load_champion, parse_machines, predict_machines
 
     with watch("load"):
         loaded = load_champion(folder / "champion", DATASET)
 
     def machine(number: int):  # type: ignore[no-untyped-def]
         part = PARTS[number % len(PARTS)].name
-        return describe([(1, "the machine", {"processor": part, "chips": 1, "tdp": 100 + number / 10})], loaded)
+        values = {"processor": part, "chips": 1, "tdp": 100 + number / 10}
+        return parse_machines([MachineEntry(1, "the machine", values)], loaded)
 
     with watch("first forecast"):
-        forecasts(machine(0), loaded, Asked())
+        predict_machines(machine(0), loaded)
     with watch(f"{FORECASTS} forecasts"):
         for number in range(1, FORECASTS + 1):
-            forecasts(machine(number), loaded, Asked(neighbours=0))
+            predict_machines(machine(number), loaded, PredictOptions(neighbours=0))
     with watch(f"{FORECASTS} explained, with neighbours"):
         for number in range(1, FORECASTS + 1):
-            forecasts(machine(100 + number), loaded, Asked())
+            predict_machines(machine(100 + number), loaded)
     with watch(f"{FORECASTS} similar"):
         for number in range(1, FORECASTS + 1):
-            resemble(machine(200 + number), loaded)
+            find_nearest_machines(machine(200 + number), loaded)
 
 
 def _table(folder: Path):  # type: ignore[no-untyped-def]

@@ -11,19 +11,16 @@ import math
 
 from _refusing import refusing
 
-from perfcast.completion.spec_cpu2017 import FIELDS
 from perfcast.datasets._spec_cpu2017_columns import COLUMNS
-from perfcast.describing.entries import Vocabulary
-from perfcast.describing.names import PartNames
-from perfcast.describing.units import read_number
+from perfcast.inference.imputation.server_fields import SERVER_FIELDS
+from perfcast.inference.machine_fields import MachineFields, read_number
+from perfcast.inference.name_lookup import CpuNames
 from perfcast.schema import Kind
 
-WORDS = Vocabulary(COLUMNS, FIELDS)
-NAMES = PartNames(
-    ["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600", "epyc 9755"]
-)
+FIELDS = MachineFields(COLUMNS, SERVER_FIELDS)
+NAMES = CpuNames(["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600", "epyc 9755"])
 UNITS = ("MHz", "MT/s", "KiB", "MiB", "GiB", "GB", "W", "bit", "")
-KNOWN = [*WORDS.fields, *WORDS.columns]
+KNOWN = [*FIELDS.fields, *FIELDS.columns]
 SEEDS = [
     bytes([number]) + text
     for number in range(0, len(KNOWN), 3)
@@ -46,14 +43,14 @@ def check(data: bytes) -> None:
     found = NAMES.find(text)
     if found.key is not None and found.key not in NAMES.keys:
         raise AssertionError(found)
-    NAMES.begun(text, 5)
+    NAMES.complete(text, 5)
     with refusing():
-        cells = WORDS.cells({KNOWN[data[0] % len(KNOWN)]: text}, "line 2")
+        cells = FIELDS.cells({KNOWN[data[0] % len(KNOWN)]: text}, "line 2")
         for name, cell in cells.items():
-            column = WORDS.columns[name]
+            column = FIELDS.columns[name]
             if column.kind is Kind.NUMERICAL and not math.isfinite(float(cell)):
                 raise AssertionError((name, cell))
-        WORDS.frame([cells], [2])
+        FIELDS.frame([cells], [2])
 
 
 def _decodes(data: bytes) -> bool:

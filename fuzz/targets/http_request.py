@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 from _refusing import refusing
 from pydantic import TypeAdapter, ValidationError
 
-from perfcast.describing.files import read_json_text
+from perfcast.inference.machine_files import read_json_text
 from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, RefusedRequest
 from perfcast.serving.request_models import PredictQuery, RequestBody, describe_errors, list_entries
 

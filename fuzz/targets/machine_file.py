@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from _refusing import refusing, written
 
-from perfcast.describing.files import read_entries
+from perfcast.inference.machine_files import read_entries
 
 ENDINGS = ("csv", "csv.gz", "json", "yaml")
 SEEDS = [

@@ -1,4 +1,4 @@
-"""perfcast forecasts benchmark results of machines from their characteristics."""
+"""perfcast predicts benchmark results of computers from their characteristics."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_LIBRARY = {
+_PUBLIC = {
     "estimator": "perfcast.estimators",
-    "load_champion": "perfcast.forecasting",
-    "predict": "perfcast.forecasting.library",
+    "load_champion": "perfcast.inference.champion",
+    "predict": "perfcast.inference.predict",
 }
-"""What a program asks for, and where it lies: imported when it is asked for, as every command imports this package."""
+"""Public functions and their modules, imported at first use because every command imports this package."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LIBRARY:
-        return getattr(importlib.import_module(_LIBRARY[name]), name)
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(_PUBLIC[name]), name)
     raise AttributeError(f"module 'perfcast' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LIBRARY])
+    return sorted([*globals(), *_PUBLIC])

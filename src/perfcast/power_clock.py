@@ -1,4 +1,4 @@
-"""The clock that all cores of a server part can hold: what features and laws take of it, in one place.
+"""Clock that all cores of a server CPU can hold, used by feature groups and analytical models.
 
 Power grows with clock x voltage^2, and voltage nearly with the clock, so the clock that a power budget sustains grows
 with the cube root of watts per core (Mudge, "Power: a first-class architectural design constraint", 2001).
@@ -9,16 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 POWER_CLOCK_MHZ = 1500.0
-"""MHz that one watt per core sustains: the constant of the cube-root law of the clock that all cores can hold.
+"""Clock that one watt per core sustains. Units: MHz.
 
-From data sheets alone, no benchmark result: published all-core turbo clocks divided by the cube root of TDP per core,
-for server parts launched up to mid-2017 (Xeon E5-2680 v4: 2.9 GHz, 120 W, 14 cores: 1417; E5-2697A v4: 3.1, 145, 16:
-1487; E5-2699 v4: 2.8, 145, 22: 1493; EPYC 7601: 2.7, 180, 32: 1518; Xeon Platinum 8180: 3.2, 205, 28: 1648), the median
-rounded.
+Source: data sheets alone, no benchmark result. It is the median, rounded, of published all-core turbo clocks divided by
+the cube root of TDP per core, for server CPUs launched up to mid-2017 (Xeon E5-2680 v4: 2.9 GHz, 120 W, 14 cores: 1417;
+E5-2697A v4: 3.1, 145, 16: 1487; E5-2699 v4: 2.8, 145, 22: 1493; EPYC 7601: 2.7, 180, 32: 1518; Xeon Platinum 8180: 3.2,
+205, 28: 1648).
 """
 
 SOFTMIN_POWER = 8.0
-"""Sharpness of the soft minimum of both clocks: where they are equal it gives 92 % of either."""
+"""Sharpness of the soft minimum of both clocks; for equal clocks it returns 92 % of either."""
 
 
 def log_power_clock(log_turbo: np.ndarray, log_watts_per_core: np.ndarray) -> np.ndarray:

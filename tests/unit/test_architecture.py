@@ -88,4 +88,4 @@ def test_a_library_is_known_to_one_place_only(library):
 
 
 def test_the_reader_of_imports_sees_lazy_ones():
-    assert "perfcast.sources" in imports("perfcast.cli.pipeline.ingest")
+    assert "perfcast.data.sources.ingestion" in imports("perfcast.cli.pipeline.ingest")

@@ -75,9 +75,9 @@ def test_the_package_offers_what_it_names():
 
 def test_a_forecast_imports_no_learning_library():
     # they would cost a cold forecast more than the forecast itself; the champion's own predictor imports what it needs
-    heavy = ["sklearn", "scipy", "torch", "mlflow", "pytorch_lightning", "matplotlib"]
+    heavy = ["sklearn", "scipy", "torch", "mlflow", "pytorch_lightning", "matplotlib", "rich"]
     code = (
-        "import sys, perfcast.forecasting, perfcast.predictors.law_trees\n"
+        "import sys, perfcast.inference, perfcast.predictors.law_trees\n"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     assert call([sys.executable, "-c", code], ROOT) == "[]\n"

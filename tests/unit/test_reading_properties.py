@@ -11,12 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfcast.datasets import _dimm_part_number, _gpperf_records
-from perfcast.describing.entries import Vocabulary
-from perfcast.describing.names import PartNames
-from perfcast.describing.units import read_number
 from perfcast.errors import UserError, printable
-from perfcast.microbench.hardware_info import dmidecode, lscpu
-from perfcast.microbench.hardware_info.cpu_facts import find_cpu_model
+from perfcast.inference.machine_fields import MachineFields, read_number
+from perfcast.inference.name_lookup import CpuNames
 from perfcast.parsing import dimms, jvm, older_compiler, older_memory, older_system, spelling
 from perfcast.parsing.text import MAX_LENGTH
 from perfcast.processors.names import part_id, part_key
@@ -93,7 +90,7 @@ def test_the_key_of_a_key_is_the_key(text):
     find_cpu_model(text)
 
 
-NAMES = PartNames(["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600"])
+NAMES = CpuNames(["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600"])
 
 
 @given(HOSTILE | st.sampled_from(NAMES.keys))
@@ -101,7 +98,7 @@ def test_a_part_that_is_found_is_a_known_one(text):
     found = NAMES.find(text)
     assert found.key is None or (found.key in NAMES.keys and not found.candidates)
     assert set(found.candidates) <= set(NAMES.keys)
-    assert set(NAMES.begun(text, 3)) <= set(NAMES.keys)
+    assert set(NAMES.complete(text, 3)) <= set(NAMES.keys)
     if text in NAMES.keys:
         assert (found.key, found.exact) == (text, True)
 
@@ -139,7 +136,7 @@ def test_what_tools_print_never_fails(text):
     dmidecode.parse_memory(f"Handle 0x0039, DMI type 17, 84 bytes\nMemory Device\n\tSize: {text}\n\tSpeed: {text}\n")
 
 
-WORDS = Vocabulary(
+WORDS = MachineFields(
     (
         Column("part", Kind.CATEGORICAL, Role.KEY, "processor"),
         Column("clock", Kind.NUMERICAL, Role.FEATURE, "processor", "MHz", low=1, high=10_000),

@@ -16,7 +16,7 @@ import tuned_question
 import yaml
 from tuned_question import CONF, NAME, PART, make_table, search
 
-from perfcast import experiment, tuning
+from perfcast import tuning
 from perfcast.config import read_predictor
 from perfcast.errors import UserError
 from perfcast.experiment import selection

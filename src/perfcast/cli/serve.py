@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from perfcast.cli._machines import add_champion, champion_of
+from perfcast.cli._machine_options import add_champion, read_champion
 from perfcast.errors import UserError
 
 
@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     if not 1 <= options.max_batch <= 10_000:
         raise UserError("--max-batch must be from 1 to 10000", f"got {options.max_batch}")
     with listen(options.host, options.port) as listening:
-        champion = champion_of(options)
+        champion = read_champion(options)
         if not is_loopback(options.host):
             warning = f"perfcast serve: warning: {options.host} is open to other machines, without password or TLS"
             print(warning, file=sys.stderr, flush=True)

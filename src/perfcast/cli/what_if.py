@@ -1,18 +1,24 @@
-"""Forecast a machine with some of its characteristics varied, in all combinations, and plot the answer."""
+"""Predict a machine with some fields varied, in all combinations, and plot the answer."""
 
 from __future__ import annotations
 
 import argparse
 import math
-import sys
 
-from perfcast.cli._choosing import add_asked, add_shape, as_csv, as_json, asked_of, told
-from perfcast.cli._machines import add_champion, add_machines, champion_of, entries_of
-from perfcast.cli.predict import own_of
+from perfcast.cli._machine_options import add_champion, add_machines, read_champion, read_entries
+from perfcast.cli._prediction_options import (
+    add_output,
+    add_prediction,
+    check_ending,
+    read_options,
+    read_user_measurements,
+    report,
+    write_answer,
+)
 from perfcast.errors import UserError
 
-SHOWN = 100
-"""Combinations above which a bar shows how far the work is."""
+_MAX_WITHOUT_PROGRESS = 100
+"""Combinations above which a progress bar is shown."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,41 +33,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--task", action="append", default=[], help="this task only; may be repeated")
     add_champion(parser)
-    add_asked(parser)
-    add_shape(parser, ".svg (a plot), .csv or .json")
+    add_prediction(parser)
+    add_output(parser, ".svg (a plot), .csv or .json")
 
 
 def run(options: argparse.Namespace) -> int:
     """Vary, and print, write or plot."""
-    from perfcast.choosing.drawing import draw_sweep
-    from perfcast.choosing.sweeping import sweep
-    from perfcast.choosing.text import sweep_as_text
-    from perfcast.choosing.varying import read_varied
-    from perfcast.forecasting.tasks import TaskNames
+    from perfcast.decisions.decision_text import format_grid
+    from perfcast.decisions.varied_fields import read_varied_fields
+    from perfcast.decisions.what_if import predict_grid
     from perfcast.io import write_text
+    from perfcast.terminal_tables import terminal_width
 
-    ending = "" if options.out is None else options.out.suffix
-    if options.out is not None and ending not in (".svg", ".csv", ".json"):
-        raise UserError("--out must end in .svg, .csv or .json", f"it is {options.out.name!r}")
-    asked = asked_of(options)
-    champion = champion_of(options)
-    varied = read_varied(options.vary, champion.vocabulary)
-    entries = entries_of(options, champion, or_nothing=bool(varied))
+    check_ending(options, ".svg", ".csv", ".json")
+    chosen = read_options(options)
+    champion = read_champion(options)
+    varied = read_varied_fields(options.vary, champion.fields)
+    entries = read_entries(options, champion, allow_empty=bool(varied))
     if len(entries) != 1:
-        raise UserError("what is varied is one machine", f"{options.machines} describes {len(entries)}")
-    names = TaskNames(champion)
-    tasks = list(dict.fromkeys(names.get(text, "--task") for text in options.task))
-    many = math.prod(len(one.points) for one in varied) > SHOWN
-    found = sweep(entries[0], varied, champion, tasks, asked, own=own_of(options, entries, champion), progress=many)
-    if ending == ".svg":
-        write_text(options.out, draw_sweep(found))
-    elif ending:
-        write_text(options.out, as_json(found.to_dict()) if ending == ".json" else as_csv(found.to_frame()))
-    if options.json:
-        print(as_json(found.to_dict()), end="")
-    elif options.csv:
-        print(as_csv(found.to_frame()), end="")
-    elif ending in ("", ".svg"):
-        print(sweep_as_text(found))
-    print(told(len(found.possible), champion, asked.level), file=sys.stderr)
+        raise UserError("one machine is varied", f"{options.machines} describes {len(entries)}", "keep one of them")
+    tasks = list(dict.fromkeys(champion.task_names.get(text, "--task") for text in options.task))
+    many = math.prod(len(field.points) for field in varied) > _MAX_WITHOUT_PROGRESS
+    measurements = read_user_measurements(options, entries, champion)
+    grid = predict_grid(entries[0], varied, champion, tasks, chosen, measurements=measurements, progress=many)
+    if options.out is not None and options.out.suffix == ".svg":
+        from perfcast.decisions.what_if_plot import draw_grid
+
+        write_text(options.out, draw_grid(grid))
+    write_answer(options, grid, lambda: format_grid(grid, terminal_width()))
+    report(f"{len(grid.possible)} machines forecast", champion.name, champion.schedule, chosen.level)
     return 0

@@ -37,7 +37,6 @@ from perfcast.evaluation.noise_floor import noise_floor
 from perfcast.evaluation.predictor_comparison import PAIR_COLUMNS, PAIRED_COLUMNS, compare, compare_all
 from perfcast.evaluation.published_values import published_values
 from perfcast.evaluation.run_predictions import HISTORY_COLUMNS, Predictions, attach_slices, read_predictions, slices_of
-from perfcast.uncertainty.conformal import LEVEL
 from perfcast.metric_names import METRICS
 from perfcast.schema import Table, Tag
 from perfcast.table_files import read_parquet

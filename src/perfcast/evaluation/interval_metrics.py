@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.intervals import TEST, Calibration, questions_of
 from perfcast.table_files import read_parquet
+from perfcast.uncertainty.conformal import TEST, ConformalCalibration, outputs_of
 
 HALF, SUPPORT, UNLIKE, PIT = "half", "support", "unlike", "reached"
 """Columns that `with_intervals` adds: half-width of the interval in logarithms and in-domain score, both NaN without
@@ -42,11 +42,11 @@ def with_intervals(
         return result
     names = [name for name in distances if name not in _KEYS]
     calibration_rows = backtests.merge(distances, on=_KEYS, how="inner")
-    outputs = questions_of(result["task"], result["target"])
+    outputs = outputs_of(result["task"], result["target"])
     test_distances = result[["fold", "row"]].assign(rehearsal=TEST).merge(distances, on=_KEYS, how="left")
     for fold, part in calibration_rows.groupby("fold", sort=True):
-        part_outputs = questions_of(part["task"], part["target"])
-        calibration = Calibration().fit(_residuals(part), part_outputs, part["rehearsal"].to_numpy(), part[names])
+        part_outputs = outputs_of(part["task"], part["target"])
+        calibration = ConformalCalibration().fit(_residuals(part), part_outputs, part["rehearsal"].to_numpy(), part[names])
         rows = (result["fold"] == fold).to_numpy() & test_distances[names].notna().all(axis=1).to_numpy()
         far = test_distances.loc[rows, names]
         result.loc[rows, HALF] = calibration.half_widths(outputs[rows], far, level)

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation import Evaluation
-from perfcast.intervals.support import AHEAD, RESULTS
 from perfcast.report.table_rows import ENTITY, NAME, Rows
+from perfcast.uncertainty.in_domain import AHEAD, RESULTS
 
 SHOWN = 6
 RULES = (

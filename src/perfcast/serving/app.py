@@ -20,11 +20,11 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from perfcast import __version__
-from perfcast.describing.files import Entry
 from perfcast.errors import UserError
-from perfcast.forecasting import Asked, Champion
-from perfcast.forecasting.completing import ORIGINS
-from perfcast.forecasting.describing import Understood
+from perfcast.inference.champion import Champion
+from perfcast.inference.impute import ORIGINS
+from perfcast.inference.parse import ParsedMachine
+from perfcast.inference.predict import PredictOptions
 from perfcast.serving.batching import MachineResult, RequestBatcher
 from perfcast.serving.prediction_service import CompleteOptions, PredictionService
 from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
@@ -164,7 +164,7 @@ def _create_info_router(service: PredictionService, limits: RequestLimits, metri
     async def get_cpu_names(
         q: Annotated[str, Query(description="Text to match, such as `epyc 97`.")] = "",
     ) -> dict[str, Any]:
-        return {"parts": champion.part_names.begun(q[:_MAX_TEXT], limits.candidates)}
+        return {"parts": champion.cpu_names.complete(q[:_MAX_TEXT], limits.candidates)}
 
     return router
 
@@ -173,7 +173,7 @@ def _create_prediction_router(service: PredictionService, limits: RequestLimits,
     router = APIRouter(route_class=JsonRoute, responses=_REFUSALS)
     about = service.describe_champion()
 
-    async def respond(entries: Sequence[Entry], options: Asked | CompleteOptions, partial: bool) -> dict[str, Any]:
+    async def respond(entries: Sequence[Entry], options: PredictOptions | CompleteOptions, partial: bool) -> dict[str, Any]:
         try:
             async with asyncio.timeout(limits.seconds):
                 results = await predict(entries, options, partial)
@@ -190,7 +190,7 @@ def _create_prediction_router(service: PredictionService, limits: RequestLimits,
     async def predict(entries: Sequence[Entry], options: object, partial: bool) -> list[MachineResult]:
         deadline = time.monotonic() + limits.seconds
         parsed = await asyncio.to_thread(service.parse, entries, partial, deadline)
-        machines = [machine for machine in parsed if isinstance(machine, Understood)]
+        machines = [machine for machine in parsed if isinstance(machine, ParsedMachine)]
         results = iter(await batcher.submit(machines, options))
         return [machine if isinstance(machine, UserError) else next(results) for machine in parsed]
 

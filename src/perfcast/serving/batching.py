@@ -14,13 +14,13 @@ from typing import Any
 from cachetools import LRUCache
 
 from perfcast.errors import UserError
-from perfcast.forecasting.describing import Understood
+from perfcast.inference.parse import ParsedMachine
 from perfcast.serving.request_limits import RefusedRequest
 from perfcast.serving.server_metrics import ServerMetrics
 
 MachineResult = dict[str, Any] | UserError
 """Result of one machine, or the reason why there is none."""
-RunBatch = Callable[[Sequence[Understood], Any], list[dict[str, Any]]]
+RunBatch = Callable[[Sequence[ParsedMachine], Any], list[dict[str, Any]]]
 """Returns one result per machine; lines are distinct. Raises: UserError when one machine is invalid."""
 
 MAX_BATCH = 64
@@ -35,12 +35,12 @@ _CACHE_SIZE = 512
 
 @dataclass(eq=False)
 class _PendingRequest:
-    machines: Sequence[Understood]
+    machines: Sequence[ParsedMachine]
     options: Any
     future: asyncio.Future[list[MachineResult]]
     results: list[MachineResult] = field(default_factory=list)
 
-    def next_share(self) -> Sequence[Understood]:
+    def next_share(self) -> Sequence[ParsedMachine]:
         return self.machines[len(self.results) : len(self.results) + _MAX_SHARE]
 
 
@@ -61,7 +61,7 @@ class RequestBatcher:
         self._worker: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="predictions")
 
-    async def submit(self, machines: Sequence[Understood], options: Any) -> list[MachineResult]:
+    async def submit(self, machines: Sequence[ParsedMachine], options: Any) -> list[MachineResult]:
         """Return the results in the order of the machines; cached ones do not wait.
 
         Raises: RefusedRequest when too many requests wait.
@@ -138,11 +138,11 @@ class RequestBatcher:
         self._queue = remaining
         return selected
 
-    async def _predict(self, machines: Sequence[Understood], options: Any) -> list[MachineResult]:
+    async def _predict(self, machines: Sequence[ParsedMachine], options: Any) -> list[MachineResult]:
         """Return the results of a batch; equal machines are predicted once."""
         keys = [_cache_key(machine, options) for machine in machines]
         results: dict[object, MachineResult] = {key: self._cache[key] for key in keys if key in self._cache}
-        new: dict[object, Understood] = {}
+        new: dict[object, ParsedMachine] = {}
         for key, machine in zip(keys, machines, strict=True):
             if key not in results:
                 new.setdefault(key, machine)
@@ -164,10 +164,10 @@ class RequestBatcher:
                 restored += await self._run_isolated([machine], options)
         return restored
 
-    async def _run_isolated(self, machines: Sequence[Understood], options: Any) -> list[MachineResult]:
+    async def _run_isolated(self, machines: Sequence[ParsedMachine], options: Any) -> list[MachineResult]:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._bisect, machines, options)
 
-    def _bisect(self, machines: Sequence[Understood], options: Any) -> list[MachineResult]:
+    def _bisect(self, machines: Sequence[ParsedMachine], options: Any) -> list[MachineResult]:
         """Return the results of machines; halve them until every invalid machine is alone."""
         # lines of several requests can be equal
         lines = [replace(machine, line=line) for line, machine in enumerate(machines, 1)]
@@ -180,10 +180,10 @@ class RequestBatcher:
         return self._bisect(machines[:half], options) + self._bisect(machines[half:], options)
 
 
-def _cache_key(machine: Understood, options: Any) -> object:
+def _cache_key(machine: ParsedMachine, options: Any) -> object:
     return options, tuple(sorted(machine.cells.items()))
 
 
-def _restore(machine: Understood, result: dict[str, Any]) -> dict[str, Any]:
+def _restore(machine: ParsedMachine, result: dict[str, Any]) -> dict[str, Any]:
     """Return a shared result with the line and the notes of the machine."""
     return {**result, "line": machine.line, "notes": list(machine.notes)}

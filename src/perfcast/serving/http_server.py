@@ -10,7 +10,7 @@ from collections.abc import Callable
 import uvicorn
 
 from perfcast.errors import UserError
-from perfcast.forecasting import Champion
+from perfcast.inference.champion import Champion
 from perfcast.serving.app import LOOPBACK, create_app
 from perfcast.serving.prediction_service import PredictionService
 from perfcast.serving.request_limits import RequestLimits

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from perfcast.describing.files import Entry
 from perfcast.errors import UserError
-from perfcast.forecasting import Asked, Champion, forecast
-from perfcast.forecasting.answer import ESTIMATE
-from perfcast.forecasting.completing import MISSING, complete
-from perfcast.forecasting.describing import Understood, together, understand
-from perfcast.forecasting.explaining import name_of, values_of
-from perfcast.forecasting.library import words_of
+from perfcast.inference.champion import Champion
+from perfcast.inference.explain import list_values, name_machine
+from perfcast.inference.impute import MISSING, impute
+from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import ParsedMachine, parse_machine, stack_machines
+from perfcast.inference.predict import PredictOptions, predict_machines
+from perfcast.inference.prediction import ESTIMATE
 from perfcast.schema import Role, Tag, select
 
 
@@ -31,37 +31,36 @@ class PredictionService:
     def __init__(self, champion: Champion) -> None:
         self.champion = champion
 
-    def parse(self, entries: Sequence[Entry], partial: bool, deadline: float) -> list[Understood | UserError]:
+    def parse(self, entries: Sequence[MachineEntry], partial: bool, deadline: float) -> list[ParsedMachine | UserError]:
         """Parse every machine; with `partial`, an invalid one yields its error.
 
         Units: `deadline` in seconds of the monotonic clock.
         Raises: UserError for the first invalid machine without `partial`; TimeoutError after the deadline.
         """
-        parsed: list[Understood | UserError] = []
+        parsed: list[ParsedMachine | UserError] = []
         for entry in entries:
             if time.monotonic() > deadline:
                 raise TimeoutError
             try:
-                parsed.append(understand(entry, self.champion))
+                parsed.append(parse_machine(entry, self.champion))
             except UserError as error:
                 if not partial:
                     raise
                 parsed.append(error)
         return parsed
 
-    def run(self, machines: Sequence[Understood], options: Asked | CompleteOptions) -> list[dict[str, Any]]:
-        """Predict or complete machines with distinct lines. Raises: UserError when one of them is invalid."""
+    def run(self, machines: Sequence[ParsedMachine], options: PredictOptions | CompleteOptions) -> list[dict[str, Any]]:
+        """Predict or impute machines with distinct lines. Raises: UserError when one of them is invalid."""
         if isinstance(options, CompleteOptions):
             return self._complete(machines, options)
-        answer = forecast(together(machines, self.champion), self.champion, options)
+        answer = predict_machines(stack_machines(machines, self.champion), self.champion, options)
         by_line = {machine.line: asdict(machine) for machine in answer}
         return [by_line[machine.line] for machine in machines]
 
-    def _complete(self, machines: Sequence[Understood], options: CompleteOptions) -> list[dict[str, Any]]:
+    def _complete(self, machines: Sequence[ParsedMachine], options: CompleteOptions) -> list[dict[str, Any]]:
         champion = self.champion
-        measured = champion.knowledge.measured
-        donors = champion.donors if options.assume else None
-        completed = complete(together(machines, champion).frame, champion.knowledge, donors)
+        measured = champion.reference_data.measured
+        completed = impute(stack_machines(machines, champion), champion, assume=options.assume)
         lines = completed.frame.index.tolist()
         results = []
         for machine in machines:
@@ -74,8 +73,8 @@ class PredictionService:
             results.append(
                 {
                     "line": machine.line,
-                    "machine": name_of(completed.frame.iloc[row], measured),
-                    "values": [asdict(value) for value in values_of(completed, row, measured)],
+                    "machine": name_machine(completed.frame.iloc[row], measured),
+                    "values": [asdict(value) for value in list_values(completed, row, measured)],
                     "unknown": unknown,
                     "notes": list(machine.notes),
                 }
@@ -84,10 +83,10 @@ class PredictionService:
 
     def warm_up(self) -> None:
         """Predict the most measured CPU once, so that the first request does not wait for lazy initialization."""
-        entity = self.champion.knowledge.measured.one(Tag.ENTITY)
-        for name in self.champion.part_names.keys[:1]:
+        entity = self.champion.reference_data.measured.one(Tag.ENTITY)
+        for name in self.champion.cpu_names.keys[:1]:
             try:
-                self.run([Understood(1, {entity: name})], Asked())
+                self.run([ParsedMachine(1, {entity: name})], PredictOptions())
             except UserError:
                 return
 
@@ -104,7 +103,7 @@ class PredictionService:
 
     def describe_vocabulary(self) -> dict[str, list[dict[str, Any]]]:
         """Return fields and columns with meaning, unit, and bounds or an example, as in `VocabularyResponse`."""
-        vocabulary, types = self.champion.vocabulary, words_of(self.champion)
+        vocabulary, types = self.champion.fields, self.champion.field_types()
         fields = {field.name: field for field in vocabulary.fields.values()}
         return {
             "fields": [

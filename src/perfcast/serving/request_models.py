@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
 
-from perfcast.describing.files import Entry, entries_of
 from perfcast.errors import UserError, unknown_name
-from perfcast.forecasting import Asked
-from perfcast.uncertainty.conformal import LEVEL
+from perfcast.inference.machine_files import MachineEntry, read_tree
+from perfcast.inference.predict import PredictOptions
 from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits
+from perfcast.uncertainty.conformal import LEVEL
 
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 _MAX_SHOWN = 60
@@ -52,15 +52,15 @@ RequestBody = Annotated[
 """One machine, a list of machines, or such a list under `machines`."""
 
 
-def list_entries(body: MachineRequest | list[MachineRequest] | PredictRequest, limits: RequestLimits) -> list[Entry]:
+def list_entries(body: MachineRequest | list[MachineRequest] | PredictRequest, limits: RequestLimits) -> list[MachineEntry]:
     """Return the machines of a body. Raises: RefusedRequest for too many; UserError for values that are nested."""
     if isinstance(body, MachineRequest):
-        return entries_of([body.root], BODY)
+        return read_tree([body.root], BODY)
     machines = body.machines if isinstance(body, PredictRequest) else body
     if len(machines) > limits.machines:
         requirement, fact = f"a request can have at most {limits.machines} machines", f"this one has {len(machines)}"
         raise RefusedRequest(413, requirement, fact, "send several requests")
-    return entries_of([machine.root for machine in machines], BODY)
+    return read_tree([machine.root for machine in machines], BODY)
 
 
 def _check_month(text: str) -> str:
@@ -86,12 +86,12 @@ class PredictQuery(BaseModel):
     )
     partial: bool = Field(False, description="Answer the other machines if one cannot be used (default: false).")
 
-    def to_options(self, machines: int, limits: RequestLimits) -> Asked:
+    def to_options(self, machines: int, limits: RequestLimits) -> PredictOptions:
         """Return the options of a prediction for a number of machines."""
         small = machines <= limits.explained
         when = pd.Timestamp(f"{self.when}-01") if self.when else pd.Timestamp.now().normalize()
         neighbours = self.neighbours if self.neighbours is not None else 3 * small
-        return Asked(self.level, when, self.assume, neighbours, small if self.explain is None else self.explain)
+        return PredictOptions(self.level, when, self.assume, neighbours, small if self.explain is None else self.explain)
 
 
 def describe_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[int, str]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from perfcast.forecasting import MachineAnswer, Value
+from perfcast.inference.prediction import Prediction, Value
 
 
 class MachineError(BaseModel):
@@ -28,7 +28,7 @@ class _ChampionResponse(BaseModel):
 class PredictResponse(_ChampionResponse):
     """Predictions in the order of the request."""
 
-    machines: list[MachineAnswer]
+    machines: list[Prediction]
 
 
 class CompletedMachine(BaseModel):

@@ -11,8 +11,7 @@ from mlflow.protos.databricks_pb2 import BAD_REQUEST
 from mlflow.pyfunc import PythonModel, PythonModelContext
 
 from perfcast.errors import UserError
-from perfcast.forecasting import Asked, Champion, load_champion
-from perfcast.forecasting.library import entries_of_frame, forecast_entries
+from perfcast.inference import Champion, load_champion, predict
 
 
 class ChampionModel(PythonModel):
@@ -27,10 +26,9 @@ class ChampionModel(PythonModel):
     def predict(
         self, context: PythonModelContext, model_input: pd.DataFrame, params: dict[str, Any] | None = None
     ) -> pd.DataFrame:
-        """Return one row per machine, task and target: estimate, interval and in-domain score."""
-        options = Asked(neighbours=0, explain=False)
+        """Return one row per machine, task and target: estimate, interval and support."""
         try:
-            return forecast_entries(entries_of_frame(model_input), self.champion, options).to_frame()
+            return predict(model_input, self.champion, neighbours=0, explain=False).to_frame()
         except UserError as error:  # a server answers MLflow's exceptions in one line, others with their traceback
             raise MlflowException(str(error), error_code=BAD_REQUEST) from None
 

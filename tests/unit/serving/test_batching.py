@@ -8,14 +8,14 @@ import threading
 import pytest
 
 from perfcast.errors import UserError
-from perfcast.forecasting.describing import Understood
+from perfcast.inference.parse import ParsedMachine
 from perfcast.serving.batching import MAX_BATCH, RequestBatcher
 from perfcast.serving.request_limits import RefusedRequest
 from perfcast.serving.server_metrics import ServerMetrics
 
 
 def make_machines(*names):
-    return [Understood(line, {"name": name}, (f"note of {name}",)) for line, name in enumerate(names, 1)]
+    return [ParsedMachine(line, {"name": name}, (f"note of {name}",)) for line, name in enumerate(names, 1)]
 
 
 class _Model:

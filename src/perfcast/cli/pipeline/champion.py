@@ -32,9 +32,7 @@ def run(options: argparse.Namespace) -> int:
     """Write the champion's folder: the model, and about.json with its name and the reason of the choice."""
     from perfcast import tracking
     from perfcast.experiment.champion import describe_champion, fit_champion, select_champion
-    from perfcast.forecasting import load_champion
-    from perfcast.forecasting.library import example_of, words_of
-    from perfcast.forecasting.saving import save_champion
+    from perfcast.inference.champion import load_champion, save_champion
     from perfcast.io import atomic_folder, sha256
     from perfcast.table_files import read_table
 
@@ -66,5 +64,5 @@ def run(options: argparse.Namespace) -> int:
     store = tracking.store_from(compose(options.project, names)["tracking"], options.project, os.environ)
     if store is not None:
         saved = load_champion(options.out)
-        tracking.record_champion(store, options.out, about, words_of(saved), example_of(saved))
+        tracking.record_champion(store, options.out, about, saved.field_types(), saved.example_machine())
     return 0

@@ -10,8 +10,8 @@ from typing import Any
 
 from perfcast.cli._common import add_project
 from perfcast.config import known, read_conf, read_yaml
-from perfcast.describing.files import read_json_text
 from perfcast.errors import UserError
+from perfcast.inference.machine_files import read_json_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

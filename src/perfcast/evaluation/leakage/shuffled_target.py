@@ -9,8 +9,8 @@ import pandas as pd
 
 from perfcast.evaluation.error_metrics import draw_weights, interval
 from perfcast.evaluation.leakage.artifacts import Artifacts, CheckReport, LeakageCheck
-from perfcast.fitting import as_predictions, fit
-from perfcast.parts import judged_rows, training_rows
+from perfcast.experiment.fitting import fit_rows, predict_rows
+from perfcast.experiment.row_masks import tested_rows, training_rows
 from perfcast.schema import Role, Table, Tag
 
 MAX_ROWS = 3000
@@ -39,7 +39,7 @@ def check_shuffled_target(artifacts: Artifacts) -> CheckReport:
     small_tasks = allowed & (tasks.map(tasks[allowed].value_counts()) <= MIN_ROWS).to_numpy()
     training = small_tasks | _subsample(allowed & ~small_tasks, rng)
     testing = _subsample(
-        judged_rows(table, part) & table.frame[table.select(role=Role.TARGET)].notna().any(axis=1), rng
+        tested_rows(table, part) & table.frame[table.select(role=Role.TARGET)].notna().any(axis=1), rng
     )
     control_text = f"{control.name} on {split}, {control.shuffles} shuffles"
     if training.sum() < MIN_ROWS or testing.sum() < MIN_ROWS:
@@ -47,8 +47,8 @@ def check_shuffled_target(artifacts: Artifacts) -> CheckReport:
     errors = []
     for number in range(control.shuffles):
         shuffled = _shuffled(table, training, rng)
-        predictor = fit(control.make(artifacts.seed + number), shuffled, training, part[training] == "valid")
-        fitted, tested = (as_predictions(predictor, shuffled, rows, 0, 0) for rows in (training, testing))
+        predictor = fit_rows(control.make(artifacts.seed + number), shuffled, training, part[training] == "valid")
+        fitted, tested = (predict_rows(predictor, shuffled, rows, 0, 0) for rows in (training, testing))
         medians = fitted.groupby(_KEYS, sort=True)[["measured", "predicted"]].median()
         by_row = medians.reindex(pd.MultiIndex.from_frame(tested[_KEYS]))
         known = by_row["measured"].notna().to_numpy()

@@ -16,7 +16,6 @@ from perfcast.evaluation.interval_metrics import read_backtests, with_intervals
 from perfcast.evaluation.multiple_testing import step_down
 from perfcast.evaluation.results_diff.sides import Side
 from perfcast.evaluation.run_predictions import read_predictions
-from perfcast.uncertainty.conformal import LEVEL
 from perfcast.table_files import read_parquet
 from perfcast.uncertainty.conformal import LEVEL
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast.ops.doctor.findings import CARE, FINE, Finding, ProjectPlace
 from perfcast.io import abandoned
+from perfcast.ops.doctor.findings import CARE, FINE, Finding, ProjectPlace
 
 
 def check(place: ProjectPlace) -> list[Finding]:

@@ -1,0 +1,1 @@
+"""Decisions on predictions: ranking under constraints, what-if grids, and the nearest measured machines."""

@@ -1,0 +1,162 @@
+"""Nearest measured results of described machines, with the columns in which they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.errors import UserError
+from perfcast.inference.champion import Champion
+from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
+from perfcast.inference.impute import ASSUMED, CompletedMachines, impute
+from perfcast.inference.parse import ParsedMachines
+from perfcast.inference.prediction import Neighbor
+from perfcast.schema import Column, Kind, Role, Tag, select
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Column in which a measured result differs; `assumed`: the machine's value is an imputed usual one."""
+
+    column: str
+    group: str
+    unit: str
+    own: float | str | None
+    theirs: float | str | None
+    assumed: bool
+
+
+@dataclass(frozen=True)
+class SimilarResult:
+    """Measured result with its score in `target`, and the most important differences.
+
+    `differing` is the number of all columns that differ. Units: `measured.distance` natural logarithms.
+    """
+
+    task: str
+    target: str
+    unit: str
+    measured: Neighbor
+    differences: tuple[Difference, ...]
+    differing: int
+
+
+@dataclass(frozen=True)
+class NearestResults:
+    """Measured results of one machine by task, the nearest first."""
+
+    line: int
+    machine: str
+    similar: tuple[SimilarResult, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NearestMachines:
+    """Nearest measured results of several machines."""
+
+    machines: tuple[NearestResults, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries and lists, ready for JSON."""
+        return asdict(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per machine and measured result."""
+        rows = [
+            {
+                "line": machine.line,
+                "machine": machine.machine,
+                "task": each.task,
+                "target": each.target,
+                "score": each.measured.score,
+                "unit": each.unit,
+                "distance": each.measured.distance,
+                "measured": each.measured.machine,
+                "published": each.measured.published,
+                "result": each.measured.result,
+                "differing": each.differing,
+                "differences": "; ".join(f"{d.column}: {d.own} -> {d.theirs}" for d in each.differences),
+            }
+            for machine in self.machines
+            for each in machine.similar
+        ]
+        return pd.DataFrame(rows)
+
+
+def find_nearest_machines(
+    machines: ParsedMachines,
+    champion: Champion,
+    *,
+    count: int = 10,
+    max_differences: int = 4,
+    tasks: Sequence[str] = (),
+    assume: bool = True,
+) -> NearestMachines:
+    """Find the measured results that are nearest to every machine, for the tasks, else for its own, else for all.
+
+    The distance is that of `NeighborIndex`. Of each result at most `max_differences` differences are kept, those of the
+    heaviest groups first. Raises: UserError when the champion has no calibration.
+    """
+    if champion.neighbor_index is None:
+        raise UserError("similar machines need a champion with distances", "this one has no calibration")
+    measured = champion.reference_data.measured
+    task = measured.one(Tag.TASK)
+    frame = machines.frame
+    if tasks:
+        positions = np.repeat(np.arange(len(frame)), len(tasks))
+        frame = frame.iloc[positions].assign(**{task: list(tasks) * len(frame)})
+    completed = impute(machines.with_frame(frame), champion, assume=assume)
+    table = champion.build_features(completed.frame)
+    units = {column.name: column.unit for column in measured.columns}
+    by_line: dict[int, NearestResults] = {}
+    for row, neighbors in enumerate(find_neighbors(table, champion, count)):
+        line = int(completed.frame.index[row])
+        name = name_machine(completed.frame.iloc[row], measured)
+        earlier = by_line.get(line, NearestResults(line, name, (), machines.notes.get(line, ())))
+        similar = []
+        for other, distance in neighbors:
+            cells = measured.frame.iloc[other]
+            target = next(name for name in champion.predictor.targets_ if not pd.isna(cells[name]))
+            differences = _find_differences(completed, row, cells, champion)
+            neighbor = describe_neighbor(champion, other, distance, target)
+            shown = differences[:max_differences]
+            similar.append(SimilarResult(str(cells[task]), target, units[target], neighbor, shown, len(differences)))
+        by_line[line] = replace(earlier, similar=(*earlier.similar, *similar))
+    return NearestMachines(tuple(by_line.values()))
+
+
+def _find_differences(
+    completed: CompletedMachines, row: int, theirs: pd.Series, champion: Champion
+) -> tuple[Difference, ...]:
+    """Return the features that differ, the heaviest first; see `_weigh`."""
+    own, origins = completed.frame.iloc[row], completed.origins.iloc[row]
+    weighted = []
+    for column in select(champion.reference_data.measured.columns, role=Role.FEATURE):
+        mine, other = _plain(own[column.name], column), _plain(theirs[column.name], column)
+        if mine != other:
+            assumed = origins[column.name] == ASSUMED
+            difference = Difference(column.name, column.group, column.unit, mine, other, assumed)
+            weighted.append((_weigh(difference, champion), difference))
+    return tuple(difference for _, difference in sorted(weighted, key=lambda pair: -pair[0]))
+
+
+def _weigh(difference: Difference, champion: Champion) -> float:
+    """Return the column's share of its group's weight, less for nearly equal numbers."""
+    weights = champion.calibrated.calibration.weights if champion.calibrated else {}
+    group = champion.reference_data.measured.select(role=Role.FEATURE, group=difference.group)
+    weight = weights.get(difference.group, 0.0) / len(group)
+    own, theirs = difference.own, difference.theirs
+    if isinstance(own, float) and isinstance(theirs, float) and own > 0 and theirs > 0:
+        return weight * min(1.0, abs(float(np.log2(own / theirs))))
+    return weight * (0.5 if own is None or theirs is None else 1.0)
+
+
+def _plain(cell: Any, column: Column) -> float | str | None:
+    if pd.isna(cell):
+        return None
+    return float(cell) if column.kind is Kind.NUMERICAL else str(cell)

@@ -1,0 +1,255 @@
+"""Ranking of candidates by a criterion, with the probability that each meets its targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from perfcast.decisions.candidates import PRICE, WATTS, Candidate, split_candidates
+from perfcast.decisions.constraints import Constraint, Output
+from perfcast.decisions.criteria import PROBABILITY, Criterion, evaluate_criterion, weighted_score
+from perfcast.errors import UserError
+from perfcast.inference.champion import Champion
+from perfcast.inference.impute import impute
+from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import ParsedMachines, parse_machines
+from perfcast.inference.predict import PredictOptions, predict_machines
+from perfcast.inference.prediction import Prediction
+from perfcast.inference.user_measurements import UserMeasurements
+from perfcast.schema import Tag
+from perfcast.uncertainty.threshold_probability import joint_bounds
+
+PLAIN = PredictOptions(neighbours=0, explain=False)
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One candidate with its rank.
+
+    `probabilities` are those of the targets, in their order; the probability of all targets together is between
+    `together_least` and `together_most`, whatever the correlation of their errors. `value` is that of the criterion.
+    `support` is the lowest in-domain score of its predictions. Units: `watts` W, `price` as given, `score` that of its
+    tasks.
+    """
+
+    rank: int
+    line: int
+    name: str
+    machine: str
+    score: float
+    score_low: float | None
+    score_high: float | None
+    probabilities: tuple[float, ...]
+    together_least: float | None
+    together_most: float | None
+    sure: bool | None
+    watts: float | None
+    watts_assumed: bool
+    price: float | None
+    value: float
+    value_low: float | None
+    value_high: float | None
+    support: float | None
+    unlike: str | None
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Candidates, the best first, with the criterion."""
+
+    dataset: str
+    champion: str
+    schedule: str
+    by: str
+    ascending: bool
+    level: float
+    weights: Mapping[str, float]
+    unit: str
+    targets: tuple[str, ...]
+    sure: float | None
+    candidates: tuple[Ranked, ...]
+    notes: tuple[str, ...]
+    kind: str = "estimates, not official results"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries and lists, ready for JSON."""
+        return asdict(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per candidate, the best first."""
+        rows = []
+        for candidate in self.candidates:
+            row = asdict(candidate)
+            shares = zip(self.targets, row.pop("probabilities"), strict=True)
+            rows.append({**row, **{f"probability of {target}": share for target, share in shares}})
+        return pd.DataFrame(rows)
+
+
+@dataclass(frozen=True)
+class RankingRequest:
+    """Criterion and constraints of a ranking; candidates that are less probable than `sure` come last."""
+
+    criterion: Criterion
+    weights: Mapping[Output, float]
+    constraints: tuple[Constraint, ...] = ()
+    sure: float | None = None
+    ascending: bool = False
+
+
+def rank_machines(
+    entries: Sequence[MachineEntry],
+    champion: Champion,
+    request: RankingRequest,
+    options: PredictOptions = PLAIN,
+    *,
+    measurements: UserMeasurements | None = None,
+    progress: bool = False,
+) -> Ranking:
+    """Rank candidates by the criterion; of equal ones the higher score, then the earlier line comes first.
+
+    User measurements correct every prediction, see `predict_machines`. The word `probability` of a criterion is the
+    lower bound of the probability that all targets are met together.
+    Raises: UserError when a candidate cannot be used, or lacks the price or the watts of the criterion.
+    """
+    machine_entries, candidates = split_candidates(entries)
+    machines = parse_machines(machine_entries, champion)
+    task = champion.reference_data.measured.one(Tag.TASK)
+    has_task = machines.frame[task].notna()
+    if has_task.any():
+        line = int(machines.frame.index[has_task][0])
+        typed = machines.typed[line][task]
+        remedy = "leave it out; --target and --weights name the tasks"
+        raise UserError("candidates must name no task", f"{machines.label_of(line)} has {typed.name}", remedy)
+    if request.sure is not None and not request.constraints:
+        raise UserError("--sure needs a target", "there is no --target")
+    watts = _find_watts(machines, candidates, champion, options)
+    plain = replace(options, neighbours=0, explain=False)
+    predictions = predict_machines(machines, champion, plain, measurements, progress=progress)
+    ranked = [
+        _evaluate(prediction, candidate, watts, request, champion)
+        for prediction, candidate in zip(predictions, candidates, strict=True)
+    ]
+    sign = 1 if request.ascending else -1
+    ranked.sort(key=lambda one: (one.sure is False, sign * one.value, -one.score, one.line))
+    units = {
+        estimate.unit
+        for prediction in predictions
+        for estimate in prediction.estimates
+        if Output.of(estimate) in request.weights
+    }
+    return Ranking(
+        dataset=champion.dataset,
+        champion=champion.name,
+        schedule=champion.schedule,
+        by=request.criterion.text,
+        ascending=request.ascending,
+        level=options.level,
+        weights={_name_output(output, request.weights): weight for output, weight in request.weights.items()},
+        unit=units.pop() if len(units) == 1 else "",
+        targets=tuple(map(str, request.constraints)),
+        sure=request.sure,
+        candidates=tuple(replace(one, rank=rank) for rank, one in enumerate(_make_names_unique(ranked), start=1)),
+        notes=(*_list_notes(ranked, machines, request, champion), *(measurements.notes if measurements else ())),
+    )
+
+
+def _find_watts(
+    machines: ParsedMachines, candidates: Sequence[Candidate], champion: Champion, options: PredictOptions
+) -> dict[int, tuple[float, bool]]:
+    """Return the watts of every candidate that has any, by line, and whether they were assumed."""
+    watts = {one.line: (one.watts, False) for one in candidates if one.watts is not None}
+    others = machines.frame.drop(index=list(watts))
+    if not champion.rules.power_columns or others.empty:
+        return watts
+    one_task = others.assign(**{champion.reference_data.measured.one(Tag.TASK): next(iter(champion.typical))})
+    completed = impute(machines.with_frame(one_task), champion, assume=options.assume).frame
+    power = completed[list(champion.rules.power_columns)].prod(axis=1, skipna=False).dropna()
+    return {**watts, **{int(line): (float(value), True) for line, value in power.items()}}  # type: ignore[call-overload]
+
+
+def _evaluate(
+    prediction: Prediction,
+    candidate: Candidate,
+    watts: Mapping[int, tuple[float, bool]],
+    request: RankingRequest,
+    champion: Champion,
+) -> Ranked:
+    estimates = {Output.of(estimate): estimate for estimate in prediction.estimates}
+    shares = tuple(each.probability(estimates[each.output], champion) for each in request.constraints)
+    least, most = joint_bounds(shares) if shares else (None, None)
+    power, assumed = watts.get(prediction.line, (None, False))
+    facts = {WATTS: power, PRICE: candidate.price, PROBABILITY: least}
+    for word, fact in facts.items():
+        if fact is None and word in request.criterion.exponents:
+            raise _missing_fact(word, request.criterion.text, candidate)
+    known = {word: fact for word, fact in facts.items() if fact is not None}
+    score = weighted_score(estimates, request.weights)
+    value = evaluate_criterion(request.criterion, known, score, estimates)
+    supports = [(one.support, one.unlike) for one in estimates.values() if one.support is not None]
+    support, unlike = min(supports, key=lambda pair: pair[0]) if supports else (None, None)
+    return Ranked(
+        rank=0,
+        line=prediction.line,
+        name=candidate.name or prediction.machine,
+        machine=prediction.machine,
+        score=score.median,
+        score_low=score.low,
+        score_high=score.high,
+        probabilities=shares,
+        together_least=least,
+        together_most=most,
+        sure=None if request.sure is None or least is None else least >= request.sure,
+        watts=power,
+        watts_assumed=assumed,
+        price=candidate.price,
+        value=value.median,
+        value_low=value.low,
+        value_high=value.high,
+        support=support,
+        unlike=unlike,
+    )
+
+
+def _missing_fact(word: str, by: str, candidate: Candidate) -> UserError:
+    if word == PROBABILITY:
+        return UserError(f"--by {by} needs a target", "there is no --target", "such as 'CINT2017rate >= 1500'")
+    label = f"candidate {candidate.line}" + (f" ({candidate.name})" if candidate.name else "")
+    remedy = "add it in the column price"
+    if word == WATTS:
+        remedy = "the power of its processors is unknown, too: add the column watts, or tdp"
+    return UserError(f"--by {by} needs the {word} of every candidate", f"{label} has none", remedy)
+
+
+def _make_names_unique(ranked: Sequence[Ranked]) -> list[Ranked]:
+    """Add the line to names that several candidates have."""
+    counts = pd.Series([one.name for one in ranked]).value_counts()
+    return [replace(one, name=f"{one.name} (line {one.line})") if counts[one.name] > 1 else one for one in ranked]
+
+
+def _list_notes(
+    ranked: Sequence[Ranked], machines: ParsedMachines, request: RankingRequest, champion: Champion
+) -> tuple[str, ...]:
+    notes = [f"{one.name}: {note}" for one in ranked for note in machines.notes.get(one.line, ())]
+    assumed = sum(one.watts_assumed for one in ranked)
+    if assumed:
+        which = "" if assumed == len(ranked) else " where marked ~"
+        notes.append(f"watts assumed{which}: {champion.rules.power_meaning}")
+    if len(request.constraints) > 1:
+        notes.append(
+            "all targets together: the errors of one machine are correlated by an unknown amount; the two numbers "
+            "bound the probability for any correlation, and the ranking uses the lower one"
+        )
+    last = sum(one.sure is False for one in ranked)
+    if last:
+        fact = f"{last} of {len(ranked)} candidates meet the targets with less than {request.sure:g}"
+        notes.append(f"{fact}: they come last")
+    return tuple(notes)
+
+
+def _name_output(output: Output, outputs: Mapping[Output, float]) -> str:
+    """Return the task of an output, with its target where several outputs have the task."""
+    alone = sum(other.task == output.task for other in outputs) == 1
+    return output.task if alone else f"{output.task}.{output.target}"

@@ -1,0 +1,150 @@
+"""What-if grid: predictions of a machine with some fields varied, in all combinations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pandas as pd
+
+from perfcast.decisions.constraints import Output
+from perfcast.decisions.ranking import PLAIN
+from perfcast.decisions.variants import Variant, make_variants
+from perfcast.decisions.varied_fields import VariedField
+from perfcast.errors import UserError
+from perfcast.inference.champion import Champion
+from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.predict import PredictOptions, predict_machines
+from perfcast.inference.prediction import Estimate
+from perfcast.inference.user_measurements import UserMeasurements
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One combination: values by varied field, and its estimates by task, or the reason why it is impossible.
+
+    `numbers` has the values of numerical fields in the units of their columns. `like` names the CPU model whose facts a
+    hypothetical one has, "" for a real one.
+    """
+
+    values: dict[str, str]
+    numbers: dict[str, float]
+    estimates: tuple[Estimate, ...] = ()
+    refused: str = ""
+    like: str = ""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All combinations, the last field's values changing fastest. `units`: by varied numerical field."""
+
+    dataset: str
+    champion: str
+    schedule: str
+    machine: str
+    level: float
+    units: dict[str, str]
+    combinations: tuple[Combination, ...]
+    notes: tuple[str, ...]
+    kind: str = "estimates, not official results"
+
+    @property
+    def names(self) -> list[str]:
+        """The varied fields."""
+        return list(self.combinations[0].values)
+
+    @property
+    def possible(self) -> list[Combination]:
+        """The combinations that break no limit."""
+        return [combination for combination in self.combinations if not combination.refused]
+
+    @property
+    def outputs(self) -> dict[Output, str]:
+        """The predicted outputs and their titles: the task, with the target where the task has several."""
+        outputs = dict.fromkeys(Output.of(estimate) for each in self.possible for estimate in each.estimates)
+        tasks = [output.task for output in outputs]
+        return {
+            output: output.task if tasks.count(output.task) == 1 else f"{output.task} {output.target}"
+            for output in outputs
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries and lists, ready for JSON."""
+        return asdict(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per combination and task; one for an impossible combination."""
+        rows = []
+        for combination in self.combinations:
+            for estimate in combination.estimates or (None,):
+                row: dict[str, Any] = {**combination.values, "like": combination.like, "refused": combination.refused}
+                if estimate is not None:
+                    row |= {"task": estimate.task, "target": estimate.target, "estimate": estimate.median}
+                    row |= {"low": estimate.low, "high": estimate.high, "unit": estimate.unit}
+                    row |= {"support": estimate.support, "unlike": estimate.unlike}
+                rows.append(row)
+        return pd.DataFrame(rows)
+
+
+def predict_grid(
+    entry: MachineEntry,
+    varied: Sequence[VariedField],
+    champion: Champion,
+    tasks: Sequence[str] = (),
+    options: PredictOptions = PLAIN,
+    *,
+    measurements: UserMeasurements | None = None,
+    progress: bool = False,
+) -> Grid:
+    """Predict every combination; see `make_variants` for what stays constant.
+
+    User measurements correct every prediction, see `predict_machines`.
+    Raises: UserError when the machine cannot be used, or every combination is impossible.
+    """
+    if not varied:
+        raise UserError("something must be varied", "there is no --vary", "such as --vary cores=64..192:16")
+    made = make_variants(entry, varied, champion, tasks, assume=options.assume)
+    if made.machines.frame.empty:
+        raise UserError("at least one combination must be possible", f"none is: {made.variants[0].refused}")
+    predictions = predict_machines(made.machines, champion, options, measurements, progress=progress)
+    by_line = {prediction.line: prediction.estimates for prediction in predictions}
+    combinations = tuple(
+        _combination(variant, [estimate for line in variant.lines for estimate in by_line[line]], varied)
+        for variant in made.variants
+    )
+    names = [field.name for field in varied]
+    measurement_notes = measurements.notes if measurements else ()
+    return Grid(
+        dataset=champion.dataset,
+        champion=champion.name,
+        schedule=champion.schedule,
+        machine=entry.label if entry.values else "",
+        level=options.level,
+        units={field.name: field.unit for field in varied if field.unit is not None},
+        combinations=combinations,
+        notes=(*made.notes, *measurement_notes, *note_unchanged(combinations, names)),
+    )
+
+
+def _combination(variant: Variant, estimates: Sequence[Estimate], varied: Sequence[VariedField]) -> Combination:
+    pairs = list(zip(varied, variant.points, strict=True))
+    numbers = {field.name: float(next(iter(point.cells.values()))) for field, point in pairs if field.unit is not None}
+    values = {field.name: point.text for field, point in pairs}
+    return Combination(values, numbers, tuple(estimates), variant.refused, variant.like)
+
+
+def note_unchanged(combinations: Sequence[Combination], names: Sequence[str]) -> list[str]:
+    """Return a note for every field whose values change no estimate."""
+    notes = []
+    for name in names:
+        groups: dict[tuple[str, ...], list[tuple[float, ...]]] = {}
+        for combination in combinations:
+            if not combination.refused:
+                others = tuple(value for other, value in combination.values.items() if other != name)
+                medians = tuple(round(estimate.median, 9) for estimate in combination.estimates)
+                groups.setdefault(others, []).append(medians)
+        varies = any(len(medians) > 1 for medians in groups.values())
+        if varies and all(len(set(medians)) == 1 for medians in groups.values()):
+            notes.append(f"{name} changes no estimate here: another limit hides it, or no model reads it")
+    return notes

@@ -1,0 +1,189 @@
+"""Champion of a dataset: the folder that holds all that predictions need, and nothing that is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from perfcast import plugins
+from perfcast.errors import UserError
+from perfcast.inference.imputation import ImputationRules, find_rules
+from perfcast.inference.imputation.hot_deck import HotDeck
+from perfcast.inference.machine_fields import MachineFields
+from perfcast.inference.name_lookup import CpuNames, TaskNames
+from perfcast.inference.neighbors import NeighborIndex
+from perfcast.inference.reference_data import ReferenceData, describing_columns
+from perfcast.io import digests, first_changed, read_json, write_json
+from perfcast.predictors.base import Predictor, load_predictor
+from perfcast.schema import Column, Kind, Table, Tag, build_table
+from perfcast.uncertainty.conformal import UncertaintyModel
+
+
+@dataclass(frozen=True)
+class Champion:
+    """Best predictor of a dataset, fitted on every row, with its reference data and calibration.
+
+    `calibrated` and `neighbor_index` are None where too few rows were there for a calibration.
+    """
+
+    dataset: str
+    name: str
+    schedule: str
+    features: tuple[str, ...]
+    predictor: Predictor
+    reference_data: ReferenceData
+    calibrated: UncertaintyModel | None = None
+    neighbor_index: NeighborIndex | None = None
+
+    @property
+    def rules(self) -> ImputationRules:
+        """The imputation rules of the dataset."""
+        return find_rules(self.dataset)
+
+    @cached_property
+    def fields(self) -> MachineFields:
+        """The fields that may describe a machine."""
+        return MachineFields(describing_columns(self.reference_data.measured, self.features), self.rules.fields)
+
+    @cached_property
+    def cpu_names(self) -> CpuNames:
+        """The names of the CPU models, the most measured first."""
+        measured = self.reference_data.measured
+        counts = measured.frame[measured.one(Tag.ENTITY)].astype("str").value_counts()
+        return CpuNames([*counts.index, *self.reference_data.cpu_facts.index])
+
+    @cached_property
+    def tasks(self) -> list[str]:
+        """The tasks with predictions, in the order of the answers."""
+        measured = self.reference_data.measured
+        return sorted(measured.frame[measured.one(Tag.TASK)].dropna().astype(str).unique())
+
+    @cached_property
+    def task_names(self) -> TaskNames:
+        """The names of the tasks, those of the publisher included."""
+        return TaskNames(self.tasks, self.rules.task_aliases)
+
+    @cached_property
+    def designs(self) -> list[str]:
+        """The measured designs of CPU models, the most measured first; see `ImputationRules.design_column`."""
+        column = self.rules.design_column
+        return [] if column is None else list(self.reference_data.measured.frame[column].value_counts().index)
+
+    @cached_property
+    def hot_deck(self) -> HotDeck:
+        """The measured results that donate usual values."""
+        return HotDeck(self.reference_data.measured)
+
+    @cached_property
+    def typical(self) -> dict[str, int]:
+        """The measured row of every task whose first target is the median of its last year."""
+        return self.reference_data.find_typical_rows(self.predictor.targets_)
+
+    def targets_of(self, task: str) -> list[str]:
+        """Return the targets that a task was measured in."""
+        measured = self.reference_data.measured
+        rows = measured.frame[measured.frame[measured.one(Tag.TASK)].astype(str) == task]
+        return [name for name in self.predictor.targets_ if rows[name].notna().any()]
+
+    def build_features(self, frame: pd.DataFrame) -> Table:
+        """Return standard rows with the derived features that the predictor reads."""
+        return build_features(self.dataset, frame, self.reference_data.measured.columns, self.features)
+
+    def field_types(self) -> dict[str, str]:
+        """Return the type of every field that may describe a machine: `string` or `double`."""
+        columns: dict[str, tuple[str, ...]] = {name: (name,) for name in self.fields.columns}
+        columns |= {name: field.columns for name, field in self.fields.fields.items()}
+        return {name: "double" if self._is_number(read) else "string" for name, read in columns.items()}
+
+    def _is_number(self, columns: Sequence[str]) -> bool:
+        return len(columns) == 1 and self.fields.columns[columns[0]].kind is Kind.NUMERICAL
+
+    def example_machine(self) -> pd.DataFrame:
+        """Return one described machine: the newest measured row without its dates."""
+        columns = {name: column for name, column in self.fields.columns.items() if column.kind is not Kind.DATE}
+        row = self.reference_data.measured.frame[list(columns)].tail(1).reset_index(drop=True).dropna(axis=1)
+        types = {str(name): "float64" if columns[str(name)].kind is Kind.NUMERICAL else "object" for name in row}
+        return row.astype(types)
+
+
+def build_features(dataset: str, frame: pd.DataFrame, columns: Sequence[Column], features: Sequence[str]) -> Table:
+    """Return standard rows, with a fresh index, and the derived features of the named feature modules."""
+    table = build_table(dataset, frame, columns)
+    for name in features:
+        table = plugins.load("features", name).derive(table)
+    return table
+
+
+def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
+    """Read the folder that `perfcast pipeline champion` wrote.
+
+    Raises: UserError when there is none, when it is of another dataset, or when a file in it has changed.
+    """
+    folder = Path(folder)
+    path = folder / "about.json"
+    if not path.is_file():
+        missing = "a champion" if dataset is None else f"a champion of {dataset!r}"
+        raise UserError(f"there must be {missing}", f"there is no {path}", "run snakemake to make it")
+    try:
+        return _load(folder, read_json(path), dataset)
+    except UserError:
+        raise
+    except Exception as error:  # any error that a library raises for bytes that it did not write
+        fact = f"{folder} cannot be read ({type(error).__name__})"
+        raise UserError("a champion must be as it was saved", fact, "make it again, or fetch it again") from error
+
+
+def _load(folder: Path, about: Mapping[str, Any], dataset: str | None) -> Champion:
+    if dataset is not None and about["dataset"] != dataset:
+        raise UserError(f"the champion must be one of {dataset!r}", f"{folder} is of {about['dataset']!r}")
+    if not (folder / "knowledge").is_dir():
+        raise UserError("a champion must hold its knowledge", f"{folder} is of an older version", "make it again")
+    if changed := first_changed(folder, about["files"]):
+        raise UserError("a champion must be as it was saved", f"{changed} was changed", "make it again")
+    reference_data = ReferenceData.load(folder / "knowledge")
+    intervals = folder / "intervals"
+    calibrated = UncertaintyModel.load(intervals) if intervals.is_dir() else None
+    return Champion(
+        about["dataset"],
+        about["predictor"],
+        about["schedule"],
+        tuple(about["features"]),
+        load_predictor(folder / "model"),
+        reference_data,
+        calibrated,
+        NeighborIndex.load(folder / "knowledge", reference_data.measured, calibrated) if calibrated else None,
+    )
+
+
+def save_champion(
+    folder: Path,
+    predictor: Predictor,
+    calibrated: UncertaintyModel | None,
+    *,
+    standard: Table,
+    table: Table,
+    raw: Mapping[str, Path],
+    about: Mapping[str, Any],
+) -> None:
+    """Write the folder that `load_champion` reads.
+
+    Args: `standard` is the dataset's standard table, `table` the one with features, `raw` the folders of its ingested
+    sources, `about` its description, with the names of the feature modules under `features`.
+    """
+    predictor.save(folder / "model")
+    reference_data = ReferenceData.gather(standard, raw, about["features"])
+    (folder / "knowledge").mkdir(parents=True, exist_ok=True)
+    reference_data.save(folder / "knowledge")
+    if calibrated is not None:
+        calibrated.save(folder / "intervals")
+        row = table.one(Tag.ROW)
+        ordered = table.frame.set_index(row).loc[reference_data.measured.frame[row]].reset_index()
+        encoded = calibrated.in_domain.encode(ordered)
+        NeighborIndex(reference_data.measured, encoded, calibrated).save(folder / "knowledge")
+    (folder / "about.json").unlink(missing_ok=True)
+    write_json(folder / "about.json", {**about, "files": digests(folder)})

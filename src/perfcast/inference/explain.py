@@ -1,0 +1,172 @@
+"""Explain predictions: nearest measured results, values with their origin, and Shapley values of feature groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from math import factorial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.inference.champion import Champion
+from perfcast.inference.impute import GIVEN, MISSING, CompletedMachines
+from perfcast.inference.prediction import Driver, Neighbor, Value
+from perfcast.schema import Kind, Role, Table, Tag
+
+_HIDDEN_ROLES = (Role.TARGET, Role.PROVENANCE)
+_MIN_CHANGE = 5e-4
+"""Smallest change of the logarithm that is shown."""
+
+LogPredict = Callable[[pd.DataFrame], np.ndarray]
+"""Predictions of standard rows in natural logarithms: frame (n, columns) -> (n, targets)."""
+
+
+class Explainer:
+    """Explanations of a batch of predictions: measured results near a machine, its values, and its drivers.
+
+    Args: `neighbors` is the number of measured results of each task, `drivers` whether typical machines and drivers are
+    wanted. Shapes: `table` has the rows of `completed`.
+    """
+
+    def __init__(
+        self, completed: CompletedMachines, table: Table, champion: Champion, *, neighbors: int, drivers: bool
+    ) -> None:
+        self._completed, self._champion, self._drivers = completed, champion, drivers
+        self._neighbors = find_neighbors(table, champion, neighbors)
+        if drivers:
+            self._typical, self._shares, self._groups = attribute_to_groups(completed, champion)
+
+    def explain(self, row: int, target: str) -> dict[str, Any]:
+        """Return the fields of an `Estimate` that explain it: neighbours, typical machine and drivers."""
+        near = [describe_neighbor(self._champion, *neighbor, target) for neighbor in self._neighbors[row]]
+        explanation: dict[str, Any] = {"neighbours": tuple(near)}
+        if self._drivers:
+            number = self._champion.predictor.targets_.index(target)
+            explanation["typical"] = describe_neighbor(self._champion, self._typical[row], 0.0, target)
+            explanation["drivers"] = list_drivers(self._shares[row, :, number], self._groups)
+        return explanation
+
+    def describe(self, row: int) -> tuple[str, tuple[Value, ...]]:
+        """Return the name of a machine, and its values where drivers are wanted."""
+        measured = self._champion.reference_data.measured
+        values = list_values(self._completed, row, measured) if self._drivers else ()
+        return name_machine(self._completed.frame.iloc[row], measured), values
+
+
+def find_neighbors(table: Table, champion: Champion, count: int) -> list[list[tuple[int, float]]]:
+    """Return the nearest measured rows of every row and their distances; none without a calibration."""
+    if champion.neighbor_index is None or not count:
+        return [[] for _ in range(len(table.frame))]
+    return champion.neighbor_index.find_nearest(table.frame, table.frame[table.one(Tag.TASK)], count)
+
+
+def describe_neighbor(champion: Champion, row: int, distance: float, target: str) -> Neighbor:
+    """Return a measured row with its name, score and month of publication."""
+    measured = champion.reference_data.measured
+    cells = measured.frame.iloc[row]
+    times = measured.select(tag=Tag.TIME)
+    return Neighbor(
+        str(cells[measured.one(Tag.ROW)]),
+        name_machine(cells, measured),
+        float(cells[target]),
+        f"{cells[times[0]]:%Y-%m}" if times else "",
+        distance,
+    )
+
+
+def name_machine(cells: pd.Series, table: Table) -> str:
+    """Return a name made of the product and the processors of a machine."""
+    entity = cells[table.one(Tag.ENTITY)]
+    name = "a new part" if pd.isna(entity) else str(entity)
+    chips = cells.get("chips")
+    if chips is not None and not pd.isna(chips):
+        name = f"{chips:g} x {name}"
+    stem = cells.get("system_stem")
+    return name if stem is None or pd.isna(stem) else f"{stem}, {name}"
+
+
+def list_values(completed: CompletedMachines, row: int, table: Table) -> tuple[Value, ...]:
+    """Return the known values of a machine, column by column, with their origins."""
+    values = []
+    for column in table.columns:
+        if Tag.TASK in column.tags:
+            continue
+        origin = str(completed.origins[column.name].iloc[row])
+        if origin == MISSING or (column.role in _HIDDEN_ROLES and origin != GIVEN):
+            continue
+        cell = completed.frame[column.name].iloc[row]
+        if column.kind is Kind.DATE:
+            value: float | str = f"{cell:%Y-%m}"
+        else:
+            value = float(cell) if column.kind is Kind.NUMERICAL else str(cell)
+        values.append(Value(column.name, column.group, value, column.unit, origin))
+    return tuple(values)
+
+
+def attribute_to_groups(completed: CompletedMachines, champion: Champion) -> tuple[list[int], np.ndarray, list[str]]:
+    """Return the typical measured row of every row's task, and the Shapley value of every feature group.
+
+    Typical is the result with the median score of the task's last year. Shapes: (n,), (n, groups, targets), (groups,).
+    """
+    measured = champion.reference_data.measured
+    rows = [champion.typical[name] for name in completed.frame[measured.one(Tag.TASK)].astype(str)]
+    names = [column.name for column in measured.columns]
+    groups: dict[str, list[str]] = {}
+    for column in measured.columns:
+        if column.role in (Role.FEATURE, Role.KEY) or column.kind is Kind.DATE:
+            groups.setdefault(column.group, []).append(column.name)
+
+    def log_predict(frame: pd.DataFrame) -> np.ndarray:
+        predicted = champion.predictor.predict(champion.build_features(frame).frame)
+        logs: np.ndarray = np.log(predicted.to_numpy(dtype=float))
+        return logs
+
+    shares = shapley_values(completed.frame[names], measured.frame.iloc[rows], groups, log_predict)
+    return rows, shares, list(groups)
+
+
+def list_drivers(shares: np.ndarray, groups: list[str]) -> tuple[Driver, ...]:
+    """Return the groups that change the prediction, the largest first. Shapes: (groups,) logarithms."""
+    order = np.argsort(-np.abs(shares), kind="stable")
+    return tuple(
+        Driver(groups[number], float(np.exp(shares[number]))) for number in order if abs(shares[number]) >= _MIN_CHANGE
+    )
+
+
+def shapley_values(
+    machines: pd.DataFrame, typical: pd.DataFrame, groups: dict[str, list[str]], log_predict: LogPredict
+) -> np.ndarray:
+    """Return what every group adds to the logarithm of the typical machine's prediction; the sum is the difference.
+
+    Every machine is mixed with its typical one, group by group, in all 2^groups ways; derived features are made from
+    the mixture. Shapes: machines and typical (n, columns) row by row -> (n, groups, targets).
+    Source: Shapley, 1953; for a prediction against a single reference, Lundberg and Lee, 2017.
+    """
+    names = list(groups)
+    coalitions = [frozenset(chosen) for size in range(len(names) + 1) for chosen in combinations(names, size)]
+    values = log_predict(_mix(machines, typical, groups, coalitions)).reshape(len(coalitions), len(machines), -1)
+    by_coalition = dict(zip(coalitions, values, strict=True))
+    shares = np.zeros((len(machines), len(names), values.shape[2]))
+    for number, name in enumerate(names):
+        for chosen in coalitions:
+            if name not in chosen:
+                weight = factorial(len(chosen)) * factorial(len(names) - len(chosen) - 1) / factorial(len(names))
+                shares[:, number] += weight * (by_coalition[chosen | {name}] - by_coalition[chosen])
+    return shares
+
+
+def _mix(
+    machines: pd.DataFrame, typical: pd.DataFrame, groups: dict[str, list[str]], coalitions: list[frozenset[str]]
+) -> pd.DataFrame:
+    """Return every row once per coalition: the groups in it are the machine's, the others those of the typical one."""
+    rows = np.arange(len(machines))
+    from_typical = np.tile(rows + len(machines), len(coalitions))
+    positions = {
+        column: np.concatenate([rows if name in chosen else rows + len(machines) for chosen in coalitions])
+        for name, columns in groups.items()
+        for column in columns
+    }
+    both = pd.concat([machines, typical], ignore_index=True)
+    return pd.DataFrame({name: both[name].array.take(positions.get(str(name), from_typical)) for name in machines})

@@ -1,0 +1,183 @@
+"""Imputation rules of servers: facts of the CPU model, arithmetic between cells, and usual values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from perfcast.datasets.spec_cpu2017 import CATALOGUE, join_processors
+from perfcast.inference.imputation.rules import Block, ImputationRules, Violation, fill_missing
+from perfcast.inference.imputation.server_fields import SERVER_FIELDS
+from perfcast.inference.imputation.server_limits import find_server_violations
+from perfcast.processors.catalogue import own_catalogue, read_catalogue
+from perfcast.processors.names import part_id
+
+_ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
+
+
+class ServerRules(ImputationRules):
+    """Rules of servers that SPEC CPU measured."""
+
+    fields = SERVER_FIELDS
+    new_cpu_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "cores": ("cores_per_chip_stated", "cores_per_chip_part", "cores_enabled_total"),
+        "clock": ("base_mhz",),
+        "family": ("family",),
+    }
+    design_column = "family"
+    power_columns = ("tdp_w", "chips")
+    power_meaning = "TDP of the processors alone"
+    # fewer cores are the same CPU model with some cores off; more cores are another model
+    capacities: ClassVar[Mapping[str, str]] = {"cores_per_chip_stated": "cores_per_chip_part"}
+    # only what arithmetic ties to a column: cache, power and clocks stay when the number of cores varies
+    replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "cores_per_chip_stated": ("cores_enabled_total",),
+        "cores_per_chip_part": ("cores_enabled_total", "cores_per_chip_stated"),
+        "cores_enabled_total": ("cores_per_chip_stated",),
+        "dimm_count": ("mem_total_gb",),
+        "dimm_gb": ("mem_total_gb",),
+        "mem_total_gb": ("dimm_gb",),
+        "mem_rated_mts": ("mem_running_mts", "mem_eff_mts"),
+        "mem_running_mts": ("mem_eff_mts",),
+        "mem_max_mts_1dpc": ("mem_eff_mts",),
+    }
+    # one module in every channel, as fast as the CPU allows, unless the user gave the modules
+    adapted: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "chips": ("dimm_count",),
+        "mem_channels_per_chip": ("dimm_count",),
+        "mem_max_mts_1dpc": ("mem_rated_mts", "mem_running_mts"),
+        "ddr_gen": ("mem_rated_mts", "mem_running_mts"),
+        "isa": ("arch",),
+        "test_month": ("hw_avail", "sw_avail"),
+        "launch_quarter": ("hw_avail",),
+    }
+    blocks = (
+        Block(
+            "design of the processor",
+            (
+                *("cpu_vendor", "series", "isa", "mem_channels_per_chip", "mem_max_mts_1dpc", "simd_bits", "fma_units"),
+                *("has_amx", "l1i_kb", "l1d_kb", "l2_kb_per_core", "l2_scope", "l3_slice_mb", "l3_cores_per_slice"),
+                *("l3_asymmetric", "l4_mb", "pcie_gen", "process_node", "ddr_gen"),
+            ),
+            (("family",),),
+            recent=False,
+        ),
+        Block("size of the processor", ("l3_mb_per_chip", "tdp_w"), (("family", "cores_per_chip_part"),), recent=False),
+        Block("clocks of the processor", ("max_turbo_mhz",), (("family",),), recent=False),
+        Block("processors", ("chips",), (("part_key",), ("family",), ("cpu_vendor",), ()), recent=False),
+        Block(
+            "compiler",
+            (
+                *("compiler_vendor", "compiler_major_minor", "compiler_classic", "oneapi"),
+                *("mixed_fortran", "base_ptr", "parallel"),
+            ),
+            (("suite", "family"), ("suite", "cpu_vendor"), ("suite", "isa"), ("suite",)),
+            recent=True,
+        ),
+        Block(
+            "threads", ("threads_per_core",), (("suite", "family"), ("suite", "cpu_vendor"), ("suite",)), recent=False
+        ),
+        Block(
+            "operating system",
+            ("os_name", "os_version", "kernel_series", "arch", "file_system"),
+            (("suite", "family"), ("suite", "cpu_vendor"), ("suite", "isa"), ("suite",)),
+            recent=True,
+        ),
+        Block("storage", ("storage_class", "storage_gb"), (("family",), ("cpu_vendor",), ()), recent=True),
+        Block(
+            "memory modules",
+            ("dimm_gb", "dimm_type", "ecc", "dimm_ranks", "dimm_width", "dimm_groups", "hbm_gb"),
+            (("family", "chips"), ("ddr_gen", "mem_rated_mts"), ("ddr_gen",), ()),
+            recent=False,
+        ),
+        Block(
+            "system",
+            ("hw_vendor", "orderable_min", "orderable_max"),
+            (("family", "chips"), ("chips",), ()),
+            recent=True,
+        ),
+    )
+
+    def read_cpu_facts(self, raw: Mapping[str, Path], measured: Iterable[str]) -> pd.DataFrame:
+        """Return the facts of the family tables and of the CPU catalog; without the catalog, those of the former."""
+        catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else own_catalogue()
+        named = pd.Series(sorted({*catalogue.facts.index, *measured}), dtype="str")
+        known = join_processors(pd.DataFrame({"part_key": named, "cores": np.nan, "chips": np.nan}), catalogue)
+        clock = named.map(catalogue.lookup(named)["base_mhz"])
+        known = known.drop(columns=["cores", "chips", "cores_per_chip_stated"]).assign(
+            base_mhz=clock, cores_per_chip_part=known["catalogue_cores"], ddr_gen=known["family_ddr_gen"]
+        )
+        return known.set_index("part_key")
+
+    def fill_cpu_facts(self, frame: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
+        """Fill the facts of a row's CPU model; a model that no table lists has the facts of its family."""
+        named = frame["part_key"].dropna()
+        others = sorted(set(named) - set(facts.index))
+        if others:
+            asked = pd.DataFrame({"part_key": pd.Series(others, dtype="str"), "cores": np.nan, "chips": np.nan})
+            ruled = join_processors(asked, own_catalogue()).set_index("part_key")
+            family_facts = ruled.assign(ddr_gen=ruled["family_ddr_gen"]).reindex(columns=facts.columns)
+            facts = pd.concat([facts, family_facts])
+        known = facts[[name for name in facts if name in frame]].reindex(frame["part_key"]).set_axis(frame.index)
+        return fill_missing(frame, {**known, "part_id": frame["part_key"].map(part_id, na_action="ignore")})
+
+    def fill_implied(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Fill cores, memory and architecture by arithmetic on the same row."""
+        stated = frame["cores_per_chip_stated"]
+        filled = fill_missing(frame, {"cores_enabled_total": stated * frame["chips"]})
+        filled = fill_missing(
+            filled,
+            {"cores_per_chip_part": stated.where(stated.notna(), filled["cores_enabled_total"] / filled["chips"])},
+        )
+        rate = filled["mem_running_mts"].fillna(filled["mem_rated_mts"])
+        return fill_missing(
+            filled,
+            {
+                "cores_enabled_total": filled["cores_per_chip_part"] * filled["chips"],
+                "mem_total_gb": filled["dimm_count"] * filled["dimm_gb"],
+                "dimm_gb": filled["mem_total_gb"] / filled["dimm_count"],
+                # Memory runs no faster than the processor drives it, unless the limit is unknown.
+                "mem_eff_mts": rate.where(~(rate > filled["mem_max_mts_1dpc"]), filled["mem_max_mts_1dpc"]),
+                "arch": filled["isa"].map(_ARCHITECTURE),
+            },
+        )
+
+    def fill_usual(self, frame: pd.DataFrame, last: pd.Timestamp) -> pd.DataFrame:
+        """Fill one module in every channel, as fast as the CPU allows, and a test in the month of the newest result.
+
+        No later software was measured.
+        """
+        today = pd.Series(last, frame.index)
+        filled = fill_missing(
+            frame,
+            {
+                "dimm_count": frame["chips"] * frame["mem_channels_per_chip"],
+                "mem_rated_mts": frame["mem_max_mts_1dpc"],
+                "test_month": today,
+            },
+        )
+        launch = filled["launch_quarter"]
+        return fill_missing(
+            filled,
+            {
+                "hw_avail": launch.where(launch < filled["test_month"], filled["test_month"]),
+                "sw_avail": filled["test_month"],
+            },
+        )
+
+    def find_violations(self, frame: pd.DataFrame) -> Iterator[Violation]:
+        """Yield the limits of servers that a row breaks."""
+        return find_server_violations(frame)
+
+    def give_per_chip(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Give the enabled cores of each processor where only the total is given."""
+        stated, total = frame["cores_per_chip_stated"], frame["cores_enabled_total"]
+        per_chip = total / frame["chips"]
+        derived = stated.isna() & per_chip.notna()
+        return frame.assign(
+            cores_per_chip_stated=stated.where(~derived, per_chip), cores_enabled_total=total.where(~derived)
+        )

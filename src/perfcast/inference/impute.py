@@ -1,0 +1,180 @@
+"""Impute the missing cells of parsed machines, and record the origin of every cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from perfcast.errors import UserError
+from perfcast.inference.champion import Champion
+from perfcast.inference.imputation import Violation
+from perfcast.inference.machine_fields import TypedField
+from perfcast.inference.parse import ParsedMachines
+from perfcast.inference.reference_data import ReferenceData
+from perfcast.schema import Table, Tag
+
+GIVEN, LOOKED_UP, IMPLIED, MEASURED, ASSUMED, MISSING = (
+    "given",
+    "looked up",
+    "implied",
+    "measured",
+    "assumed",
+    "missing",
+)
+ORIGINS = {
+    GIVEN: "as described",
+    LOOKED_UP: "a fact of the CPU model, from the catalog or its family",
+    MEASURED: "all measured results of the CPU model, or of the task, have it",
+    IMPLIED: "follows from other values of the machine",
+    ASSUMED: "usual: most recent measured machines of the kind have it",
+    MISSING: "unknown",
+}
+"""Origins of a value and their meaning."""
+
+
+@dataclass(frozen=True)
+class CompletedMachines:
+    """Batch of machines by task with every standard column.
+
+    Shapes: `frame` and `origins` (text, of ORIGINS) have the same rows and columns; the index is that of the machines,
+    repeated by task.
+    """
+
+    frame: pd.DataFrame
+    origins: pd.DataFrame
+
+
+def impute(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> CompletedMachines:
+    """Fill missing cells; given cells stay. A machine without a task stands once for every task.
+
+    In this order: facts of the CPU model, values that all measured rows of the model have, values that the row implies,
+    values that all measured rows of the task have, and, with `assume`, usual values and what they imply.
+
+    Raises: UserError for an unknown task or a machine that breaks a limit of the dataset's rules.
+    """
+    with np.errstate(invalid="ignore"):  # comparisons with missing cells
+        steps = _impute_known(machines.frame, champion)
+        for violation in champion.rules.find_violations(steps.frame):
+            field, fact = _name_field(violation, machines, steps.frame, champion)
+            label = machines.label_of(violation.line)
+            raise UserError(field, f"{fact} ({label})" if label[-1:].isdigit() else fact, violation.remedy)
+        return _impute_by_task(steps, machines, champion, assume=assume)
+
+
+def find_refusals(machines: ParsedMachines, champion: Champion) -> dict[int, str]:
+    """Return by line (index) the first limit that a machine breaks."""
+    reasons: dict[int, str] = {}
+    with np.errstate(invalid="ignore"):
+        frame = _impute_known(machines.frame, champion).frame
+        for violation in champion.rules.find_violations(frame):
+            if violation.line not in reasons:
+                reasons[violation.line] = ": ".join(_name_field(violation, machines, frame, champion))
+    return reasons
+
+
+def _name_field(
+    violation: Violation, machines: ParsedMachines, frame: pd.DataFrame, champion: Champion
+) -> tuple[str, str]:
+    """Return the wrong field as the user typed it, and the fact with the name of the CPU model."""
+    typed = machines.typed.get(violation.line, {})
+    first = violation.columns[0]
+    field = next((typed[name].name for name in violation.columns if name in typed), champion.fields.name_of(first))
+    entity = champion.reference_data.measured.one(Tag.ENTITY)
+    key = frame.loc[frame.index == violation.line, entity].iloc[0]
+    cpu = typed.get(entity, TypedField(entity, "the processor" if pd.isna(key) else str(key))).text
+    return field, violation.fact.replace("{cpu}", cpu)
+
+
+class _Steps:
+    """Frame that is filled in steps, with the origin of every cell."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame = frame
+        self._names = list(frame.columns)
+        self._missing = frame.isna().to_numpy()
+        self._origins = np.where(self._missing, MISSING, GIVEN).astype(object)
+        self._fills_at_conclusion: dict[str, int] = {}
+        self._fills = 0
+
+    def take(self, filled: pd.DataFrame, origin: str) -> None:
+        """Take the result of a step: the same columns in the same order, with the known cells unchanged."""
+        self.frame, before = filled, self.frame
+        if filled is before:
+            return
+        for position in np.flatnonzero(self._missing.any(axis=0)):
+            new = self._missing[:, position] & ~np.asarray(filled[self._names[position]].array.isna())
+            if new.any():
+                self._missing[new, position] = False
+                self._origins[new, position] = origin
+                self._fills += 1
+
+    def conclude(self, rule: Callable[[pd.DataFrame], pd.DataFrame], origin: str) -> None:
+        """Take the result of a rule, unless no cell was filled since the rule of this origin last ran."""
+        if self._fills_at_conclusion.get(origin) != self._fills:
+            self.take(rule(self.frame), origin)
+            self._fills_at_conclusion[origin] = self._fills
+
+    def repeat(self, positions: np.ndarray) -> None:
+        """Repeat rows, (m,) int of row numbers."""
+        self.frame = self.frame.iloc[positions]
+        self._missing, self._origins = self._missing[positions], self._origins[positions]
+
+    @property
+    def origins(self) -> pd.DataFrame:
+        """The origin of every cell."""
+        return pd.DataFrame(self._origins, self.frame.index, self.frame.columns, dtype=object)
+
+
+def _impute_known(frame: pd.DataFrame, champion: Champion) -> _Steps:
+    """Fill what does not depend on the task: facts of the CPU model, and what a row implies."""
+    reference_data, rules = champion.reference_data, champion.rules
+    steps = _Steps(frame.reindex(columns=[column.name for column in reference_data.measured.columns]))
+    steps.take(rules.fill_cpu_facts(steps.frame, reference_data.cpu_facts), LOOKED_UP)
+    steps.take(_fill_common(steps.frame, reference_data, Tag.ENTITY), MEASURED)
+    steps.conclude(rules.fill_implied, IMPLIED)
+    return steps
+
+
+def _impute_by_task(steps: _Steps, machines: ParsedMachines, champion: Champion, *, assume: bool) -> CompletedMachines:
+    """Repeat machines by task, and fill what depends on the task."""
+    measured, rules = champion.reference_data.measured, champion.rules
+    tasks = list(_tasks_by_machine(steps.frame, machines, measured))
+    steps.repeat(np.repeat(np.arange(len(tasks)), [len(names) for names in tasks]))
+    repeated = pd.Series([name for names in tasks for name in names], steps.frame.index, dtype="str")
+    steps.take(steps.frame.assign(**{measured.one(Tag.TASK): repeated}), GIVEN)
+    steps.take(_fill_common(steps.frame, champion.reference_data, Tag.TASK), MEASURED)
+    if assume:
+        for block in rules.blocks:
+            steps.take(champion.hot_deck.fill(steps.frame, block), ASSUMED)
+            steps.conclude(rules.fill_implied, IMPLIED)
+            steps.conclude(lambda frame: rules.fill_usual(frame, champion.hot_deck.last), ASSUMED)
+        steps.conclude(rules.fill_implied, IMPLIED)
+    return CompletedMachines(steps.frame, steps.origins)
+
+
+def _tasks_by_machine(frame: pd.DataFrame, machines: ParsedMachines, measured: Table) -> Iterator[Sequence[str]]:
+    """Yield the tasks of every machine. Raises: UserError for a task that was never measured."""
+    task = measured.one(Tag.TASK)
+    known = sorted(measured.frame[task].dropna().unique())
+    for line, name in zip(frame.index, frame[task], strict=True):
+        if not pd.isna(name) and name not in known:
+            typed = machines.typed.get(int(line), {}).get(task, TypedField(task, str(name)))
+            fact = f"{machines.label_of(int(line))} has {typed.text!r}"
+            raise UserError(f"{typed.name} must be one of {', '.join(known)}", fact, "or leave it out")
+        yield known if pd.isna(name) else [name]
+
+
+def _fill_common(machines: pd.DataFrame, reference_data: ReferenceData, tag: Tag) -> pd.DataFrame:
+    """Fill missing features of the tagged column's group with the value that all its measured rows have."""
+    values = machines[reference_data.measured.one(tag)]
+    common = {value: reference_data.find_common_values(tag, str(value)) for value in values.dropna().unique()}
+    filled = {}
+    for name in dict.fromkeys(name for cells in common.values() for name in cells):
+        column = machines[name]
+        if column.isna().any():
+            facts = values.map({value: cells[name] for value, cells in common.items() if name in cells})
+            filled[name] = column.where(column.notna(), facts.astype(column.dtype))
+    return machines.assign(**filled) if filled else machines

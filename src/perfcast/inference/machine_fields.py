@@ -1,0 +1,217 @@
+"""Fields that describe a machine: columns, their short names, units, and the check of every typed value."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from perfcast.errors import UserError
+from perfcast.schema import Column, Kind, as_declared
+
+Cell = str | float
+"""A value of a described machine, typed as its column is; dates are text, YYYY-MM."""
+
+LINE = "line"
+"""Index of machines: the line where a machine begins in a CSV file, else its number, from 1."""
+
+MAX_LETTERS = 500
+"""Longest value that is read."""
+
+_MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
+_SHOWN_LETTERS = 60
+_LARGEST_INTEGER = 10**MAX_LETTERS
+
+_NUMBER = re.compile(r"([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d{1,3})?)\s*([a-z/]*)", re.IGNORECASE)
+_BINARY = {"kb": 2.0**10, "kib": 2.0**10, "mb": 2.0**20, "mib": 2.0**20, "gb": 2.0**30, "gib": 2.0**30}
+_BINARY |= {"tb": 2.0**40, "tib": 2.0**40}
+_DECIMAL = {"mb": 1e6, "gb": 1e9, "tb": 1e12}
+_UNITS: dict[str, dict[str, float]] = {
+    "MHz": {"mhz": 1.0, "ghz": 1000.0},
+    "MT/s": {"mt/s": 1.0, "mts": 1.0, "gt/s": 1000.0},
+    **{unit: {name: size / _BINARY[unit.lower()] for name, size in _BINARY.items()} for unit in ("KiB", "MiB", "GiB")},
+    "GB": {name: size / 1e9 for name, size in _DECIMAL.items()},
+    "W": {"w": 1.0, "kw": 1000.0},
+    "bit": {"bit": 1.0, "bits": 1.0},
+}
+"""Declared unit -> accepted units in lower case -> factor. Vendors sell memory and caches in powers of two, whatever
+they call the unit, and storage in powers of ten."""
+
+
+def read_number(text: str, unit: str) -> float:
+    """Return a number in the declared unit; a number without a unit is in the declared one.
+
+    Raises: ValueError, with the reason, for a text that is no finite number or has another kind of unit.
+    """
+    match = _NUMBER.fullmatch(text.strip())
+    if not match:
+        raise ValueError("it is no number")
+    value, typed_unit = float(match[1]), match[2].lower()
+    units = _UNITS.get(unit, {})
+    if typed_unit and typed_unit not in units:
+        allowed = f"written in {', '.join(units)} (any case)" if units else "without a unit"
+        raise ValueError(f"it must be {allowed}")
+    value *= units.get(typed_unit, 1.0)
+    if not math.isfinite(value):
+        raise ValueError("it is no finite number")
+    return value
+
+
+@dataclass(frozen=True)
+class Field:
+    """Short name of one or more columns, such as `memory` for the number, size and kind of modules.
+
+    `read` turns the typed text into cells of `columns` and raises ValueError, with the reason, where it cannot.
+    """
+
+    name: str
+    meaning: str
+    example: str
+    columns: tuple[str, ...]
+    read: Callable[[str], Mapping[str, Cell]]
+    aliases: tuple[str, ...] = ()
+
+
+def alias_field(name: str, column: str, meaning: str, example: str, *aliases: str) -> Field:
+    """Return a field that is another name of one column; its text is read as the column's is."""
+    return Field(name, meaning, example, (column,), lambda text: {column: text}, aliases)
+
+
+@dataclass(frozen=True)
+class TypedField:
+    """Name of a field and its value, both as the user typed them."""
+
+    name: str
+    text: str
+
+
+class MachineFields:
+    """The names that may describe a machine: columns of a table, bare or after their group, and short fields."""
+
+    def __init__(self, columns: Sequence[Column], fields: Iterable[Field] = ()) -> None:
+        self.columns = {column.name: column for column in columns}
+        self.fields = {name: field for field in fields for name in (field.name, *field.aliases)}
+        self._grouped = {f"{column.group}.{column.name}": column.name for column in columns}
+
+    def find(self, name: str, label: str) -> Column | Field:
+        """Return the column or field of a typed name. Raises: UserError with the nearest names when there is none."""
+        key = name.strip().lower()
+        key = self._grouped.get(key, key)
+        if key in self.fields:
+            return self.fields[key]
+        if key in self.columns:
+            return self.columns[key]
+        known = [*self.fields, *self.columns]
+        near = get_close_matches(key, known, n=3, cutoff=0.5)
+        hint = f"the nearest are {', '.join(near)}" if near else f"such as {', '.join(known[:8])}"
+        raise UserError("a machine must be described by known names", f"{label} has {name[:_SHOWN_LETTERS]!r}", hint)
+
+    def name_of(self, column: str) -> str:
+        """Return the short name of a column: that of a field for this column alone, else of a field that reads it."""
+        alone = [field.name for field in self.fields.values() if field.columns == (column,)]
+        among = [field.name for field in self.fields.values() if column in field.columns]
+        return next(iter([*alone, *among]), column)
+
+    def parse(self, values: Mapping[str, object], label: str) -> tuple[dict[str, Cell], dict[str, TypedField]]:
+        """Return the cells of one machine by column, and the field that each of them was typed in.
+
+        Empty values are skipped. `label` names the machine in errors.
+        Raises: UserError, one line, for the first value that cannot be used.
+        """
+        cells: dict[str, Cell] = {}
+        typed: dict[str, TypedField] = {}
+        for name, value in values.items():
+            field = self.find(name, label)
+            text = _as_text(value, name, label)
+            if not text:
+                continue
+            for column, cell in self._read(field, text, name, label).items():
+                if column in cells and cells[column] != cell:
+                    requirement = f"{typed[column].name} and {name} must agree"
+                    raise UserError(requirement, f"{label} gives them different values", "leave one of them out")
+                cells[column], typed[column] = cell, TypedField(name.strip(), text)
+        return cells, typed
+
+    def cells(self, values: Mapping[str, object], label: str) -> dict[str, Cell]:
+        """Return the cells of one machine by column; see `parse`."""
+        return self.parse(values, label)[0]
+
+    def _read(self, field: Column | Field, text: str, name: str, label: str) -> dict[str, Cell]:
+        if isinstance(field, Column):
+            return {field.name: _read_cell(text, field, name.strip(), label)}
+        try:
+            texts = field.read(text)
+        except ValueError as error:
+            requirement = f"{name} must be {field.meaning}, such as {field.example!r}"
+            raise UserError(requirement, f"{label} has {text[:_SHOWN_LETTERS]!r}", str(error)) from None
+        cells = {}
+        for column_name, cell in texts.items():
+            column = self.columns[column_name]
+            shown = name.strip() if len(field.columns) == 1 else f"{name.strip()} ({column.meaning or column_name})"
+            cells[column_name] = _read_cell(str(cell), column, shown, label)
+        return cells
+
+    def frame(self, machines: Sequence[Mapping[str, Cell]], lines: Sequence[int]) -> pd.DataFrame:
+        """Return the cells of machines as a frame: every column with its declared type, index `LINE`."""
+        index = pd.Index(lines, name=LINE)
+        names = {name for cells in machines for name in cells}
+        series = {name: pd.Series([cells.get(name) for cells in machines], index, dtype=object) for name in names}
+        frame = self._empty_machine.iloc[np.zeros(len(index), dtype=int)].set_axis(index)
+        return frame.assign(**{name: as_declared(values, self.columns[name]) for name, values in series.items()})
+
+    @cached_property
+    def _empty_machine(self) -> pd.DataFrame:
+        """One machine without any value."""
+        missing = pd.Series([None], dtype=object)
+        return pd.DataFrame({name: as_declared(missing, column) for name, column in self.columns.items()})
+
+
+def _as_text(value: object, name: str, label: str) -> str:
+    """Return a value of a file or of a program as a user would type it; a missing value is an empty text."""
+    shown = name.strip()[:_SHOWN_LETTERS]
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool):
+        return str(int(value))
+    if not isinstance(value, (str, int, float)):
+        fact = f"{label} has {str(value)[:_SHOWN_LETTERS]!r}"
+        raise UserError(f"{shown} must be one value", fact, "write a text or a number")
+    if isinstance(value, int) and abs(value) >= _LARGEST_INTEGER:
+        raise UserError(f"{shown} must be at most {MAX_LETTERS} letters", f"{label} has a longer number")
+    text = repr(value) if isinstance(value, float) else str(value).strip()
+    if len(text) > MAX_LETTERS:
+        raise UserError(f"{shown} must be at most {MAX_LETTERS} letters", f"{label} has {len(text)}")
+    hidden = next((letter for letter in text if not (letter.isprintable() or letter.isspace())), None)
+    if hidden is not None:  # half a character, a control character, a mark that reverses the line
+        raise UserError(f"{shown} must be text that can be printed", f"{label} has {hidden!a} in it", "take it out")
+    return text
+
+
+def _read_cell(text: str, column: Column, name: str, label: str) -> Cell:
+    """Return a value typed as its column is; `name` is the field as the user typed it."""
+    if column.kind is Kind.NUMERICAL:
+        return _read_bounded(text, column, name, label)
+    if column.kind is Kind.DATE and not _MONTH.fullmatch(text):
+        raise UserError(f"{name} must be a month such as 2026-03", f"{label} has {text[:_SHOWN_LETTERS]!r}")
+    return text
+
+
+def _read_bounded(text: str, column: Column, name: str, label: str) -> float:
+    unit = f" in {column.unit}" if column.unit else ""
+    try:
+        value = read_number(text, column.unit)
+    except ValueError as error:
+        fact = f"{label} has {text[:_SHOWN_LETTERS]!r}"
+        raise UserError(f"{name} must be a number{unit}", fact, str(error)) from None
+    low = -math.inf if column.low is None else column.low
+    high = math.inf if column.high is None else column.high
+    if not low <= value <= high:
+        fact = f"{label} has {text[:_SHOWN_LETTERS]}"
+        raise UserError(f"{name} must be between {low:g} and {high:g}{unit}", fact)
+    return value

@@ -1,0 +1,191 @@
+"""Read machines from CSV, JSON or YAML files, frames and dictionaries; sizes are bounded and nothing is executed."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from perfcast import bounds
+from perfcast.errors import UserError
+from perfcast.plain_yaml import read_yaml_text
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Largest CSV file that is read."""
+MAX_NESTED_BYTES = 10 * 1024 * 1024
+"""Largest JSON file that is read: its reader holds it in memory several times. YAML: `bounds.YAML`."""
+MAX_MACHINES = 200_000
+"""Most machines of a file: each takes about 2 KB before its prediction."""
+_MAX_DEPTH = 3
+_LIST = "machines"
+
+Machines = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pd.DataFrame | Path | str
+"""One machine or several: names with values, a frame with one machine per row, or the path of a file."""
+
+
+class MachineEntry(NamedTuple):
+    """One machine as the user wrote it: its line or number, its label in errors, and values by typed field name."""
+
+    line: int
+    label: str
+    values: dict[str, object]
+
+
+def read_machines(machines: Machines) -> list[MachineEntry]:
+    """Return the entries of machines in any of the forms of `Machines`."""
+    if isinstance(machines, (str, Path)):
+        return read_entries(Path(machines))
+    if isinstance(machines, pd.DataFrame):
+        return read_frame(machines)
+    return read_tree(machines if isinstance(machines, Mapping) else list(machines), "a machine")
+
+
+def read_frame(frame: pd.DataFrame) -> list[MachineEntry]:
+    """Return the entries of a frame, one per row; missing cells are left out. Rows are numbered from 1."""
+    cells = frame.astype(object).where(frame.notna(), None)
+    return [
+        MachineEntry(number, f"row {number}", {str(name): value for name, value in row.items()})
+        for number, row in enumerate(cells.to_dict("records"), start=1)
+    ]
+
+
+def read_entries(path: Path) -> list[MachineEntry]:
+    """Read the machines of a file; its ending names the format: .csv, .csv.gz, .json, .yaml or .yml.
+
+    A JSON or YAML file holds a machine, a list of machines, or such a list under `machines`; nested names are joined
+    with dots. Raises: UserError, one line, for any other file.
+    """
+    path = Path(path)
+    readers = {".csv": _read_csv, ".csv.gz": _read_csv, ".json": _read_json, ".yaml": _read_yaml, ".yml": _read_yaml}
+    ending = next((ending for ending in readers if path.name.lower().endswith(ending)), None)
+    if ending is None:
+        raise UserError(f"a file of machines must end in {', '.join(readers)}", f"it is {path.name!r}")
+    if not path.is_file():
+        raise UserError("the file of machines must exist", f"there is no file {path}")
+    content = _read_bytes(path, MAX_BYTES if readers[ending] is _read_csv else MAX_NESTED_BYTES)
+    entries = list(islice(readers[ending](path, _decode(path, content)), MAX_MACHINES + 1))
+    if len(entries) > MAX_MACHINES:
+        raise UserError(f"{path} must describe at most {MAX_MACHINES} machines", "it describes more", "split it")
+    if not entries:
+        raise UserError(f"{path} must describe at least one machine", "it describes none")
+    return entries
+
+
+def read_tree(value: object, source: str) -> list[MachineEntry]:
+    """Return the machines of a decoded JSON or YAML value; `source` names it in errors."""
+    if isinstance(value, Mapping) and set(value) == {_LIST}:
+        value = value[_LIST]
+    machines = value if isinstance(value, list) else [value]
+    if len(machines) > MAX_MACHINES:
+        raise UserError(f"{source} must describe at most {MAX_MACHINES} machines", f"it describes {len(machines)}")
+    entries = []
+    for number, machine in enumerate(machines, start=1):
+        if not isinstance(machine, Mapping):
+            shown = str(machine)[:40]
+            raise UserError(f"{source} must hold names with values", f"machine {number} is {shown!r}", "see --help")
+        entries.append(MachineEntry(number, f"machine {number}", dict(_flatten(machine, source))))
+    return entries
+
+
+def _flatten(
+    nested: Mapping[Any, object], source: str, before: str = "", depth: int = 1
+) -> Iterator[tuple[str, object]]:
+    if depth > _MAX_DEPTH:
+        raise UserError(f"{source} must be nested {_MAX_DEPTH} deep at most", f"{before!r} is deeper")
+    for key, value in nested.items():
+        if not isinstance(key, str):
+            raise UserError(f"names in {source} must be text", f"found {str(key)[:40]!r}", "put it in quotes")
+        if isinstance(value, Mapping):
+            yield from _flatten(value, source, f"{before}{key}.", depth + 1)
+        else:
+            yield f"{before}{key}", value
+
+
+def _read_bytes(path: Path, limit: int) -> bytes:
+    """Return the bytes of a file, unpacked. Raises: UserError when they are more than `limit`."""
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            content = file.read(limit + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{path} must be readable", str(error)) from None
+    if len(content) > limit:
+        raise UserError(f"{path} must be smaller than {limit >> 20} MiB", "it is larger", "split it")
+    return content
+
+
+def _decode(path: Path, content: bytes) -> str:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{path} must be UTF-8 text", f"line {line} is not", "save it as UTF-8") from None
+    if not text.strip():
+        raise UserError(f"{path} must describe at least one machine", "it is empty")
+    return text
+
+
+def _read_csv(path: Path, text: str) -> Iterator[MachineEntry]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header = _read_header(path, next(reader, []))
+        begin = reader.line_num + 1
+        for fields in reader:
+            line, begin = begin, reader.line_num + 1
+            if not any(field.strip() for field in fields):
+                continue
+            if len(fields) != len(header):
+                requirement = f"every line must have the header's {len(header)} fields"
+                raise UserError(requirement, f"line {line} has {len(fields)}")
+            yield MachineEntry(line, f"line {line}", dict(zip(header, fields, strict=True)))
+    except csv.Error as error:
+        raise UserError(f"{path} must be CSV", f"line {reader.line_num}: {error}") from None
+
+
+def _read_header(path: Path, fields: list[str]) -> list[str]:
+    if len(fields) > bounds.COLUMNS:
+        raise UserError(f"{path} must have at most {bounds.COLUMNS} columns", f"it has {len(fields)}")
+    header: list[str] = []
+    for position, field in enumerate(map(str.strip, fields), start=1):
+        if not field:
+            raise UserError(f"every column of {path} must have a name", f"column {position} has none")
+        if field in header:
+            raise UserError(f"{path} must have the column {field!r} once", f"column {position} repeats it")
+        header.append(field)
+    return header
+
+
+def _read_json(path: Path, text: str) -> Iterator[MachineEntry]:
+    yield from read_tree(read_json_text(text, str(path)), str(path))
+
+
+def read_json_text(text: str | bytes, source: str) -> object:
+    """Decode JSON without repeated names and without NaN. Raises: UserError for any other text."""
+
+    def check_unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            raise UserError(f"every name in {source} must be unique", "a name is repeated")
+        return values
+
+    def refuse(constant: str) -> None:
+        raise UserError(f"numbers in {source} must be finite", f"found {constant}")
+
+    try:
+        value: object = json.loads(text, object_pairs_hook=check_unique, parse_constant=refuse)
+    except RecursionError:
+        raise UserError(f"{source} must be nested {_MAX_DEPTH} deep at most", "it is deeper") from None
+    except ValueError as error:
+        raise UserError(f"{source} must be JSON", str(error)) from None
+    return value
+
+
+def _read_yaml(path: Path, text: str) -> Iterator[MachineEntry]:
+    yield from read_tree(read_yaml_text(text, str(path)), str(path))

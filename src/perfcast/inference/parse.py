@@ -1,0 +1,117 @@
+"""Parse machine entries with the fields and names of a champion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+import pandas as pd
+
+from perfcast.errors import UserError
+from perfcast.inference.champion import Champion
+from perfcast.inference.machine_fields import Cell, TypedField
+from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.name_lookup import CpuMatch
+from perfcast.schema import Tag
+
+_MAX_CANDIDATES = 6
+
+
+@dataclass(frozen=True)
+class ParsedMachine:
+    """One machine with checked cells by column.
+
+    `line`: its line or number. `notes`: remarks to show. `label`: its name in errors. `typed`: by column, the field
+    that the user typed.
+    """
+
+    line: int
+    cells: Mapping[str, Cell]
+    notes: tuple[str, ...] = ()
+    label: str = field(default="", compare=False)
+    typed: Mapping[str, TypedField] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True)
+class ParsedMachines:
+    """Batch of parsed machines: their cells as a frame, and notes, labels and typed fields by line.
+
+    Shapes: `frame` has the columns of the champion's fields, index `LINE`.
+    """
+
+    frame: pd.DataFrame
+    notes: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    labels: Mapping[int, str] = field(default_factory=dict)
+    typed: Mapping[int, Mapping[str, TypedField]] = field(default_factory=dict)
+
+    def label_of(self, line: int) -> str:
+        """Return the name of a machine in errors."""
+        return self.labels.get(line) or f"machine {line}"
+
+    def with_frame(self, frame: pd.DataFrame) -> ParsedMachines:
+        """Return the batch with another frame, such as some of its rows."""
+        return ParsedMachines(frame, self.notes, self.labels, self.typed)
+
+
+def parse_machines(entries: Sequence[MachineEntry], champion: Champion) -> ParsedMachines:
+    """Parse machine entries. Raises: UserError for the first value that cannot be used, such as an unknown CPU."""
+    return stack_machines([parse_machine(entry, champion) for entry in entries], champion)
+
+
+def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
+    """Parse one machine entry; CPU models and tasks are found in any spelling. Raises: see `parse_machines`."""
+    line, label, values = entry
+    cells, typed = champion.fields.parse(values, label)
+    if not cells:
+        raise UserError("a machine must be described by at least one field", f"{label} has none", "see --help")
+    entity, task = (champion.reference_data.measured.one(tag) for tag in (Tag.ENTITY, Tag.TASK))
+    if task in cells:  # an unknown task is refused at imputation
+        cells[task] = champion.task_names.find(str(cells[task])) or cells[task]
+    notes: tuple[str, ...] = ()
+    if champion.rules.design_column is not None:
+        check_design(cells, typed, champion, label)
+        match = champion.cpu_names.find(str(cells[entity])) if entity in cells else CpuMatch(None)
+        if match.key is None:
+            notes = _check_new_cpu(cells, match, entity, champion.rules.new_cpu_fields, label)
+        else:
+            notes = () if match.exact else (f"the processor {cells[entity]!r} was read as {match.key!r}",)
+            cells[entity] = match.key
+    return ParsedMachine(line, cells, notes, label, typed)
+
+
+def stack_machines(machines: Sequence[ParsedMachine], champion: Champion) -> ParsedMachines:
+    """Return machines as one batch; their lines must differ."""
+    return ParsedMachines(
+        champion.fields.frame([machine.cells for machine in machines], [machine.line for machine in machines]),
+        {machine.line: machine.notes for machine in machines if machine.notes},
+        {machine.line: machine.label for machine in machines},
+        {machine.line: machine.typed for machine in machines},
+    )
+
+
+def check_design(cells: Mapping[str, Any], typed: Mapping[str, TypedField], champion: Champion, label: str) -> None:
+    """Refuse a CPU design without any measured result: a new design must be given as the nearest measured one."""
+    column = champion.rules.design_column
+    if column is not None and column in cells and cells[column] not in champion.designs:
+        candidates = get_close_matches(str(cells[column]), champion.designs, n=_MAX_CANDIDATES, cutoff=0.4)
+        remedy = f"name the known one that comes nearest: {', '.join(candidates or champion.designs[:_MAX_CANDIDATES])}"
+        name = typed[column].name if column in typed else column
+        raise UserError(f"{name} must be one that was measured", f"{label} has {cells[column]!r}", remedy)
+
+
+def _check_new_cpu(
+    cells: Mapping[str, Any], match: CpuMatch, entity: str, required: Mapping[str, Sequence[str]], label: str
+) -> tuple[str, ...]:
+    """Return the note of an unknown CPU model. Raises: UserError when a required field is missing."""
+    missing = [name for name, columns in required.items() if not any(column in cells for column in columns)]
+    if missing:
+        remedy = f"or describe a new one: add {', '.join(missing)}"
+        if match.candidates:
+            remedy = f"write one of {', '.join(match.candidates)}, {remedy}"
+        fact = f"{label} has {cells[entity]!r}" if entity in cells else f"{label} names none"
+        raise UserError("the processor must be a known one", fact, remedy)
+    if entity not in cells:
+        return ()
+    return (f"no data names the processor {cells[entity]!r}: its prediction rests on the given fields",)

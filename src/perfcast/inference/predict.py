@@ -1,0 +1,163 @@
+"""Predict the results of described machines with the champion of a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.inference.champion import Champion, load_champion
+from perfcast.inference.explain import Explainer
+from perfcast.inference.impute import ASSUMED, CompletedMachines, impute
+from perfcast.inference.machine_files import Machines, read_machines
+from perfcast.inference.parse import ParsedMachines, parse_machines
+from perfcast.inference.prediction import Estimate, Prediction, Predictions
+from perfcast.inference.user_measurements import UserMeasurements
+from perfcast.schema import Role, Table, Tag, select
+from perfcast.uncertainty.conformal import LEVEL, outputs_of
+
+BATCH_SIZE = 500
+"""Machines that are predicted together, so that many machines fit in memory."""
+
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """Options of a prediction.
+
+    `when`: month of the measurement (None: that of the last training row). `assume`: whether usual values are imputed.
+    `neighbours`: number of measured results shown. `explain`: whether to add values, typical machine and drivers.
+    """
+
+    level: float = LEVEL
+    when: pd.Timestamp | None = None
+    assume: bool = True
+    neighbours: int = 3
+    explain: bool = True
+
+
+def predict(
+    machines: Machines, champion: Champion | Path | str = "results/champion/spec_cpu2017", **options: Any
+) -> Predictions:
+    """Predict the results of machines that nobody has measured.
+
+    Args: `machines` is one machine or several as names with values (`{"processor": "EPYC 9654", "chips": 2}`), a frame
+    with a machine per row, or a .csv, .json or .yaml file; `champion` is that of `load_champion()` or its folder;
+    `options` are the fields of `PredictOptions`. Raises: UserError for values that cannot be used.
+    """
+    loaded = champion if isinstance(champion, Champion) else load_champion(champion)
+    return predict_machines(parse_machines(read_machines(machines), loaded), loaded, PredictOptions(**options))
+
+
+def predict_machines(
+    machines: ParsedMachines,
+    champion: Champion,
+    options: PredictOptions = PredictOptions(),
+    measurements: UserMeasurements | None = None,
+    *,
+    progress: bool = False,
+) -> Predictions:
+    """Predict every machine for its task, or for all tasks where it names none, in batches.
+
+    A task has predictions for the targets that it was measured in, see `Predictor`; user measurements correct all
+    predictions. `progress` shows a bar on standard error.
+    Raises: UserError when a machine breaks a limit, or a task is unknown.
+    """
+    starts = range(0, len(machines.frame), BATCH_SIZE)
+    predictions: list[Prediction] = []
+    for start in _show_progress(starts, len(machines.frame)) if progress else starts:
+        frame = machines.frame.iloc[start : start + BATCH_SIZE]
+        batch = ParsedMachines(frame, machines.notes, machines.labels, machines.typed)
+        predictions += _predict_batch(batch, champion, options, measurements)
+    inputs = select(champion.predictor.columns_, role=Role.FEATURE)
+    return Predictions(champion.dataset, champion.name, champion.schedule, tuple(predictions), len(inputs))
+
+
+def _predict_batch(
+    machines: ParsedMachines, champion: Champion, options: PredictOptions, measurements: UserMeasurements | None
+) -> list[Prediction]:
+    completed = impute(machines, champion, assume=options.assume)
+    table = champion.build_features(completed.frame)
+    explainer = Explainer(completed, table, champion, neighbors=options.neighbours, drivers=options.explain)
+    estimates: dict[int, list[Estimate]] = {}
+    first_row: dict[int, int] = {}
+    for row, estimate in _estimate(completed, table, champion, options, measurements, explainer=explainer):
+        line = int(completed.frame.index[row])
+        first_row.setdefault(line, row)
+        estimates.setdefault(line, []).append(estimate)
+    measurement_notes = measurements.notes if measurements else ()
+    predictions = []
+    for line, by_task in estimates.items():
+        name, values = explainer.describe(first_row[line])
+        notes = (*machines.notes.get(line, ()), *measurement_notes)
+        predictions.append(Prediction(line, name, tuple(by_task), values, notes))
+    return predictions
+
+
+def _estimate(
+    completed: CompletedMachines,
+    table: Table,
+    champion: Champion,
+    options: PredictOptions,
+    measurements: UserMeasurements | None,
+    *,
+    explainer: Explainer,
+) -> list[tuple[int, Estimate]]:
+    """Return the row and the estimate of every output, in the order of rows."""
+    X = table.frame
+    medians, has_output = champion.predictor.predict(X).to_numpy(), champion.predictor.asked(X)
+    units = {column.name: column.unit for column in table.columns}
+    inputs = [column.name for column in select(champion.predictor.columns_, role=Role.FEATURE)]
+    missing = X[inputs].isna().sum(axis=1).to_numpy()
+    assumed = (completed.origins == ASSUMED).sum(axis=1).to_numpy()
+    tasks = X[table.one(Tag.TASK)].astype(str).to_numpy()
+    estimates = []
+    for number, target in enumerate(champion.predictor.targets_):
+        intervals = _intervals(champion, table, target, options)
+        shift, narrowing = np.zeros(len(X)), np.ones(len(X))
+        if measurements is not None and intervals is not None:
+            shift, narrowing = measurements.correct(table, target, intervals["typical"].to_numpy())
+        for row in np.flatnonzero(has_output[:, number]):
+            median = float(medians[row, number] * np.exp(shift[row]))
+            half_width = None if intervals is None else float(intervals["half_width"].iloc[row] * narrowing[row])
+            estimate = Estimate(
+                task=tasks[row],
+                target=target,
+                median=median,
+                low=None if half_width is None else median * float(np.exp(-half_width)),
+                high=None if half_width is None else median * float(np.exp(half_width)),
+                level=options.level,
+                unit=units[target],
+                support=None if intervals is None else float(intervals["support"].iloc[row]),
+                unlike=None if intervals is None else str(intervals["unlike"].iloc[row]) or None,
+                missing=int(missing[row]),
+                assumed=int(assumed[row]),
+                own=float(np.exp(shift[row])) if measurements else None,
+                **explainer.explain(int(row), target),
+            )
+            estimates.append((int(row), estimate))
+    return sorted(estimates, key=lambda pair: pair[0])
+
+
+def _intervals(champion: Champion, table: Table, target: str, options: PredictOptions) -> pd.DataFrame | None:
+    """Return the intervals of a target's predictions, None without a calibration; see `UncertaintyModel.intervals`."""
+    if champion.calibrated is None:
+        return None
+    X = table.frame
+    when = None if options.when is None else pd.Series(options.when, index=X.index)
+    return champion.calibrated.intervals(X, outputs_of(X[table.one(Tag.TASK)], target), when, options.level)
+
+
+def _show_progress(starts: range, total: int) -> Iterator[int]:
+    """Yield the starts of the batches, with a progress bar on standard error."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("machines", total=total)
+        for start in starts:
+            yield start
+            bar.update(task, completed=min(start + BATCH_SIZE, total))

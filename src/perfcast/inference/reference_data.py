@@ -1,0 +1,144 @@
+"""Reference data of a champion: every measured result, and the facts of every CPU model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import pandas as pd
+
+from perfcast import plugins
+from perfcast.inference.imputation import find_rules
+from perfcast.io import atomic_path
+from perfcast.schema import Column, Kind, Role, Table, Tag
+from perfcast.table_files import read_parquet, read_table, write_table
+
+_MEASURED, _CPU_FACTS = "measured.parquet", "parts.parquet"
+_UNUSED = "set_aside"
+_YEAR = pd.DateOffset(months=12)
+MAX_RESULTS = 100_000
+"""Most results that are kept, so that a prediction takes no longer however many are measured."""
+
+_SHOWN = {"system_stem"}
+"""Columns that name a measured machine and that no prediction reads."""
+
+
+@dataclass(frozen=True)
+class ReferenceData:
+    """Measured results with their standard columns, and facts by CPU model (index), empty without a table of them."""
+
+    measured: Table
+    cpu_facts: pd.DataFrame
+
+    @classmethod
+    def gather(cls, standard: Table, raw: Mapping[str, Path], features: Sequence[str]) -> Self:
+        """Collect what predictions read and show from a standard table, and CPU facts from the ingested sources.
+
+        Of more than `MAX_RESULTS` results the newest of every CPU model and task are kept, equally many of each.
+        """
+        machine_columns = {column.name for column in describing_columns(standard, features)}
+        columns = [
+            column
+            for column in standard.columns
+            if column.name in machine_columns
+            or column.role is Role.TARGET
+            or Tag.TIME in column.tags
+            or column.name in _SHOWN
+        ]
+        names = [column.name for column in columns]
+        facts = {_UNUSED: sorted({column.name for column in standard.columns} - set(names))}
+        frame = standard.frame.loc[_newest(standard), names].reset_index(drop=True)
+        measured = Table(standard.dataset, frame, tuple(columns), facts)
+        entities = standard.frame[standard.one(Tag.ENTITY)].dropna().unique()
+        return cls(measured, find_rules(standard.dataset).read_cpu_facts(raw, entities))
+
+    @property
+    def unused_columns(self) -> frozenset[str]:
+        """The names of standard columns that no prediction reads: a file of measurements may have them."""
+        return frozenset(self.measured.facts.get(_UNUSED, ()))
+
+    def find_common_values(self, tag: Tag, value: str) -> Mapping[str, Any]:
+        """Return the features of the tagged column's group in which all measured rows of one of its values agree.
+
+        Values are cells by name; features that are missing in the rows, or differ between them, are left out.
+        """
+        key = (tag, value)
+        if key not in self._common_values:
+            by = self.measured.one(tag)
+            group = next(column.group for column in self.measured.columns if column.name == by)
+            names = [name for name in self.measured.select(role=Role.FEATURE, group=group) if name != by]
+            if tag not in self._rows:
+                self._rows[tag] = self.measured.frame.groupby(by).indices
+            rows = self.measured.frame[names].iloc[self._rows[tag].get(value, [])]
+            distinct = {name: rows[name].dropna().unique() for name in names}
+            self._common_values[key] = {name: cells[0] for name, cells in distinct.items() if len(cells) == 1}
+        return self._common_values[key]
+
+    @cached_property
+    def _common_values(self) -> dict[tuple[Tag, str], Mapping[str, Any]]:
+        return {}
+
+    @cached_property
+    def _rows(self) -> dict[Tag, Any]:
+        return {}
+
+    def find_typical_rows(self, targets: Sequence[str]) -> dict[str, int]:
+        """Return the row of every task's median result of the last year, by the first target that the task has."""
+        frame = self.measured.frame
+        times = self.measured.select(tag=Tag.TIME)
+        recent = frame[times[0]] > frame[times[0]].max() - _YEAR if times else pd.Series(True, frame.index)
+        typical = {}
+        for task, rows in frame.groupby(frame[self.measured.one(Tag.TASK)].astype(str), sort=True):
+            target = next((name for name in targets if rows[name].notna().any()), None)
+            if target is None:
+                continue
+            last = rows[recent[rows.index] & rows[target].notna()]
+            scores = (last if len(last) else rows)[target].dropna().sort_values(kind="stable")
+            typical[str(task)] = int(scores.index[len(scores) // 2])
+        return typical
+
+    def save(self, folder: Path) -> None:
+        """Write both as Parquet."""
+        write_table(self.measured, folder / _MEASURED)
+        with atomic_path(folder / _CPU_FACTS) as temporary:
+            self.cpu_facts.to_parquet(temporary)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read what `save` wrote."""
+        return cls(read_table(folder / _MEASURED), read_parquet(folder / _CPU_FACTS))
+
+
+def _newest(standard: Table) -> pd.Index:
+    """Return the rows that are kept, in the order of the table; rows of one age are drawn by a fixed hash."""
+    frame = standard.frame
+    if len(frame) <= MAX_RESULTS:
+        return frame.index
+    times = standard.select(tag=Tag.TIME)
+    chance = pd.util.hash_pandas_object(frame[standard.one(Tag.ROW)], index=False)
+    by_age = chance.to_frame("chance").assign(
+        when=frame[times[0]] if times else 0,
+        task=frame[standard.one(Tag.TASK)].astype("str"),
+        part=frame[standard.one(Tag.ENTITY)].astype("str"),
+    )
+    by_age = by_age.sort_values(["when", "chance"], ascending=[False, True])
+    # the first of every CPU model and task, then the second; within each turn, the tasks alternate
+    by_age["turn"] = by_age.groupby(["part", "task"], dropna=False).cumcount()
+    by_age["place"] = by_age.groupby(["turn", "task"], dropna=False).cumcount()
+    return by_age.sort_values(["turn", "place"], kind="stable").index[:MAX_RESULTS].sort_values()
+
+
+def describing_columns(standard: Table, features: Sequence[str]) -> list[Column]:
+    """Return the columns that may describe a machine: features, keys, and what fields and feature modules read."""
+    further = {name for field in find_rules(standard.dataset).fields for name in field.columns}
+    dates = {name for module in features for name in plugins.load("features", module).REQUIRES}
+    return [
+        column
+        for column in standard.columns
+        if column.role in (Role.FEATURE, Role.KEY)
+        or column.name in further
+        or (column.kind is Kind.DATE and column.name in dates)
+    ]

@@ -1,0 +1,123 @@
+"""User measurements: a few measured scores correct the predictions of the same machine and of similar ones.
+
+The predictor is not trained again; the correction is the best linear prediction from the correlation of its errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from perfcast.errors import UserError
+from perfcast.inference.champion import Champion
+from perfcast.inference.impute import impute
+from perfcast.inference.machine_fields import MachineFields, alias_field
+from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import parse_machines
+from perfcast.schema import Role, Table, Tag
+from perfcast.uncertainty.conformal import outputs_of
+from perfcast.uncertainty.correlation import ErrorCorrelation, ErrorRows, shared_labels
+
+_LARGE_RESIDUAL = np.log(2.0)
+"""Residual, in logarithms, from which a note doubts a measured score."""
+MAX_MEASUREMENTS = 500
+"""Scores that are used together: more would be data to train on."""
+_SCORE = "score"
+
+
+@dataclass(frozen=True)
+class UserMeasurements:
+    """Measured scores with the errors of their predictions.
+
+    Shapes: residuals (m,) log measured - log predicted. `notes` name the scores that look like mistakes.
+    """
+
+    correlation: ErrorCorrelation
+    known: ErrorRows
+    residuals: np.ndarray
+    notes: tuple[str, ...] = ()
+
+    def correct(self, table: Table, target: str, typical: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what to add to the logarithm of every prediction of a target, (n,), and the factor of its half width.
+
+        The factor is the share of the standard deviation that remains. `typical` (n,) are the expected errors of the
+        calibration.
+        """
+        outputs = outputs_of(table.frame[table.one(Tag.TASK)], target)
+        return self.correlation.predict(self.known, self.residuals, ErrorRows(shared_labels(table), outputs, typical))
+
+
+def read_measurements(
+    entries: Sequence[MachineEntry], champion: Champion, machine: Mapping[str, object] | None = None
+) -> UserMeasurements:
+    """Read measured scores: machines, each with its task and a score under the name of a target or `score`.
+
+    Fields that an entry leaves out are those of `machine`, where there is only one; columns of the dataset that no
+    prediction reads, such as a spread, are skipped. Raises: UserError for values that cannot be used.
+    """
+    calibrated = champion.calibrated
+    correlation = calibrated.correlation if calibrated else None
+    if calibrated is None or correlation is None:
+        fact = f"{champion.name} of {champion.dataset} has no backtest"
+        raise UserError("--measured needs a champion with known errors", fact, "train it on more rows")
+    if len(entries) > MAX_MEASUREMENTS:
+        fact = f"there are {len(entries)}"
+        raise UserError(f"user measurements must be at most {MAX_MEASUREMENTS}", fact, "give the newest")
+    scores = [_read_scores(entry, champion) for entry in entries]
+    machines = parse_machines(_machine_entries(entries, champion, machine or {}), champion)
+    table = champion.build_features(impute(machines, champion).frame)
+    predicted = champion.predictor.predict(table.frame)
+    labels, tasks = shared_labels(table), table.frame[table.one(Tag.TASK)]
+    parts, residuals, positions = [], [], []
+    for target in champion.predictor.targets_:
+        measured = np.array([by_target.get(target, np.nan) for by_target in scores], dtype=float)
+        known = np.isfinite(measured) & predicted[target].notna().to_numpy()
+        outputs = outputs_of(tasks[known], target)
+        typical = calibrated.intervals(table.frame[known], outputs)["typical"].to_numpy()
+        parts.append(ErrorRows(labels[known], outputs, typical))
+        residuals += (np.log(measured[known]) - np.log(predicted.loc[known, target].to_numpy())).tolist()
+        positions += np.flatnonzero(known).tolist()
+    notes = [
+        f"{entries[position].label} is {np.exp(residual):.2f} times its forecast: other compiler options, or a mistake?"
+        for residual, position in zip(residuals, positions, strict=True)
+        if abs(residual) > _LARGE_RESIDUAL
+    ]
+    errors = ErrorRows(
+        pd.concat([part.labels for part in parts]),
+        np.concatenate([part.outputs for part in parts]),
+        np.concatenate([part.expected_errors for part in parts]),
+    )
+    return UserMeasurements(correlation, errors, np.array(residuals), tuple(notes))
+
+
+def _machine_entries(
+    entries: Sequence[MachineEntry], champion: Champion, machine: Mapping[str, object]
+) -> list[MachineEntry]:
+    """Return the machines of the measurements, numbered from 0. Raises: UserError when one names no task."""
+    task = champion.reference_data.measured.one(Tag.TASK)
+    skipped = {*champion.predictor.targets_, _SCORE, *champion.reference_data.unused_columns}
+    machines = []
+    for number, (_, label, values) in enumerate(entries):
+        fields = {name: value for name, value in values.items() if name.strip().lower() not in skipped}
+        whole = {**machine, **{name: value for name, value in fields.items() if value not in (None, "")}}
+        if task not in champion.fields.cells(whole, label):
+            raise UserError(f"a measured score must name its {task}", f"{label} names none", "add that column")
+        machines.append(MachineEntry(number, label, whole))
+    return machines
+
+
+def _read_scores(entry: MachineEntry, champion: Champion) -> dict[str, float]:
+    """Return the scores of an entry by target."""
+    targets = champion.predictor.targets_
+    columns = [column for column in champion.reference_data.measured.columns if column.role is Role.TARGET]
+    score = alias_field(_SCORE, targets[0], "a measured score", "100")
+    fields = MachineFields([column for column in columns if column.name in targets], [score])
+    typed = {name: value for name, value in entry.values.items() if name.strip().lower() in (*targets, _SCORE)}
+    scores = {name: float(cell) for name, cell in fields.cells(typed, entry.label).items()}
+    if not scores:
+        remedy = f"add a column named {' or '.join([*targets[:3], _SCORE])}"
+        raise UserError("a user measurement must have a score", f"{entry.label} has none", remedy)
+    return scores

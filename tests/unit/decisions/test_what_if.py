@@ -1,0 +1,284 @@
+"""What if: only what is varied changes, and what cannot be is told and not fatal."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from forecasting_project import SUITES, project
+
+from perfcast.cli.main import main
+from perfcast.decisions.constraints import read_constraints
+from perfcast.decisions.criteria import read_criterion, read_weights
+from perfcast.decisions.decision_text import format_grid
+from perfcast.decisions.ranking import RankingRequest, rank_machines
+from perfcast.decisions.variants import make_variants
+from perfcast.decisions.varied_fields import MAX_COMBINATIONS, combinations, read_varied_fields
+from perfcast.decisions.what_if import note_unchanged, predict_grid
+from perfcast.decisions.what_if_plot import draw_grid
+from perfcast.errors import UserError
+from perfcast.experiment.champion import fit_all_rows
+from perfcast.fake._runs import fake_table
+from perfcast.inference import Champion, MachineEntry, PredictOptions, parse_machines, predict_machines, read_machines
+from perfcast.inference.impute import impute
+from perfcast.inference.reference_data import ReferenceData
+from perfcast.predictors.linear import Ridge
+from perfcast.schema import Column, Kind, Role, build_table
+
+GOLD = {"processor": "Xeon Gold 6148", "chips": 2}
+GOLD_ENTRY = MachineEntry(1, "the machine", GOLD)
+PLAIN = PredictOptions(neighbours=0, explain=False)
+
+
+def varied(*texts):
+    return read_varied_fields(texts, project().champion.fields)
+
+
+def made(machine, *texts, tasks=("CINT2017rate",)):
+    return make_variants(MachineEntry(1, "the machine", machine), varied(*texts), project().champion, tasks)
+
+
+def completed(found):
+    """Return the machines as they are forecast, by line."""
+    champion = project().champion
+    return impute(found.machines, champion).frame
+
+
+def differing(found):
+    frame = completed(found)
+    return {name for name in frame if frame[name].astype(str).nunique() > 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("cores=8,16", ["8", "16"]),
+        ("cores=8, 16,8.0", ["8", "16"]),
+        ("cores=64..192", [str(cores) for cores in range(64, 193, 8)]),
+        ("cores=64..192:64", ["64", "128", "192"]),
+        ("cores=1..4", ["1", "2", "3", "4"]),
+        ("cores=10..63", ["10", "14", "18", "22", "26", "30", "34", "38", "42", "46", "50", "54", "58", "62", "63"]),
+        ("clock=2..2.5:0.25 GHz", None),
+        ("clock=2.0..2.6 GHz:0.2", ["2 GHz", "2.2 GHz", "2.4 GHz", "2.6 GHz"]),
+        ("os=SLES 15 SP6, kernel 6.4|Ubuntu 22.04", ["SLES 15 SP6, kernel 6.4", "Ubuntu 22.04"]),
+        ("memory=12 x 64 GB DDR5-6400,24 x 64 GB DDR5-6400", ["12 x 64 GB DDR5-6400", "24 x 64 GB DDR5-6400"]),
+    ],
+)
+def test_values_are_read_as_they_are_written(text, values):
+    if values is None:
+        with pytest.raises(UserError, match="one unit"):
+            varied(text)
+        return
+    assert [point.text for point in varied(text)[0].points] == values
+
+
+def test_a_name_may_come_again_and_all_combinations_are_made():
+    found = varied("cores=8", "chips=1,2", "cores=16")
+    assert [[point.text for point in one] for one in combinations(found)] == [
+        ["8", "1"],
+        ["8", "2"],
+        ["16", "1"],
+        ["16", "2"],
+    ]
+    assert [one.unit for one in varied("clock=2 GHz,3 GHz", "processor=Xeon Gold 6148")] == ["MHz", None]
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["cores"], "NAME=VALUE"),
+        (["cores="], "NAME=VALUE"),
+        (["coers=1"], "the nearest are cores"),
+        (["cores=many"], "must be a number"),
+        (["cores=9..3"], "from a lower to a higher"),
+        (["clock=2.5..3.5"], "must have a step"),
+        (["cores=1..8:0"], "step of --vary cores must be positive"),
+        (["cores=1..512:0.001"], f"at most {MAX_COMBINATIONS}"),
+        (["cores=1..100:1", "chips=1..32:1"], f"at most {MAX_COMBINATIONS}"),
+        (["cores=4", "cores_per_chip=8"], "must be independent"),
+        (["os=SLES 15 SP6, kernel 6.4"], "join values by |"),
+        (["suite=CINT2017rate"], "--task"),
+        (["family=Skylake-SP,Nonsense"], "family must be one that was measured"),
+        (["processor=Xeon Gold 6148,Xeon Nonsense"], "the processor must be a known one"),
+    ],
+)
+def test_what_cannot_be_varied_is_refused(texts, said):
+    with pytest.raises(UserError) as error:
+        made(GOLD, *texts)
+    assert said in str(error.value)
+
+
+def test_nothing_changes_but_what_is_varied_and_what_follows():
+    assert differing(made(GOLD, "os_version=15.3,15.4")) <= {"os_version", "kernel_series"}
+    assert differing(made(GOLD, "l3=20,40")) == {"l3_mb_per_chip"}
+    assert differing(made(GOLD, "chips=1,2")) == {"chips", "cores_enabled_total", "dimm_count", "mem_total_gb"}
+    cores = {"cores_per_chip_stated", "cores_enabled_total"}
+    assert differing(made(GOLD, "cores=10,20")) == cores
+    assert differing(made(GOLD, "cores=10,40")) == {*cores, "cores_per_chip_part"}
+    channels = differing(made(GOLD, "memory.channels=4,6"))
+    assert channels == {"mem_channels_per_chip", "dimm_count", "mem_total_gb"}
+
+
+def test_what_was_given_stays_unless_it_contradicts_what_is_varied():
+    machine = {**GOLD, "memory": "12 x 32 GB DDR4-2666", "cores_enabled_total": 32}
+    frame = completed(made(machine, "chips=1,2"))
+    assert frame["dimm_count"].tolist() == [12, 12]
+    assert frame["mem_total_gb"].tolist() == [384, 384]
+    assert frame["cores_enabled_total"].tolist() == [16, 32]  # 16 of each processor were given for two
+    assert frame["cores_per_chip_part"].tolist() == [20, 20]
+    whole = {"processor": "Xeon Gold 6148", "cores_enabled_total": 40}
+    assert completed(made(whole, "chips=2"))["cores_enabled_total"].tolist() == [40]
+    assert (
+        made(whole, "chips=1,2").variants[0].refused.startswith("cores_enabled_total: 40 per chip is more than the 20")
+    )
+    frame = completed(made(machine, "cores=8,12"))
+    assert frame["cores_enabled_total"].tolist() == [16, 24]
+    frame = completed(made(machine, "memory=12 x 32 GB DDR4-2666,24 x 16 GB DDR4-2666"))
+    assert frame[["dimm_count", "dimm_gb", "mem_total_gb"]].to_numpy().tolist() == [[12, 32, 384], [24, 16, 384]]
+    frame = completed(made(machine, "memory.total=384,768"))
+    assert frame["dimm_gb"].tolist() == [32, 64]
+    frame = completed(made({**machine, "mem_running_mts": 2400}, "memory.rate=2133,2666"))
+    assert frame["mem_eff_mts"].tolist() == [2133, 2666]
+
+
+def test_more_cores_than_a_part_has_make_all_of_its_machines_hypothetical():
+    real = made(GOLD, "cores=10,20")
+    assert not any(one.like for one in real.variants) and not real.notes
+    assert real.machines.frame["part_key"].tolist() == ["xeon gold 6148"] * 2
+    other = made(GOLD, "cores=20,40")
+    assert [one.like for one in other.variants] == ["xeon gold 6148"] * 2
+    assert other.machines.frame["part_key"].isna().all()
+    assert "xeon gold 6148 has its own cores" in other.notes[0]
+    champion = project().champion
+    facts = impute(parse_machines(read_machines(GOLD), champion), champion, assume=False).frame
+    for name in ("family", "l3_mb_per_chip", "base_mhz", "tdp_w", "mem_channels_per_chip"):
+        assert other.machines.frame[name].tolist() == [facts[name].iloc[0]] * 2
+
+
+def test_a_hypothetical_part_that_is_like_the_real_one_is_forecast_like_it():
+    champion = project().champion
+    found = predict_grid(GOLD_ENTRY, varied("cores=20,40"), champion, options=PLAIN)
+    usual = predict_machines(parse_machines(read_machines(GOLD), champion), champion, PLAIN).machines[0].estimates
+    own = found.combinations[0].estimates
+    assert [one.task for one in own] == SUITES
+    assert [one.median for one in own] == pytest.approx([one.median for one in usual], rel=1e-9)
+    assert all(mine.support <= theirs.support for mine, theirs in zip(own, usual, strict=True))
+
+
+def test_varied_parts_have_their_own_facts():
+    parts = project().champion.reference_data.measured.frame["part_key"].value_counts().index[:2].tolist()
+    found = made({"chips": 2}, "processor=" + "|".join(parts), "chips=1,2")
+    facts = project().champion.reference_data.cpu_facts["family"]
+    assert found.machines.frame["part_key"].tolist() == [part for part in parts for _ in (1, 2)]
+    assert completed(found)["family"].tolist() == [facts[part] for part in parts for _ in (1, 2)]
+
+
+def test_a_new_part_may_be_described_by_what_is_varied():
+    found = made({"processor": "Zeus 1", "clock": "2.5 GHz", "family": "Skylake-SP", "chips": 2}, "cores=16,32")
+    assert completed(found)["cores_enabled_total"].tolist() == [32, 64]
+    assert not any(one.like for one in found.variants)
+
+
+def test_what_cannot_be_is_told_and_the_rest_is_forecast():
+    found = predict_grid(GOLD_ENTRY, varied("chips=1,2,64"), project().champion, ["CINT2017rate"], PLAIN)
+    assert [bool(one.refused) for one in found.combinations] == [False, False, True]
+    assert found.combinations[2].refused == "chips: 64 is more than the 2 sockets that Xeon Gold 6148 supports"
+    assert len(found.possible) == 2
+    assert found.to_frame()["refused"].ne("").sum() == 1
+    with pytest.raises(UserError, match="at least one combination"):
+        predict_grid(GOLD_ENTRY, varied("chips=63,64"), project().champion, ["CINT2017rate"], PLAIN)
+
+
+def test_names_that_change_nothing_are_told():
+    estimates = predict_grid(GOLD_ENTRY, varied("chips=1,2"), project().champion, options=PLAIN).combinations
+    made = [
+        replace(estimates[place], values={"chips": str(place), "color": color})
+        for place in (0, 1)
+        for color in ("red", "blue")
+    ]
+    (note,) = note_unchanged(made, ["chips", "color"])
+    assert note.startswith("color changes no estimate here")
+    assert note_unchanged(made[:1], ["chips", "color"]) == []
+
+
+def test_the_plot_is_the_same_every_time_and_has_a_panel_for_every_task():
+    found = predict_grid(GOLD_ENTRY, varied("chips=1,2", "cores=8..20:4"), project().champion, options=PLAIN)
+    svg = draw_grid(found)
+    assert svg == draw_grid(found)
+    for words in (*SUITES, ">cores<", ">chips 1<", ">chips 2<", "90 % intervals"):
+        assert words in svg
+    bars = predict_grid(GOLD_ENTRY, varied("dimm_type=R,L"), project().champion, ["CINT2017rate"], PLAIN)
+    assert ">R<" in draw_grid(bars)
+    many = predict_grid(
+        GOLD_ENTRY,
+        varied("chips=1,2", "l3=11..19", "os_version=1,2"),
+        project().champion,
+        options=PLAIN,
+    )
+    assert draw_grid(many)
+    with pytest.raises(UserError, match="at most 8 lines"):
+        draw_grid(
+            predict_grid(
+                GOLD_ENTRY,
+                varied("l3=11..19", "tdp=100..109"),
+                project().champion,
+                options=PLAIN,
+            )
+        )
+
+
+def test_the_command_prints_and_writes(tmp_path, capsys):
+    given = ["what-if", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--when", "2024-01"]
+    given += ["--task", "SPECrate2017_int_base", "--vary", "chips=1,2,64", "--vary", "memory.channels=4,6"]
+    assert main(given) == 0
+    said = capsys.readouterr()
+    for words in ("memory.channels", "CINT2017rate", "cannot be (2 of 6 combinations)", "hypothetical part like it"):
+        assert words in said.out
+    assert "CFP2017rate" not in said.out
+    assert main([*given, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["combinations"]) == 6
+    for ending in ("csv", "json", "svg"):
+        written = [tmp_path / f"{name}.{ending}" for name in "ab"]
+        for out in written:
+            assert main([*given, "--out", str(out)]) == 0
+        assert written[0].read_bytes() == written[1].read_bytes()
+    assert len(pd.read_csv(tmp_path / "a.csv")) == 6
+
+
+def test_a_data_set_that_nothing_is_known_of_is_varied_and_ranked_too():
+    table = fake_table(rows=60, seed=0)
+    frame = table.frame.assign(second=table.frame["score"].where(table.frame["suite"] == "float"))
+    second = Column("second", Kind.NUMERICAL, Role.TARGET, "workload", "points")
+    standard = build_table("fake", frame, (*table.columns, second))
+    predictor, _ = fit_all_rows(standard, {"params": lambda seed: Ridge()}, 0, None)
+    champion = Champion("fake", "ridge", "quick", (), predictor, ReferenceData(standard, pd.DataFrame()))
+    entries = read_machines([{"part": "part 001", "chips": 1}, {"part": "part 001", "chips": 2, "watts": 3}])
+    found = predict_grid(entries[0], read_varied_fields(["chips=1,2"], champion.fields), champion, options=PLAIN)
+    assert list(found.outputs.values()) == ["float score", "float second", "integer"]
+    text = format_grid(found)
+    assert "float second" in text and "interval" not in text
+    request = RankingRequest(read_criterion("float.second", champion), read_weights("integer=1", (), champion))
+    ranking = rank_machines(entries, champion, request)
+    assert [(one.line, one.watts, one.score_low) for one in ranking.candidates] == [(2, 3, None), (1, None, None)]
+    with pytest.raises(UserError, match="--target must name the target of float"):
+        read_constraints(["float >= 3"], champion)
+    with pytest.raises(UserError, match=r"needs the watts of every candidate.*candidate 1"):
+        rank_machines(entries, champion, replace(request, criterion=read_criterion("score/watt", champion)))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--chips", "2"], "something must be varied"),
+        ([], "no file, no flag"),
+        (["--chips", "2", "--vary", "cores=2", "--task", "CINT2006rate"], "a task must be one of"),
+        (["--chips", "2", "--vary", "cores=2", "--out", "x.png"], ".svg, .csv or .json"),
+        (["nowhere.yaml", "--vary", "cores=2"], "no file nowhere.yaml"),
+    ],
+)
+def test_the_command_tells_a_mistake_in_one_line(capsys, given, said):
+    assert main(["what-if", "--results", str(project().results), *given]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1

@@ -1,0 +1,51 @@
+"""A champion of which a file was lost, cut or replaced is refused in one line, and nothing of it is executed."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from pathlib import Path
+
+import pytest
+from forecasting_project import project
+
+from perfcast.cli.main import main
+from perfcast.errors import UserError
+from perfcast.inference import load_champion
+
+FILES = sorted(path.relative_to(project().folder).as_posix() for path in project().folder.rglob("*") if path.is_file())
+
+
+class Planted:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return Path.touch, (self.marker,)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_not_what_was_saved_is_refused(tmp_path, name):
+    folder, marker = tmp_path / "champion", tmp_path / "executed"
+    shutil.copytree(project().folder, folder)
+    whole = (folder / name).read_bytes()
+    for planted in (pickle.dumps(Planted(marker)), b"", whole[: len(whole) // 2], b"{}", b"[]"):
+        (folder / name).write_bytes(planted)
+        with pytest.raises(UserError, match="as it was saved") as told:
+            load_champion(folder)
+        assert "\n" not in str(told.value)
+    (folder / name).unlink()
+    with pytest.raises(UserError) as told:
+        load_champion(folder)
+    assert "\n" not in str(told.value)
+    assert not marker.exists()
+
+
+def test_the_command_tells_it_and_ends(tmp_path, capsys):
+    shutil.copytree(project().folder, tmp_path / "champion")
+    (tmp_path / "champion" / "knowledge" / "measured.parquet").write_bytes(b"PAR1")
+    given = ["--champion", str(tmp_path / "champion"), "--processor", "Xeon Gold 6148", "--chips", "2"]
+    assert main(["predict", *given]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,154 @@
+"""What is completed of a described machine, where each value comes from, and what cannot be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from forecasting_project import FEATURES, KNOWN, can_be, empty, project
+
+from perfcast.errors import UserError
+from perfcast.inference import parse_machines, read_machines
+from perfcast.inference.imputation.hot_deck import HotDeck
+from perfcast.inference.imputation.spec_cpu2017 import RULES
+from perfcast.inference.impute import ORIGINS, impute
+from perfcast.inference.reference_data import describing_columns
+
+
+def test_machines_are_described_by_features_keys_fields_and_dates_that_features_read():
+    names = {column.name for column in describing_columns(project().standard, FEATURES)}
+    assert {"part_key", "suite", "cores_enabled_total", "hw_avail", "sw_avail", "test_month", "launch_quarter"} <= names
+    assert "cores_per_chip_stated" in names
+    assert not {"base_score", "peak_score", "published_month", "updated", "q_date"} & names
+
+
+def test_a_known_part_is_completed_and_given_values_win():
+    known = RULES.fill_cpu_facts(
+        empty(part_key="xeon gold 6148", simd_bits=256.0), RULES.read_cpu_facts({}, ["xeon gold 6148"])
+    ).iloc[0]
+    assert known["part_id"] == "xeon-gold-6148"
+    assert known["family"] == "Skylake-SP"
+    assert known["mem_channels_per_chip"] == 6
+    assert known["simd_bits"] == 256
+    assert np.isnan(known["tdp_w"])
+
+
+def test_the_catalog_completes_what_the_family_does_not_know():
+    listed = project().standard.frame.dropna(subset=["tdp_w"]).iloc[0]
+    known = RULES.fill_cpu_facts(empty(part_key=listed["part_key"]), project().champion.reference_data.cpu_facts).iloc[
+        0
+    ]
+    assert known["tdp_w"] == listed["tdp_w"]
+
+
+def test_a_name_that_no_table_holds_has_the_facts_of_its_family_alone():
+    facts = RULES.fill_cpu_facts(empty(part_key="xeon gold 6149"), RULES.read_cpu_facts({}, ["xeon gold 6148"])).iloc[0]
+    assert facts["family"] == "Skylake-SP"
+    unknown = RULES.fill_cpu_facts(empty(part_key="foo 99"), project().champion.reference_data.cpu_facts).iloc[0]
+    assert unknown[["family", "tdp_w", "simd_bits", "cores_per_chip_part"]].isna().all()
+
+
+def test_cells_follow_from_other_cells():
+    memory = {"dimm_count": 24.0, "dimm_gb": 64.0, "mem_rated_mts": 6400.0, "mem_max_mts_1dpc": 6000.0}
+    implied = RULES.fill_implied(empty(chips=2.0, cores_per_chip_stated=96.0, isa="x86", **memory)).iloc[0]
+    assert implied["cores_per_chip_part"] == 96
+    assert implied["cores_enabled_total"] == 192
+    assert implied["mem_total_gb"] == 1536
+    assert implied["mem_eff_mts"] == 6000
+    assert implied["arch"] == "x86_64"
+
+
+def test_no_memory_rate_follows_from_the_processors_limit_alone_but_it_is_assumed():
+    machine = empty(mem_max_mts_1dpc=6000.0, mem_channels_per_chip=12.0, chips=2.0)
+    assert np.isnan(RULES.fill_implied(machine).iloc[0]["mem_eff_mts"])
+    usual = RULES.fill_usual(machine, pd.Timestamp("2024-12-01")).iloc[0]
+    assert usual["mem_rated_mts"] == 6000
+    assert usual["dimm_count"] == 24
+    assert usual["test_month"] == pd.Timestamp("2024-12-01")
+
+
+@pytest.mark.parametrize(
+    ("cells", "column", "fact"),
+    [
+        ({"chips": 3.0, "max_sockets": 2.0}, "chips", "3 is more than the 2 sockets that {cpu} supports"),
+        ({"chips": 2.0, "cores_enabled_total": 193.0}, "cores_enabled_total", "193 in total cannot be shared equally"),
+        (
+            {"chips": 2.0, "cores_enabled_total": 194.0, "cores_per_chip_part": 96.0},
+            *("cores_per_chip_stated", "97 per chip is more than the 96 of {cpu}"),
+        ),
+        ({"base_mhz": 4000.0, "max_turbo_mhz": 3000.0}, "base_mhz", "4000 MHz is above the turbo clock of 3000 MHz"),
+        ({"dimm_count": 3.0, "chips": 2.0}, "dimm_count", "3 modules cannot be shared equally by 2 chips"),
+        (
+            {"dimm_count": 26.0, "chips": 1.0, "mem_channels_per_chip": 12.0},
+            "dimm_count",
+            "more than 2 in each of the 12",
+        ),
+        ({"mem_total_gb": 100.0, "dimm_count": 2.0, "dimm_gb": 64.0}, "mem_total_gb", "is not 2 modules of 64 GiB"),
+        ({"mem_rated_mts": 6400.0, "ddr_gen": 4.0}, "mem_rated_mts", "no rate of DDR4, which has 1600 to 3600 MT/s"),
+        ({"mem_running_mts": 3200.0, "mem_rated_mts": 2933.0}, "mem_running_mts", "above the rated 2933 MT/s"),
+    ],
+)
+def test_a_machine_that_breaks_a_limit_is_found_with_its_values(cells, column, fact):
+    (violation,) = RULES.find_violations(empty(**cells))
+    assert violation.columns[0] == column
+    assert fact in violation.fact
+    assert violation.remedy
+
+
+@pytest.mark.parametrize(
+    ("machine", "message"),
+    [
+        ({**KNOWN, "cores": 24}, "cores.* 24 per chip is more than the 20 of Xeon Gold 6148 .machine 1.*orrect it"),
+        ({**KNOWN, "cores_enabled_total": 48}, "cores_enabled_total.* 24 per chip is more than the 20 of Xeon Gold"),
+        ({**KNOWN, "chips": 4}, "chips.* 4 is more than the 2 sockets"),
+        ({"processor": "XeonGold6148", "sockets": 4}, "sockets.* 4 is more than the 2 sockets that XeonGold6148"),
+        ({**KNOWN, "memory": "3 x 64 GB DDR4-2666"}, "memory.* 3 modules cannot be shared equally by 2 chips"),
+        ({**KNOWN, "memory": "4 x 64 GB DDR4-6400"}, "memory.* 6400 MT/s is no rate of DDR4"),
+    ],
+)
+def test_a_refusal_names_the_field_as_it_was_typed(machine, message):
+    champion = project().champion
+    with pytest.raises(UserError, match=rf"^{message}"):
+        impute(parse_machines(read_machines(machine), champion), champion)
+
+
+def test_most_measured_machines_keep_the_limits():
+    """The generated results have the published ones' mistakes, so not all of them."""
+    frame = project().standard.frame.head(100)
+    assert sum(can_be(frame.loc[[row]]) for row in frame.index) > 80
+
+
+def test_what_is_usual_is_taken_from_one_result_like_the_machine():
+    hot_deck = HotDeck(project().champion.reference_data.measured)
+    block = next(one for one in RULES.blocks if one.name == "compiler")
+    machine = empty(suite="CINT2017rate", cpu_vendor="Intel")
+    lent = hot_deck.fill(machine, block).iloc[0]
+    alike = hot_deck.frame[(hot_deck.frame["suite"] == "CINT2017rate") & (hot_deck.frame["cpu_vendor"] == "Intel")]
+    assert (
+        (alike[["compiler_vendor", "compiler_major_minor"]] == lent[["compiler_vendor", "compiler_major_minor"]])
+        .all(axis=1)
+        .any()
+    )
+    assert lent[list(block.columns)].notna().all()
+    kept = hot_deck.fill(empty(suite="CINT2017rate", cpu_vendor="Intel", compiler_vendor="GCC"), block).iloc[0]
+    assert kept["compiler_vendor"] == "GCC"
+
+
+def test_only_results_until_the_month_asked_lend():
+    measured = project().champion.reference_data.measured
+    early = measured.frame["published_month"].sort_values().iloc[50]
+    assert HotDeck(measured, early).last == early
+    assert HotDeck(measured, early).frame["published_month"].max() == early
+
+
+def test_every_value_says_where_it_comes_from():
+    champion = project().champion
+    described = parse_machines(read_machines(KNOWN), champion)
+    completed = impute(described, champion)
+    assert set(np.unique(completed.origins.to_numpy().astype(str))) <= set(ORIGINS)
+    missing = completed.frame.isna().to_numpy()
+    assert (completed.origins.to_numpy() == "missing").tolist() == missing.tolist()
+    row = completed.origins.iloc[0]
+    assert row[["part_key", "family", "compiler_vendor"]].tolist() == ["given", "looked up", "assumed"]
+    without = impute(described, champion, assume=False).origins
+    assert not (without == "assumed").any(axis=None)

@@ -1,0 +1,241 @@
+"""Machine files, fields, units and names of CPU models."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from perfcast.errors import UserError
+from perfcast.inference import machine_files
+from perfcast.inference.imputation.server_fields import SERVER_FIELDS
+from perfcast.inference.machine_fields import MachineFields, alias_field, read_number
+from perfcast.inference.machine_files import MAX_NESTED_BYTES, read_entries
+from perfcast.inference.name_lookup import CpuNames
+from perfcast.schema import Column, Kind, Role
+
+COLUMNS = (
+    Column("part", Kind.CATEGORICAL, Role.KEY, "processor"),
+    Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor", "", low=1, high=512),
+    Column("clock", Kind.NUMERICAL, Role.FEATURE, "processor", "MHz", low=800),
+    Column("available", Kind.DATE, Role.PROVENANCE, "audit"),
+)
+TABLE_FIELDS = MachineFields(
+    COLUMNS, (alias_field("name", "part", "the part", "x"), alias_field("memory.rate", "clock", "rate", "1 GHz"))
+)
+NAMES = CpuNames(["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600", "epyc 9755"])
+
+
+def read(folder: Path, text: str | bytes, ending: str = "csv"):
+    path = folder / f"machines.{ending}"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    entries = read_entries(path)
+    cells = [TABLE_FIELDS.cells(entry.values, entry.label) for entry in entries]
+    return TABLE_FIELDS.frame(cells, [entry.line for entry in entries])
+
+
+def test_reads_any_subset_of_columns_in_any_order(tmp_path):
+    frame = read(tmp_path, "\ufeffavailable, Cores ,name\n2026-03,96,x\n\n,, \n ,8,\n")
+    assert list(frame.columns) == ["part", "cores", "clock", "available"]
+    assert list(frame.index) == [2, 5]
+    assert frame["cores"].tolist() == [96.0, 8.0]
+    assert frame.loc[2, "part"] == "x"
+    assert f"{frame.loc[2, 'available']:%Y-%m-%d}" == "2026-03-01"
+    assert frame.loc[5, ["part", "available", "clock"]].isna().all()
+
+
+NESTED = {"name": "x", "processor": {"cores": 96}, "memory": {"rate": "3.2 GHz"}, "available": "2026-03"}
+YAML = "name: x\nprocessor:\n  cores: 96\nmemory: {rate: 3.2 GHz}\navailable: 2026-03\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "ending"),
+    [
+        ("name,processor.cores,memory.rate,available\nx,96,3.2 GHz,2026-03\n", "csv"),
+        (json.dumps(NESTED), "json"),
+        (json.dumps([NESTED]), "json"),
+        (json.dumps({"machines": [NESTED]}), "json"),
+        (YAML, "yaml"),
+        ("machines:\n- " + YAML.replace("\n", "\n  "), "yml"),
+    ],
+)
+def test_every_kind_of_file_says_the_same(tmp_path, text, ending):
+    row = read(tmp_path, text, ending).iloc[0]
+    assert row[["part", "cores", "clock"]].tolist() == ["x", 96.0, 3200.0]
+    assert f"{row['available']:%Y-%m}" == "2026-03"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", ["empty"]),
+        (" \n", ["empty"]),
+        ("cores\n", ["describes none"]),
+        ("coers\n8\n", ["'coers'", "nearest are cores"]),
+        ("cores,\n8,1\n", ["column 2 has none"]),
+        ("cores,cores\n1,1\n", ["'cores' once", "column 2 repeats it"]),
+        ("part,name\na,b\n", ["part and name must agree", "line 2"]),
+        ("cores,clock\n8\n", ["line 2 has 1"]),
+        ("part,cores\na,8\n\nb,many\n", ["cores must be a number", "line 4 has 'many'"]),
+        ("clock\n1e999\n", ["clock must be a number in MHz", "line 2"]),
+        ("clock\n3.5 W\n", ["clock must be a number in MHz", "mhz, ghz"]),
+        ("cores\n3 MHz\n", ["without a unit"]),
+        ("cores\nnan\n", ["line 2 has 'nan'"]),
+        ("cores\n0\n", ["between 1 and 512", "line 2 has 0"]),
+        ("clock\n3.2\n", ["between 800 and inf in MHz"]),
+        ("available\n2026-13\n", ["month such as 2026-03", "'2026-13'"]),
+        ('part\n"a\n', ["must be CSV"]),
+        (b"part\nok\n\xff\xfe\n", ["UTF-8", "line 3"]),
+        ("part\n" + "x" * 600 + "\n", ["at most 500 letters"]),
+        ("part\n" + "x" * 200_000 + "\n", ["must be CSV", "field larger"]),
+        (",".join(f"c{n}" for n in range(20_000)) + "\n" + "," * 19_999 + "1\n", ["at most 1000 columns"]),
+    ],
+)
+def test_bad_csv_is_refused_in_one_line(tmp_path, text, said):
+    refused(tmp_path, text, "csv", said)
+
+
+@pytest.mark.parametrize(
+    ("text", "ending", "said"),
+    [
+        ("{", "json", ["must be JSON"]),
+        ('{"cores": NaN}', "json", ["finite", "NaN"]),
+        ('{"cores": 1, "cores": 2}', "json", ["unique"]),
+        ('{"cores": [1]}', "json", ["cores must be one value"]),
+        ('{"cores": {"a": {"b": {"c": 1}}}}', "json", ["3 deep at most"]),
+        ("[1, 2]", "json", ["machine 1 is '1'"]),
+        ("[]", "json", ["describes none"]),
+        ("[" * 100_000, "json", ["deep at most"]),
+        ("a: [", "yaml", ["must be YAML", "line 1"]),
+        ("cores: 1\ncores: 2\n", "yaml", ["a name is repeated"]),
+        ("1: 2\n", "yaml", ["names", "must be text"]),
+        ("a: &x [1]\nb: *x\n", "yaml", ["references"]),
+        ("cores: !!python/object/apply:os.system ['true']\n", "yaml", ["must be YAML"]),
+        ("just text\n", "yaml", ["'just text'"]),
+        ("cores: 1", "toml", ["must end in .csv, .csv.gz, .json"]),
+    ],
+)
+def test_bad_json_and_yaml_are_refused_in_one_line(tmp_path, text, ending, said):
+    refused(tmp_path, text, ending, said)
+
+
+def refused(folder, text, ending, said):
+    with pytest.raises(UserError) as error:
+        read(folder, text, ending)
+    assert all(words in str(error.value) for words in said), str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_body_of_ten_megabytes_is_not_read(tmp_path):
+    path = tmp_path / "m.json"
+    path.write_bytes(b" " * (MAX_NESTED_BYTES + 1))
+    with pytest.raises(UserError, match="smaller than 10 MiB"):
+        read_entries(path)
+
+
+def test_a_packed_file_is_read_and_bounded_unpacked(tmp_path, monkeypatch):
+    path = tmp_path / "machines.csv.gz"
+    path.write_bytes(gzip.compress(b"cores\n8\n"))
+    assert read_entries(path) == [(2, "line 2", {"cores": "8"})]
+    monkeypatch.setattr(machine_files, "MAX_BYTES", 5)
+    with pytest.raises(UserError, match="smaller than"):
+        read_entries(path)
+    path.write_bytes(b"no archive")
+    with pytest.raises(UserError, match="must be readable"):
+        read_entries(path)
+
+
+def test_an_absent_file_is_refused(tmp_path):
+    with pytest.raises(UserError, match="no file"):
+        read_entries(tmp_path / "machines.csv")
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_whatever_is_said_is_understood_or_refused_in_one_line(word, value):
+    try:
+        cells = TABLE_FIELDS.cells({word: value}, "machine 1")
+    except UserError as error:
+        assert "\n" not in str(error)
+    else:
+        assert set(cells) <= {"part", "cores", "clock", "available"}
+
+
+@pytest.mark.parametrize(
+    ("words", "unit", "value"),
+    [
+        ("3.7 GHz", "MHz", 3700.0),
+        ("2400", "MHz", 2400.0),
+        ("384 MB", "MiB", 384.0),
+        ("0.5TB", "GiB", 512.0),
+        ("1536gb", "GiB", 1536.0),
+        ("2 TB", "GB", 2000.0),
+        ("6400 MT/s", "MT/s", 6400.0),
+        ("1e2", "", 100.0),
+    ],
+)
+def test_numbers_are_read_in_the_units_people_write(words, unit, value):
+    assert read_number(words, unit) == value
+
+
+@pytest.mark.parametrize(("words", "unit"), [("3.7 GHz", "W"), ("5 parsecs", "MHz"), ("fast", "MHz"), ("1e999", "W")])
+def test_other_units_and_no_numbers_are_refused(words, unit):
+    with pytest.raises(ValueError, match="it"):
+        read_number(words, unit)
+
+
+@pytest.mark.parametrize(
+    ("typed", "key"),
+    [
+        ("AMD EPYC(TM) 9654 96-Core Processor", "epyc 9654"),
+        ("epyc9654", "epyc 9654"),
+        ("EPYC-9755", "epyc 9755"),
+        ("9755", "epyc 9755"),
+        ("Xeon Platinum 8592+", "xeon platinum 8592+"),
+        ("eypc 9755", "epyc 9755"),
+        ("i5-8600", "core i5-8600"),
+    ],
+)
+def test_names_are_found_however_they_were_typed(typed, key):
+    assert NAMES.find(typed).key == key
+
+
+@pytest.mark.parametrize(
+    ("typed", "candidates"),
+    [
+        ("8592", ("xeon platinum 8592+", "xeon platinum 8592v")),
+        ("xeon platinum", ("xeon platinum 8592+", "xeon platinum 8592v")),
+        ("epyc 9756", ("epyc 9755",)),
+        ("snapdragon", ()),
+    ],
+)
+def test_an_ambiguous_or_unknown_name_is_never_guessed(typed, candidates):
+    found = NAMES.find(typed)
+    assert found.key is None
+    assert found.candidates[: len(candidates)] == candidates
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [({"memory.rate": "9 MHz"}, "memory.rate must be between"), ({"Clock": "fast"}, "Clock must be a number in MHz")],
+)
+def test_an_error_names_the_field_as_it_was_typed(values, field):
+    with pytest.raises(UserError, match=rf"^{field}"):
+        TABLE_FIELDS.cells(values, "line 2")
+
+
+@pytest.mark.parametrize("field", SERVER_FIELDS, ids=lambda field: field.name)
+def test_every_field_reads_its_own_example(field):
+    cells = field.read(field.example)
+    assert cells
+    assert set(cells) <= set(field.columns)
+
+
+def test_memory_is_read_as_sold_and_as_published():
+    memory = next(field for field in SERVER_FIELDS if field.name == "memory")
+    short, published = memory.read("24 x 64 GB DDR5-6400"), memory.read("1536 GB (24 x 64 GB 2Rx4 PC5-6400B-R)")
+    assert {name: published[name] for name in short} == dict(short)
+    assert memory.read("1.5 TB") == {"mem_total_gb": 1536.0}

@@ -1,0 +1,107 @@
+"""Asking by library and command: names that are mistyped, mistakes told in one line, answers printed and written."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+from forecasting_project import KNOWN, SUITES, asked, project
+
+import perfcast
+from perfcast.cli.main import main
+from perfcast.errors import UserError
+from perfcast.inference import load_champion
+from perfcast.inference.machine_files import read_entries
+
+
+def test_a_mistyped_processor_is_found_and_told():
+    answer = asked({"processor": "XeonGold6148", "chips": 2})
+    assert answer.machines[0].machine == "2 x xeon gold 6148"
+    assert "was read as 'xeon gold 6148'" in answer.machines[0].notes[0]
+
+
+@pytest.mark.parametrize(
+    ("machine", "said"),
+    [
+        ({"processor": "Xeon Gold 61480", "chips": 2}, "the processor must be a known one"),
+        ({**KNOWN, "suite": "CINT2006rate"}, "suite must be one of CFP2017rate"),
+        ({"chips": 2}, "names none; or describe a new one: add cores, clock, family"),
+        ({"processor": "Zeus", "cores": 4, "clock": "2 GHz"}, "describe a new one: add family"),
+        ({**KNOWN, "family": "Skylake-SQ"}, "the known one that comes nearest: Skylake-SP"),
+        ({"base_score": 100}, "'base_score'"),
+        ({"chip": 2}, "chips"),
+        ({}, "at least one field"),
+        ({"chips": "two"}, "chips must be a number"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(machine, said):
+    with pytest.raises(UserError) as error:
+        asked(machine)
+    assert said in str(error.value)
+
+
+def test_missing_and_foreign_champions_are_told(tmp_path):
+    with pytest.raises(UserError, match="there must be a champion of 'spec_cpu2017'"):
+        load_champion(tmp_path, "spec_cpu2017")
+    with pytest.raises(UserError, match="'spec_cpu2017'"):
+        load_champion(project().folder, "perfcastdb")
+
+
+def test_the_library_answers_dictionaries_frames_and_files(tmp_path):
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(KNOWN))
+    champion = perfcast.load_champion(project().folder)
+    answers = [
+        perfcast.predict(machines, champion, explain=False)
+        for machines in (KNOWN, [KNOWN], pd.DataFrame([KNOWN]), path, str(path))
+    ]
+    assert len({json.dumps(answer.to_dict()) for answer in answers}) == 1
+    assert answers[0].kind == "estimates, not official results"
+
+
+def test_the_command_prints_what_a_person_wants_to_know(capsys):
+    given = ["predict", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--chips", "2"]
+    assert main(given) == 0
+    said = capsys.readouterr()
+    for words in ("90 % interval", "nearest measured machines", "what drove it", "given (", "looked up (", "assumed ("):
+        assert words in said.out
+    assert "estimates are not official results" in said.err
+    assert main([*given, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [one["task"] for one in answer["machines"][0]["estimates"]] == SUITES
+
+
+def test_the_command_writes_the_same_bytes_twice(tmp_path):
+    path = tmp_path / "machines.csv"
+    path.write_text("processor,chips\nXeon Gold 6148,2\n")
+    written = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for out in written:
+        assert main(["predict", str(path), "--results", str(project().results), "--out", str(out)]) == 0
+    assert written[0].read_bytes() == written[1].read_bytes()
+    assert pd.read_csv(written[0])["task"].tolist() == SUITES
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--processor", "Xeon Gold 6148", "--level", "90"], "0.9 means 90 %"),
+        (["--processor", "Xeon Gold 6148", "--when", "soon"], "2026-03"),
+        (["--set", "chip=2"], "chips"),
+        (["--set", "tdp"], "NAME=VALUE"),
+        ([], "--processor 'EPYC 9654'"),
+        (["--processor", "Xeon Gold 9"], "must be a known one"),
+        (["nowhere.csv"], "no file nowhere.csv"),
+        (["machines.txt"], "must end in"),
+    ],
+)
+def test_the_command_tells_a_mistake_in_one_line(capsys, given, said):
+    assert main(["predict", "--results", str(project().results), *given]) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+
+
+def test_entries_of_a_file_know_their_lines(tmp_path):
+    path = tmp_path / "m.csv"
+    path.write_text("chips\n2\n\n1\n")
+    assert [line for line, _, _ in read_entries(path)] == [2, 4]
