@@ -13,6 +13,7 @@ import yaml
 from perfcast import splits
 from perfcast.cli.main import main
 from perfcast.config import read_predictor
+from perfcast.experiment.folds import fit_folds
 from perfcast.experiment.selection import predictor_factories
 from perfcast.schema import Column, Kind, Role, Tag, build_table
 from perfcast.table_files import read_table, write_table
@@ -81,12 +82,10 @@ def clean():
             candidates = predictor_factories(conf, "quick", {})
             run = folder / "runs" / split / predictor
             run.mkdir(parents=True)
-            folds_of_run = list(
-                run_folds(table, folds, lambda fold, own=candidates: own, seeds, None, most_rehearsals=2)
-            )
+            folds_of_run = list(fit_folds(table, folds, lambda fold, own=candidates: own, seeds, None, max_backtests=2))
             folds_of_run[0].predictor.save(run / "model")
             pd.concat([one.test for one in folds_of_run]).to_parquet(run / "predictions.parquet", index=False)
-            folds_of_run[0].rehearsed.to_parquet(run / "rehearsals.parquet", index=False)
+            folds_of_run[0].backtest.to_parquet(run / "rehearsals.parquet", index=False)
             about = {"dataset": {"name": "generated"}, "split": split, "predictor": {"name": predictor}}
             (run / "config.yaml").write_text(yaml.safe_dump(about))
     return folder

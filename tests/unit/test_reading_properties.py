@@ -14,6 +14,8 @@ from perfcast.datasets import _dimm_part_number, _gpperf_records
 from perfcast.errors import UserError, printable
 from perfcast.inference.machine_fields import MachineFields, read_number
 from perfcast.inference.name_lookup import CpuNames
+from perfcast.microbench.hardware_info import dmidecode, lscpu
+from perfcast.microbench.hardware_info.cpu_facts import find_cpu_model
 from perfcast.parsing import dimms, jvm, older_compiler, older_memory, older_system, spelling
 from perfcast.parsing.text import MAX_LENGTH
 from perfcast.processors.names import part_id, part_key

@@ -293,13 +293,18 @@ def test_a_space_that_cannot_be_searched_is_one_line(changes, words):
 def write_conf(folder):
     path = folder / "predictor" / "random_forest.yaml"
     path.parent.mkdir()
-    path.write_text("_target_: perfcast.predictors.trees.RandomForest\nstochastic: true\nparams: {n_estimators: 2}\nquick: {n_estimators: 1}\n")
+    path.write_text(
+        "_target_: perfcast.predictors.trees.RandomForest\nstochastic: true\nparams: {n_estimators: 2}\nquick: {n_estimators: 1}\n"
+    )
 
 
 def test_written_values_are_read_back_by_settings_with_their_types(tmp_path):
     write_conf(tmp_path)
     command = "perfcast tune demo random random_forest --table 'a: b #.parquet'"
-    folds = [{"min_samples_leaf": 2, "bootstrap": True, "tiny": 1e-5}, {"min_samples_leaf": 1, "bootstrap": None, "tiny": 0.1}]
+    folds = [
+        {"min_samples_leaf": 2, "bootstrap": True, "tiny": 1e-5},
+        {"min_samples_leaf": 1, "bootstrap": None, "tiny": 0.1},
+    ]
     path = write_tuned(tmp_path, "demo", "random_forest", ["random"], command=command, folds=folds)
     assert path == tmp_path / "tuned" / "demo" / "random_forest.yaml"
     conf = read_predictor(tmp_path, "random_forest")

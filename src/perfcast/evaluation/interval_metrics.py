@@ -46,7 +46,9 @@ def with_intervals(
     test_distances = result[["fold", "row"]].assign(rehearsal=TEST).merge(distances, on=_KEYS, how="left")
     for fold, part in calibration_rows.groupby("fold", sort=True):
         part_outputs = outputs_of(part["task"], part["target"])
-        calibration = ConformalCalibration().fit(_residuals(part), part_outputs, part["rehearsal"].to_numpy(), part[names])
+        calibration = ConformalCalibration().fit(
+            _residuals(part), part_outputs, part["rehearsal"].to_numpy(), part[names]
+        )
         rows = (result["fold"] == fold).to_numpy() & test_distances[names].notna().all(axis=1).to_numpy()
         far = test_distances.loc[rows, names]
         result.loc[rows, HALF] = calibration.half_widths(outputs[rows], far, level)

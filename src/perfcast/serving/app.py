@@ -23,6 +23,7 @@ from perfcast import __version__
 from perfcast.errors import UserError
 from perfcast.inference.champion import Champion
 from perfcast.inference.impute import ORIGINS
+from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine
 from perfcast.inference.predict import PredictOptions
 from perfcast.serving.batching import MachineResult, RequestBatcher
@@ -173,7 +174,9 @@ def _create_prediction_router(service: PredictionService, limits: RequestLimits,
     router = APIRouter(route_class=JsonRoute, responses=_REFUSALS)
     about = service.describe_champion()
 
-    async def respond(entries: Sequence[Entry], options: PredictOptions | CompleteOptions, partial: bool) -> dict[str, Any]:
+    async def respond(
+        entries: Sequence[MachineEntry], options: PredictOptions | CompleteOptions, partial: bool
+    ) -> dict[str, Any]:
         try:
             async with asyncio.timeout(limits.seconds):
                 results = await predict(entries, options, partial)
@@ -187,7 +190,7 @@ def _create_prediction_router(service: PredictionService, limits: RequestLimits,
         listed = {"errors": [{"line": line, "error": str(error)} for line, error in errors]} if partial else {}
         return {**about, **listed, "machines": [one for one in results if not isinstance(one, UserError)]}
 
-    async def predict(entries: Sequence[Entry], options: object, partial: bool) -> list[MachineResult]:
+    async def predict(entries: Sequence[MachineEntry], options: object, partial: bool) -> list[MachineResult]:
         deadline = time.monotonic() + limits.seconds
         parsed = await asyncio.to_thread(service.parse, entries, partial, deadline)
         machines = [machine for machine in parsed if isinstance(machine, ParsedMachine)]

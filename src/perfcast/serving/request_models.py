@@ -52,7 +52,9 @@ RequestBody = Annotated[
 """One machine, a list of machines, or such a list under `machines`."""
 
 
-def list_entries(body: MachineRequest | list[MachineRequest] | PredictRequest, limits: RequestLimits) -> list[MachineEntry]:
+def list_entries(
+    body: MachineRequest | list[MachineRequest] | PredictRequest, limits: RequestLimits
+) -> list[MachineEntry]:
     """Return the machines of a body. Raises: RefusedRequest for too many; UserError for values that are nested."""
     if isinstance(body, MachineRequest):
         return read_tree([body.root], BODY)
@@ -91,7 +93,9 @@ class PredictQuery(BaseModel):
         small = machines <= limits.explained
         when = pd.Timestamp(f"{self.when}-01") if self.when else pd.Timestamp.now().normalize()
         neighbours = self.neighbours if self.neighbours is not None else 3 * small
-        return PredictOptions(self.level, when, self.assume, neighbours, small if self.explain is None else self.explain)
+        return PredictOptions(
+            self.level, when, self.assume, neighbours, small if self.explain is None else self.explain
+        )
 
 
 def describe_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[int, str]:

@@ -20,6 +20,7 @@ from perfcast.cli.audit import read_audit
 from perfcast.config import read_predictor
 from perfcast.errors import UserError
 from perfcast.evaluation.leakage import CHECKS, Artifacts, Control, Run, check_leakage, leakage_errors, shuffled_target
+from perfcast.experiment.selection import predictor_factories
 from perfcast.predictors.base import Predictor
 from perfcast.table_files import read_table
 

@@ -273,4 +273,6 @@ def test_the_trainers_conf_reaches_predictors_that_train_on_a_machine():
     made = make_predictor("perfcast.predictors.mlp.MLP", {}, 3, {"accelerator": "cpu", "devices": 2})
     assert (made.machine.accelerator, made.machine.devices, made.random_state) == ("cpu", 2, 3)
     assert "machine" not in made.get_params()
-    assert not hasattr(make_predictor("perfcast.predictors.linear.Ridge", {}, None, {"accelerator": "cpu", "devices": 2}), "machine")
+    assert not hasattr(
+        make_predictor("perfcast.predictors.linear.Ridge", {}, None, {"accelerator": "cpu", "devices": 2}), "machine"
+    )

@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from perfcast.evaluation import Evaluation
 from perfcast.report.plots.plot_style import legend_below, panels, plain_axis, predictor_styles
-from perfcast.splits import Shrunken, learning_curve_point
+from perfcast.splits import LearningCurvePoint, learning_curve_point
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def draw_by_years(evaluation: Evaluation) -> Figure | None:
 
 
 def learning_curves_of(
-    evaluation: Evaluation, amount: Callable[[Shrunken], float | None], whole: Callable[[float], float]
+    evaluation: Evaluation, amount: Callable[[LearningCurvePoint], float | None], whole: Callable[[float], float]
 ) -> list[Curve]:
     """Return one curve per split with learning-curve splits of the given kind of amount.
 
