@@ -71,12 +71,14 @@ class LinearPredictor(Predictor):
         self, encoded: np.ndarray, log_y: np.ndarray, valid: np.ndarray, rows: np.ndarray
     ) -> tuple[Penalty, list[float]]:
         """Return the chosen penalty and the weights of one task, the constant first."""
+        from sklearn.exceptions import ConvergenceWarning
+
         if not encoded.shape[1]:
             return self._default_penalty(), [float(log_y[rows].mean())]
         split = choice_split(rows, valid)
         with warnings.catch_warnings():
             # Repeated columns have many nearly equal solutions; the predictions of any of them are the same.
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore", ConvergenceWarning)
             penalty = self._default_penalty() if split is None else self._choose(encoded, log_y, *split)
             model = self._regressor(int(rows.sum()), penalty).fit(encoded[rows], log_y[rows])
         return penalty, [float(model.intercept_), *map(float, model.coef_)]
