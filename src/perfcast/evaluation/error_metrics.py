@@ -7,11 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from perfcast.evaluation.interval_metrics import width
+from perfcast.evaluation.interval_metrics import interval_width
 from perfcast.evaluation.rank_statistics import ordered_pairs, spearman
-from perfcast.metric_names import METRICS
-
-__all__ = ["METRICS", "Scored", "draw_weights", "interval", "mean_of_finite", "score"]
 
 _QUANTILES = {"medape": 0.5, "p90": 0.9}
 _CELLS_AT_ONCE = 4_000_000
@@ -60,7 +57,7 @@ def score(scored: Scored, weights: np.ndarray) -> tuple[dict[str, float], dict[s
             values[metric], influence = _by_target(scored, statistic)
             draws[metric] = values[metric] + _totals(scored, weights, influence) / totals
         covered = 100 * (np.abs(np.log(scored.predicted / scored.measured)) <= scored.half)
-        for metric, amounts in (("coverage", covered), ("width", width(scored.half))):
+        for metric, amounts in (("coverage", covered), ("width", interval_width(scored.half))):
             known = np.where(np.isnan(scored.half), np.nan, amounts)
             values[metric] = float(known.mean())
             draws[metric] = _totals(scored, weights, known) / totals
@@ -76,7 +73,7 @@ def draw_weights(clusters: int, resamples: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).multinomial(clusters, shares, size=resamples).astype(np.int32)
 
 
-def interval(draws: np.ndarray, clusters: int) -> tuple[float, float]:
+def percentile_interval(draws: np.ndarray, clusters: int) -> tuple[float, float]:
     """Return the 95 % percentile interval of bootstrap draws.
 
     NaN when there is one cluster only, or more than one in twenty resamples has no value.

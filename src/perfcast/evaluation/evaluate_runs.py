@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.errors import UserError
-from perfcast.evaluation.error_metrics import Scored, draw_weights, interval, mean_of_finite, score
+from perfcast.evaluation.error_metrics import Scored, draw_weights, mean_of_finite, percentile_interval, score
 from perfcast.evaluation.evaluation_tables import (
     AVERAGE,
     BASELINE,
@@ -26,17 +26,24 @@ from perfcast.evaluation.interval_metrics import (
     HALF,
     SUPPORT,
     UNLIKE,
-    by_level,
-    by_support,
-    covered,
+    coverage_by_level,
+    errors_by_in_domain_score,
+    interval_width,
+    is_covered,
     read_backtests,
-    width,
     with_intervals,
 )
-from perfcast.evaluation.noise_floor import noise_floor
-from perfcast.evaluation.predictor_comparison import PAIR_COLUMNS, PAIRED_COLUMNS, compare, compare_all
-from perfcast.evaluation.published_values import published_values
-from perfcast.evaluation.run_predictions import HISTORY_COLUMNS, Predictions, attach_slices, read_predictions, slices_of
+from perfcast.evaluation.noise_floor import estimate_noise_floor
+from perfcast.evaluation.predictor_comparison import PAIR_COLUMNS, PAIRED_COLUMNS, compare, compare_all_pairs
+from perfcast.evaluation.published_values import tabulate_published_values
+from perfcast.evaluation.run_predictions import (
+    HISTORY_COLUMNS,
+    Predictions,
+    attach_slices,
+    build_slices,
+    read_predictions,
+)
+from perfcast.uncertainty.conformal import LEVEL
 from perfcast.metric_names import METRICS
 from perfcast.schema import Table, Tag
 from perfcast.table_files import read_parquet
@@ -80,8 +87,8 @@ def evaluate(
 
     `runs` maps (split, predictor) to the folder of the run. Metrics are computed per seed, folds pooled, and averaged
     over seeds; intervals are 95 % bootstrap intervals clustered by entity, with the same resamples for all predictors
-    of a split. `published` are the values that others published, see `published_values`. Predictions of a split whose
-    distances `support` names get intervals of `level`, calibrated on the backtests of the run.
+    of a split. `published` are the values that others published, see `tabulate_published_values`. `support` maps a
+    split to its distances: its predictions get intervals of `level`, calibrated on the backtests of the run.
     Raises: UserError when there are no runs, predictors of one split were tested on different rows, or a published
     value is of no task of the table.
     """
@@ -93,7 +100,7 @@ def evaluate(
         distances = read_parquet(support[split], ("fold", "rehearsal", "row")) if split in support else None
         frame = with_intervals(predictions.frame, read_backtests(folder), distances, level)
         loaded.setdefault(split, []).append(replace(predictions, frame=frame))
-    slices = slices_of(table)
+    slices = build_slices(table)
     metrics: list[dict[str, object]] = []
     sliced: list[pd.DataFrame] = []
     paired: list[dict[str, object]] = []
@@ -102,7 +109,7 @@ def evaluate(
         _check_same_rows(split, members)
         entities = pd.Index(sorted(set().union(*[member.frame["entity"] for member in members])))
         weights = draw_weights(len(entities), resamples, seed)
-        results = {member.predictor: measure(member.frame, entities, weights) for member in members}
+        results = {member.predictor: compute_metrics(member.frame, entities, weights) for member in members}
         for member in members:
             metrics += _metric_rows(split, member.predictor, results[member.predictor])
             sliced.append(_slice_rows(member, attach_slices(member.frame, slices), entities, weights))
@@ -113,7 +120,7 @@ def evaluate(
             }
             clusters = results[members[0].predictor].counts[task]["entities"]
             paired += compare(split, task, draws, clusters, BASELINE)
-            pairs += compare_all(split, task, draws, clusters)
+            pairs += compare_all_pairs(split, task, draws, clusters)
     everything = [member for members in loaded.values() for member in members]
     tasks = _tasks_of(table, everything)
     return Evaluation(
@@ -122,14 +129,18 @@ def evaluate(
         slices=pd.concat(sliced, ignore_index=True),
         paired=pd.DataFrame(paired, columns=PAIRED_COLUMNS),
         pairs=pd.DataFrame(pairs, columns=PAIR_COLUMNS),
-        noise=noise_floor(table, tasks),
+        noise=estimate_noise_floor(table, tasks),
         history=_history(everything),
         points=pd.concat([_points(member) for member in everything], ignore_index=True),
         importance=read_importances(runs),
         attention=read_attentions(runs),
-        published=published_values(published, set(tasks.dropna().astype(str))),
-        support=pd.concat([by_support(one.split, one.predictor, one.frame) for one in everything], ignore_index=True),
-        levels=pd.concat([by_level(one.split, one.predictor, one.frame) for one in everything], ignore_index=True),
+        published=tabulate_published_values(published, set(tasks.dropna().astype(str))),
+        support=pd.concat(
+            [errors_by_in_domain_score(one.split, one.predictor, one.frame) for one in everything], ignore_index=True
+        ),
+        levels=pd.concat(
+            [coverage_by_level(one.split, one.predictor, one.frame) for one in everything], ignore_index=True
+        ),
         resamples=resamples,
         seed=seed,
         level=level,
@@ -148,7 +159,7 @@ def _check_same_rows(split: str, members: Sequence[Predictions]) -> None:
             )
 
 
-def measure(frame: pd.DataFrame, entities: pd.Index, weights: np.ndarray) -> Result:
+def compute_metrics(frame: pd.DataFrame, entities: pd.Index, weights: np.ndarray) -> Result:
     """Return the metrics of one predictor per task, and their average over tasks.
 
     Shapes: `frame` as `with_intervals` returns it, `weights` (resamples, len(entities)) as `draw_weights`.
@@ -197,7 +208,7 @@ def _metric_rows(split: str, predictor: str, result: Result) -> list[dict[str, o
     for task, found in result.tasks.items():
         counts = result.counts[task]
         for metric, one in found.items():
-            low, high = interval(one.draws, counts["entities"])
+            low, high = percentile_interval(one.draws, counts["entities"])
             row = {"split": split, "predictor": predictor, "task": task, "metric": metric, "value": one.value}
             rows.append({**row, "low": low, "high": high, "seed_sd": one.seed_sd, **counts})
     return rows
@@ -207,7 +218,7 @@ def _slice_rows(member: Predictions, slices: pd.DataFrame, entities: pd.Index, w
     """Return the errors by the values of every slice, tasks and seeds pooled."""
     frame = member.frame
     errors = (100 * (frame["predicted"] - frame["measured"]).abs() / frame["measured"]).to_numpy()
-    inside, widths = covered(frame), width(frame[HALF].to_numpy(dtype=float))
+    inside, widths = is_covered(frame), interval_width(frame[HALF].to_numpy(dtype=float))
     clusters = entities.get_indexer(pd.Index(frame["entity"]))
     rows = []
     for name in slices.columns:
@@ -215,7 +226,7 @@ def _slice_rows(member: Predictions, slices: pd.DataFrame, entities: pd.Index, w
             count = np.bincount(clusters[index], minlength=len(entities))
             total = np.bincount(clusters[index], weights=errors[index], minlength=len(entities))
             with np.errstate(invalid="ignore"):
-                low, high = interval((weights @ total) / (weights @ count), int((count > 0).sum()))
+                low, high = percentile_interval((weights @ total) / (weights @ count), int((count > 0).sum()))
             part = frame.iloc[index]
             counts = _counts(part)
             row = (member.split, member.predictor, name, value, errors[index].mean(), low, high)

@@ -46,11 +46,12 @@ class Evaluation:
     """Tables of one dataset for plots and report.
 
     Shapes: `metrics` one row per (split, predictor, task or "average", metric); `slices` one per (split, predictor,
-    slice, value); `paired` as `compare`; `pairs` as `compare_all`; `noise` as `noise_floor`;
+    slice, value); `paired` as `compare`; `pairs` as `compare_all_pairs`; `noise` as `estimate_noise_floor`;
     `history` one row per (split, predictor, seed, fold, epoch); `points` one per (split, predictor, test row, target),
     predictions being the geometric mean over seeds, with half-width of the interval in logarithms, in-domain score and
-    least similar feature group; `support` and `levels` as `by_support` and `by_level`; `importance` and `attention` as
-    in `explanation_tables`; `published` one row per published value (what, split, task, metric).
+    least similar feature group; `support` as `errors_by_in_domain_score`; `levels` as
+    `coverage_by_level`; `importance` and `attention` as in `explanation_tables`; `published`
+    one row per published value (what, split, task, metric).
     Units: errors in %.
     """
 

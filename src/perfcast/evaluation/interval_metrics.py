@@ -58,7 +58,7 @@ def with_intervals(
     return result
 
 
-def covered(predictions: pd.DataFrame) -> np.ndarray:
+def is_covered(predictions: pd.DataFrame) -> np.ndarray:
     """Return whether the measured score lies in the interval, 1 or 0, NaN where there is no interval, (n,)."""
     half = predictions[HALF].to_numpy(dtype=float)
     return np.where(np.isnan(half), np.nan, np.abs(_residuals(predictions)) <= half)
@@ -70,7 +70,7 @@ def _residuals(predictions: pd.DataFrame) -> np.ndarray:
     return np.asarray(np.log(predicted / measured))
 
 
-def width(half: np.ndarray) -> np.ndarray:
+def interval_width(half: np.ndarray) -> np.ndarray:
     """Return the width of the interval in % of the prediction. Shapes: (n,)."""
     return np.asarray(100 * (np.exp(half) - np.exp(-half)))
 
@@ -79,14 +79,16 @@ SUPPORT_EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
 SUPPORT_COLUMNS = ["split", "predictor", "from", "to", "support", "mape", "coverage", "width", "rows", "entities"]
 
 
-def by_support(split: str, predictor: str, predictions: pd.DataFrame) -> pd.DataFrame:
+def errors_by_in_domain_score(split: str, predictor: str, predictions: pd.DataFrame) -> pd.DataFrame:
     """Return error, coverage and width by in-domain score, tasks and seeds pooled: columns SUPPORT_COLUMNS.
 
     Units: mape, coverage and width in %.
     """
     known = predictions[predictions[SUPPORT].notna()]
     error = 100 * (known["predicted"] / known["measured"] - 1).abs()
-    errors = known.assign(mape=error, coverage=100 * covered(known), width=width(known[HALF].to_numpy(dtype=float)))
+    errors = known.assign(
+        mape=error, coverage=100 * is_covered(known), width=interval_width(known[HALF].to_numpy(dtype=float))
+    )
     bins = pd.cut(errors[SUPPORT], SUPPORT_EDGES, include_lowest=True, labels=False)
     rows = []
     for bin_number, part in errors.groupby(bins, sort=True):
@@ -101,7 +103,7 @@ _ROUNDING = 1e-9
 LEVEL_COLUMNS = ["split", "predictor", "level", "coverage", "rows"]
 
 
-def by_level(split: str, predictor: str, predictions: pd.DataFrame) -> pd.DataFrame:
+def coverage_by_level(split: str, predictor: str, predictions: pd.DataFrame) -> pd.DataFrame:
     """Return the share of measured scores inside intervals of LEVELS: columns LEVEL_COLUMNS; none without intervals.
 
     Averaged over tasks, as the metrics are; seeds pooled. Units: level and coverage in %.

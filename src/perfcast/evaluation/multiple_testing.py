@@ -21,7 +21,7 @@ class StepDownResult(NamedTuple):
     adjusted: np.ndarray
 
 
-def step_down(values: np.ndarray, draws: np.ndarray, error_rate: float) -> StepDownResult:
+def step_down_test(values: np.ndarray, draws: np.ndarray, error_rate: float) -> StepDownResult:
     """Test several differences by the largest of their studentized bootstrap moves.
 
     p is two-sided, (1 + count) / (1 + B), where count is the number of the B resamples that move the difference by at

@@ -11,7 +11,7 @@ from perfcast.schema import Role, Table, Tag
 NOISE_COLUMNS = ["task", "configurations", "rows", "cv_median", "cv_mean", "mape_floor", "medape_floor"]
 
 
-def noise_floor(table: Table, tasks: pd.Series) -> pd.DataFrame:
+def estimate_noise_floor(table: Table, tasks: pd.Series) -> pd.DataFrame:
     """Return the spread of repeated results per task, and the error that remains when only the configuration is known.
 
     Rows equal on every CONFIG column and of one task and target repeat one configuration. `cv_*` are the median and

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast.errors import UserError
-from perfcast.evaluation.error_metrics import interval
-from perfcast.evaluation.multiple_testing import step_down
+from perfcast.evaluation.error_metrics import percentile_interval
+from perfcast.evaluation.multiple_testing import step_down_test
 
 PAIRED_METRICS = ("mape", "medape", "p90")
 PAIRED_COLUMNS = [
@@ -47,7 +47,7 @@ def compare(
                 if predictor == reference:
                     continue
                 value, draws = results[predictor][metric]
-                low, high = interval(draws - other_draws, clusters)
+                low, high = percentile_interval(draws - other_draws, clusters)
                 claim = "better" if high < 0 else "worse" if low > 0 else "undecided"
                 difference = value - other
                 row = (split, task, metric, predictor, against, reference, difference, low, high, claim)
@@ -77,7 +77,7 @@ ERROR_RATE = 0.05
 """The probability, over all pairs of one split, task and metric together, of one false claim or more."""
 
 
-def compare_all(
+def compare_all_pairs(
     split: str, task: str, results: Mapping[str, Mapping[str, Draws]], clusters: int
 ) -> list[dict[str, object]]:
     """Return the difference of every pair of predictors, and whether it is significant among all comparisons.
@@ -86,7 +86,7 @@ def compare_all(
     One row per pair and metric, names in alphabetical order; a positive difference is a larger error of `predictor`.
     `low` and `high` are the 95 % interval of this pair alone and `p` its p-value. `band_low` and `band_high` hold for
     all pairs of one split, task and metric at once, and `p_family` is the p-value corrected for all of them
-    (`step_down`); `claim` is better or worse where it is below 0.05, else undecided. Units: % points.
+    (`step_down_test`); `claim` is better or worse where it is below 0.05, else undecided. Units: % points.
     """
     rows: list[dict[str, object]] = []
     for metric in PAIR_METRICS:
@@ -95,9 +95,9 @@ def compare_all(
             continue
         values = np.array([results[one][metric][0] - results[other][metric][0] for one, other in pairs])
         draws = np.array([results[one][metric][1] - results[other][metric][1] for one, other in pairs])
-        bounds = [interval(one, clusters) for one in draws]
+        bounds = [percentile_interval(one, clusters) for one in draws]
         # without an interval no difference is claimed
-        tests = step_down(np.where(np.isfinite(bounds).all(axis=1), values, np.nan), draws, ERROR_RATE)
+        tests = step_down_test(np.where(np.isfinite(bounds).all(axis=1), values, np.nan), draws, ERROR_RATE)
         for index, (one, other) in enumerate(pairs):
             value, half, p, corrected = values[index], *(column[index] for column in tests)
             claim = ("worse" if value > 0 else "better") if corrected < ERROR_RATE else "undecided"

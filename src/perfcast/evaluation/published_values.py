@@ -12,7 +12,7 @@ from perfcast.evaluation.evaluation_tables import AVERAGE, PUBLISHED_COLUMNS
 from perfcast.metric_names import METRICS
 
 
-def published_values(entries: Sequence[Mapping[str, Any]], tasks: Collection[str]) -> pd.DataFrame:
+def tabulate_published_values(entries: Sequence[Mapping[str, Any]], tasks: Collection[str]) -> pd.DataFrame:
     """Return one line per published value: columns PUBLISHED_COLUMNS.
 
     Each entry has the method (`what`), the `split` whose test rows are drawn alike, the `citation`, and under the

@@ -77,7 +77,7 @@ def check_predictions(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     return measured_rows.sort_values(keys, kind="stable", ignore_index=True)
 
 
-def slices_of(table: Table) -> pd.DataFrame:
+def build_slices(table: Table) -> pd.DataFrame:
     """Return one text column per TASK and SLICE column, and the year of the TIME column: the slices of errors.
 
     Shapes: index is the ROW column; a value that is missing is NaN and belongs to no slice.

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation import Evaluation
-from perfcast.evaluation.error_metrics import draw_weights, interval
+from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
 from perfcast.report.table_rows import ENTITY, Rows
 
 WITHOUT = "_without_"
@@ -79,5 +79,5 @@ def _error_increase(
         with np.errstate(invalid="ignore"):
             draws.append((weights @ total) / (weights @ size))
         gaps.append(gap.mean())
-    low, high = interval(np.mean(draws, axis=0), count)
+    low, high = percentile_interval(np.mean(draws, axis=0), count)
     return ErrorIncrease(float(np.mean(gaps)), low, high)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation import Evaluation
-from perfcast.evaluation.interval_metrics import covered, width
+from perfcast.evaluation.interval_metrics import interval_width, is_covered
 from perfcast.report.table_rows import ENTITY, WHEN, Rows
 
 _MIN_ROWS = 5
@@ -105,8 +105,8 @@ def _lines(evaluation: Evaluation, rows: Rows, points: pd.DataFrame, name: str) 
                 low=float(low),
                 median=float(median),
                 high=float(high),
-                coverage=100 * float(np.mean(covered(part))),
-                width=float(np.mean(width(part["half"].to_numpy(dtype=float)))),
+                coverage=100 * float(np.mean(is_covered(part))),
+                width=float(np.mean(interval_width(part["half"].to_numpy(dtype=float)))),
             )
         )
     return lines

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from perfcast.evaluation.run_predictions import YEAR, slices_of
+from perfcast.evaluation.run_predictions import YEAR, build_slices
 from perfcast.experiment.row_masks import evaluated_rows
 from perfcast.schema import Role, Table, Tag
 
@@ -59,7 +59,7 @@ class Rows:
     @cached_property
     def slices(self) -> pd.DataFrame:
         """Slice columns as text, by row; without the task and the year."""
-        return slices_of(self.table).drop(columns=[*self.table.select(tag=Tag.TASK), YEAR], errors="ignore")
+        return build_slices(self.table).drop(columns=[*self.table.select(tag=Tag.TASK), YEAR], errors="ignore")
 
     @property
     def entity_words(self) -> str:

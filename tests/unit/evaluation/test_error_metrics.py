@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from perfcast.evaluation.error_metrics import Scored, draw_weights, interval, mean_of_finite, score
+from perfcast.evaluation.error_metrics import Scored, draw_weights, mean_of_finite, percentile_interval, score
 from perfcast.evaluation.rank_statistics import ordered_pairs, spearman
 
 
@@ -129,7 +129,7 @@ def test_intervals_cover_the_truth_when_errors_are_shared_within_clusters():
         draws = score(one, draw_weights(60, 200, seed=int(random.integers(1_000_000))))[1]
         truth = {"mape": 10 * np.sqrt(2 / np.pi), "medape": 6.745}
         for metric in covered:
-            low, high = interval(draws[metric], 60)
+            low, high = percentile_interval(draws[metric], 60)
             covered[metric] += low <= truth[metric] <= high
     assert 0.88 <= covered["mape"] / 200 <= 0.99
     assert 0.88 <= covered["medape"] / 200 <= 0.99
@@ -138,13 +138,13 @@ def test_intervals_cover_the_truth_when_errors_are_shared_within_clusters():
 def test_one_cluster_gives_no_interval():
     one = scored([1, 2, 3], [1, 2, 4], cluster=[0, 0, 0])
     draws = score(one, draw_weights(1, 50, seed=0))[1]
-    assert np.isnan(interval(draws["mape"], 1)).all()
+    assert np.isnan(percentile_interval(draws["mape"], 1)).all()
 
 
 def test_a_resample_without_rows_is_nan_and_many_of_them_give_no_interval():
     draws = np.array([1.0] * 90 + [np.nan] * 10)
-    assert np.isnan(interval(draws, 5)).all()
-    assert interval(np.array([1.0] * 99 + [np.nan]), 5) == (1.0, 1.0)
+    assert np.isnan(percentile_interval(draws, 5)).all()
+    assert percentile_interval(np.array([1.0] * 99 + [np.nan]), 5) == (1.0, 1.0)
 
 
 def test_weights_are_seeded_and_keep_the_number_of_clusters():

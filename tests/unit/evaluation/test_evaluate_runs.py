@@ -15,7 +15,7 @@ from perfcast.evaluation import (
     write_evaluation,
 )
 from perfcast.evaluation.interval_metrics import read_backtests, with_intervals
-from perfcast.evaluation.noise_floor import noise_floor
+from perfcast.evaluation.noise_floor import estimate_noise_floor
 from perfcast.evaluation.predictor_comparison import clear_winner
 from perfcast.evaluation.run_predictions import check_predictions
 from perfcast.fake._runs import LESS_TRAINING, PUBLISHED, fake_table, write_runs, write_support
@@ -100,7 +100,7 @@ def test_noise_floor_matches_values_computed_by_hand():
         Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
     )
     frame = pd.DataFrame({"id": list("abcde"), "machine": ["m", "m", "n", None, None], "score": [9, 11, 5, 20, 20]})
-    found = noise_floor(build_table("small", frame, columns), pd.Series(["only"] * 5))
+    found = estimate_noise_floor(build_table("small", frame, columns), pd.Series(["only"] * 5))
     only = found[found["task"] == "only"].iloc[0]
     cv = 100 * np.std([9, 11], ddof=1) / 10
     assert (only["configurations"], only["rows"]) == (2, 4)
@@ -117,7 +117,7 @@ def test_noise_floor_recovers_the_error_of_a_predictor_that_knows_the_expected_s
     )
     noise = random.normal(0, 0.02, 4000)
     frame = pd.DataFrame({"id": range(4000), "machine": np.arange(4000) // 2, "score": 50 * np.exp(noise)})
-    found = noise_floor(build_table("noisy", frame, columns), pd.Series(["only"] * 4000))
+    found = estimate_noise_floor(build_table("noisy", frame, columns), pd.Series(["only"] * 4000))
     assert found.iloc[0]["mape_floor"] == pytest.approx(100 * np.abs(noise).mean(), rel=0.05)
 
 

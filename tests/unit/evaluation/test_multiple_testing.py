@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from perfcast.evaluation.multiple_testing import step_down
+from perfcast.evaluation.multiple_testing import step_down_test
 
 
 def adjusted(values, draws):
-    return step_down(values, draws, 0.05).adjusted
+    return step_down_test(values, draws, 0.05).adjusted
 
 
 def test_step_down_matches_its_definition():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from perfcast.evaluation import AVERAGE, evaluate, read_evaluation, write_evaluation
-from perfcast.evaluation.predictor_comparison import ERROR_RATE, PAIR_COLUMNS, compare_all
+from perfcast.evaluation.predictor_comparison import ERROR_RATE, PAIR_COLUMNS, compare_all_pairs
 from perfcast.fake._runs import fake_table, write_runs
 
 
@@ -16,7 +16,7 @@ def results(values, draws):
 
 
 def table_of(values, draws, clusters=100):
-    frame = pd.DataFrame(compare_all("random", AVERAGE, results(values, draws), clusters), columns=PAIR_COLUMNS)
+    frame = pd.DataFrame(compare_all_pairs("random", AVERAGE, results(values, draws), clusters), columns=PAIR_COLUMNS)
     return frame[frame["metric"] == "mape"]
 
 
@@ -66,7 +66,7 @@ def test_equal_predictors_are_undecided_and_one_cluster_says_nothing():
     alone = table_of([1.0, 9.0], np.array([draws, draws + 8]), clusters=1)
     assert alone["p_family"].isna().all()
     assert (alone["claim"] == "undecided").all()
-    assert compare_all("random", AVERAGE, results([1.0], np.ones((1, 9))), 5) == []
+    assert compare_all_pairs("random", AVERAGE, results([1.0], np.ones((1, 9))), 5) == []
 
 
 def test_the_table_of_an_evaluation_has_every_pair_and_comes_back_from_disk(tmp_path):

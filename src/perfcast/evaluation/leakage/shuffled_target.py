@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from perfcast.evaluation.error_metrics import draw_weights, interval
+from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
 from perfcast.evaluation.leakage.artifacts import Artifacts, CheckReport, LeakageCheck
 from perfcast.experiment.fitting import fit_rows, predict_rows
 from perfcast.experiment.row_masks import tested_rows, training_rows
@@ -118,7 +118,7 @@ def _difference(errors: list[pd.DataFrame], artifacts: Artifacts) -> tuple[float
             draws.append(((chosen.T * each).sum(axis=0) / len(errors) - base) / rows)
         control.append(np.mean([frame["control"].to_numpy()[places].mean() for frame in errors]))
         chance.append(first["chance"].to_numpy()[places].mean())
-    low, high = interval(np.mean(draws, axis=0), len(labels))
+    low, high = percentile_interval(np.mean(draws, axis=0), len(labels))
     return float(np.mean(control)), float(np.mean(chance)), low, high
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from perfcast.errors import UserError
-from perfcast.evaluation.error_metrics import draw_weights, interval
-from perfcast.evaluation.evaluate_runs import Result, measure
+from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
+from perfcast.evaluation.evaluate_runs import Result, compute_metrics
 from perfcast.evaluation.interval_metrics import read_backtests, with_intervals
-from perfcast.evaluation.multiple_testing import step_down
+from perfcast.evaluation.multiple_testing import step_down_test
 from perfcast.evaluation.results_diff.sides import Side
 from perfcast.evaluation.run_predictions import read_predictions
 from perfcast.table_files import read_parquet
@@ -50,7 +50,7 @@ def assign_verdicts(
         gains = gaps[1] - gaps[0]
     rows: list[dict[str, Any]] = []
     for index, difference in enumerate(differences):
-        low, high = interval(moves[index], clusters)
+        low, high = percentile_interval(moves[index], clusters)
         if not np.isfinite(low):
             verdict = UNKNOWN
         elif not real[index]:
@@ -69,9 +69,9 @@ def assign_verdicts(
 
 def _real(differences: np.ndarray, draws: np.ndarray, clusters: int) -> tuple[np.ndarray, np.ndarray]:
     """Return which differences are real, and their adjusted p-values."""
-    bounds = np.array([interval(row, clusters) for row in draws])
+    bounds = np.array([percentile_interval(row, clusters) for row in draws])
     has_interval = np.isfinite(bounds).all(axis=1)
-    p = step_down(np.where(has_interval, differences, np.nan), draws, _LEVEL_OF_TEST).adjusted
+    p = step_down_test(np.where(has_interval, differences, np.nan), draws, _LEVEL_OF_TEST).adjusted
     with np.errstate(invalid="ignore"):
         excludes = (bounds[:, 0] > 0) | (bounds[:, 1] < 0)
         return has_interval & excludes & (p <= _LEVEL_OF_TEST), p
@@ -234,9 +234,9 @@ def _compare(
     entities = pd.Index(sorted(set(after[names[0]]["entity"])))
     results: list[tuple[Result, Result]] = []
     for name in names:
-        old = measure(before[name], entities, weights)
+        old = compute_metrics(before[name], entities, weights)
         # an unchanged run is not drawn twice, and its differences are exactly zero
-        new = old if before[name].equals(after[name]) else measure(after[name], entities, weights)
+        new = old if before[name].equals(after[name]) else compute_metrics(after[name], entities, weights)
         results.append((old, new))
     rows = []
     for task in results[0][1].tasks:
