@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from perfcast.cli.main import COMMANDS
+from perfcast.cli.main import COMMANDS, STAGES
 from perfcast.config import read_yaml
 
 PROJECT = Path(__file__).parents[2]
@@ -15,9 +15,10 @@ INLINE = "\n".join(re.findall(r"`([^`\n]+)`", README))
 TYPED = f"{BLOCKS}\n{INLINE}"
 
 
-@pytest.mark.parametrize("command", sorted(set(re.findall(r"\bperfcast ([a-z-]+)", TYPED))))
+@pytest.mark.parametrize("command", sorted(set(re.findall(r"\bperfcast ((?:pipeline )?[a-z-]+)", TYPED))))
 def test_perfcast_commands_exist(command):
-    assert command.replace("-", "_") in COMMANDS
+    known = [*COMMANDS, *[f"pipeline {stage}" for stage in STAGES]]
+    assert command.replace("-", "_") in known
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\bmake ([a-z]+)\b", TYPED))))

@@ -70,7 +70,7 @@ def test_components_are_found_again():
     noise = np.mean([one.noise for one in found])
     assert family == pytest.approx(0.04**2, rel=0.35)
     assert noise == pytest.approx(0.02**2, rel=0.5)
-    assert all(value >= 0 for one in found for value in (*one.shared.values(), *one.own.values()))
+    assert all(value >= 0 for one in found for value in (*one.shared.values(), *one.per_output.values()))
 
 
 def test_the_components_add_up_to_the_size_of_the_errors():
