@@ -125,7 +125,7 @@ class Graph:
 
     def is_at_hand(self, source: str, manifest: Path, origin: Path) -> bool:
         """Return whether a source was at hand when it was ingested; if it was missing then, whether it is now."""
-        from perfcast.cli.ingest import at_hand
+        from perfcast.cli.pipeline.ingest import at_hand
 
         if manifest.exists() and origin.exists() and json.loads(manifest.read_text())["status"] == "present":
             return bool(json.loads(origin.read_text())["at_hand"])

@@ -52,9 +52,9 @@ def with_intervals(
         rows = (result["fold"] == fold).to_numpy() & test_distances[names].notna().all(axis=1).to_numpy()
         far = test_distances.loc[rows, names]
         result.loc[rows, HALF] = calibration.half_widths(outputs[rows], far, level)
-        result.loc[rows, SUPPORT] = calibration.support(far)
-        result.loc[rows, UNLIKE] = calibration.unlike(far).to_numpy()
-        result.loc[rows, PIT] = calibration.levels(outputs[rows], far, _residuals(result[rows]))
+        result.loc[rows, SUPPORT] = calibration.in_domain_score(far)
+        result.loc[rows, UNLIKE] = calibration.least_similar_group(far).to_numpy()
+        result.loc[rows, PIT] = calibration.pit(outputs[rows], far, _residuals(result[rows]))
     return result
 
 

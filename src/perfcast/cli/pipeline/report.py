@@ -35,7 +35,9 @@ def run(options: argparse.Namespace) -> int:
     from perfcast import tracking
     from perfcast.evaluation import metrics_tree
     from perfcast.io import atomic_folder, write_text
-    from perfcast.report import cards, collect, render
+    from perfcast.report.model_card import cards
+    from perfcast.report.render_page import render
+    from perfcast.report.report_context import collect
 
     params = options.experiment or read_yaml(options.project / "params.yaml")
     conf = options.project / "conf"
