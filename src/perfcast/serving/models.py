@@ -1,4 +1,4 @@
-"""The shapes of requests and answers, for the OpenAPI description; answers are what `forecasting.answer` declares.
+"""The shapes of requests and answers, for the OpenAPI description; answers are what `inference.prediction` declares.
 
 Requests are read by `questions`, whose errors are one line in the words of the command line; these models tell a client
 what to send and what to expect, and the tests hold answers against them.
