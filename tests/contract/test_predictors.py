@@ -31,7 +31,7 @@ def conf(name: str) -> dict[str, Any]:
 # Other configurations of a module are other values of what is tested there.
 MODULES = [name for name in NAMES if conf(name)["module"] == name]
 EPOCHS = ("epochs", "max_epochs")
-FEW = {**dict.fromkeys(EPOCHS, 2), "least_steps": 8}
+FEW = {**dict.fromkeys(EPOCHS, 2), "least_steps": 8, "min_steps": 8}
 
 # Mean absolute error of log targets after learning eight rows by heart. Some cannot bend through eight points: a lookup
 # gives equal machines one answer, a scaling law has three exponents per task, ridge is held back by its penalty, a

@@ -261,6 +261,6 @@ def test_error_summary_is_per_task_and_averaged_over_tasks():
 
 def test_the_trainers_conf_reaches_predictors_that_train_on_a_machine():
     made = experiment.make_predictor("mlp", {}, 3, {"accelerator": "cpu", "devices": 2})
-    assert (made.machine.accelerator, made.machine.devices, made.random_state) == ("cpu", 2, 3)
-    assert "machine" not in made.get_params()
-    assert not hasattr(experiment.make_predictor("ridge", {}, None, {"accelerator": "cpu", "devices": 2}), "machine")
+    assert (made.trainer_config.accelerator, made.trainer_config.devices, made.random_state) == ("cpu", 2, 3)
+    assert "trainer_config" not in made.get_params()
+    assert not hasattr(experiment.make_predictor("ridge", {}, None, {"accelerator": "cpu", "devices": 2}), "trainer_config")

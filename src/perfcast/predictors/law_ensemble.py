@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from perfcast.predictors.base import Predictor
 from perfcast.predictors.gaussian_process import GaussianProcessPredictor
-from perfcast.predictors.group_pooling import GroupPoolingPredictor
 from perfcast.predictors.law_attention import LawAttentionPredictor
 from perfcast.predictors.lightgbm import LightgbmPredictor
+from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
 
 
 class LawEnsemblePredictor(LawAttentionPredictor):
