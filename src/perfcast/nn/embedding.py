@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import rtdl_num_embeddings
@@ -139,9 +141,10 @@ class PiecewiseLinearNumbers(nn.Module):
         super().__init__()
         self.d_embedding = d_embedding
         edges = [torch.tensor(column, dtype=torch.float32) for column in bins or [UNIT_BIN]]
-        self.piecewise = rtdl_num_embeddings.PiecewiseLinearEmbeddings(
-            edges, d_embedding, activation=False, version="B"
-        )
+        with _quiet_package():
+            self.piecewise = rtdl_num_embeddings.PiecewiseLinearEmbeddings(
+                edges, d_embedding, activation=False, version="B"
+            )
 
     def forward(self, batch: TokenBatch) -> Tensor:
         """Embed the numbers of a batch."""
@@ -163,5 +166,14 @@ def quantile_bins(numbers: np.ndarray, missing: np.ndarray, n_bins: int) -> list
         if count < 2 or known.min() == known.max():
             bins.append(list(UNIT_BIN))
         else:
-            bins.append(rtdl_num_embeddings.compute_bins(known.unsqueeze(1), count)[0].tolist())
+            with _quiet_package():
+                bins.append(rtdl_num_embeddings.compute_bins(known.unsqueeze(1), count)[0].tolist())
     return bins
+
+
+@contextmanager
+def _quiet_package() -> Iterator[None]:
+    """Silence the package about columns with one bin and about an old name of `torch.vstack`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
