@@ -19,6 +19,9 @@ from perfcast.training.training_config import TrainingConfig
 
 VALIDATION_BATCH_SIZE = 1024
 
+VALIDATION_METRIC = "valid_error"
+"""Mean absolute error of the standardized validation targets: what training stops by."""
+
 
 def masked_huber(predicted: Tensor, target: Tensor, delta: float) -> Tensor:
     """Return the mean Huber loss over the measured targets, 0 when none was measured; NaN marks the others.
@@ -46,7 +49,6 @@ class Regression(pl.LightningModule):
         self.history: list[dict[str, float]] = []
         self.best_epoch, self.best_error = 0, float("inf")
         self.best_weights: dict[str, Tensor] | None = None
-        self._sums = {"train": [0.0, 0.0], "valid": [0.0, 0.0], "error": [0.0, 0.0]}
 
     def on_fit_start(self) -> None:
         """Seed a process that trains beside others: it starts without its parent's state, and needs separate noise."""
@@ -63,37 +65,31 @@ class Regression(pl.LightningModule):
         """
         predicted = self.network(mask_inputs(batch, self.config.mask_rate))
         loss = masked_huber(predicted, batch.targets, self.config.huber_delta)
-        rows, processes = float(len(batch)), rank_and_size()[1]
+        rows, processes = len(batch), rank_and_size()[1]
         if processes > 1:
-            share = torch.stack([(~torch.isnan(batch.targets)).sum(), torch.tensor(len(batch), device=loss.device)])
+            share = torch.stack([(~torch.isnan(batch.targets)).sum(), torch.tensor(rows, device=loss.device)])
             total = sum_over_devices(share)
-            loss, rows = loss * share[0] * processes / total[0].clamp(min=1), float(total[1]) / processes
-        self._add("train", loss, rows)
+            loss, rows = loss * share[0] * processes / total[0].clamp(min=1), int(total[1])
+        self.log("train_loss", loss, on_step=False, on_epoch=True, batch_size=rows, sync_dist=processes > 1)
         return loss
 
     def validation_step(self, batch: TokenBatch, index: int) -> None:
-        """Add one batch to the validation loss and the mean absolute error."""
+        """Log the validation loss and the mean absolute error of one batch; every process evaluates all rows."""
         predicted = self.network(batch)
         measured = ~torch.isnan(batch.targets)
-        self._add("valid", masked_huber(predicted, batch.targets, self.config.huber_delta), len(batch))
+        self.log("valid_loss", masked_huber(predicted, batch.targets, self.config.huber_delta), batch_size=len(batch))
         if measured.any():
-            self._add("error", (predicted - batch.targets)[measured].abs().mean(), int(measured.sum()))
+            error = (predicted - batch.targets)[measured].abs().mean()
+            self.log(VALIDATION_METRIC, error, batch_size=int(measured.sum()))
 
     def on_train_epoch_end(self) -> None:
-        """Close the epoch: record the curves, keep the best weights, stop when patience is over."""
-        if rank_and_size()[1] > 1:
-            self._sums["train"] = sum_over_devices(torch.tensor(self._sums["train"], device=self.device)).tolist()
-        entry = {"epoch": self.current_epoch + 1, "train_loss": self._mean("train"), "learning_rate": self._rate()}
-        if self._sums["valid"][1]:
-            entry["valid_loss"], error = self._mean("valid"), self._mean("error")
-            entry["valid_error"] = error
-            if error < self.best_error:
-                self.best_error, self.best_epoch = error, self.current_epoch + 1
-                self.best_weights = copy.deepcopy(self.network.state_dict())
-            elif self.current_epoch + 1 - self.best_epoch >= self.config.patience:
-                self.trainer.should_stop = True
-        self.history.append(entry)
-        self._sums = {key: [0.0, 0.0] for key in self._sums}
+        """Record the curves and keep the best weights, in memory: a file per epoch would need a folder."""
+        metrics = {name: float(value) for name, value in self.trainer.callback_metrics.items()}
+        rate = float(self.trainer.optimizers[0].param_groups[0]["lr"])
+        self.history.append({"epoch": self.current_epoch + 1, "learning_rate": rate, **metrics})
+        if metrics.get(VALIDATION_METRIC, float("inf")) < self.best_error:
+            self.best_error, self.best_epoch = metrics[VALIDATION_METRIC], self.current_epoch + 1
+            self.best_weights = copy.deepcopy(self.network.state_dict())
 
     def on_train_end(self) -> None:
         """End with the weights of the best epoch."""
@@ -134,17 +130,6 @@ class Regression(pl.LightningModule):
             optimizer, max_lr=self.config.learning_rate, total_steps=self.steps + 1, pct_start=0.15
         )
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": cycle, "interval": "step"}}
-
-    def _add(self, key: str, value: Tensor, weight: float) -> None:
-        self._sums[key][0] += float(value.detach()) * weight
-        self._sums[key][1] += weight
-
-    def _mean(self, key: str) -> float:
-        total, weight = self._sums[key]
-        return total / weight if weight else float("nan")
-
-    def _rate(self) -> float:
-        return float(self.trainer.optimizers[0].param_groups[0]["lr"])
 
 
 class TokenDataModule(pl.LightningDataModule):

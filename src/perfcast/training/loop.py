@@ -60,18 +60,21 @@ def train(
         UserError: this machine has no such devices.
     """
     import pytorch_lightning as pl
+    from pytorch_lightning.callbacks import EarlyStopping
     from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
-    from perfcast.training.lightning_modules import Regression, TokenDataModule
+    from perfcast.training.lightning_modules import VALIDATION_METRIC, Regression, TokenDataModule
 
     data = TokenDataModule(training, validation, config.batch_size, seed)
     epochs = config.count_epochs(len(training))
     module = Regression(network, config, steps=epochs * len(data.training), seed=seed)
+    stopping = EarlyStopping(VALIDATION_METRIC, patience=config.patience, strict=False, check_finite=False)
     with _quiet():
         try:
             trainer = pl.Trainer(
                 **(trainer_config or TrainerConfig()).trainer_options(),
                 max_epochs=epochs,
+                callbacks=[] if validation is None else [stopping],
                 gradient_clip_val=config.gradient_clip_val,
                 logger=False,
                 enable_checkpointing=False,
