@@ -59,10 +59,11 @@ class MLPNetwork(FlatNetwork):
         dropout: float,
     ) -> None:
         super().__init__(spec, number, d_embedding)
-        self.backbone = rtdl_revisiting_models.MLP(
+        backbone = rtdl_revisiting_models.MLP(
             d_in=sum(self.sizes), d_out=n_outputs, n_blocks=n_blocks, d_block=d_block, dropout=dropout
         )
-        initialize_to_zero(self.backbone.output)
+        initialize_to_zero(backbone.output)
+        self.backbone = backbone
 
 
 class ResNetNetwork(FlatNetwork):
@@ -81,7 +82,7 @@ class ResNetNetwork(FlatNetwork):
         residual_dropout: float,
     ) -> None:
         super().__init__(spec, None, d_embedding)
-        self.backbone = rtdl_revisiting_models.ResNet(
+        backbone = rtdl_revisiting_models.ResNet(
             d_in=sum(self.sizes),
             d_out=n_outputs,
             n_blocks=n_blocks,
@@ -91,8 +92,9 @@ class ResNetNetwork(FlatNetwork):
             dropout1=hidden_dropout,
             dropout2=residual_dropout,
         )
-        initialize_to_zero(self.backbone.output.linear)
-        self.norms = [module for module in self.backbone.modules() if isinstance(module, nn.BatchNorm1d)]
+        initialize_to_zero(backbone.output.linear)
+        self.backbone = backbone
+        self.norms = [module for module in backbone.modules() if isinstance(module, nn.BatchNorm1d)]
 
     def forward(self, batch: TokenBatch) -> Tensor:
         """Predict standardized targets; a training batch of one row takes the running statistics.
