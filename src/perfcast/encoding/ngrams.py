@@ -1,4 +1,4 @@
-"""Character n-grams: how a string that training never saw still has a meaning."""
+"""Character n-grams: features of strings, also of those absent from training."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def grams_of(text: str) -> list[str]:
 def vocabulary(texts: Iterable[str], limit: int) -> list[str]:
     """Return the most frequent n-grams over distinct strings, ties and result in alphabetical order."""
     counts = Counter(gram for text in sorted(set(texts)) for gram in grams_of(text))
-    kept = sorted(counts, key=lambda gram: (-counts[gram], gram))[:limit]
-    return sorted(kept)
+    selected = sorted(counts, key=lambda gram: (-counts[gram], gram))[:limit]
+    return sorted(selected)
 
 
 def gram_rows(texts: list[str], known: dict[str, int]) -> np.ndarray:
@@ -36,6 +36,6 @@ def gram_rows(texts: list[str], known: dict[str, int]) -> np.ndarray:
     ids = [[known[gram] for gram in grams_of(text) if gram in known] for text in texts]
     width = max([1, *map(len, ids)])
     rows = np.zeros((len(texts), width), dtype=np.int64)
-    for row, found in zip(rows, ids, strict=True):
-        row[: len(found)] = found
+    for row, row_ids in zip(rows, ids, strict=True):
+        row[: len(row_ids)] = row_ids
     return rows

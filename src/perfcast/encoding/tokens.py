@@ -62,9 +62,9 @@ class _Category(_Token):
 class TokenEncoder:
     """Encode declared feature columns as numerical and categorical tokens.
 
-    Columns that say nothing in the fitted rows (one value and never missing, or no value at all) make no token, nor
+    Columns without information in the fitted rows (one value and never missing, or no value at all) make no token, nor
     does a numerical column that repeats another one up to logarithm and scale.
-    A column of free text has no vocabulary: its strings are known by their n-grams alone. The task column is encoded
+    A column of free text has no vocabulary: its strings are encoded by their n-grams alone. The task column is encoded
     even when it is declared as a key.
     """
 
@@ -116,9 +116,9 @@ class TokenEncoder:
         shape = (len(frame), len(self.numbers))
         values, missing = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
         for position, number in enumerate(self.numbers):
-            own = _standardize(number, raw_numbers(frame, number.column))
-            missing[:, position] = unknown = np.isnan(own)
-            values[:, position] = np.where(unknown, 0.0, own)
+            scaled = _standardize(number, raw_numbers(frame, number.column))
+            missing[:, position] = unknown = np.isnan(scaled)
+            values[:, position] = np.where(unknown, 0.0, scaled)
         return Tokens(values, missing, *self._encode_categories(frame))
 
     def _encode_categories(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -172,17 +172,17 @@ def _fit_number(column: Column, frame: pd.DataFrame) -> _Number | None:
 def _without_repeats(numbers: Sequence[_Number], frame: pd.DataFrame) -> list[_Number]:
     """Keep the first of the numbers that are encoded alike on all rows: a token costs time, a repeat adds nothing."""
     # by digest: the columns themselves would be a second copy of the table
-    kept: dict[bytes, _Number] = {}
+    first: dict[bytes, _Number] = {}
     for number in numbers:
         encoded = _standardize(number, raw_numbers(frame, number.column)).astype(np.float32)
         # Adding zero turns -0.0, which has other bytes, to 0.0.
-        kept.setdefault(hashlib.sha256((np.round(encoded, 4) + 0.0).tobytes()).digest(), number)
-    return list(kept.values())
+        first.setdefault(hashlib.sha256((np.round(encoded, 4) + 0.0).tobytes()).digest(), number)
+    return list(first.values())
 
 
 def _standardize(number: _Number, raw: np.ndarray) -> np.ndarray:
     missing = np.isnan(raw)
-    # A column with one value among missing ones has no scale: only its absence says anything.
+    # A column with one value among missing ones has no scale: only its absence carries information.
     if number.deviation == 0.0:
         return np.where(missing, np.nan, 0.0)
     if number.log:

@@ -84,8 +84,8 @@ class GroupPoolingNetwork(nn.Module):
     def read_group(self, group: int, batch: TokenBatch) -> Tensor:
         """Return the vector of one group, as in `forward`, from its columns. Shapes: rows to (rows, d_block)."""
         numbers, categories = self.columns(group)
-        own = self.group[group].expand(len(batch), 1, -1)
-        tokens = torch.cat([self.number(batch, numbers), self.category(batch, categories), own], dim=1)
+        token = self.group[group].expand(len(batch), 1, -1)
+        tokens = torch.cat([self.number(batch, numbers), self.category(batch, categories), token], dim=1)
         vector: Tensor = self.pool[group](self.norm(tokens))
         return vector
 
