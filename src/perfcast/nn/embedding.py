@@ -24,34 +24,48 @@ UNIT_BIN = (-1.0, 1.0)
 
 
 class NumberEmbedding(nn.Module):
-    """One vector per numerical token: x w + b, plus sines and cosines of x at learned frequencies; m + b when missing.
+    """One vector per numerical token: a linear and a periodic embedding of the number, and a vector when it is missing.
 
-    The periodic part (Gorishniy et al. 2022, arXiv 2203.05556) lets a network see thresholds within the range of the
-    training rows; it is evaluated inside +-`_PERIODIC_RANGE` deviations: beyond, a token goes on as a straight line.
+    Both are of the package `rtdl_num_embeddings` (Gorishniy et al. 2022, arXiv 2203.05556), with weights of its own for
+    every column. The periodic part resolves thresholds within the range of the training rows; beyond +-3 deviations a
+    token continues as a straight line. Without frequencies the linear part stands alone.
     Shapes: result (rows, numerical, d_token).
     """
 
-    _PERIODIC_RANGE = 3.0
-
     def __init__(self, n_numbers: int, d_token: int, n_frequencies: int, frequency_init_scale: float) -> None:
         super().__init__()
-        self.slope = nn.Parameter(torch.randn(n_numbers, d_token) * 0.5)
-        self.offset = nn.Parameter(torch.randn(n_numbers, d_token) * 0.5)
+        self.n_numbers = n_numbers
+        # The package does not support zero columns; a table without numbers leaves one column unused.
+        self.linear = rtdl_num_embeddings.LinearEmbeddings(max(1, n_numbers), d_token)
         self.missing = nn.Parameter(torch.zeros(n_numbers, d_token))
-        self.frequency = nn.Parameter(torch.randn(n_numbers, n_frequencies) * frequency_init_scale)
-        self.wave = nn.Parameter(
-            torch.randn(n_numbers, 2 * n_frequencies, d_token) * (0.5 / max(1, n_frequencies) ** 0.5)
-        )
+        self.periodic = None
+        if n_frequencies:
+            self.periodic = rtdl_num_embeddings.PeriodicEmbeddings(
+                max(1, n_numbers),
+                d_token,
+                n_frequencies=n_frequencies,
+                frequency_init_scale=frequency_init_scale,
+                activation=False,
+                lite=False,
+            )
 
     def forward(self, batch: TokenBatch, columns: slice = ALL) -> Tensor:
         """Embed the numbers of a batch, or some of its columns."""
-        x = batch.numbers[:, columns].unsqueeze(-1)
-        vectors = torch.addcmul(self.offset[columns], x, self.slope[columns])
-        if self.frequency.shape[1]:
-            angle = x.clamp(-self._PERIODIC_RANGE, self._PERIODIC_RANGE) * self.frequency[columns]
-            waves = torch.cat([torch.sin(angle), torch.cos(angle)], dim=-1)
-            vectors = vectors + torch.einsum("bnf,nfw->bnw", waves, self.wave[columns])
+        x = batch.numbers[:, columns]
+        vectors = self._embed(self.linear, x, columns)
+        if self.periodic is not None:
+            vectors = vectors + self._embed(self.periodic, x.clamp(-PERIODIC_RANGE, PERIODIC_RANGE), columns)
         return vectors + batch.missing[:, columns].unsqueeze(-1) * self.missing[columns]
+
+    def _embed(self, embedding: nn.Module, x: Tensor, columns: slice) -> Tensor:
+        if columns == ALL and self.n_numbers:
+            vectors: Tensor = embedding(x)
+            return vectors
+        # Every parameter of the package has one entry per column.
+        some = slice(0, self.n_numbers) if columns == ALL else columns
+        parameters = {name: parameter[some] for name, parameter in embedding.named_parameters()}
+        selected: Tensor = torch.func.functional_call(embedding, parameters, (x,))
+        return selected
 
 
 class CategoryEmbedding(nn.Module):

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from perfcast.encoding.tokens import TokenEncoder
-from perfcast.nn.embedding import PeriodicNumbers
+from perfcast.nn.embedding import NumberEmbedding, PeriodicNumbers
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.mlp import MLP, MLPPLR
 from perfcast.schema import Column, Kind, Role, Tag
@@ -109,3 +109,32 @@ def test_a_step_inside_the_range_is_learned() -> None:
     X, y = pd.DataFrame({"x": x}), pd.Series(np.where((x > 0.3) & (x < 0.6), 10.0, 1.0), name="score")
     predictor = MLPPLR(**SMALL, epochs=60, dropout=0.0, mask_rate=0.0).fit(X, y)
     assert np.abs(np.log(predictor.predict(X)["score"] / y)).mean() < 0.25
+
+
+def test_a_number_continues_as_a_straight_line_beyond_the_waves() -> None:
+    torch.manual_seed(0)
+    made = NumberEmbedding(3, 4, n_frequencies=5, frequency_init_scale=0.5)
+    near, middle, far = (made(number_rows(torch.full((1, 3), x))) for x in (3.0, 4.0, 5.0))
+    torch.testing.assert_close(far - middle, middle - near)
+    inside = [made(number_rows(torch.full((1, 3), x))) for x in (0.0, 1.0, 2.0)]
+    assert not torch.allclose(inside[2] - inside[1], inside[1] - inside[0])
+
+
+def test_some_columns_are_embedded_as_in_the_whole_table() -> None:
+    torch.manual_seed(0)
+    made, batch = NumberEmbedding(3, 4, n_frequencies=5, frequency_init_scale=0.5), number_rows(torch.randn(6, 3))
+    torch.testing.assert_close(made(batch, slice(1, 3)), made(batch)[:, 1:3])
+    assert made(batch, slice(3, 3)).shape == (6, 0, 4)
+
+
+def test_a_missing_number_has_a_vector() -> None:
+    made = NumberEmbedding(2, 4, n_frequencies=0, frequency_init_scale=0.5)
+    made.missing.data[:] = 7.0
+    batch = number_rows(torch.zeros(1, 2))
+    known = made(batch)
+    batch.missing[:] = 1.0
+    torch.testing.assert_close(made(batch), known + 7.0)
+
+
+def test_a_table_without_numbers_has_no_vectors() -> None:
+    assert NumberEmbedding(0, 4, 5, 0.5)(number_rows(torch.zeros(6, 0))).shape == (6, 0, 4)

@@ -32,7 +32,7 @@ class NCPP(NeuralPredictor):
     n_group_heads: int = 4
     n_blocks: int = 1
     n_frequencies: int = 8
-    frequency_init_scale: float = 1.0
+    frequency_init_scale: float = 0.16
     dropout: float = 0.1
     epochs: int = 25
     patience: int = 10
@@ -70,7 +70,7 @@ class MaC(NeuralPredictor):
     d_block: int = 128
     n_group_heads: int = 4
     n_frequencies: int = 8
-    frequency_init_scale: float = 1.0
+    frequency_init_scale: float = 0.16
     dropout: float = 0.1
     epochs: int = 10
     batch_size: int = 128

@@ -32,7 +32,7 @@ class GroupPoolingPredictor(NeuralPredictor):
     n_group_heads: int = 4
     n_blocks: int = 1
     n_frequencies: int = 6
-    frequency_init_scale: float = 1.0
+    frequency_init_scale: float = 0.16
     dropout: float = 0.0
     grouped: bool = True
     early_stopping: bool = False

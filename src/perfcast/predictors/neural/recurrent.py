@@ -22,7 +22,7 @@ class _RecurrentBase(NeuralPredictor):
     hidden_size: int = 48
     num_layers: int = 1
     n_frequencies: int = 8
-    frequency_init_scale: float = 1.0
+    frequency_init_scale: float = 0.16
     dropout: float = 0.1
     epochs: int = 15
     batch_size: int = 128
