@@ -20,13 +20,15 @@ import torch
 import yaml
 
 from perfcast.encoding.tokens import TokenEncoder
-from perfcast.predictors._neural import NeuralPredictor
+from perfcast.nn.token_batch import TokenBatch, mask_inputs
 from perfcast.predictors.law_attention import LawAttentionPredictor
-from perfcast.predictors.ncpp import NCPP
+from perfcast.predictors.neural.attention import NCPP
+from perfcast.predictors.neural.neural_predictor import NeuralPredictor
 from perfcast.schema import Column, Kind, Role
-from perfcast.training.data import Batches, Rows
+from perfcast.training.batches import BatchLoader
+from perfcast.training.lightning_modules import masked_huber
 from perfcast.training.loop import reproducible, train
-from perfcast.training.module import Schedule, masked_huber
+from perfcast.training.training_config import TrainingConfig
 
 PUBLISHED_ROWS_PER_CPU_SECOND = 54
 GOAL = 2500
@@ -52,48 +54,49 @@ def generated(rows: int) -> tuple[pd.DataFrame, tuple[Column, ...], np.ndarray]:
     return pd.DataFrame(frame), tuple(columns), rng.normal(size=(rows, 1))
 
 
-def plain_loop(network: torch.nn.Module, rows: Rows, schedule: Schedule) -> None:
-    optimizer = torch.optim.AdamW(network.parameters(), lr=schedule.learning_rate, fused=True)
+def plain_loop(network: torch.nn.Module, rows: TokenBatch, config: TrainingConfig) -> None:
+    optimizer = torch.optim.AdamW(network.parameters(), lr=config.learning_rate, fused=True)
     network.train()
-    for _ in range(schedule.epochs):
-        for batch in Batches(rows, schedule.batch_rows, shuffle_seed=0):
+    for _ in range(config.epochs):
+        for batch in BatchLoader(rows, config.batch_size, shuffle_seed=0):
             optimizer.zero_grad()
-            masked_huber(network(batch), batch.targets, schedule.huber).backward()
-            torch.nn.utils.clip_grad_norm_(network.parameters(), schedule.gradient_norm)
+            predicted = network(mask_inputs(batch, config.mask_rate))
+            masked_huber(predicted, batch.targets, config.huber_delta).backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), config.gradient_clip_val)
             optimizer.step()
 
 
 def predictor_of(name: str, epochs: int) -> NeuralPredictor:
-    """Return the predictor whose network is timed, with the settings of its conf."""
+    """Return the predictor whose network is timed, with the hyperparameters of its conf."""
     conf = yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8"))
-    settings = {**conf["params"], "epochs": epochs, "least_steps": 0}
+    params = {**conf["params"], "epochs": epochs}
     if name == "ncpp":
-        return NCPP(**settings)
-    (network,) = LawAttentionPredictor(**settings)._learners().values()
+        return NCPP(**{**params, "min_steps": 0})
+    (network,) = LawAttentionPredictor(**{**params, "least_steps": 0})._learners().values()
     assert isinstance(network, NeuralPredictor)
     return network
 
 
-def compare(name: str, encoder: TokenEncoder, rows: Rows, epochs: int, rounds: int) -> None:
+def compare(name: str, encoder: TokenEncoder, rows: TokenBatch, epochs: int, rounds: int) -> None:
     """Print the speed of both loops, and their ratio."""
     predictor = predictor_of(name, epochs)
-    schedule = predictor.schedule()
+    config, spec = predictor.training_config(), encoder.spec
     seconds: dict[str, list[float]] = {"Lightning": [], "plain loop": []}
     with reproducible(0):
         # The first steps pay for imports and memory, which are no part of the speed.
-        train(predictor.network(encoder, 1), rows.take(slice(0, 512)), None, schedule, 0)
+        train(predictor.build_network(spec, 1), rows.take(slice(0, 512)), None, config, 0)
         for turn in range(rounds):
             for loop in sorted(seconds, reverse=bool(turn % 2)):
-                network = predictor.network(encoder, 1)
+                network = predictor.build_network(spec, 1)
                 start = time.process_time()
                 if loop == "Lightning":
-                    train(network, rows, None, schedule, 0)
+                    train(network, rows, None, config, 0)
                 else:
-                    plain_loop(network, rows, schedule)
+                    plain_loop(network, rows, config)
                 seconds[loop].append(time.process_time() - start)
     speeds = {loop: len(rows) * epochs / statistics.median(taken) for loop, taken in seconds.items()}
     ratios = [ours / plain for ours, plain in zip(*seconds.values(), strict=True)]
-    parameters = sum(parameter.numel() for parameter in predictor.network(encoder, 1).parameters())
+    parameters = sum(parameter.numel() for parameter in predictor.build_network(spec, 1).parameters())
     print(f"{name}: {parameters:,} parameters")
     for loop, speed in speeds.items():
         print(f"  {loop:22s} {speed:8.0f} rows per CPU-second")
@@ -117,7 +120,7 @@ def main() -> None:
     options = parser.parse_args()
     frame, columns, targets = generated(options.rows)
     encoder = TokenEncoder().fit(frame, columns)
-    rows = Rows.of(encoder.transform(frame), targets)
+    rows = TokenBatch.from_tokens(encoder.transform(frame), targets)
     print(f"columns {len(columns)} ({len(encoder.categories)} categorical), groups {len(encoder.groups)}")
     for name in options.names:
         compare(name, encoder, rows, options.epochs, options.rounds)

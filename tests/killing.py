@@ -33,7 +33,7 @@ def tiny_project(folder: Path, **params) -> Path:
     change(made, resamples=20)
     path = made / "conf" / "predictor" / "mlp.yaml"
     conf = yaml.safe_load(path.read_text())
-    conf["quick"] |= {"epochs": 1, "least_steps": 8}
+    conf["quick"] |= {"epochs": 1, "min_steps": 8}
     path.write_text(yaml.safe_dump(conf, sort_keys=False))
     return made
 

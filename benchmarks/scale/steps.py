@@ -62,11 +62,12 @@ def train(folder: Path, name: str, watch: Watch) -> None:
     import torch
 
     from perfcast.encoding.tokens import TokenEncoder
-    from perfcast.predictors.ncpp import NCPP
+    from perfcast.nn.token_batch import TokenBatch
+    from perfcast.predictors.neural.attention import NCPP
     from perfcast.schema import Role, Tag
-    from perfcast.training.data import Batches, Rows
+    from perfcast.training.batches import BatchLoader
+    from perfcast.training.lightning_modules import masked_huber
     from perfcast.training.loop import reproducible
-    from perfcast.training.module import masked_huber
 
     with watch("read"):
         table, rows = _training(folder)
@@ -75,14 +76,14 @@ def train(folder: Path, name: str, watch: Watch) -> None:
         logs = np.log(X[table.select(role=Role.TARGET)].to_numpy())
         columns = [c for c in table.columns if c.role is Role.FEATURE or Tag.TASK in c.tags]
         encoder = TokenEncoder().fit(X, columns)
-        encoded = Rows.of(encoder.transform(X), (logs - logs.mean()) / logs.std())
+        encoded = TokenBatch.from_tokens(encoder.transform(X), (logs - logs.mean()) / logs.std())
         del table, X
     predictor = NCPP()
     with reproducible(0):
-        network = predictor.network(encoder, 1)
+        network = predictor.build_network(encoder.spec, 1)
         optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, fused=True)
         with watch(f"{BATCHES} mini-batches"):
-            batches = iter(Batches(encoded, BATCH_ROWS, shuffle_seed=0))
+            batches = iter(BatchLoader(encoded, BATCH_ROWS, shuffle_seed=0))
             for _, batch in zip(range(BATCHES), batches, strict=False):
                 optimizer.zero_grad()
                 masked_huber(network(batch), batch.targets, 0.5).backward()

@@ -24,7 +24,7 @@ def project(tmp_path_factory):
 def train(project, out, trainer, *environments):
     """Start one training command for each environment and wait for all of them."""
     # processes have noise of their own, so that only a network without any compares
-    quiet = {"+predictor.params.dropout": 0.0, "+predictor.params.hide_rate": 0.0, "predictor.quick.least_steps": 20}
+    quiet = {"+predictor.params.dropout": 0.0, "+predictor.params.mask_rate": 0.0, "predictor.quick.min_steps": 20}
     settings = {**quiet, "trainer.accelerator": "cpu", **trainer}
     command = [
         sys.executable, "-m", "perfcast", "pipeline",

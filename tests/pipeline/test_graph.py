@@ -22,7 +22,7 @@ def whole_project(folder, **changed):
     made = small_project(folder, tracking=True, **{**kept, "predictors": PREDICTORS, **changed})
     conf = made / "conf" / "predictor" / "ncpp.yaml"
     values = yaml.safe_load(conf.read_text())
-    values["quick"]["least_steps"] = 8  # tables this small need no more
+    values["quick"]["min_steps"] = 8  # tables this small need no more
     conf.write_text(yaml.safe_dump(values, sort_keys=False))
     return made
 

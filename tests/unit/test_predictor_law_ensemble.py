@@ -12,12 +12,12 @@ from law_machines import COLUMNS, dates, machines, scores
 from torch import nn
 
 from perfcast.encoding.tokens import TokenEncoder
+from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.base import load_predictor
-from perfcast.predictors.group_pooling import GroupPoolingPredictor
 from perfcast.predictors.law_attention import LawAttentionPredictor
 from perfcast.predictors.law_ensemble import LawEnsemblePredictor
-from perfcast.training.data import Rows
-from perfcast.training.loop import Machine
+from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
+from perfcast.training.devices import TrainerConfig
 
 SMALL = {"width": 8, "group_width": 16, "epochs": 4}
 
@@ -49,19 +49,19 @@ def test_learners_take_up_what_the_laws_leave(predictor: LawAttentionPredictor, 
 
 def test_the_machine_reaches_the_network() -> None:
     predictor = LawEnsemblePredictor()
-    predictor.machine = Machine("gpu", 1)
+    predictor.trainer_config = TrainerConfig("gpu", 1)
     learner = predictor._learners()["attention"]
-    assert isinstance(learner, GroupPoolingPredictor) and learner.machine == predictor.machine
+    assert isinstance(learner, GroupPoolingPredictor) and learner.trainer_config == predictor.trainer_config
 
 
-def network() -> tuple[nn.Module, Rows]:
+def network() -> tuple[nn.Module, TokenBatch]:
     frame = machines(64)
     frame.loc[::5, "mem_gbps_total"] = np.nan
     encoder = TokenEncoder().fit(frame, COLUMNS)
     torch.manual_seed(0)
-    made = GroupPoolingPredictor(width=8, group_width=16).network(encoder, 2)
+    made = GroupPoolingPredictor(d_token=8, d_block=16).build_network(encoder.spec, 2)
     nn.init.normal_(made.head[-1].weight)
-    return made.eval(), Rows.of(encoder.transform(frame), np.zeros((64, 2)))
+    return made.eval(), TokenBatch.from_tokens(encoder.transform(frame), np.zeros((64, 2)))
 
 
 def test_every_parameter_of_the_network_is_on_the_path_to_the_forecast() -> None:
@@ -84,7 +84,7 @@ def test_a_group_reads_its_own_columns_and_hears_of_the_others() -> None:
     first[0] = 1.0
     with torch.inference_mode():
         made(rows)
-        made(Rows(**{**vars(rows), "numbers": rows.numbers + first}))
+        made(TokenBatch(**{**vars(rows), "numbers": rows.numbers + first}))
     moved = [(a - b).abs().amax(dim=(0, 2)) > 1e-6 for a, b in (pooled, related)]
     assert moved[0].sum() == 1
     assert moved[1].all()
@@ -92,7 +92,7 @@ def test_a_group_reads_its_own_columns_and_hears_of_the_others() -> None:
 
 def test_attention_says_how_a_group_was_read() -> None:
     train = machines(200)
-    predictor = GroupPoolingPredictor(width=8, group_width=16, epochs=2).fit(train, scores(train), columns=COLUMNS)
+    predictor = GroupPoolingPredictor(d_token=8, d_block=16, epochs=2).fit(train, scores(train), columns=COLUMNS)
     seen = predictor.attention(train)
     assert set(seen.intra) == {"processor", "workload"}
     for frame in (*seen.intra.values(), seen.inter):
@@ -109,7 +109,7 @@ def test_ablations_take_away_what_they_name() -> None:
     assert plain.laws_["law"].terms_.index == {}
     assert set(plain.weights_["any"].values()) == {1.0}
     assert list(plain.attention(train).intra) == ["all"]
-    alone = GroupPoolingPredictor(width=8, group_width=16, epochs=1, inter_blocks=0).fit(train, y, columns=COLUMNS)
+    alone = GroupPoolingPredictor(d_token=8, d_block=16, epochs=1, n_blocks=0).fit(train, y, columns=COLUMNS)
     assert (alone.attention(train).inter.to_numpy() == np.eye(2)).all()
 
 

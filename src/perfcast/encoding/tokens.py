@@ -14,16 +14,14 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.encoding._tokens_grams import gram_rows, vocabulary
 from perfcast.encoding.columns import distinct_labels, labels
 from perfcast.encoding.columns import numbers as raw_numbers
+from perfcast.encoding.ngrams import gram_rows, vocabulary
+from perfcast.encoding.token_arrays import FIRST_KNOWN, MISSING, UNKNOWN, Tokens, TokenSpec
 from perfcast.schema import Column, Kind, Role, Tag
 
-UNKNOWN, MISSING, FIRST_KNOWN = 0, 1, 2
-"""Codes of a categorical token: a value training never saw, no value, and where the vocabulary starts."""
-
 CLIP_DEVIATIONS = 8.0
-"""Standardised numbers are clipped here: no machine, however new, is further out than this."""
+"""Standardized numbers are clipped here: no machine, however new, is further out than this."""
 
 LOG_SPAN = 4.0
 """A positive column whose largest value exceeds this many times its smallest is a quantity of scale: taken in logs."""
@@ -32,23 +30,7 @@ GRAMS_PER_COLUMN = 1000
 
 
 @dataclass(frozen=True)
-class Tokens:
-    """Encoded rows.
-
-    Shapes: numbers (n, numerical) float32, standardised, 0 where missing; missing (n, numerical) float32, 1 where
-    missing; codes (n, categorical) int64; strings (n, categorical) int64, a row of `grams` each;
-    grams (strings, longest) int64, 0 is padding; row 0 of `grams` is the empty string of a missing value.
-    """
-
-    numbers: np.ndarray
-    missing: np.ndarray
-    codes: np.ndarray
-    strings: np.ndarray
-    grams: np.ndarray
-
-
-@dataclass(frozen=True)
-class _Part:
+class _Token:
     """One token: the column it reads."""
 
     name: str
@@ -61,8 +43,8 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class _Number(_Part):
-    """Standardised with `mean` and `deviation`, of logarithms where `log`; a deviation of 0 encodes absence alone."""
+class _Number(_Token):
+    """Standardized with `mean` and `deviation`, of logarithms where `log`; a deviation of 0 encodes absence alone."""
 
     log: bool
     mean: float
@@ -70,7 +52,7 @@ class _Number(_Part):
 
 
 @dataclass(frozen=True)
-class _Category(_Part):
+class _Category(_Token):
     """Values with a code of their own, and the n-grams with an id of their own."""
 
     values: tuple[str, ...]
@@ -80,9 +62,9 @@ class _Category(_Part):
 class TokenEncoder:
     """Encode declared feature columns as numerical and categorical tokens.
 
-    Columns that say nothing in the fitted rows (one value and never missing, or no value at all) make no token, nor
+    Columns without information in the fitted rows (one value and never missing, or no value at all) make no token, nor
     does a numerical column that repeats another one up to logarithm and scale.
-    A column of free text has no vocabulary: its strings are known by their n-grams alone. The task column is encoded
+    A column of free text has no vocabulary: its strings are encoded by their n-grams alone. The task column is encoded
     even when it is declared as a key.
     """
 
@@ -106,35 +88,26 @@ class TokenEncoder:
     @property
     def groups(self) -> tuple[str, ...]:
         """Names of the groups that have tokens, sorted; ("none",) when there is no token at all."""
-        found = {part.group for part in self._parts}
-        return tuple(sorted(found)) or ("none",)
+        return tuple(sorted({token.group for token in self._tokens})) or ("none",)
 
     @property
-    def number_groups(self) -> list[int]:
-        """Index of the group of each numerical token, ascending."""
-        return [self.groups.index(number.group) for number in self.numbers]
-
-    @property
-    def category_groups(self) -> list[int]:
-        """Index of the group of each categorical token, ascending."""
-        return [self.groups.index(category.group) for category in self.categories]
-
-    @property
-    def vocabulary_sizes(self) -> list[int]:
-        """Number of codes of each categorical token, `UNKNOWN` and `MISSING` included."""
-        return [FIRST_KNOWN + len(category.values) for category in self.categories]
-
-    @property
-    def gram_count(self) -> int:
-        """Number of n-gram ids over all categorical tokens, padding included."""
-        return 1 + sum(len(category.grams) for category in self.categories)
+    def spec(self) -> TokenSpec:
+        """Sizes of the fitted tokens, for a network."""
+        groups = self.groups
+        return TokenSpec(
+            number_groups=[groups.index(number.group) for number in self.numbers],
+            category_groups=[groups.index(category.group) for category in self.categories],
+            vocabulary_sizes=[FIRST_KNOWN + len(category.values) for category in self.categories],
+            n_grams=1 + sum(len(category.grams) for category in self.categories),
+            n_groups=len(groups),
+        )
 
     def token_names(self, group: str) -> list[str]:
         """Return the column names of a group's tokens in the order networks see them: numbers, then categories."""
-        return [part.name for part in self._parts if part.group == group]
+        return [token.name for token in self._tokens if token.group == group]
 
     @property
-    def _parts(self) -> tuple[_Part, ...]:
+    def _tokens(self) -> tuple[_Token, ...]:
         return (*self.numbers, *self.categories)
 
     def transform(self, frame: pd.DataFrame) -> Tokens:
@@ -143,9 +116,9 @@ class TokenEncoder:
         shape = (len(frame), len(self.numbers))
         values, missing = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
         for position, number in enumerate(self.numbers):
-            own = _standardise(number, raw_numbers(frame, number.column))
-            missing[:, position] = unknown = np.isnan(own)
-            values[:, position] = np.where(unknown, 0.0, own)
+            scaled = _standardize(number, raw_numbers(frame, number.column))
+            missing[:, position] = unknown = np.isnan(scaled)
+            values[:, position] = np.where(unknown, 0.0, scaled)
         return Tokens(values, missing, *self._encode_categories(frame))
 
     def _encode_categories(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -199,17 +172,17 @@ def _fit_number(column: Column, frame: pd.DataFrame) -> _Number | None:
 def _without_repeats(numbers: Sequence[_Number], frame: pd.DataFrame) -> list[_Number]:
     """Keep the first of the numbers that are encoded alike on all rows: a token costs time, a repeat adds nothing."""
     # by digest: the columns themselves would be a second copy of the table
-    kept: dict[bytes, _Number] = {}
+    first: dict[bytes, _Number] = {}
     for number in numbers:
-        encoded = _standardise(number, raw_numbers(frame, number.column)).astype(np.float32)
+        encoded = _standardize(number, raw_numbers(frame, number.column)).astype(np.float32)
         # Adding zero turns -0.0, which has other bytes, to 0.0.
-        kept.setdefault(hashlib.sha256((np.round(encoded, 4) + 0.0).tobytes()).digest(), number)
-    return list(kept.values())
+        first.setdefault(hashlib.sha256((np.round(encoded, 4) + 0.0).tobytes()).digest(), number)
+    return list(first.values())
 
 
-def _standardise(number: _Number, raw: np.ndarray) -> np.ndarray:
+def _standardize(number: _Number, raw: np.ndarray) -> np.ndarray:
     missing = np.isnan(raw)
-    # A column with one value among missing ones has no scale: only its absence says anything.
+    # A column with one value among missing ones has no scale: only its absence carries information.
     if number.deviation == 0.0:
         return np.where(missing, np.nan, 0.0)
     if number.log:

@@ -43,7 +43,6 @@ from perfcast.evaluation.run_predictions import (
     build_slices,
     read_predictions,
 )
-from perfcast.uncertainty.conformal import LEVEL
 from perfcast.metric_names import METRICS
 from perfcast.schema import Table, Tag
 from perfcast.table_files import read_parquet

@@ -31,8 +31,8 @@ def make_predictor(
     """
     seeded = dict(arguments) if seed is None else {**arguments, "random_state": seed}
     predictor = predictor_class(target)(**seeded)
-    if machine and hasattr(predictor, "machine"):
-        predictor.machine = type(predictor.machine)(**machine)
+    if machine and hasattr(predictor, "trainer_config"):
+        predictor.trainer_config = type(predictor.trainer_config)(**machine)
     return predictor
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import cast
 
-from perfcast.predictors._attention_inside import AttentionInside
 from perfcast.predictors._law_residual import LawResidualPredictor
 from perfcast.predictors.base import Predictor
-from perfcast.predictors.group_pooling import GroupPoolingPredictor
+from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
+from perfcast.predictors.neural.residual_attention import ResidualAttention
 
 
-class LawAttentionPredictor(AttentionInside, LawResidualPredictor):
+class LawAttentionPredictor(ResidualAttention, LawResidualPredictor):
     """The mean of the laws with weights from rehearsals, corrected by a group-attention network.
 
     Structure and extrapolation come from the laws, group attention from NCPP (arXiv 2407.03385). `history_` is the

@@ -5,8 +5,8 @@ from __future__ import annotations
 from perfcast.predictors.base import Predictor
 from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
 from perfcast.predictors.gaussian_process import GaussianProcessPredictor
-from perfcast.predictors.group_pooling import GroupPoolingPredictor
 from perfcast.predictors.law_attention import LawAttentionPredictor
+from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
 
 
 class LawEnsemblePredictor(LawAttentionPredictor):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import cast
 
-from perfcast.predictors._attention_inside import AttentionInside
 from perfcast.predictors._roofline_residual import RooflineResidualPredictor
 from perfcast.predictors.base import Predictor
-from perfcast.predictors.group_pooling import GroupPoolingPredictor
+from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
+from perfcast.predictors.neural.residual_attention import ResidualAttention
 
 
-class RooflineAttentionPredictor(AttentionInside, RooflineResidualPredictor):
+class RooflineAttentionPredictor(ResidualAttention, RooflineResidualPredictor):
     """The roofline law, corrected by a group-attention network.
 
     Physics anchors the forecast; group attention comes from NCPP (arXiv 2407.03385). `history_` is the learning curve

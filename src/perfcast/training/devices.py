@@ -1,4 +1,4 @@
-"""What trains a network: one processor or accelerator, several of one machine, or those of several machines."""
+"""Devices that train a network: one processor or accelerator, several of one node, or those of several nodes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ STRATEGIES = ("auto", "ddp")
 
 
 @dataclass(frozen=True)
-class Machine:
-    """What trains (conf/trainer): Lightning's accelerator, devices of a node, strategy and number of nodes.
+class TrainerConfig:
+    """Devices for training (conf/trainer): Lightning's accelerator, devices of a node, strategy and number of nodes.
 
     More than one device means data parallel training (`ddp`; `auto` chooses it): every device has the whole network and
-    a share of each batch, and the gradient is that of the whole batch. On one node the devices' processes exist for a
-    network's training alone. Over several nodes the command itself is started once for every device, by srun or
-    torchrun: all do the same, and only the first writes.
+    a share of each batch, and the gradient is that of the whole batch. On one node, Lightning starts the processes of
+    the devices for one training. Over several nodes, srun or torchrun starts the command once for every device; all
+    processes train, and only the first one writes.
     """
 
     accelerator: str = "cpu"
@@ -31,23 +31,21 @@ class Machine:
     num_nodes: int = 1
 
     def __post_init__(self) -> None:
-        """Raise: UserError for what cannot be meant."""
+        """Raise: UserError for values that are not allowed."""
         for name in ("devices", "num_nodes"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise UserError(f"{name} in conf/trainer must be a whole number from 1", f"found {value!r}")
+                raise UserError(f"{name} in conf/trainer must be a whole number from 1", f"got {value!r}")
         if self.strategy not in STRATEGIES:
-            raise UserError(
-                f"strategy in conf/trainer must be one of {', '.join(STRATEGIES)}", f"found {self.strategy}"
-            )
+            raise UserError(f"strategy in conf/trainer must be one of {', '.join(STRATEGIES)}", f"got {self.strategy}")
 
     @property
     def processes(self) -> int:
-        """Return how many processes train together."""
+        """Number of processes that train together."""
         return self.devices * self.num_nodes
 
     def trainer_options(self) -> dict[str, Any]:
-        """Return what Lightning's Trainer must be told. Raises: UserError when other nodes were not started."""
+        """Return the arguments of Lightning's Trainer. Raises: UserError when the other nodes were not started."""
         from pytorch_lightning.plugins.environments import LightningEnvironment
         from pytorch_lightning.strategies import DDPStrategy
 
@@ -61,22 +59,22 @@ class Machine:
                     f"srun --nodes={self.num_nodes} --ntasks-per-node={self.devices} perfcast pipeline train ...",
                 )
             return {**options, "num_nodes": self.num_nodes, "strategy": DDPStrategy(static_graph=True)}
-        # Named, as Lightning would otherwise take Slurm's environment for orders about how many tasks there must be.
+        # Named, because Lightning would otherwise read the number of tasks from Slurm's environment.
         options["plugins"] = [LightningEnvironment()]
         if self.processes > 1:
-            # Spawned, as the usual way starts the whole command again for every device. Static: the same parameters get
-            # gradients in every step, and a kind of column that the data lacks leaves some without.
+            # Spawned, because the default starts the whole command again for every device. Static, because a kind of
+            # column that the data lack leaves the same parameters without gradients in every step.
             options["strategy"] = DDPStrategy(start_method="spawn", static_graph=True)
         return options
 
 
 def started_processes(environment: Mapping[str, str]) -> int:
-    """Return how many processes srun or torchrun started of this command."""
+    """Return the number of processes of this command that srun or torchrun started."""
     return int(environment.get("WORLD_SIZE") or environment.get("SLURM_NTASKS") or 1)
 
 
 def is_first(environment: Mapping[str, str]) -> bool:
-    """Tell whether this process is the one that writes, of those that srun or torchrun started."""
+    """Return whether this process is the one that writes, of those that srun or torchrun started."""
     if started_processes(environment) == 1:
         return True
     if "WORLD_SIZE" not in environment:
@@ -90,7 +88,7 @@ def is_first(environment: Mapping[str, str]) -> bool:
 
 
 def rank_and_size() -> tuple[int, int]:
-    """Return the number of this process, and how many train together now."""
+    """Return the rank of this process and the number of processes that train together now."""
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return 0, 1
     return torch.distributed.get_rank(), torch.distributed.get_world_size()

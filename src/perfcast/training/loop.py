@@ -1,4 +1,4 @@
-"""Train one network with Lightning: nothing is written, nothing outside is changed."""
+"""Train one network with Lightning, without files and without changes of global state."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ import torch
 from torch import nn
 
 from perfcast.errors import UserError
-from perfcast.training.data import Batches, Rows
-from perfcast.training.devices import Machine
-from perfcast.training.module import Regression, Schedule
-
-_VALID_BATCH_ROWS = 1024
+from perfcast.nn.token_batch import TokenBatch
+from perfcast.training.devices import TrainerConfig
+from perfcast.training.training_config import TrainingConfig
 
 
 @dataclass(frozen=True)
 class History:
-    """What training did: one entry per epoch, and the epoch whose weights the network holds now."""
+    """Learning curve: one entry per epoch, and the epoch whose weights the network holds now."""
 
     epochs: list[dict[str, float]]
     chosen_epoch: int
@@ -31,7 +29,7 @@ class History:
 def reproducible(seed: int) -> Iterator[None]:
     """Seed torch's generators and pin one thread within the block; both are restored after it.
 
-    Attention gives other bits with other numbers of threads, so one thread is part of "same seed, same bytes".
+    The bits of attention depend on the number of threads, so equal bytes from equal seeds need one thread.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -44,27 +42,40 @@ def reproducible(seed: int) -> Iterator[None]:
 
 
 def train(
-    network: nn.Module, rows: Rows, valid: Rows | None, schedule: Schedule, seed: int, *, machine: Machine | None = None
+    network: nn.Module,
+    training: TokenBatch,
+    validation: TokenBatch | None,
+    config: TrainingConfig,
+    seed: int,
+    *,
+    trainer_config: TrainerConfig | None = None,
 ) -> History:
-    """Train `network` in place on `rows`; with `valid`, it ends with the weights of its best epoch there.
+    """Train `network` in place; with validation rows, it ends with the weights of its best epoch on them.
 
-    Call it inside `reproducible`, together with the making of the network, for equal bytes from equal seeds. On several
-    devices of `machine` a step takes the same rows as on one, each device its share of them, and every device looks at
-    all of `valid`. Raises: UserError when the machine has no such devices.
+    Call it inside `reproducible`, together with the construction of the network, for equal bytes from equal seeds. On
+    several devices a step takes the same rows as on one, each device its share, and every device evaluates all
+    validation rows.
+
+    Raises:
+        UserError: this machine has no such devices.
     """
     import pytorch_lightning as pl
+    from pytorch_lightning.callbacks import EarlyStopping
     from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
-    machine = machine or Machine()
-    batches = Batches(rows, schedule.batch_rows, shuffle_seed=seed, shared=True)
-    epochs = schedule.epochs_for(len(rows))
-    module = Regression(network, schedule, steps=epochs * len(batches), seed=seed)
+    from perfcast.training.lightning_modules import VALIDATION_METRIC, Regression, TokenDataModule
+
+    data = TokenDataModule(training, validation, config.batch_size, seed)
+    epochs = config.count_epochs(len(training))
+    module = Regression(network, config, steps=epochs * len(data.training), seed=seed)
+    stopping = EarlyStopping(VALIDATION_METRIC, patience=config.patience, strict=False, check_finite=False)
     with _quiet():
         try:
             trainer = pl.Trainer(
-                **machine.trainer_options(),
+                **(trainer_config or TrainerConfig()).trainer_options(),
                 max_epochs=epochs,
-                gradient_clip_val=schedule.gradient_norm,
+                callbacks=[] if validation is None else [stopping],
+                gradient_clip_val=config.gradient_clip_val,
                 logger=False,
                 enable_checkpointing=False,
                 enable_progress_bar=False,
@@ -73,16 +84,16 @@ def train(
                 use_distributed_sampler=False,
             )
         except MisconfigurationException as error:
-            told = str(error).strip().splitlines()[0]
-            raise UserError("conf/trainer must name devices that this machine has", told) from None
-        trainer.fit(module, batches, None if valid is None else Batches(valid, _VALID_BATCH_ROWS))
+            message = str(error).strip().splitlines()[0]
+            raise UserError("conf/trainer must name devices that this machine has", message) from None
+        trainer.fit(module, datamodule=data)
     network.cpu().eval()
     return History(module.history, module.best_epoch or epochs)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence Lightning's notes about hardware and loaders, which say nothing about the result."""
+    """Silence Lightning's notes about hardware and loaders, which do not concern the result."""
     loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

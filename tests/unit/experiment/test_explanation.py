@@ -11,8 +11,8 @@ import pytest
 from factory import tiny_table
 
 from perfcast.experiment.explanation import group_importance, write_explanation
-from perfcast.predictors.group_pooling import GroupPoolingPredictor
 from perfcast.predictors.linear import Ridge
+from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
 from perfcast.schema import Role, Table
 
 
@@ -43,7 +43,7 @@ def test_only_the_given_rows_are_looked_at(table: Table) -> None:
 
 
 def test_maps_of_a_network_are_written_beside(table: Table, tmp_path: Path) -> None:
-    network = fitted(GroupPoolingPredictor(width=8, group_width=16, epochs=1), table)
+    network = fitted(GroupPoolingPredictor(d_token=8, d_block=16, epochs=1), table)
     write_explanation(network, table, np.ones(160, dtype=bool), 0, tmp_path)
     files = {path.stem: pd.read_csv(path, index_col=0) for path in tmp_path.glob("*.csv")}
     assert {"importance", "attention_processor", "attention_between_groups"} <= set(files)

@@ -270,9 +270,10 @@ def test_error_summary_is_per_task_and_averaged_over_tasks():
 
 
 def test_the_trainers_conf_reaches_predictors_that_train_on_a_machine():
-    made = make_predictor("perfcast.predictors.mlp.MLP", {}, 3, {"accelerator": "cpu", "devices": 2})
-    assert (made.machine.accelerator, made.machine.devices, made.random_state) == ("cpu", 2, 3)
-    assert "machine" not in made.get_params()
+    made = make_predictor("perfcast.predictors.neural.mlp.MLP", {}, 3, {"accelerator": "cpu", "devices": 2})
+    assert (made.trainer_config.accelerator, made.trainer_config.devices, made.random_state) == ("cpu", 2, 3)
+    assert "trainer_config" not in made.get_params()
     assert not hasattr(
-        make_predictor("perfcast.predictors.linear.Ridge", {}, None, {"accelerator": "cpu", "devices": 2}), "machine"
+        make_predictor("perfcast.predictors.linear.Ridge", {}, None, {"accelerator": "cpu", "devices": 2}),
+        "trainer_config",
     )

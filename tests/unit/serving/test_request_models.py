@@ -10,7 +10,6 @@ from serving_project import KNOWN, PLAIN, WRONG, request, served
 
 import perfcast
 from perfcast.errors import UserError
-from perfcast.serving import response_models
 from perfcast.serving.request_limits import DEFAULT_LIMITS
 
 

@@ -1,0 +1,64 @@
+"""Encoded rows as NumPy arrays, and the sizes that a network needs to read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+UNKNOWN, MISSING, FIRST_KNOWN = 0, 1, 2
+"""Codes of a categorical token: a value absent from training, no value, and where the vocabulary starts."""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Encoded rows.
+
+    Shapes: numbers (n, numerical) float32, standardized, 0 where missing; missing (n, numerical) float32, 1 where
+    missing; codes (n, categorical) int64; strings (n, categorical) int64, a row of `grams` each;
+    grams (strings, longest) int64, 0 is padding; row 0 of `grams` is the empty string of a missing value.
+    """
+
+    numbers: np.ndarray
+    missing: np.ndarray
+    codes: np.ndarray
+    strings: np.ndarray
+    grams: np.ndarray
+
+
+@dataclass(frozen=True)
+class TokenSpec:
+    """Sizes of a token encoding: what a network is built from.
+
+    number_groups      group index of each numerical token, ascending
+    category_groups    group index of each categorical token, ascending
+    vocabulary_sizes   codes of each categorical token, `UNKNOWN` and `MISSING` included
+    n_grams            n-gram ids over all categorical tokens, padding included
+    n_groups           groups of tokens
+    """
+
+    number_groups: list[int]
+    category_groups: list[int]
+    vocabulary_sizes: list[int]
+    n_grams: int
+    n_groups: int
+
+    @property
+    def n_numbers(self) -> int:
+        """Number of numerical tokens."""
+        return len(self.number_groups)
+
+    @property
+    def n_categories(self) -> int:
+        """Number of categorical tokens."""
+        return len(self.category_groups)
+
+    @property
+    def numbers_per_group(self) -> list[int]:
+        """Number of numerical tokens of each group."""
+        return [self.number_groups.count(group) for group in range(self.n_groups)]
+
+    @property
+    def categories_per_group(self) -> list[int]:
+        """Number of categorical tokens of each group."""
+        return [self.category_groups.count(group) for group in range(self.n_groups)]

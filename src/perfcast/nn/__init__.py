@@ -1,0 +1,1 @@
+"""Torch modules: embeddings, networks and the selective scan; no pandas."""

@@ -1,0 +1,107 @@
+"""Networks that read a row as one vector: the MLP and the ResNet of `rtdl_revisiting_models`.
+
+Source: Gorishniy et al. 2021, arXiv 2106.11959.
+"""
+
+from __future__ import annotations
+
+import rtdl_revisiting_models
+import torch
+from torch import Tensor, nn
+
+from perfcast.encoding.token_arrays import TokenSpec
+from perfcast.nn.embedding import CategoryEmbedding, initialize_to_zero
+from perfcast.nn.token_batch import TokenBatch
+
+
+class FlatNetwork(nn.Module):
+    """A network that sees all columns of a row side by side: numbers, their absence, embedded numbers, categories.
+
+    `number` embeds the numbers, (rows, numerical, d_embedding); without it they enter as they are. `sizes` has the
+    width of every part of the vector, in order. A subclass sets `backbone`, from vectors to (rows, outputs).
+    """
+
+    backbone: nn.Module
+
+    def __init__(self, spec: TokenSpec, number: nn.Module | None, d_embedding: int) -> None:
+        super().__init__()
+        self.number = number
+        self.category = CategoryEmbedding(spec, d_embedding)
+        n_embedded = spec.n_categories if number is None else spec.n_numbers + spec.n_categories
+        self.sizes = [1] * (1 + 2 * spec.n_numbers) + [d_embedding] * n_embedded
+
+    def flatten(self, batch: TokenBatch) -> Tensor:
+        """Return the vector of every row. Shapes: (rows, sum of `sizes`)."""
+        numbers = [] if self.number is None else [torch.relu(self.number(batch)).flatten(1)]
+        # The constant input serves tables in which no column varies.
+        constant = batch.numbers.new_ones(len(batch), 1)
+        categories = self.category(batch).flatten(1)
+        return torch.cat([constant, batch.numbers, batch.missing, *numbers, categories], dim=1)
+
+    def forward(self, batch: TokenBatch) -> Tensor:
+        """Predict standardized targets."""
+        prediction: Tensor = self.backbone(self.flatten(batch))
+        return prediction
+
+
+class MLPNetwork(FlatNetwork):
+    """Embedded columns side by side, then the package's MLP. The output layer starts at zero."""
+
+    def __init__(
+        self,
+        spec: TokenSpec,
+        n_outputs: int,
+        *,
+        number: nn.Module | None,
+        d_embedding: int,
+        d_block: int,
+        n_blocks: int,
+        dropout: float,
+    ) -> None:
+        super().__init__(spec, number, d_embedding)
+        backbone = rtdl_revisiting_models.MLP(
+            d_in=sum(self.sizes), d_out=n_outputs, n_blocks=n_blocks, d_block=d_block, dropout=dropout
+        )
+        initialize_to_zero(backbone.output)
+        self.backbone = backbone
+
+
+class ResNetNetwork(FlatNetwork):
+    """Numbers as they are, embedded categories, then the package's ResNet. The output layer starts at zero."""
+
+    def __init__(
+        self,
+        spec: TokenSpec,
+        n_outputs: int,
+        *,
+        d_embedding: int,
+        d_block: int,
+        d_hidden: int,
+        n_blocks: int,
+        hidden_dropout: float,
+        residual_dropout: float,
+    ) -> None:
+        super().__init__(spec, None, d_embedding)
+        backbone = rtdl_revisiting_models.ResNet(
+            d_in=sum(self.sizes),
+            d_out=n_outputs,
+            n_blocks=n_blocks,
+            d_block=d_block,
+            d_hidden=d_hidden,
+            d_hidden_multiplier=None,
+            dropout1=hidden_dropout,
+            dropout2=residual_dropout,
+        )
+        initialize_to_zero(backbone.output.linear)
+        self.backbone = backbone
+        self.norms = [module for module in backbone.modules() if isinstance(module, nn.BatchNorm1d)]
+
+    def forward(self, batch: TokenBatch) -> Tensor:
+        """Predict standardized targets; a training batch of one row takes the running statistics.
+
+        One row has no variance, and torch refuses it. Such a batch occurs whenever the number of training rows is one
+        more than a multiple of the batch size.
+        """
+        for norm in self.norms:
+            norm.train(self.training and len(batch) > 1)
+        return super().forward(batch)

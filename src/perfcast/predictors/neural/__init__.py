@@ -1,0 +1,1 @@
+"""Neural predictors: one estimator class per network."""

@@ -1,0 +1,166 @@
+"""Base of the neural predictors: encoding, training in two steps, weights on disk."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import nn
+
+from perfcast.encoding.token_arrays import Tokens, TokenSpec
+from perfcast.encoding.tokens import TokenEncoder
+from perfcast.io import atomic_path, read_json, write_json
+from perfcast.nn.token_batch import TokenBatch
+from perfcast.predictors._rows import measured_rows, task_labels
+from perfcast.predictors.base import Predictor
+from perfcast.predictors.neural.linear_skip import DEFAULT_ALPHA, LinearSkip, choose_alpha
+from perfcast.training.batches import BatchLoader
+from perfcast.training.devices import TrainerConfig
+from perfcast.training.loop import History, reproducible, train
+from perfcast.training.target_scale import TargetScale
+from perfcast.training.training_config import TrainingConfig
+
+PREDICT_BATCH_SIZE = 512
+
+
+@dataclass(frozen=True)
+class _Subset:
+    """Some of the rows of `fit`. Shapes: tasks (n,), logs (n, targets)."""
+
+    X: pd.DataFrame
+    tasks: np.ndarray
+    logs: np.ndarray
+
+    def select(self, mask: np.ndarray) -> Self:
+        return type(self)(self.X[mask], self.tasks[mask], self.logs[mask])
+
+
+class NeuralPredictor(TrainingConfig, Predictor):
+    """A network over feature tokens, trained on standardized log targets, beside an optional linear skip.
+
+    Training has two steps. The first fits everything without the validation rows, and chooses on them the number of
+    epochs and the penalty of the skip. The second (`refit`) fits everything anew on all rows for that number of
+    epochs: for a forward split the validation rows are the last months, the most useful ones to train on. Without
+    validation rows, or without `early_stopping`, the second step alone trains the network, for the full number of
+    epochs. That takes half the time.
+
+    `history_` has one entry per epoch: epoch, train_loss, valid_loss, valid_error (mean absolute, standardized logs),
+    learning_rate of the first step, refit_loss of the second; NaN where there was none. `valid_mape_` is the mean
+    absolute percentage error of the first step on the validation rows, in percent; NaN without them.
+    A subclass is a dataclass of the hyperparameters of its network and implements `build_network`.
+    """
+
+    trainer_config = TrainerConfig()
+    # Devices for training. No annotation, so no hyperparameter: it is neither cloned nor saved.
+
+    @abstractmethod
+    def build_network(self, spec: TokenSpec, n_outputs: int) -> nn.Module:
+        """Return an untrained network for tokens of these sizes.
+
+        Shapes: it maps rows to (rows, outputs). In training it may return (rows, k, outputs) instead: then every
+        member learns by its own loss (`masked_huber`).
+        """
+
+    def _prepare_network(self, tokens: Tokens) -> None:
+        """Learn what `build_network` needs of the training rows beside their sizes."""
+
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+        measured_rows(log_y, self.targets_)
+        everything = _Subset(X, task_labels(X, self.columns_), log_y)
+        alpha, config, first = DEFAULT_ALPHA, self.training_config(), None
+        self.valid_mape_ = float("nan")
+        if valid.any() and not valid.all():
+            fitting, validation = everything.select(~valid), everything.select(valid)
+            alpha = self._choose_alpha(fitting, validation)
+            if self.early_stopping:
+                first = self._fit_step(fitting, validation, config, alpha)
+                error = np.expm1(self._predict(validation.X) - validation.logs)
+                self.valid_mape_ = 100.0 * float(np.nanmean(np.abs(error)))
+                config = replace(config, epochs=first.chosen_epoch, min_steps=0)
+        second = self._fit_step(everything, None, config, alpha) if first is None or self.refit else None
+        self.history_ = _join_histories(first, second)
+
+    def _choose_alpha(self, fitting: _Subset, validation: _Subset) -> float:
+        if not self.linear_skip:
+            return DEFAULT_ALPHA
+        encoder = TokenEncoder().fit(fitting.X, self.columns_)
+        return choose_alpha(
+            (encoder.transform(fitting.X), fitting.tasks, fitting.logs),
+            (encoder.transform(validation.X), validation.tasks, validation.logs),
+        )
+
+    def _fit_step(self, training: _Subset, validation: _Subset | None, config: TrainingConfig, alpha: float) -> History:
+        """Fit encoder, skip, scale and network on the training rows."""
+        self.encoder_ = TokenEncoder().fit(training.X, self.columns_)
+        tokens, n_outputs = self.encoder_.transform(training.X), training.logs.shape[1]
+        if self.linear_skip:
+            self.skip_ = LinearSkip.fit(tokens, training.tasks, training.logs, alpha)
+        else:
+            self.skip_ = LinearSkip.zero(tokens, n_outputs)
+        residual = training.logs - self.skip_.predict(tokens, training.tasks)
+        self.scale_ = TargetScale.fit(training.tasks, residual)
+        rows = TokenBatch.from_tokens(tokens, self.scale_.standardize(training.tasks, residual))
+        validation_rows = None if validation is None else self._encode(validation)
+        self._prepare_network(tokens)
+        with reproducible(self.random_state):
+            self.network_ = self.build_network(self.encoder_.spec, n_outputs)
+            return train(
+                self.network_, rows, validation_rows, config, self.random_state, trainer_config=self.trainer_config
+            )
+
+    def _encode(self, subset: _Subset) -> TokenBatch:
+        tokens = self.encoder_.transform(subset.X)
+        residual = subset.logs - self.skip_.predict(tokens, subset.tasks)
+        return TokenBatch.from_tokens(tokens, self.scale_.standardize(subset.tasks, residual))
+
+    def encode_inputs(self, X: pd.DataFrame) -> TokenBatch:
+        """Return rows of X as the fitted network reads them, without targets."""
+        return self._without_targets(self.encoder_.transform(self._inputs(X)))
+
+    def _without_targets(self, tokens: Tokens) -> TokenBatch:
+        return TokenBatch.from_tokens(tokens, np.full((len(tokens.numbers), len(self.targets_)), np.nan))
+
+    def _predict(self, X: pd.DataFrame) -> np.ndarray:
+        tokens, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
+        with reproducible(0), torch.inference_mode():
+            scaled = self._predict_scaled(self._without_targets(tokens)).numpy().astype(float)
+        logs: np.ndarray = self.scale_.restore(tasks, scaled) + self.skip_.predict(tokens, tasks)
+        return logs
+
+    def _predict_scaled(self, rows: TokenBatch) -> torch.Tensor:
+        """Return the network's standardized predictions, (rows, outputs)."""
+        return torch.cat([self.network_(batch) for batch in BatchLoader(rows, PREDICT_BATCH_SIZE)])
+
+    def _save(self, folder: Path) -> None:
+        learned = {"encoder": self.encoder_.state(), "scale": self.scale_.state(), "skip": self.skip_.state()}
+        write_json(folder / "learned.json", learned)
+        with atomic_path(folder / "network.npz") as temporary:
+            np.savez(temporary, **{name: value.numpy() for name, value in self.network_.state_dict().items()})
+
+    def _load(self, folder: Path) -> None:
+        learned = read_json(folder / "learned.json")
+        self.encoder_ = TokenEncoder.from_state(learned["encoder"])
+        self.scale_ = TargetScale(**learned["scale"])
+        self.skip_ = LinearSkip.from_state(learned["skip"])
+        with np.load(folder / "network.npz", allow_pickle=False) as arrays:
+            weights = {name: torch.from_numpy(arrays[name]) for name in arrays.files}
+        with reproducible(0):
+            self.network_ = self.build_network(self.encoder_.spec, len(self.targets_))
+        self.network_.load_state_dict(weights)
+        self.network_.eval()
+
+
+def _join_histories(first: History | None, second: History | None) -> list[dict[str, float]]:
+    """Return one entry per epoch with the curves of both steps."""
+    nan = float("nan")
+    entries = [] if first is None else [{**entry, "refit_loss": nan} for entry in first.epochs]
+    for position, entry in enumerate([] if second is None else second.epochs):
+        if position == len(entries):
+            entries.append({**entry, "valid_loss": nan, "valid_error": nan})
+        entries[position]["refit_loss"] = entry["train_loss"]
+    return entries

@@ -1,0 +1,149 @@
+"""The Lightning module and data module of every neural predictor."""
+
+from __future__ import annotations
+
+import copy
+import io
+import logging
+import warnings
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor, nn
+
+from perfcast.nn.token_batch import TokenBatch, mask_inputs
+from perfcast.training.batches import BatchLoader
+from perfcast.training.devices import rank_and_size, sum_over_devices
+from perfcast.training.training_config import TrainingConfig
+
+VALIDATION_BATCH_SIZE = 1024
+
+VALIDATION_METRIC = "valid_error"
+"""Mean absolute error of the standardized validation targets: what training stops by."""
+
+
+def masked_huber(predicted: Tensor, target: Tensor, delta: float) -> Tensor:
+    """Return the mean Huber loss over the measured targets, 0 when none was measured; NaN marks the others.
+
+    Shapes: target (rows, outputs); predicted the same, or (rows, k, outputs) of an implicit ensemble. Every member of
+    an ensemble is compared with the target separately: this is the mean of their losses, not the loss of their mean.
+    """
+    if predicted.ndim == target.ndim + 1:
+        target = target.unsqueeze(1).expand_as(predicted)
+    measured = ~torch.isnan(target)
+    error = predicted - torch.where(measured, target, predicted.detach())
+    loss = nn.functional.huber_loss(error, torch.zeros_like(error), reduction="none", delta=delta)
+    return (loss * measured).sum() / measured.sum().clamp(min=1)
+
+
+class Regression(pl.LightningModule):
+    """Train a network on standardized targets, and keep the weights of the best validation epoch.
+
+    Without validation rows it keeps the weights of the last epoch. `history` gets one entry per epoch.
+    """
+
+    def __init__(self, network: nn.Module, config: TrainingConfig, steps: int, seed: int = 0) -> None:
+        super().__init__()
+        self.network, self.config, self.steps, self.seed = network, config, steps, seed
+        self.history: list[dict[str, float]] = []
+        self.best_epoch, self.best_error = 0, float("inf")
+        self.best_weights: dict[str, Tensor] | None = None
+
+    def on_fit_start(self) -> None:
+        """Seed a process that trains beside others: it starts without its parent's state, and needs separate noise."""
+        rank, processes = rank_and_size()
+        if processes > 1:
+            torch.set_num_threads(1)
+            torch.manual_seed(self.seed + rank)
+
+    def training_step(self, batch: TokenBatch, index: int) -> Tensor:
+        """Return the loss of one batch, or of this process's share of it.
+
+        Gradients are averaged over processes, so a share is weighted by its measured targets. The result is the
+        gradient of the whole batch.
+        """
+        predicted = self.network(mask_inputs(batch, self.config.mask_rate))
+        loss = masked_huber(predicted, batch.targets, self.config.huber_delta)
+        rows, processes = len(batch), rank_and_size()[1]
+        if processes > 1:
+            share = torch.stack([(~torch.isnan(batch.targets)).sum(), torch.tensor(rows, device=loss.device)])
+            total = sum_over_devices(share)
+            loss, rows = loss * share[0] * processes / total[0].clamp(min=1), int(total[1])
+        self.log("train_loss", loss, on_step=False, on_epoch=True, batch_size=rows, sync_dist=processes > 1)
+        return loss
+
+    def validation_step(self, batch: TokenBatch, index: int) -> None:
+        """Log the validation loss and the mean absolute error of one batch; every process evaluates all rows."""
+        predicted = self.network(batch)
+        measured = ~torch.isnan(batch.targets)
+        self.log("valid_loss", masked_huber(predicted, batch.targets, self.config.huber_delta), batch_size=len(batch))
+        if measured.any():
+            error = (predicted - batch.targets)[measured].abs().mean()
+            self.log(VALIDATION_METRIC, error, batch_size=int(measured.sum()))
+
+    def on_train_epoch_end(self) -> None:
+        """Record the curves and keep the best weights, in memory: a file per epoch would need a folder."""
+        metrics = {name: float(value) for name, value in self.trainer.callback_metrics.items()}
+        rate = float(self.trainer.optimizers[0].param_groups[0]["lr"])
+        self.history.append({"epoch": self.current_epoch + 1, "learning_rate": rate, **metrics})
+        if metrics.get(VALIDATION_METRIC, float("inf")) < self.best_error:
+            self.best_error, self.best_epoch = metrics[VALIDATION_METRIC], self.current_epoch + 1
+            self.best_weights = copy.deepcopy(self.network.state_dict())
+
+    def on_train_end(self) -> None:
+        """End with the weights of the best epoch."""
+        if self.best_weights is not None:
+            self.network.load_state_dict(self.best_weights)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Return the state that processes which train send back beside the weights."""
+        return {"history": self.history, "best_epoch": self.best_epoch}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Take the state that such a process sent back."""
+        self.history, self.best_epoch = state["history"], state["best_epoch"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state with the network as bytes, for the reason that `TokenBatch` is pickled as arrays."""
+        packed = io.BytesIO()
+        torch.save(self.network, packed)
+        return {**super().__getstate__(), "_modules": packed.getvalue()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpack the network that another process of this training packed, and silence the same libraries."""
+        for library in ("pytorch_lightning", "lightning_fabric"):
+            logging.getLogger(library).setLevel(logging.ERROR)
+            warnings.filterwarnings("ignore", module=library)
+        network = torch.load(io.BytesIO(state["_modules"]), weights_only=False)
+        super().__setstate__({**state, "_modules": {"network": network}})
+
+    def configure_optimizers(self) -> Any:
+        """Return AdamW with a one-cycle rate; biases, norms and embeddings of one row are not decayed."""
+        parameters = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
+        groups = [
+            {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": self.config.weight_decay},
+            {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+        ]
+        optimizer = torch.optim.AdamW(groups, lr=self.config.learning_rate, fused=True)
+        cycle = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, max_lr=self.config.learning_rate, total_steps=self.steps + 1, pct_start=0.15
+        )
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": cycle, "interval": "step"}}
+
+
+class TokenDataModule(pl.LightningDataModule):
+    """The training rows, and the validation rows if there are any, as loaders for Lightning."""
+
+    def __init__(self, training: TokenBatch, validation: TokenBatch | None, batch_size: int, seed: int) -> None:
+        super().__init__()
+        self.training = BatchLoader(training, batch_size, shuffle_seed=seed, shared=True)
+        self.validation = None if validation is None else BatchLoader(validation, VALIDATION_BATCH_SIZE)
+
+    def train_dataloader(self) -> BatchLoader:
+        """Return the batches of one epoch."""
+        return self.training
+
+    def val_dataloader(self) -> BatchLoader | list[BatchLoader]:
+        """Return the validation batches; an empty list without validation rows."""
+        return [] if self.validation is None else self.validation

@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from perfcast.encoding.token_arrays import Tokens
+from perfcast.errors import UserError
+from perfcast.nn.token_batch import TokenBatch
+from perfcast.training import batches as batches_module
+from perfcast.training.batches import BatchLoader
+from perfcast.training.devices import TrainerConfig, is_first
+from perfcast.training.lightning_modules import masked_huber
+from perfcast.training.loop import reproducible, train
+from perfcast.training.target_scale import TargetScale
+from perfcast.training.training_config import TrainingConfig
+
+
+def some_rows(count: int, seed: int = 0) -> TokenBatch:
+    rng = np.random.default_rng(seed)
+    numbers = rng.normal(size=(count, 3)).astype(np.float32)
+    nothing = np.zeros((count, 0), dtype=np.int64)
+    tokens = Tokens(numbers, np.zeros_like(numbers), nothing, nothing, np.zeros((1, 1), dtype=np.int64))
+    return TokenBatch.from_tokens(tokens, numbers @ np.array([[1.0], [-2.0], [0.5]]))
+
+
+class Line(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 1)
+        self.noise = nn.Dropout(0.1)
+
+    def forward(self, rows: TokenBatch) -> torch.Tensor:
+        return self.layer(self.noise(rows.numbers))
+
+
+class Quiet(nn.Module):
+    """Without noise of its own, and with weights that no row ever asks for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.unused = nn.Linear(3, 1), nn.Linear(2, 2)
+
+    def forward(self, rows: TokenBatch) -> torch.Tensor:
+        return self.layer(rows.numbers)
+
+
+CONFIG = TrainingConfig(mask_rate=0.0, epochs=5, min_steps=0, batch_size=16, learning_rate=0.05)
+
+
+class TestBatches:
+    def test_every_row_comes_once_an_epoch(self) -> None:
+        rows = some_rows(37)
+        batches = BatchLoader(rows, 8, shuffle_seed=1)
+        seen = torch.cat([batch.numbers for batch in batches])
+        assert len(batches) == 5
+        assert sorted(map(tuple, seen.tolist())) == sorted(map(tuple, rows.numbers.tolist()))
+
+    def test_epochs_differ_and_seeds_repeat(self) -> None:
+        rows = some_rows(37)
+        batches, again = BatchLoader(rows, 8, shuffle_seed=1), BatchLoader(rows, 8, shuffle_seed=1)
+        first = torch.cat([batch.numbers for batch in batches])
+        assert torch.equal(first, torch.cat([batch.numbers for batch in again]))
+        assert not torch.equal(first, torch.cat([batch.numbers for batch in batches]))
+
+    def test_without_a_seed_rows_keep_their_order(self) -> None:
+        rows = some_rows(37)
+        assert torch.equal(torch.cat([batch.numbers for batch in BatchLoader(rows, 8)]), rows.numbers)
+
+
+class TestRows:
+    def test_every_tensor_moves_to_the_device_asked_for(self) -> None:
+        moved = some_rows(3).to(torch.device("meta"))
+        assert {tensor.device.type for tensor in vars(moved).values()} == {"meta"}
+
+
+class TestSeveralDevices:
+    @pytest.mark.parametrize("seed", [1, None])
+    @pytest.mark.parametrize("processes", [2, 3, 7])
+    def test_shares_of_a_batch_are_the_batch(
+        self, monkeypatch: pytest.MonkeyPatch, processes: int, seed: int | None
+    ) -> None:
+        rows = some_rows(37)
+        whole = [batch.numbers for batch in BatchLoader(rows, 8, seed)]
+        shares = []
+        for rank in range(processes):
+            monkeypatch.setattr(batches_module, "rank_and_size", lambda rank=rank: (rank, processes))
+            shares.append([batch.numbers for batch in BatchLoader(rows, 8, seed, shared=True)])
+            assert len(shares[-1]) == len(whole)
+            assert len(next(iter(BatchLoader(rows, 8, seed)))) == 8
+        for number, batch in enumerate(whole):
+            together = torch.cat([share[number] for share in shares])
+            assert sorted(together.tolist()) == sorted(batch.tolist())
+
+    def test_two_processes_train_as_one_does(self) -> None:
+        """Rows with missing targets, an odd last batch, a patience that ends, and weights without gradients."""
+        rows, valid = some_rows(103), some_rows(30, seed=1)
+        rows.targets[::3] = torch.nan
+        config = TrainingConfig(
+            mask_rate=0.0,
+            weight_decay=0.01,
+            huber_delta=0.5,
+            epochs=40,
+            min_steps=0,
+            batch_size=17,
+            learning_rate=0.5,
+            patience=3,
+        )
+        ended = []
+        for trainer_config in (TrainerConfig(), TrainerConfig(devices=2, strategy="ddp")):
+            with reproducible(0):
+                network = Quiet()
+                history = train(network, rows, valid, config, 0, trainer_config=trainer_config)
+            ended.append((network, history))
+        (alone, its), (together, theirs) = ended
+        assert not together.training
+        assert theirs.chosen_epoch == its.chosen_epoch < len(its.epochs) == len(theirs.epochs) < 40
+        for name, weight in alone.state_dict().items():
+            torch.testing.assert_close(together.state_dict()[name], weight, rtol=1e-3, atol=1e-4)
+        for mine, other in zip(its.epochs, theirs.epochs, strict=True):
+            assert other == pytest.approx(mine, rel=1e-3)
+
+    @pytest.mark.parametrize(
+        ("values", "words"),
+        [
+            ({"devices": 0}, "devices in conf/trainer must be a whole number from 1.*got 0"),
+            ({"num_nodes": "2"}, "num_nodes in conf/trainer must be a whole number"),
+            ({"strategy": "fsdp"}, "strategy in conf/trainer must be one of auto, ddp.*got fsdp"),
+        ],
+    )
+    def test_what_cannot_be_meant_is_one_line(self, values: dict[str, Any], words: str) -> None:
+        with pytest.raises(UserError, match=words):
+            TrainerConfig(**values)
+
+    def test_nodes_must_have_been_started(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("WORLD_SIZE", "SLURM_NTASKS"):
+            monkeypatch.delenv(name, raising=False)
+        with pytest.raises(UserError, match=r"needs 4 processes.*srun --nodes=2 --ntasks-per-node=2"):
+            train(Line(), some_rows(8), None, CONFIG, 0, trainer_config=TrainerConfig(devices=2, num_nodes=2))
+
+    @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+    def test_devices_that_a_machine_lacks_are_one_line(self) -> None:
+        with pytest.raises(UserError, match="conf/trainer must name devices") as raised:
+            train(Line(), some_rows(8), None, CONFIG, 0, trainer_config=TrainerConfig("gpu", 1))
+        assert "\n" not in str(raised.value)
+
+    @pytest.mark.parametrize(
+        ("environment", "first"),
+        [
+            ({}, True),
+            ({"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, True),
+            ({"SLURM_NTASKS": "4", "SLURM_PROCID": "2"}, False),
+            ({"WORLD_SIZE": "4", "RANK": "0"}, True),
+            ({"WORLD_SIZE": "4", "RANK": "1"}, False),
+            ({"WORLD_SIZE": "2", "NODE_RANK": "1", "LOCAL_RANK": "0"}, False),
+            ({"WORLD_SIZE": "2", "NODE_RANK": "0", "LOCAL_RANK": "0"}, True),
+        ],
+    )
+    def test_one_process_writes(self, environment: dict[str, str], first: bool) -> None:
+        assert is_first(environment) is first
+
+
+class TestLoss:
+    def test_is_huber(self) -> None:
+        predicted, target = torch.tensor([[0.1], [3.0]]), torch.tensor([[0.0], [0.0]])
+        assert masked_huber(predicted, target, 0.5).item() == pytest.approx((0.1**2 / 2 + 0.5 * (3 - 0.25)) / 2)
+
+    def test_skips_what_was_not_measured(self) -> None:
+        predicted = torch.tensor([[1.0, 7.0]], requires_grad=True)
+        loss = masked_huber(predicted, torch.tensor([[0.0, float("nan")]]), 10.0)
+        loss.backward()
+        assert loss.item() == pytest.approx(0.5)
+        assert predicted.grad is not None
+        assert predicted.grad.tolist() == [[1.0, 0.0]]
+
+    def test_nothing_measured_costs_nothing(self) -> None:
+        predicted = torch.ones(2, 1, requires_grad=True)
+        loss = masked_huber(predicted, torch.full((2, 1), float("nan")), 1.0)
+        loss.backward()
+        assert loss.item() == 0.0
+        assert predicted.grad is not None
+        assert predicted.grad.tolist() == [[0.0], [0.0]]
+
+    def test_members_of_an_ensemble_have_a_loss_each(self) -> None:
+        target = torch.tensor([[0.0, float("nan")], [1.0, 2.0]])
+        members = torch.randn(2, 3, 2, generator=torch.Generator().manual_seed(0)) * 3
+        alone = torch.stack([masked_huber(members[:, member], target, 0.5) for member in range(3)])
+        together = masked_huber(members, target, 0.5)
+        torch.testing.assert_close(together, alone.mean())
+        assert together > masked_huber(members.mean(dim=1), target, 0.5) + 0.1
+
+    def test_a_member_does_not_hear_of_the_others(self) -> None:
+        target = torch.zeros(1, 1)
+        members = torch.tensor([[[0.2], [-0.2]]], requires_grad=True)
+        masked_huber(members, target, 0.5).backward()
+        # Their mean is right already; a loss of the mean would leave both as they are.
+        assert members.grad is not None
+        torch.testing.assert_close(members.grad.flatten(), torch.tensor([0.1, -0.1]))
+
+
+class TestTargetScale:
+    tasks = np.array(["a", "a", "b", "b"], dtype=object)
+    logs = np.array([[1.0, np.nan], [3.0, np.nan], [10.0, 5.0], [30.0, 7.0]])
+
+    def test_every_task_is_standardized_on_its_own(self) -> None:
+        values = TargetScale.fit(self.tasks, self.logs).standardize(self.tasks, self.logs)
+        np.testing.assert_allclose(values[:, 0], [-1, 1, -1, 1])
+        np.testing.assert_allclose(values[2:, 1], [-1, 1])
+        assert np.isnan(values[:2, 1]).all()
+
+    def test_restore_undoes_standardize(self) -> None:
+        scale = TargetScale.fit(self.tasks, self.logs)
+        np.testing.assert_allclose(scale.restore(self.tasks, scale.standardize(self.tasks, self.logs)), self.logs)
+
+    def test_an_unknown_task_takes_the_figures_of_all_rows(self) -> None:
+        scale = TargetScale.fit(self.tasks, self.logs)
+        restored = scale.restore(np.array(["new", "a"], dtype=object), np.zeros((2, 2)))
+        np.testing.assert_allclose(restored, [[11.0, 6.0], [2.0, 6.0]])
+
+    def test_equal_targets_have_no_spread_to_divide_by(self) -> None:
+        scale = TargetScale.fit(self.tasks, np.full((4, 1), 2.0))
+        assert scale.standardize(self.tasks, np.full((4, 1), 2.5)).ravel().tolist() == [0.5] * 4
+
+
+class TestTrain:
+    def test_learns_and_tells_every_epoch(self) -> None:
+        with reproducible(0):
+            network = Line()
+            history = train(network, some_rows(200), some_rows(50, seed=1), CONFIG, 0)
+        assert [entry["epoch"] for entry in history.epochs] == [1, 2, 3, 4, 5]
+        assert all({"train_loss", "valid_loss", "valid_error", "learning_rate"} <= set(e) for e in history.epochs)
+        assert history.epochs[-1]["valid_loss"] < history.epochs[0]["valid_loss"] / 2
+        assert not network.training
+
+    def test_ends_with_the_weights_of_the_best_validation_epoch(self) -> None:
+        valid = some_rows(50, seed=1)
+        config = TrainingConfig(epochs=8, min_steps=0, batch_size=16, learning_rate=0.5)
+        with reproducible(0):
+            network = Line()
+            history = train(network, some_rows(200), valid, config, 0)
+        errors = [entry["valid_error"] for entry in history.epochs]
+        with torch.inference_mode():
+            error = (network(valid) - valid.targets).abs().mean().item()
+        assert history.chosen_epoch == 1 + int(np.argmin(errors))
+        assert error == pytest.approx(min(errors), rel=1e-5)
+
+    def test_stops_when_patience_is_over(self) -> None:
+        wrong = some_rows(50, seed=1)
+        opposite = TokenBatch(**{**vars(wrong), "targets": -10 * wrong.targets})
+        config = TrainingConfig(epochs=50, min_steps=0, batch_size=16, learning_rate=0.5, patience=3)
+        with reproducible(0):
+            history = train(Line(), some_rows(200), opposite, config, 0)
+        assert len(history.epochs) == history.chosen_epoch + 3 < 50
+
+    def test_same_seed_gives_the_same_weights(self) -> None:
+        weights = []
+        for _ in range(2):
+            with reproducible(3):
+                network = Line()
+                train(network, some_rows(100), None, CONFIG, 3)
+            weights.append(network.layer.weight)
+        assert torch.equal(*weights)
+
+    def test_leaves_no_trace(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(2)
+        try:
+            torch.manual_seed(5)
+            expected = torch.rand(1)
+            torch.manual_seed(5)
+            with reproducible(0):
+                train(Line(), some_rows(64), some_rows(16), CONFIG, 0)
+                assert torch.get_num_threads() == 1
+            assert torch.equal(torch.rand(1), expected)
+            assert torch.get_num_threads() == 2
+        finally:
+            torch.set_num_threads(threads)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_small_table_gets_more_epochs(self) -> None:
+        config = TrainingConfig(epochs=3, min_steps=100, batch_size=16)
+        assert config.count_epochs(8) == 100
+        assert config.count_epochs(160) == 10
+        assert config.count_epochs(100_000) == 3
