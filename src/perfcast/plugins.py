@@ -1,4 +1,4 @@
-"""Named things are modules: find and load them by name, without a registry."""
+"""Plug-ins: modules that are found by name, without a registry."""
 
 from __future__ import annotations
 
