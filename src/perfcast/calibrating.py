@@ -46,7 +46,7 @@ def calibrate(
     part = np.full(len(table.frame), "train", dtype=object)
     known = training_rows(table, part, label_outlier)
     valid = last_year(table, known)
-    entities = table.frame.loc[known, table.one(Tag.ENTITY)].astype(str)
+    entities = table.frame.loc[known, table.column_of(Tag.ENTITY)].astype(str)
     if valid is None:
         distinct = np.sort(entities.unique())
         drawn = np.random.default_rng(seed).choice(distinct, len(distinct) // _DRAWN, replace=False)
@@ -61,7 +61,7 @@ def calibrate(
     residuals = np.log(told["predicted"].to_numpy(dtype=float) / told["measured"].to_numpy(dtype=float))
     questions = questions_of(told["task"], told["target"])
     calibration = Calibration().fit(residuals, questions, told["rehearsal"].to_numpy(), told[support.names])
-    labels = labels_of(table).set_axis(table.frame[table.one(Tag.ROW)].to_numpy(), axis=0)
+    labels = labels_of(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy(), axis=0)
     alike = Correlation().fit(
         residuals,
         labels.loc[told["row"]],
@@ -83,5 +83,5 @@ def _when(table: Table, rows: np.ndarray) -> pd.Series | None:
 
 def _distances(table: Table, one: Rehearsal) -> pd.DataFrame:
     found = _support(table, one.fitting).distances(table.frame.loc[one.asked], _when(table, one.asked))
-    found.insert(0, "row", table.frame.loc[one.asked, table.one(Tag.ROW)])
+    found.insert(0, "row", table.frame.loc[one.asked, table.column_of(Tag.ROW)])
     return found.assign(rehearsal=one.number)

@@ -83,7 +83,8 @@ def read_table(
         declared = [Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"]]
         dataset, facts = str(about["dataset"]), dict(about["facts"])
     except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path} must hold the column declarations of perfcast", f"they cannot be read ({error})", _AGAIN)
+        fact = f"they cannot be read ({error})"
+        raise UserError(f"{path} must hold the column declarations of perfcast", fact, _AGAIN)
     columns = tuple(column for column in declared if wanted is None or wanted(column))
     texts = [c.name for c in columns if c.kind in (Kind.CATEGORICAL, Kind.TEXT) and Tag.ROW not in c.tags]
     with _parquet_errors(path):
@@ -196,7 +197,7 @@ def read_declarations(path: Path) -> dict[str, Any]:
     except (pa.ArrowException, OSError) as error:
         raise UserError(f"{path} must be a Parquet file", f"it cannot be read ({_brief(error)})", _AGAIN)
     if _METADATA_KEY not in metadata:
-        raise UserError(f"{path} must hold the column declarations of perfcast", "it has none", "run snakemake to make it")
+        raise UserError(f"{path} must hold the column declarations of perfcast", "it has none", _AGAIN)
     try:
         about: dict[str, Any] = json.loads(metadata[_METADATA_KEY])
         version = about["schema_version"]

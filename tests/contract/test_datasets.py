@@ -15,7 +15,7 @@ from perfcast import plugins
 from perfcast.config import DatasetConf, validated
 from perfcast.datasets.base import REJECTED_COLUMNS, Standardized
 from perfcast.evaluation import AVERAGE
-from perfcast.schema import Kind, Role, Tag, out_of_bounds, plain
+from perfcast.schema import Kind, Role, Tag, out_of_bounds, decode_texts
 from perfcast.table_files import read_table, write_table
 
 CONF = Path(__file__).parents[2] / "conf" / "dataset"
@@ -60,7 +60,7 @@ def test_conf_names_the_data_set_and_existing_things(dataset: str) -> None:
     assert set(settings["features"]) <= set(plugins.names("features"))
     assert set(settings["sources"]["required"]) <= set(plugins.names("sources"))
     checked = validated(DatasetConf, dataset, settings)
-    tasks = set(built(dataset).table.frame[built(dataset).table.one(Tag.TASK)]) if checked.published else set()
+    tasks = set(built(dataset).table.frame[built(dataset).table.column_of(Tag.TASK)]) if checked.published else set()
     for errors in checked.published:
         assert errors.split in settings["splits"]
         assert {task for by_task in errors.figures.values() for task in by_task} <= {*tasks, AVERAGE}
@@ -83,7 +83,7 @@ def test_every_rejection_says_where_and_why(dataset: str) -> None:
 
 
 def test_frame_has_the_declared_columns_and_types(dataset: str) -> None:
-    table = plain(built(dataset).table)
+    table = decode_texts(built(dataset).table)
     assert table.dataset == dataset
     assert list(table.frame.columns) == [column.name for column in table.columns]
     types = {Kind.NUMERICAL: "float64", Kind.DATE: "datetime64[us]", Kind.CATEGORICAL: "str", Kind.TEXT: "str"}
@@ -95,10 +95,10 @@ def test_frame_has_the_declared_columns_and_types(dataset: str) -> None:
 
 def test_tags_that_generic_code_needs(dataset: str) -> None:
     table = built(dataset).table
-    row = table.one(Tag.ROW)
+    row = table.column_of(Tag.ROW)
     assert table.frame[row].is_unique
     assert table.frame[row].notna().all()
-    assert table.frame[table.one(Tag.TASK)].notna().all()
+    assert table.frame[table.column_of(Tag.TASK)].notna().all()
     targets = table.select(role=Role.TARGET)
     assert targets
     assert table.frame[targets].notna().any(axis=1).all()
@@ -129,7 +129,7 @@ def test_round_trip_keeps_the_table(dataset: str, tmp_path: Path) -> None:
     write_table(table, tmp_path / "table.parquet")
     again = read_table(tmp_path / "table.parquet")
     assert (again.dataset, again.columns, again.facts) == (table.dataset, table.columns, table.facts)
-    pd.testing.assert_frame_equal(again.frame, plain(table).frame)
+    pd.testing.assert_frame_equal(again.frame, decode_texts(table).frame)
 
 
 def test_two_builds_give_equal_bytes(dataset: str, tmp_path: Path) -> None:

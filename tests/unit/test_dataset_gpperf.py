@@ -54,7 +54,7 @@ def test_a_record_is_read_with_what_its_kernel_is_called(tmp_path):
     assert (row["requested_layout"], row["requested_tile_m"], row["sms"]) == ("nn", 64, 46)
     assert (row["power_limit_w"], row["max_clock_mhz"], row["source_line"]) == (200, 3105, 1)
     assert built.rejected.empty
-    assert built.table.one(Tag.TASK) == "quantity"
+    assert built.table.column_of(Tag.TASK) == "quantity"
     assert built.table.select(tag=Tag.BLOCK) == built.table.select(tag=Tag.ENTITY) == ["shape"]
 
 

@@ -55,7 +55,7 @@ def test_a_good_row_becomes_a_configuration(tmp_path: Path) -> None:
     assert row["gflops"] == 6.5536
     assert row["source_line"] == 2
     assert table.select(role=Role.TARGET) == ["gflops"]
-    assert table.one(Tag.TASK) == "dtype"
+    assert table.column_of(Tag.TASK) == "dtype"
     assert table.select(tag=Tag.IDENTITY) == ["m", "n", "k", "transpose_a", "transpose_b", "threads"]
     assert table.select(tag=Tag.BLOCK) == table.select(tag=Tag.ENTITY) == ["shape"]
 

@@ -63,7 +63,7 @@ def test_a_good_row_becomes_a_configuration(tmp_path: Path) -> None:
     assert (row["result_id"], row["problem"]) == ("triad-float64-65536-t2", "triad-65536")
     assert (row["rate"], row["unit"], row["source_line"]) == (100, "GB/s", 2)
     assert table.select(role=Role.TARGET) == ["rate"]
-    assert table.one(Tag.TASK) == "kernel"
+    assert table.column_of(Tag.TASK) == "kernel"
     assert table.select(tag=Tag.ENTITY) == ["problem"]
     assert table.select(tag=Tag.SCALING) == ["bytes", "threads"]
     assert built.quality["units"] == {"triad": "GB/s"}

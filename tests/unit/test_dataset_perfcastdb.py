@@ -97,7 +97,7 @@ def test_each_test_is_a_target_and_no_suite_mean_is(whole: Standardized) -> None
     assert table.facts["lower_is_better"] == [name for name in targets if units[name][0] == "ns"]
     suites = table.frame[targets].notna().T.groupby(lambda name: name.split("__")[0]).any().T
     assert (suites.sum(axis=1) == 1).all()
-    assert (suites.idxmax(axis=1) == table.frame[table.one(Tag.TASK)]).all()
+    assert (suites.idxmax(axis=1) == table.frame[table.column_of(Tag.TASK)]).all()
 
 
 def test_no_name_of_a_host_cluster_or_namespace_is_carried(whole: Standardized) -> None:

@@ -187,7 +187,7 @@ def test_the_dumps_scores_reach_no_column_but_the_flag(
         row |= {"Base Result": "0", "Peak Result": "9.99", "Energy Base Result": "700", "Updated": "Aug-2024"}
 
     result = build({**raw, DUMP: dump_with(raw[DUMP], tmp_path, withdraw)}, {})
-    found = result.quality["joined"]["found"]
+    found = result.quality["joined"]["matched"]
     pd.testing.assert_frame_equal(
         result.table.frame.drop(columns="q_withdrawn"), built.table.frame.drop(columns="q_withdrawn")
     )
@@ -204,7 +204,7 @@ def test_the_dump_gives_dates_texts_and_missing_counts(
     assert joined["published_score_is_geometric_mean"] == joined["found"]
     assert built.table.frame.loc[linked, ["kernel_series", "dimm_ranks", "hw_avail"]].notna().all(axis=None)
     assert alone.table.frame[["kernel_series", "dimm_ranks", "hw_avail", "test_month"]].isna().all(axis=None)
-    assert alone.quality["joined"]["found"] == 0
+    assert alone.quality["joined"]["matched"] == 0
 
     first = built.table.frame.loc[linked, "result_id"].iloc[0]
 
@@ -233,7 +233,7 @@ def test_a_result_that_is_another_suites_in_the_dump_is_no_match(
 
     joined = build({**raw, DUMP: dump_with(raw[DUMP], tmp_path, swap)}, {}).quality["joined"]
     assert joined["found_in_another_suite"] > 0
-    assert joined["found"] + joined["found_in_another_suite"] == built.quality["joined"]["found"]
+    assert joined["found"] + joined["found_in_another_suite"] == built.quality["joined"]["matched"]
 
 
 def test_without_the_dump_a_result_is_known_from_the_month_it_arrived(alone: Standardized) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.datasets._spec_cpu2017_peers import LEAST_PEERS, far_below_peers
+from perfcast.datasets._spec_cpu2017_peers import MIN_PEERS, far_below_peers
 
 
 def results(scores: list[float], **columns: object) -> pd.DataFrame:
@@ -27,7 +27,7 @@ def test_a_third_below_five_peers_is_far_and_above_is_not() -> None:
 
 
 def test_few_peers_decide_nothing() -> None:
-    assert not far_below_peers(results([*[600] * (LEAST_PEERS - 2), 100])).any()
+    assert not far_below_peers(results([*[600] * (MIN_PEERS - 2), 100])).any()
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def look(evidence: Evidence) -> Looked:
     table, split, control = evidence.table, evidence.asked_first(), evidence.control
     rng = np.random.default_rng(evidence.seed)
     part = evidence.folds(split).iloc[:, 0].to_numpy()
-    tasks = table.frame[table.one(Tag.TASK)].astype(str)
+    tasks = table.frame[table.column_of(Tag.TASK)].astype(str)
     allowed = training_rows(table, part, None)
     # a task of few rows, as a new device that is known by ten, is kept whole: drawn from, it could vanish
     few = allowed & (tasks.map(tasks[allowed].value_counts()) <= LEAST_ROWS).to_numpy()
@@ -86,7 +86,7 @@ def _drawn(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def _shuffled(table: Table, training: np.ndarray, rng: np.random.Generator) -> Table:
     """Return the table with the training rows' scores permuted within task and target; test rows keep theirs."""
     frame = table.frame.copy()
-    tasks = frame[table.one(Tag.TASK)].astype(str).to_numpy()
+    tasks = frame[table.column_of(Tag.TASK)].astype(str).to_numpy()
     for target in table.select(role=Role.TARGET):
         scores = frame[target].to_numpy(dtype=float, copy=True)
         for task in sorted(set(tasks[training])):

@@ -20,7 +20,7 @@ def look(evidence: Evidence) -> Looked:
     Training takes the rows of both files by position, so that their order is looked at as well.
     """
     found = []
-    row = evidence.table.one(Tag.ROW)
+    row = evidence.table.column_of(Tag.ROW)
     for name, frame in evidence.splits.items():
         keys = evidence.table.frame[row].to_numpy()
         if len(frame) != len(keys) or not np.array_equal(frame[row].to_numpy(), keys):

@@ -14,7 +14,7 @@ REMEDY = "train the run again"
 
 def look(evidence: Evidence) -> Looked:
     """Hold every prediction against the split's file and the features table."""
-    scores = evidence.table.frame.set_index(evidence.table.one(Tag.ROW))[evidence.table.select(role=Role.TARGET)]
+    scores = evidence.table.frame.set_index(evidence.table.column_of(Tag.ROW))[evidence.table.select(role=Role.TARGET)]
     looked = 0
     found: list[str] = []
     for run in evidence.runs:

@@ -114,7 +114,7 @@ def rank(
     """
     machines, candidates = split_candidates(entries)
     described = describe(machines, champion)
-    task = champion.knowledge.measured.one(Tag.TASK)
+    task = champion.knowledge.measured.column_of(Tag.TASK)
     if described.frame[task].notna().any():
         line = described.frame.index[described.frame[task].notna()][0]
         remedy = "leave it out; --target and --weights say which tasks count"
@@ -153,7 +153,7 @@ def _watts(
     module = completion_of(champion.dataset)
     if module is None or rest.empty:
         return found
-    one_task = rest.assign(**{champion.knowledge.measured.one(Tag.TASK): next(iter(champion.typical))})
+    one_task = rest.assign(**{champion.knowledge.measured.column_of(Tag.TASK): next(iter(champion.typical))})
     completed = complete(one_task, champion.knowledge, champion.donors if asked.assume else None).frame
     product = completed[list(module.WATTS)].prod(axis=1, skipna=False).dropna()
     return {**found, **{int(line): (float(watts), True) for line, watts in product.items()}}  # type: ignore[call-overload]

@@ -75,7 +75,7 @@ def resemble(
     if champion.neighbourhood is None:
         raise UserError("similar machines need a champion that says what is near", "this one has no calibration")
     measured = champion.knowledge.measured
-    name = measured.one(Tag.TASK)
+    name = measured.column_of(Tag.TASK)
     machines = described.frame
     if tasks:
         places = np.repeat(np.arange(len(machines)), len(tasks))

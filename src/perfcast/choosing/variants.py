@@ -61,7 +61,7 @@ class _Ties:
 
     def __init__(self, champion: Champion) -> None:
         measured = champion.knowledge.measured
-        self.part, self.task = measured.one(Tag.ENTITY), measured.one(Tag.TASK)
+        self.part, self.task = measured.column_of(Tag.ENTITY), measured.column_of(Tag.TASK)
         group = next(column.group for column in measured.columns if column.name == self.part)
         self.facts = set(measured.select(group=group))
         self.keys = set(measured.select(role=Role.KEY, group=group))

@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     table = read_table(options.table, wanted=splits.reads, coded=True)
     # audited there: a split that leaks is never written
     folds = splits.make(options.split, table, options.seed)
-    row = table.one(Tag.ROW)
+    row = table.column_of(Tag.ROW)
     written = folds.assign(**{row: table.frame[row]})[[row, *folds.columns]]
     if (form := splits.shrunken(options.split)) is not None:
         written.attrs[BASE] = form.base

@@ -13,7 +13,7 @@ from perfcast.completion._server_limits import refusals, refuse
 from perfcast.completion._server_variants import ADAPTED, CAPACITIES, REPLACED, WATTS, WATTS_ARE, per_processor
 from perfcast.completion.base import Block
 from perfcast.datasets.spec_cpu2017 import CATALOGUE, join_processors
-from perfcast.processors.catalogue import own_catalogue, read_catalogue
+from perfcast.processors.catalogue import read_project_catalog, read_catalogue
 from perfcast.processors.names import part_id
 
 __all__ = [
@@ -106,7 +106,7 @@ def parts(raw: Mapping[str, Path], measured: Iterable[str]) -> pd.DataFrame:
     Shapes: one row per part key (index), with standard columns. `raw` maps the ingested sources to their folders;
     without the catalogue only the family tables and this project's own facts are asked.
     """
-    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else own_catalogue()
+    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else read_project_catalog()
     named = pd.Series(sorted({*catalogue.facts.index, *measured}), dtype="str")
     known = join_processors(pd.DataFrame({"part_key": named, "cores": np.nan, "chips": np.nan}), catalogue)
     clock = named.map(catalogue.lookup(named)["base_mhz"])
@@ -125,7 +125,7 @@ def complete_part(frame: pd.DataFrame, parts: pd.DataFrame) -> pd.DataFrame:
     others = sorted(set(named) - set(parts.index))
     if others:
         asked = pd.DataFrame({"part_key": pd.Series(others, dtype="str"), "cores": np.nan, "chips": np.nan})
-        ruled = join_processors(asked, own_catalogue()).set_index("part_key")
+        ruled = join_processors(asked, read_project_catalog()).set_index("part_key")
         parts = pd.concat([parts, ruled.assign(ddr_gen=ruled["family_ddr_gen"]).reindex(columns=parts.columns)])
     facts = parts[[name for name in parts if name in frame]].reindex(frame["part_key"]).set_axis(frame.index)
     return _fill(frame, {**facts, "part_id": frame["part_key"].map(part_id, na_action="ignore")})

@@ -32,7 +32,7 @@ class DimmPart:
     values pooled over different modules are fractional.
     """
 
-    maker: str | None = None
+    vendor: str | None = None
     dimm_type: str | None = None
     ddr_gen: float | None = None
     capacity_gb: float | None = None
@@ -49,10 +49,10 @@ def decode(part_number: str) -> DimmPart:
     if match := _MICRON.fullmatch(text):
         return _micron(match)
     if match := _HYNIX.fullmatch(text):
-        return DimmPart(maker="SK hynix", ddr_gen=5, capacity_gb=_HYNIX_GB.get(match["size"]))
+        return DimmPart(vendor="SK hynix", ddr_gen=5, capacity_gb=_HYNIX_GB.get(match["size"]))
     if match := _SAMSUNG.fullmatch(text):
         return DimmPart(
-            maker="Samsung",
+            vendor="Samsung",
             dimm_type="R",
             ddr_gen=5,
             # The digit is the depth in Gi words of 64 data bits.
@@ -66,9 +66,9 @@ def _micron(match: re.Match[str]) -> DimmPart:
     devices, ranks, width = int(match["devices"]), int(match["ranks"]), int(match["width"])
     capacity = 2.0 ** int(match["log2_gb"])
     if match["type"] != "R" or devices != ranks * _RDIMM_BITS // width:
-        return DimmPart(maker="Micron", ddr_gen=5)
+        return DimmPart(vendor="Micron", ddr_gen=5)
     return DimmPart(
-        maker="Micron",
+        vendor="Micron",
         dimm_type="R",
         ddr_gen=5,
         capacity_gb=capacity,

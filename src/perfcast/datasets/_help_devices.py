@@ -39,7 +39,7 @@ def describe(device: str) -> tuple[str, str, float]:
     """
     if device in _OTHERS:
         return (*_OTHERS[device], np.nan)
-    found = re.fullmatch(r"(.+)_(\d+)", device)
-    if not found or found[1] not in _GPUS:
+    match = re.fullmatch(r"(.+)_(\d+)", device)
+    if not match or match[1] not in _GPUS:
         raise ValueError(f"{device!r} is no device of HELP")
-    return "gpu", _GPUS[found[1]], float(found[2])
+    return "gpu", _GPUS[match[1]], float(match[2])

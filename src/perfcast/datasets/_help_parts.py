@@ -35,8 +35,10 @@ def protocol_of(options: Mapping[str, Any], devices: Sequence[str]) -> Protocol:
     given = options.get("protocol")
     keys = {"train", "valid", "test", "pool", "queries", "trimmed"}
     if not isinstance(given, Mapping) or set(given) != keys:
-        found = sorted(given) if isinstance(given, Mapping) else given
-        raise UserError(f"option 'protocol' must have the keys {', '.join(sorted(keys))}", f"found {found!r}", _REMEDY)
+        keys_given = sorted(given) if isinstance(given, Mapping) else given
+        raise UserError(
+            f"option 'protocol' must have the keys {', '.join(sorted(keys))}", f"found {keys_given!r}", _REMEDY
+        )
     parts = {part: tuple(given[part]) for part in ("train", "valid", "test")}
     named = [device for part in parts.values() for device in part]
     unknown = sorted(set(named) - set(devices))
@@ -64,8 +66,8 @@ def parts_of(protocol: Protocol, device: str, latency: np.ndarray, references: S
         parts[learned] = "valid"
         parts[reference] = "train"
     elif device in protocol.test:
-        asked = np.flatnonzero((position >= pool) & (position < pool + protocol.queries))
-        order = asked[np.argsort(latency[asked], kind="stable")]
+        query_rows = np.flatnonzero((position >= pool) & (position < pool + protocol.queries))
+        order = query_rows[np.argsort(latency[query_rows], kind="stable")]
         parts[order[int(len(order) * protocol.trimmed) : int(len(order) * (1 - protocol.trimmed))]] = "test"
         parts[reference] = "train"
     return parts

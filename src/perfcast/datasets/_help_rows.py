@@ -164,11 +164,11 @@ def _numbers(path: Path, count: int) -> np.ndarray:
     if not isinstance(content, list) or len(content) != count:
         fact = f"found {len(content)}" if isinstance(content, list) else f"found {type(content).__name__}"
         raise UserError(f"{path.name} must be a list of {count} latencies", fact, _REMEDY)
-    return np.array([float(one) if isinstance(one, int | float) else np.nan for one in content], dtype=float)
+    return np.array([float(value) if isinstance(value, int | float) else np.nan for value in content], dtype=float)
 
 
 def _positions(path: Path, count: int) -> list[int]:
     content = read_torch(path)
-    if not isinstance(content, list) or not all(isinstance(one, int) and 0 <= one < count for one in content):
+    if not isinstance(content, list) or not all(isinstance(value, int) and 0 <= value < count for value in content):
         raise UserError(f"{path.name} must be a list of positions from 0 to {count - 1}", "it is not", _REMEDY)
     return list(content)

@@ -34,7 +34,7 @@ _PARSED = {
 }
 """Stated text -> the standard column that shows whether it was understood."""
 
-_DECODED = ("maker", "capacity_gb", "ranks", "width", "density_gbit", "rated_mts")
+_DECODED = ("vendor", "capacity_gb", "ranks", "width", "density_gbit", "rated_mts")
 
 
 def stated_texts(runs: Runs) -> list[dict[str, str]]:
@@ -93,7 +93,7 @@ def _agreement(frame: pd.DataFrame, stated: pd.DataFrame) -> dict[str, dict[str,
         "base_clock_of_sample": (frame["base_mhz"], frame["sku_base_mhz"]),
         "l3_of_sample": (frame["l3_mb_per_chip"], frame["sku_l3_mb"]),
     }
-    return {name: _compare(one.astype("float64"), other.astype("float64")) for name, (one, other) in pairs.items()}
+    return {name: _compare(first.astype("float64"), other.astype("float64")) for name, (first, other) in pairs.items()}
 
 
 def _capacity(part_numbers: Any) -> float | None:
@@ -101,5 +101,5 @@ def _capacity(part_numbers: Any) -> float | None:
     return decode(part_numbers).capacity_gb if isinstance(part_numbers, str) else None
 
 
-def _compare(one: pd.Series, other: pd.Series) -> dict[str, int]:
-    return {"stated": int((one.notna() & other.notna()).sum()), "agree": int(((one - other).abs() < 1e-6).sum())}
+def _compare(first: pd.Series, other: pd.Series) -> dict[str, int]:
+    return {"stated": int((first.notna() & other.notna()).sum()), "agree": int(((first - other).abs() < 1e-6).sum())}

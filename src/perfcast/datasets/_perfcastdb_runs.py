@@ -171,10 +171,10 @@ def to_runs(frame: pd.DataFrame) -> Runs:
 
 def folded(frame: pd.DataFrame, runs: Sequence[str]) -> dict[str, int]:
     """Count the rows that became part of a run: iterations averaged, and tests beside the first."""
-    kept = frame[_run_keys(frame).isin(list(runs))]
-    keys = pd.DataFrame({"run": _run_keys(kept), "test": _targets(kept)})
+    iterations = frame[_run_keys(frame).isin(list(runs))]
+    keys = pd.DataFrame({"run": _run_keys(iterations), "test": _targets(iterations)})
     tests = len(keys.drop_duplicates())
-    return {"iterations_averaged": len(kept) - tests, "tests_of_one_run": tests - len(runs)}
+    return {"iterations_averaged": len(iterations) - tests, "tests_of_one_run": tests - len(runs)}
 
 
 def reject_runs(rows: LongRows, details: dict[str, str], reason: str) -> None:

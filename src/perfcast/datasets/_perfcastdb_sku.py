@@ -74,19 +74,19 @@ def read_skus(path: Path) -> Skus:
     """
     rows = _rows(Path(path))
     code, positions = _header(path, rows)
-    found: dict[str, dict[str, float | None]] = {}
+    skus: dict[str, dict[str, float | None]] = {}
     repeated = conflicts = 0
     for row in rows:
         key = _text(row, code)
         if not key:
             continue
         values = {name: quantity(_text(row, positions[name]), FIELDS[name][1]) for name in FIELDS}
-        if key in found:
+        if key in skus:
             repeated += 1
-            conflicts += values != found[key]
+            conflicts += values != skus[key]
         else:
-            found[key] = values
-    frame = pd.DataFrame.from_dict(found, orient="index", columns=list(FIELDS)).astype("float64")
+            skus[key] = values
+    frame = pd.DataFrame.from_dict(skus, orient="index", columns=list(FIELDS)).astype("float64")
     return Skus(frame, repeated, conflicts)
 
 
@@ -114,8 +114,8 @@ def _rows(path: Path) -> Iterable[Sequence[Any]]:
         finally:
             workbook.close()
     except Exception as error:  # openpyxl and what it parses with raise many kinds of errors at what they do not read
-        told = str(error)[:200] or type(error).__name__
-        raise UserError(f"{path} must be an Excel workbook", f"it cannot be read ({told})", _REMEDY) from None
+        problem = str(error)[:200] or type(error).__name__
+        raise UserError(f"{path} must be an Excel workbook", f"it cannot be read ({problem})", _REMEDY) from None
 
 
 def _header(path: Path, rows: Iterable[Sequence[Any]]) -> tuple[int, dict[str, int]]:

@@ -122,8 +122,8 @@ def _flags(stated: Mapping[str, str]) -> dict[str, float | None]:
 
 def _pairs(text: str) -> dict[str, str]:
     """Return the words of the form key:value."""
-    found = (word.partition(":") for word in text.split())
-    return {key: value for key, _, value in found}
+    groups = (word.partition(":") for word in text.split())
+    return {key: value for key, _, value in groups}
 
 
 def _processor(stated: Mapping[str, str]) -> dict[str, str | None]:
@@ -155,16 +155,18 @@ def _caches(
 
 def _memory(text: str) -> dict[str, float | None]:
     """Read `256GB (8x32GB DDR5 4400 MT/s [4000 MT/s]); 64GB (4x16GB HBM2 3200 MT/s)`; in brackets: as run."""
-    found = _GROUP.findall(text)
+    groups = _GROUP.findall(text)
     # A group that was not understood shows in the sum; then nothing is said rather than too little.
-    if not found or sum(map(int, _CAPACITY.findall(text))) != sum(int(count) * int(size) for count, size, *_ in found):
+    if not groups or sum(map(int, _CAPACITY.findall(text))) != sum(
+        int(count) * int(size) for count, size, *_ in groups
+    ):
         return {}
     dimms = [
         (int(n), float(gb), int(gen), int(mts), int(now or mts))
-        for n, gb, kind, gen, mts, now in found
+        for n, gb, kind, gen, mts, now in groups
         if kind == "DDR"
     ]
-    stacks = [(int(n), float(gb), int(now or mts)) for n, gb, kind, _, mts, now in found if kind == "HBM"]
+    stacks = [(int(n), float(gb), int(now or mts)) for n, gb, kind, _, mts, now in groups if kind == "HBM"]
     count, stack_count = sum(group[0] for group in dimms), sum(group[0] for group in stacks)
     dimm_gb, hbm_gb = sum(n * gb for n, gb, *_ in dimms), sum(n * gb for n, gb, _ in stacks)
     return {
@@ -202,7 +204,7 @@ def _modules(stated: Mapping[str, str]) -> dict[str, Any]:
     return {
         # 32 slots on two processors of eight channels each: neighbouring slots share a channel.
         "mem_channels_filled": sum(channels) if len(ddr) == _DDR_SLOTS else None,
-        "dimm_maker": pooled.maker,
+        "dimm_maker": pooled.vendor,
         "dimm_type": pooled.dimm_type,
         "dimm_ranks": pooled.ranks,
         "dimm_width": pooled.width,

@@ -18,25 +18,26 @@ _SUBMISSION = ("hw_vendor", "system_stem", "part_key", "chips", "published_month
 
 def only_file(source: str, folder: Path, endings: tuple[str, ...] = (".csv", ".csv.gz")) -> Path:
     """Return the one file of a source's folder. Raises: UserError when there is none or more than one."""
-    found = sorted(path for path in Path(folder).iterdir() if path.name.endswith(endings))
-    if len(found) != 1:
+    files = sorted(path for path in Path(folder).iterdir() if path.name.endswith(endings))
+    if len(files) != 1:
         raise UserError(
             f"source {source!r} must be one file {' or '.join(f'*{ending}' for ending in endings)}",
-            f"{folder} has {', '.join(path.name for path in found) or 'none'}",
+            f"{folder} has {', '.join(path.name for path in files) or 'none'}",
             "ingest the source again",
         )
-    return found[0]
+    return files[0]
 
 
 def submissions(frame: pd.DataFrame) -> pd.Series:
     """Return the test campaign of each row: vendor, system, part, chips and month of publication."""
     numbers, first = combinations(frame, _SUBMISSION)
-    one = frame[list(_SUBMISSION)].iloc[first]
-    texts = one[["system_stem", "part_key"]].astype("str")
+    submissions = frame[list(_SUBMISSION)].iloc[first]
+    texts = submissions[["system_stem", "part_key"]].astype("str")
     texts = texts.assign(
-        chips=one["chips"].astype("int64").astype("str"), month=one["published_month"].dt.strftime("%Y-%m")
+        chips=submissions["chips"].astype("int64").astype("str"),
+        month=submissions["published_month"].dt.strftime("%Y-%m"),
     )
-    joined = one["hw_vendor"].astype("str").fillna("?").str.cat(texts, sep=" | ")
+    joined = submissions["hw_vendor"].astype("str").fillna("?").str.cat(texts, sep=" | ")
     coded = spread(joined.tolist(), numbers, frame.index)
     return coded if is_coded(frame["part_key"]) else coded.astype("str")
 

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from perfcast.datasets._spec_cpu2017_rows import MOST_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine, reject_untyped
+from perfcast.datasets._spec_cpu2017_rows import MAX_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine, reject_untyped
 from perfcast.parsing.coverage import Parsed, parse_column
 from perfcast.parsing.scalars import Scalar, parse_month, parse_number
 from perfcast.parsing.text import normalize
@@ -111,7 +111,7 @@ def _possible_counts(frame: pd.DataFrame) -> pd.Series:
     """Tell whether counts are possible: enabled cores may be fewer than all, as in the runs of 2006 on one core."""
     cores, chips, per_chip = frame["cores"], frame["chips"], frame["cores_per_chip_stated"]
     whole = (cores % 1 == 0) & (chips % 1 == 0) & (per_chip % 1 == 0)
-    enough = (cores >= 1) & (chips >= 1) & (per_chip <= MOST_CORES_PER_CHIP) & (per_chip >= 1)
+    enough = (cores >= 1) & (chips >= 1) & (per_chip <= MAX_CORES_PER_CHIP) & (per_chip >= 1)
     fits = cores <= chips * per_chip.replace(0, np.nan)
     return whole & enough & fits & frame["threads_per_core"].isin(THREADS_PER_CORE)
 

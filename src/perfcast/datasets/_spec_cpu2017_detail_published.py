@@ -45,7 +45,7 @@ class Published:
     """The dump's texts of every result. Shapes: `texts` has RAW_COLUMNS, "" where the dump lacks the result."""
 
     texts: pd.DataFrame
-    found: pd.Series
+    matched: pd.Series
     other_suite: int
 
 
@@ -63,20 +63,20 @@ def read_published(folder: Path | None, frame: pd.DataFrame) -> Published:
     texts = dump[list(RAW_COLUMNS)].reindex(frame["result_id"]).set_axis(frame.index, axis=0)
     suite = texts["Benchmark"].str.strip().map(SUITES)
     other = suite.notna() & (suite != frame["suite"])
-    found = suite.notna() & ~other
-    texts.loc[~found] = ""
-    return Published(texts.astype("str"), found, int(other.sum()))
+    matched = suite.notna() & ~other
+    texts.loc[~matched] = ""
+    return Published(texts.astype("str"), matched, int(other.sum()))
 
 
 def _only_file(folder: Path) -> Path:
-    found = sorted(path for path in Path(folder).iterdir() if path.name.endswith((".csv", ".csv.gz")))
-    if len(found) != 1:
+    matched = sorted(path for path in Path(folder).iterdir() if path.name.endswith((".csv", ".csv.gz")))
+    if len(matched) != 1:
         raise UserError(
             f"source {SOURCE!r} must be one file *.csv or *.csv.gz",
-            f"{folder} has {', '.join(path.name for path in found) or 'none'}",
+            f"{folder} has {', '.join(path.name for path in matched) or 'none'}",
             "ingest the source again",
         )
-    return found[0]
+    return matched[0]
 
 
 def join_published(frame: pd.DataFrame, published: Published) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -99,9 +99,9 @@ def join_published(frame: pd.DataFrame, published: Published) -> tuple[pd.DataFr
         Processor=frame["vendor"] + " " + frame["model_name"],
     )
     parsed = parse_texts(known.assign(suite=frame["suite"]))
-    kept = frame.drop(columns=list(TEXTS))
+    others = frame.drop(columns=list(TEXTS))
     # The copy joins the many blocks of a frame that grew by columns; without it every later step is slow.
-    joined = pd.concat([kept, parsed[[column for column in parsed if column not in kept]]], axis=1).copy()
+    joined = pd.concat([others, parsed[[column for column in parsed if column not in others]]], axis=1).copy()
     joined = joined.assign(cores=frame["chips"] * frame["cores_per_socket"])
     filled = {name: joined[name].isna() & values.notna() for name, values in stated.items()}
     joined = joined.assign(
@@ -149,7 +149,7 @@ def _account(published: Published, base: pd.Series, frame: pd.DataFrame) -> dict
         "source": SOURCE,
         "by": "result_id",
         "rows": len(frame),
-        "found": int(published.found.sum()),
+        "matched": int(published.matched.sum()),
         "found_in_another_suite": published.other_suite,
         "published_score_is_geometric_mean": int(agrees.sum()),
         "published_score_differs": int((scored & ~agrees).sum()),

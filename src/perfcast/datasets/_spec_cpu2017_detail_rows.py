@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from perfcast.datasets._spec_cpu2017_detail_columns import LEFT_OUT, SUITES, TARGETS
-from perfcast.datasets._spec_cpu2017_rows import MOST_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine
+from perfcast.datasets._spec_cpu2017_rows import MAX_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine
 from perfcast.datasets._strict_csv import read_rows
 from perfcast.parsing.coverage import parse_column
 from perfcast.parsing.disclosure import parse_disclosure
@@ -134,6 +134,6 @@ def _impossible(frame: pd.DataFrame) -> pd.DataFrame:
     """Say which counts cannot be; one that is not stated can be anything."""
     counts = frame[[NUMBERS[column] for column in _COUNTS]].set_axis(list(_COUNTS), axis=1)
     bad = counts.notna() & ~((counts % 1 == 0) & (counts > 0))
-    bad["cores_per_socket"] |= counts["cores_per_socket"] > MOST_CORES_PER_CHIP
+    bad["cores_per_socket"] |= counts["cores_per_socket"] > MAX_CORES_PER_CHIP
     bad["threads_per_core"] |= counts["threads_per_core"].notna() & ~counts["threads_per_core"].isin(THREADS_PER_CORE)
     return bad

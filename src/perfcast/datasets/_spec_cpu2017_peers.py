@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-LEAST_SHARE = 2 / 3
+MIN_SHARE = 2 / 3
 """Share of its peers' median that a score must reach. Among the published results none of the same peers is as far
 above the median as this is below it: what is so far down is a mistyped score or a machine that was held back.
 Their errors are a hundred times the usual ones and would decide a mean."""
 
-LEAST_PEERS = 5
+MIN_PEERS = 5
 
 
 def far_below_peers(frame: pd.DataFrame) -> pd.Series:
@@ -22,5 +22,5 @@ def far_below_peers(frame: pd.DataFrame) -> pd.Series:
     same = frame[["suite", "part_key", "chips", "mem_eff_mts", "base_score"]]
     same = same.assign(filled=np.fmin(frame["dimm_count"], channels))
     peers = same.groupby(["suite", "part_key", "chips", "mem_eff_mts", "filled"], dropna=False)["base_score"]
-    enough = peers.transform("size") >= LEAST_PEERS
-    return enough & (frame["base_score"] < LEAST_SHARE * peers.transform("median"))
+    enough = peers.transform("size") >= MIN_PEERS
+    return enough & (frame["base_score"] < MIN_SHARE * peers.transform("median"))

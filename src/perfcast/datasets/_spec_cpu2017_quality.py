@@ -43,7 +43,7 @@ def _counts(values: pd.Series) -> dict[str, int]:
 
 def _join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
     """Return how many parts and rows each catalogue table named first, and the share of rows by year and fact."""
-    found = frame["catalogue_table"].notna()
+    joined = frame["catalogue_table"].notna()
     parts = frame.drop_duplicates("part_key")
     year = frame["published_month"].dt.year
     first = frame.groupby("part_key")["published_month"].transform("min").dt.year == year
@@ -66,10 +66,10 @@ def _join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
             }
             for name in (*TABLES, "twin")
         },
-        "share_of_rows": _share(found),
+        "share_of_rows": _share(joined),
         "share_of_parts": _share(parts["catalogue_table"].notna()),
-        "share_of_rows_by_year": _by_year(found, year),
-        "share_of_rows_of_new_parts_by_year": _by_year(found[first], year[first]),
+        "share_of_rows_by_year": _by_year(joined, year),
+        "share_of_rows_of_new_parts_by_year": _by_year(joined[first], year[first]),
         "share_of_rows_with": {name: _share(frame[name].notna()) for name in facts},
     }
 

@@ -40,13 +40,13 @@ def read_dump(source: str, path: Path, columns: Sequence[str], plain: Collection
         raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY)
     with unpacked(path, kind_by_content(path), most=bounds.DUMP, remedy=_REMEDY) as file:
         header = _header(path, file, columns)
-        kept = _Kept(columns, columns if plain is None else plain)
-        rejections = _rows(source, path.name, file, header, kept)
-    require_some(kept.rows, str(path), rejections)
-    return CsvRows(kept.frame(), tuple(rejections), kept.rows + len(rejections))
+        columns_read = _ColumnBuffers(columns, columns if plain is None else plain)
+        rejections = _rows(source, path.name, file, header, columns_read)
+    require_some(columns_read.rows, str(path), rejections)
+    return CsvRows(columns_read.frame(), tuple(rejections), columns_read.rows + len(rejections))
 
 
-class _Kept:
+class _ColumnBuffers:
     """The wanted texts of the rows so far, and their lines; moved from lists to arrays block by block."""
 
     def __init__(self, columns: Sequence[str], plain: Collection[str]) -> None:
@@ -77,15 +77,15 @@ class _Kept:
 
     def frame(self) -> pd.DataFrame:
         self._move()
-        found = {}
+        series = {}
         for name in self.columns:
             parts = self._arrays.pop(name)
             if name in self._codes:
                 categories = pd.Index(list(self._codes[name]), dtype="str")
-                found[name] = pd.Series(pd.Categorical.from_codes(np.concatenate(parts), categories))
+                series[name] = pd.Series(pd.Categorical.from_codes(np.concatenate(parts), categories))
             else:
-                found[name] = pa.chunked_array(parts, pa.large_string()).to_pandas()
-        return pd.DataFrame({**found, "line": np.concatenate(self._arrays["line"])}, copy=False)
+                series[name] = pa.chunked_array(parts, pa.large_string()).to_pandas()
+        return pd.DataFrame({**series, "line": np.concatenate(self._arrays["line"])}, copy=False)
 
 
 class _Codes(dict[str, int]):
@@ -111,9 +111,9 @@ def _header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[str]:
     return names
 
 
-def _rows(source: str, name: str, file: IO[bytes], header: list[str], kept: _Kept) -> list[Rejection]:
+def _rows(source: str, name: str, file: IO[bytes], header: list[str], columns_read: _ColumnBuffers) -> list[Rejection]:
     """Add the rows of the file to those that are kept, and return the quarantined ones."""
-    pick = itemgetter(*(header.index(column) for column in kept.columns))
+    pick = itemgetter(*(header.index(column) for column in columns_read.columns))
     widths = {len(header), len(header) - sum(name in _UNUSED_LAST for name in header[-len(_UNUSED_LAST) :])}
     rejections: list[Rejection] = []
     for number, line in _lines(file):
@@ -125,8 +125,8 @@ def _rows(source: str, name: str, file: IO[bytes], header: list[str], kept: _Kep
         if reason:
             rejections.append(Rejection(source, name, number, reason, detail))
         else:
-            kept.add(number, pick(fields))
-        require_few(kept.rows, rejections, name, bounds.DUMP_ROWS)
+            columns_read.add(number, pick(fields))
+        require_few(columns_read.rows, rejections, name, bounds.DUMP_ROWS)
     return rejections
 
 
@@ -135,9 +135,9 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     number = 1
     while line := file.readline(bounds.LINE):
         number += 1
-        rest = line
-        while rest and not rest.endswith(b"\n"):
-            rest = file.readline(bounds.LINE)
+        remainder = line
+        while remainder and not remainder.endswith(b"\n"):
+            remainder = file.readline(bounds.LINE)
         if line.strip():
             yield number, line
 

@@ -16,7 +16,7 @@ _NAMES_OF_SEVERAL_PARTS = ("power", "sparc")
 _SIERRA_FOREST_MODULE = 4
 """Cores that share one second-level cache in Sierra Forest; the dump states the module's size as a core's."""
 
-_FAR_SCORE, _LEAST_PEERS = 0.3, 5
+_FAR_SCORE, _MIN_PEERS = 0.3, 5
 _ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
 
 
@@ -136,6 +136,6 @@ def add_flags(frame: pd.DataFrame) -> None:
     peers = frame.groupby(["part_key", "chips", "suite"])["base_score"]
     residual = pd.Series(np.log(frame["base_score"] / peers.transform("median")), index=frame.index)
     frame["q_far_below_peers"] = far_below_peers(frame).astype("float64")
-    frame["q_score_residual"] = ((residual.abs() > _FAR_SCORE) & (peers.transform("size") >= _LEAST_PEERS)).astype(
+    frame["q_score_residual"] = ((residual.abs() > _FAR_SCORE) & (peers.transform("size") >= _MIN_PEERS)).astype(
         "float64"
     )

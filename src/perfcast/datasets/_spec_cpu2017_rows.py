@@ -65,7 +65,7 @@ SUITES = {
 FIRST_MONTH = pd.Timestamp(2017, 6, 1)
 """SPEC released CPU2017 in June 2017: no result can be older."""
 
-MOST_CORES_PER_CHIP = 512
+MAX_CORES_PER_CHIP = 512
 THREADS_PER_CORE = (1, 2, 4, 8)
 _MANY_DEFECTS = 2
 _SHOWN = 120
@@ -205,17 +205,17 @@ def reject_defects(
     single = {reason: pd.Series(False, index=frame.index) for _, reason in reasons.values()}
     for name, (_, reason) in reasons.items():
         single[reason] |= missing[name] & ~shifted
-    kept = quarantine.reject(frame, shifted, "shifted_columns", detail)
+    valid_rows = quarantine.reject(frame, shifted, "shifted_columns", detail)
     for reason, bad in single.items():
-        kept = quarantine.reject(kept, bad[kept.index], reason, detail)
-    return kept
+        valid_rows = quarantine.reject(valid_rows, bad[valid_rows.index], reason, detail)
+    return valid_rows
 
 
 def _possible_counts(frame: pd.DataFrame) -> pd.Series:
     cores, chips = frame["cores"], frame["chips"]
     per_chip = cores / chips.replace(0, np.nan)
     whole = (per_chip % 1 == 0) & (chips % 1 == 0)
-    return whole & per_chip.between(1, MOST_CORES_PER_CHIP) & frame["threads_per_core"].isin(THREADS_PER_CORE)
+    return whole & per_chip.between(1, MAX_CORES_PER_CHIP) & frame["threads_per_core"].isin(THREADS_PER_CORE)
 
 
 def _counts_text(frame: pd.DataFrame) -> pd.Series:

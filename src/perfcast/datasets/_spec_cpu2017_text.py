@@ -113,7 +113,7 @@ def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
     integer = frame["suite"].str.startswith("CINT")
     return frame.assign(
         **parts,
-        metric=mapped(frame["suite"], lambda suite: found[0] if (found := _METRIC.search(suite)) else None),
+        metric=mapped(frame["suite"], lambda suite: match[0] if (match := _METRIC.search(suite)) else None),
         domain=mapped(frame["suite"], lambda suite: "int" if suite.startswith("CINT") else "fp"),
         xalanc_notice=(integer & noticed).astype("float64"),
         part_key=mapped(frame["Processor"], part_key),

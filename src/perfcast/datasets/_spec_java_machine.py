@@ -23,14 +23,14 @@ from perfcast.parsing.jvm import canonical_jvm_vendor, parse_jvm
 from perfcast.parsing.scalars import parse_month
 from perfcast.parsing.spelling import parse_any_operating_system, tidy_cache
 from perfcast.parsing.storage import parse_storage
-from perfcast.processors.catalogue import own_catalogue, read_catalogue
+from perfcast.processors.catalogue import read_project_catalog, read_catalogue
 from perfcast.processors.names import part_id
 from perfcast.schema import Kind
 
 CATALOGUE = "cpu_catalog"
 _THREADS_PER_CORE = (1, 2, 4, 8)
 _LARGEST_L3_MB, _LARGEST_L3_OF_A_CORE_MB = 2048, 32
-_LEAST_L2_OF_A_CORE_KB = 128
+_MIN_L2_PER_CORE_KB = 128
 _OLDEST_TEST = pd.DateOffset(months=24)
 _MAKERS = {"xeon": "Intel", "core": "Intel", "pentium": "Intel", "opteron": "AMD", "epyc": "AMD"}
 _HEIGHT = re.compile(r"\b(\d{1,2}) ?R?U\b")
@@ -124,7 +124,7 @@ def join_and_repair(frame: pd.DataFrame, catalogue: Path | None) -> tuple[pd.Dat
     Shapes: `frame` from `parse_machine` with cores, chips, threads_stated, threads_total_stated, mem_total_gb,
     test_month, and for several nodes what the columns mean of one.
     """
-    known = read_catalogue(catalogue) if catalogue is not None else own_catalogue()
+    known = read_catalogue(catalogue) if catalogue is not None else read_project_catalog()
     # The copy joins the many blocks of a frame that grew by columns; without it every later step is slow.
     frame = join_processors(frame, known).copy()
     # Where no part is known a column of facts holds no numbers at all, and would not compare with them.
@@ -133,9 +133,9 @@ def join_and_repair(frame: pd.DataFrame, catalogue: Path | None) -> tuple[pd.Dat
         frame[name] = pd.to_numeric(frame[name]).astype("float64")
     repairs = repair.Repairs()
     # Some of SPECpower's parts are older than the families that the tables know; the maker is in the name's first word.
-    maker = frame["part_key"].str.partition(" ")[0].map(_MAKERS)
-    unnamed = frame["cpu_vendor"].isna() & maker.notna()
-    repairs.put(frame, "cpu_vendor", unnamed, maker, "maker_from_name")
+    vendor = frame["part_key"].str.partition(" ")[0].map(_MAKERS)
+    unnamed = frame["cpu_vendor"].isna() & vendor.notna()
+    repairs.put(frame, "cpu_vendor", unnamed, vendor, "maker_from_name")
     frame["isa"] = frame["isa"].mask(unnamed, "x86")
     below = frame["max_turbo_mhz"] < frame["base_mhz"]
     repairs.put(frame, "max_turbo_mhz", below, frame["base_mhz"], "turbo_below_base")
@@ -173,7 +173,7 @@ def _repair_cache_units(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
     repairs.put(frame, "l3_mb_per_chip", wrong, frame["l3_slice_mb"], "l3_core_for_chip")
     frame["l3_cores_per_slice"] = frame["l3_cores_per_slice"].mask(wrong)
     frame["l3_slice_mb"] = frame["l3_slice_mb"].mask(wrong)
-    slight = (frame["l2_scope"] == "chip") & (frame["l2_kb"] / frame["cores_per_chip_part"] < _LEAST_L2_OF_A_CORE_KB)
+    slight = (frame["l2_scope"] == "chip") & (frame["l2_kb"] / frame["cores_per_chip_part"] < _MIN_L2_PER_CORE_KB)
     repairs.put(frame, "l2_kb_per_core", slight, frame["l2_kb"], "l2_chip_for_core")
     large = frame["l2_kb_per_core"] >= 256 * 1024
     repairs.put(frame, "l2_kb_per_core", large, frame["l2_kb_per_core"] / 1024, "l2_mb_for_kb")

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.datasets._spec_cpu2017_read import read_dump
-from perfcast.datasets._spec_cpu2017_rows import MOST_CORES_PER_CHIP, Quarantine, reject_defects
+from perfcast.datasets._spec_cpu2017_rows import MAX_CORES_PER_CHIP, Quarantine, reject_defects
 from perfcast.errors import UserError
 from perfcast.parsing.coverage import Parsed, parse_column
 from perfcast.parsing.scalars import Scalar, parse_month
@@ -21,7 +21,7 @@ from perfcast.schema import Column, build_table, out_of_bounds
 _NUMBER = compile_pattern(r"^\d{1,12}(?:\.\d{1,12})?(?:e\+?\d{1,2})?$")
 _THOUSANDS = compile_pattern(r"(?<=\d),(?=\d{3}(?:\D|$))")
 _IDENTIFIER = compile_pattern(r"\b((?:power_ssj2008|jbb2015)-(\d{4})(\d{2})(\d{2})-\d{5})\b")
-_MOST_CHIPS = 64
+_MAX_CHIPS = 64
 
 
 Typed = tuple[str, Callable[[str], Parsed], str]
@@ -53,9 +53,9 @@ class Results:
 
     def reject(self, frame: pd.DataFrame, bad: pd.Series, reason: str, detail: pd.Series) -> pd.DataFrame:
         """Quarantine the rows where `bad` holds and return the others. Raises: UserError when there are none."""
-        kept = self.quarantine.reject(frame, bad, reason, detail)
-        self.refuse_none(kept)
-        return kept
+        remaining = self.quarantine.reject(frame, bad, reason, detail)
+        self.refuse_none(remaining)
+        return remaining
 
     def refuse_none(self, frame: pd.DataFrame) -> None:
         """Make sure that a row is left. Raises: UserError when none is."""
@@ -98,14 +98,14 @@ def month_of(text: object) -> pd.Timestamp:
 
 def only_file(source: str, folder: Path) -> Path:
     """Return the only CSV file of a source's folder. Raises: UserError when there is none or there are several."""
-    found = sorted(path for path in Path(folder).iterdir() if path.name.endswith((".csv", ".csv.gz")))
-    if len(found) != 1:
+    files = sorted(path for path in Path(folder).iterdir() if path.name.endswith((".csv", ".csv.gz")))
+    if len(files) != 1:
         raise UserError(
             f"source {source!r} must be one file *.csv or *.csv.gz",
-            f"{folder} has {', '.join(path.name for path in found) or 'none'}",
+            f"{folder} has {', '.join(path.name for path in files) or 'none'}",
             "ingest the source again",
         )
-    return found[0]
+    return files[0]
 
 
 def read_results(
@@ -157,7 +157,7 @@ def reject_impossible_counts(frame: pd.DataFrame, results: Results) -> pd.DataFr
     """Quarantine rows whose cores, chips and nodes do not make machines. Shapes: columns cores, chips, nodes."""
     per_chip = frame["cores"] / frame["chips"].replace(0, np.nan)
     whole = (per_chip % 1 == 0) & (frame["chips"] % 1 == 0) & (frame["nodes"] % 1 == 0) & (frame["nodes"] >= 1)
-    possible = whole & per_chip.between(1, MOST_CORES_PER_CHIP) & frame["chips"].between(1, _MOST_CHIPS)
+    possible = whole & per_chip.between(1, MAX_CORES_PER_CHIP) & frame["chips"].between(1, _MAX_CHIPS)
     text = (
         frame["cores"].map("{:g} cores, ".format)
         + frame["chips"].map("{:g} chips, ".format)

@@ -36,18 +36,18 @@ def rejected_frame(rejections: Iterable[Rejection]) -> pd.DataFrame:
     return pd.DataFrame([astuple(row) for row in ordered], columns=REJECTED_COLUMNS)
 
 
-def require_some(kept: int, what: str, rejections: Sequence[Rejection]) -> None:
+def require_some(accepted: int, what: str, rejections: Sequence[Rejection]) -> None:
     """Make sure that something is left. Raises: UserError, with the most frequent reason, when all is quarantined."""
-    if not kept and rejections:
+    if not accepted and rejections:
         reason, count = Counter(row.reason for row in rejections).most_common(1)[0]
         fact = f"all {len(rejections)} are rejected, {count} of them as {reason}"
         raise UserError(f"{what} must have rows that can be used", fact, _REMEDY)
 
 
-def require_few(kept: int, rejections: Sequence[Rejection], what: str, most: int) -> None:
+def require_few(accepted: int, rejections: Sequence[Rejection], what: str, limit: int) -> None:
     """Make sure that no more is held than a file of its kind can have. Raises: UserError."""
-    if kept > most:
-        raise UserError(f"{what} must have at most {most} rows", "it has more", _REMEDY)
+    if accepted > limit:
+        raise UserError(f"{what} must have at most {limit} rows", "it has more", _REMEDY)
     if len(rejections) > bounds.REJECTED:
         fact = f"more than {bounds.REJECTED} are rejected, the first as {rejections[0].reason}"
         raise UserError(f"{what} must have rows that can be used", fact, _REMEDY)
@@ -80,15 +80,15 @@ def read_rows(source: str, path: Path, columns: Sequence[str]) -> CsvRows:
         with unpacked(path, kind_by_name(path), most=bounds.TABLE, remedy=_REMEDY) as file:
             lines = text_lines(file, str(path), remedy=_REMEDY)
             header = _header(path, next(lines, ""), columns)
-            kept, rejections = _rows(source, path, lines, header, columns)
+            accepted, rejections = _rows(source, path, lines, header, columns)
     except FileNotFoundError:
         raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY) from None
-    if not kept and not rejections:
+    if not accepted and not rejections:
         raise UserError(f"{path} must have rows", "it has a header only", _REMEDY)
-    require_some(len(kept), str(path), rejections)
-    frame = pd.DataFrame([row for _, row in kept], columns=list(columns), dtype="str")
-    frame["line"] = [line for line, _ in kept]
-    return CsvRows(frame, tuple(rejections), len(kept) + len(rejections), tuple(header))
+    require_some(len(accepted), str(path), rejections)
+    frame = pd.DataFrame([row for _, row in accepted], columns=list(columns), dtype="str")
+    frame["line"] = [line for line, _ in accepted]
+    return CsvRows(frame, tuple(rejections), len(accepted) + len(rejections), tuple(header))
 
 
 def _header(path: Path, line: str, columns: Sequence[str]) -> list[str]:
@@ -110,16 +110,16 @@ def _rows(
 ) -> tuple[list[tuple[int, tuple[str, ...]]], list[Rejection]]:
     # only what is wanted stays in memory
     pick = itemgetter(*(header.index(column) for column in columns), -1)
-    kept: list[tuple[int, tuple[str, ...]]] = []
+    accepted: list[tuple[int, tuple[str, ...]]] = []
     rejections: list[Rejection] = []
     for line, fields in records(lines, str(path), remedy=_REMEDY):
         reason, detail = _defect(fields, header)
         if reason:
             rejections.append(Rejection(source, path.name, line, reason, detail))
         else:
-            kept.append((line, pick(fields)[:-1]))
-        require_few(len(kept), rejections, str(path), bounds.TABLE_ROWS)
-    return kept, rejections
+            accepted.append((line, pick(fields)[:-1]))
+        require_few(len(accepted), rejections, str(path), bounds.TABLE_ROWS)
+    return accepted, rejections
 
 
 def _defect(fields: list[str], header: list[str]) -> tuple[str, str]:

@@ -68,21 +68,21 @@ def _latin_bytes(text: str, encoding: str) -> bytes:
 
 def _globals(path: Path) -> set[str]:
     """Return the names that a file would import, read off its instructions without following them."""
-    found: set[str] = set()
+    globals_named: set[str] = set()
     try:
         with zipfile.ZipFile(path) as archive:
             member = next(name for name in archive.namelist() if name.endswith("/data.pkl"))
             texts: list[str] = []
             for code, argument, _ in pickletools.genops(archive.read(member)):
                 if code.name == "GLOBAL":
-                    found.add(str(argument).replace(" ", "."))
+                    globals_named.add(str(argument).replace(" ", "."))
                 elif code.name == "STACK_GLOBAL":
-                    found.add(".".join(texts[-2:]))
+                    globals_named.add(".".join(texts[-2:]))
                 elif isinstance(argument, str):
                     texts.append(argument)
     except (zipfile.BadZipFile, StopIteration, ValueError):
         return set()
-    return found
+    return globals_named
 
 
 def _brief(error: Exception) -> str:

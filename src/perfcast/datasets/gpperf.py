@@ -68,9 +68,9 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         _rejection(row["line"], f"no_{row['quantity']}", row["power_text"])
         for row in melted[melted["value"].isna()].to_dict("records")
     ]
-    kept = melted[melted["value"].notna()]
-    repeated = kept.duplicated("result_id")
-    table = build_table(SOURCE, kept[~repeated], COLUMNS)
+    measured = melted[melted["value"].notna()]
+    repeated = measured.duplicated("result_id")
+    table = build_table(SOURCE, measured[~repeated], COLUMNS)
     outside = out_of_bounds(table)
     wrong = outside.any(axis=1)
     rejections += [
@@ -114,7 +114,7 @@ def _understood(text: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
         hit = good & detail.notna()
         good &= ~hit
         rejections += [
-            _rejection(line, reason, str(found)) for line, found in zip(text.loc[hit, "line"], detail[hit], strict=True)
+            _rejection(line, reason, str(value)) for line, value in zip(text.loc[hit, "line"], detail[hit], strict=True)
         ]
     frame = text.assign(**numbers, power_text=power, dtype=named["type"].map(TYPES), layout=named["a"] + named["b"])
     for name in ("tile_m", "tile_n", "tile_k", "stages"):

@@ -13,8 +13,8 @@ from perfcast.datasets.base import Standardized
 from perfcast.errors import UserError
 from perfcast.schema import Column, Kind, Role
 
-STAGES, MOST_LAYERS = 5, 4
-LAYERS = tuple(f"layer_{stage}_{layer}" for stage in range(1, STAGES + 1) for layer in range(1, MOST_LAYERS + 1))
+STAGES, MAX_LAYERS = 5, 4
+LAYERS = tuple(f"layer_{stage}_{layer}" for stage in range(1, STAGES + 1) for layer in range(1, MAX_LAYERS + 1))
 ABSENT = "absent"
 
 COLUMNS = (
@@ -54,5 +54,5 @@ def _layers(network: Any) -> list[Any]:
             "ingest again",
         )
     texts = [f"k{kernel}_e{expansion}" for kernel, expansion in zip(network["ks"], network["e"], strict=True)]
-    used = [layer < network["d"][stage] for stage in range(STAGES) for layer in range(MOST_LAYERS)]
+    used = [layer < network["d"][stage] for stage in range(STAGES) for layer in range(MAX_LAYERS)]
     return [float(network["r"]), *(text if there else ABSENT for text, there in zip(texts, used, strict=True))]

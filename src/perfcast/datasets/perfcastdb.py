@@ -102,8 +102,8 @@ def _table(runs: Runs, skus: Skus) -> tuple[Table, dict[str, int]]:
 def _out_of_bounds(table: Table) -> dict[str, str]:
     """Return, by result_id, the first value outside its column's bounds."""
     bad = out_of_bounds(table)
-    found = {}
+    outliers = {}
     for row in bad.index[bad.any(axis=1)]:
         name = str(bad.loc[row].idxmax())
-        found[str(table.frame.loc[row, "result_id"])] = f"{name}: {table.frame.loc[row, name]:g}"
-    return found
+        outliers[str(table.frame.loc[row, "result_id"])] = f"{name}: {table.frame.loc[row, name]:g}"
+    return outliers

@@ -20,7 +20,7 @@ from perfcast.datasets._strict_csv import rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.datasets.spec_cpu2017 import join_processors
 from perfcast.errors import UserError
-from perfcast.processors.catalogue import own_catalogue, read_catalogue
+from perfcast.processors.catalogue import read_project_catalog, read_catalogue
 from perfcast.processors.names import part_id
 from perfcast.schema import build_table
 
@@ -45,7 +45,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
 
     merged = {"identical": int(frame["identical"].sum())}
     frame = parse_texts(frame[~frame["identical"]])
-    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else own_catalogue()
+    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else read_project_catalog()
     stated = frame["cores_per_chip_stated"]
     frame = join_processors(frame, catalogue).assign(cores_per_chip_stated=stated)
     repairs = _repair(frame)

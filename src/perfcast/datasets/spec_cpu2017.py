@@ -20,7 +20,7 @@ from perfcast.datasets._strict_csv import rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.errors import UserError
 from perfcast.parsing.distinct import by_distinct, codes_of, is_coded, spread
-from perfcast.processors.catalogue import Catalogue, own_catalogue, read_catalogue
+from perfcast.processors.catalogue import Catalogue, read_project_catalog, read_catalogue
 from perfcast.processors.families import facts_of
 from perfcast.processors.names import part_id
 from perfcast.schema import build_table
@@ -72,7 +72,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     identical = frame.duplicated([column for column in RAW_COLUMNS if column != "Disclosure"])
     frame = parse_texts(frame[~identical])
 
-    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else own_catalogue()
+    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else read_project_catalog()
     frame = join_processors(frame, catalogue)
     repairs = _repair(frame)
     same = np.zeros(len(frame), dtype=np.int8)
@@ -119,7 +119,7 @@ def join_processors(frame: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     if is_coded(frame["part_key"]):
         codes, names = codes_of(frame["part_key"])
         joined = frame.assign(
-            **{name: spread(own.loc[names].tolist(), codes, frame.index) for name, own in parts.items()}
+            **{name: spread(values.loc[names].tolist(), codes, frame.index) for name, values in parts.items()}
         )
     else:
         joined = frame.join(pd.DataFrame(parts), on="part_key")

@@ -20,7 +20,7 @@ from perfcast.datasets._strict_csv import rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.datasets.spec_cpu2017 import CATALOGUE, join_processors
 from perfcast.errors import UserError
-from perfcast.processors.catalogue import own_catalogue, read_catalogue
+from perfcast.processors.catalogue import read_project_catalog, read_catalogue
 from perfcast.processors.names import part_id
 from perfcast.schema import Table, build_table, out_of_bounds
 
@@ -41,7 +41,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
             "ingest the source again",
         )
     frame, joined = join_published(detail.frame, read_published(raw.get(PUBLISHED), detail.frame))
-    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else own_catalogue()
+    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else read_project_catalog()
     # The copy joins the many blocks of a frame that grew by columns; without it every later step is slow.
     frame = join_processors(frame, catalogue).copy()
     repairs = _repair(frame)
@@ -114,7 +114,7 @@ def _within_bounds(frame: pd.DataFrame, quarantines: Mapping[str, Quarantine]) -
 def _quality(frame: pd.DataFrame, table: Table, repairs: repair.Repairs) -> dict[str, Any]:
     """Return the quality as spec_cpu2017 tells it, of those texts alone that a source states."""
     coverage = parse_coverage(frame.assign(disclosure_parsed=True))
-    stated = {column: found for column, found in coverage.items() if found["stated"]}
+    stated = {column: column_coverage for column, column_coverage in coverage.items() if column_coverage["stated"]}
     quality = quality_of(frame, table, repairs.counts, 0, stated)
     del quality["after_published_until"]
     return quality

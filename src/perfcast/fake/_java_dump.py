@@ -62,8 +62,8 @@ def machines(count: int, first: int, last: int, random: np.random.Generator) -> 
         month = launch + int(random.integers(_LONGEST_SALE))
         if launch > last:
             continue
-        one = part.number("channels_per_chip", 8) == 2 or part.name.endswith("P")
-        chips = 1 if one else int(random.choice([1, 2, 4], p=[0.2, 0.7, 0.1]))
+        text = part.number("channels_per_chip", 8) == 2 or part.name.endswith("P")
+        chips = 1 if text else int(random.choice([1, 2, 4], p=[0.2, 0.7, 0.1]))
         dimms = chips * int(part.number("channels_per_chip", 8)) * int(random.choice([1, 2], p=[0.7, 0.3]))
         drawn.append(
             Machine(

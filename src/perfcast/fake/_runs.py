@@ -118,20 +118,20 @@ def write_folds(table: Table, folder: Path, *, seed: int) -> None:
 
 def write_support(table: Table, folder: Path, *, seed: int) -> dict[str, Path]:
     """Write how far the machines of `write_runs` are, at random, and return where by split."""
-    found = {}
+    table = {}
     for number, split in enumerate((*SPLITS, *LESS_TRAINING)):
         tested = _tested(table, seed, split)
         far = np.random.default_rng([seed, number, 7]).random((2, len(table.frame))).round(3)
-        one = pd.DataFrame({"row": table.frame["id"], "processor": far[0], "years ahead": far[1]})
+        column = pd.DataFrame({"row": table.frame["id"], "processor": far[0], "years ahead": far[1]})
         parts = [
-            one[rows].assign(fold=fold, rehearsal=rehearsal)
+            column[rows].assign(fold=fold, rehearsal=rehearsal)
             for fold in range(_folds(split))
             for rows, rehearsal in ((tested, -1), (~tested, 0))
         ]
-        found[split] = folder / f"{split}.parquet"
+        table[split] = folder / f"{split}.parquet"
         folder.mkdir(parents=True, exist_ok=True)
-        pd.concat(parts, ignore_index=True).to_parquet(found[split], index=False)
-    return found
+        pd.concat(parts, ignore_index=True).to_parquet(table[split], index=False)
+    return table
 
 
 def write_runs(
@@ -149,8 +149,8 @@ def write_runs(
         for index, (predictor, error) in enumerate((errors or ERRORS).items()):
             count = seeds if predictor == "network" else 1
             parts = []
-            for one in range(count):
-                random = np.random.default_rng([seed, number, index, one])
+            for column in range(count):
+                random = np.random.default_rng([seed, number, index, column])
                 wide = error * (2 if split.startswith("forward") else 1) * LESS_TRAINING.get(split, ("", 1.0))[1]
                 part_error = dict(zip(sorted(set(frame["part"])), random.normal(0, wide / 2, 10_000), strict=False))
                 noise = frame["part"].map(part_error) + random.normal(0, wide, len(frame))
@@ -161,7 +161,7 @@ def write_runs(
                             "task": frame["suite"],
                             "entity": frame["part"],
                             "fold": np.arange(len(frame)) % _folds(split),
-                            "seed": one,
+                            "seed": column,
                             "target": "score",
                             "measured": frame["score"],
                             "predicted": frame["score"] * np.exp(noise),

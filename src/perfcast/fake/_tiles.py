@@ -45,8 +45,8 @@ def write_tiled(folder: Path, *, rows: int, seed: int, block_rows: int = BLOCK_R
         writer = csv.writer(text := io.StringIO(), lineterminator="\r\n")
         writer.writerow(spec.HEADER)
         for number, start in enumerate(range(0, rows, block_rows)):
-            own = sound[: rows - start]
-            writer.writerows(_block([*own, *spec.defective(own, random)], number, counts))
+            suffix = sound[: rows - start]
+            writer.writerows(_block([*suffix, *spec.defective(suffix, random)], number, counts))
             file.write(text.getvalue().encode())
             text.seek(0)
             text.truncate()
@@ -56,15 +56,15 @@ def _block(rows: list[spec.Row], number: int, counts: Counter[int]) -> Iterator[
     """Give the fields of a block's rows; `counts` holds how many results every month has so far."""
     names = spec.HEADER[:-1]
     for row in rows:
-        told = row
+        row_text = row
         if number:
             month = min(spec.month_of(row["Published"]) + number % _LATER, spec.LAST)
-            told = {**row, **_renamed(row, number), **_dated(row, month)}
-        published = spec.month_of(told["Published"])
+            row_text = {**row, **_renamed(row, number), **_dated(row, month)}
+        published = spec.month_of(row_text["Published"])
         count = counts[published]
         counts[published] += 1
-        told = {**told, "Disclosure": spec.links(published, count % _PER_DAY, count // _PER_DAY % _DAYS + 1)}
-        yield [told[name] for name in names]
+        row_text = {**row_text, "Disclosure": spec.links(published, count % _PER_DAY, count // _PER_DAY % _DAYS + 1)}
+        yield [row_text[name] for name in names]
 
 
 def _renamed(row: spec.Row, number: int) -> spec.Row:
@@ -77,8 +77,14 @@ def _renamed(row: spec.Row, number: int) -> spec.Row:
 
 
 def _dated(row: spec.Row, month: int) -> spec.Row:
-    told = {"Published": month, "Updated ": month, "Test Date": month - 1, "HW Avail": month - 1, "SW Avail": month - 3}
+    row_text = {
+        "Published": month,
+        "Updated ": month,
+        "Test Date": month - 1,
+        "HW Avail": month - 1,
+        "SW Avail": month - 3,
+    }
     sound = row["Test Date"] == spec.month_text(spec.month_of(row["Published"]) - 1)
     if not sound:  # a defect of the dates stays as it is
         return {}
-    return {name: spec.month_text(value) for name, value in told.items()}
+    return {name: spec.month_text(value) for name, value in row_text.items()}

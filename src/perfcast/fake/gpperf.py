@@ -45,8 +45,8 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         for number, (shape, setting) in enumerate(drawn)
     ]
     failed = [
-        ",".join(map(str, (*shape, _kernel("h", layout), asked, *tile, 32, 2, "linear_combination", *factors)))
-        for shape, (layout, asked, tile, factors) in drawn[: max(1, count // 4)]
+        ",".join(map(str, (*shape, _kernel("h", layout), requested, *tile, 32, 2, "linear_combination", *factors)))
+        for shape, (layout, requested, tile, factors) in drawn[: max(1, count // 4)]
     ]
     contents = {RESULTS: HEADER + "".join([*texts, *_defective(texts)]), FAILED: "\n".join(failed) + "\n"}
     write_archive(Path(folder) / ARCHIVE, {f"{_FOLDER}/{name}": text.encode() for name, text in contents.items()})
@@ -76,7 +76,7 @@ def _record(
     random: np.random.Generator,
 ) -> str:
     """Return the seven lines of one record."""
-    (m, n, k), (layout, asked, tile, (alpha, beta)) = shape, setting
+    (m, n, k), (layout, requested, tile, (alpha, beta)) = shape, setting
     waves = np.ceil(np.ceil(m / 128) * np.ceil(n / 128) / 46)
     ms = 0.006 + waves * (7e-5 * k + 0.002) + (beta != "0") * 4e-9 * m * n
     ms *= np.exp(random.normal(0, 0.02)) * (2.0 if shared else 1.0)
@@ -85,7 +85,20 @@ def _record(
     power = power if busy or random.random() < 0.1 else "[N/A]"
     used, share = (168, 100) if busy else (1, 0)
     energy, per_watt = (f"{float(power) * ms / 1000:.3f}".lstrip("0"), "1.0") if power != "[N/A]" else ("", "")
-    first = [_START + 9 * number, m, n, k, _kernel("s", layout), asked, *tile, 32, 2, "linear_combination", alpha, beta]
+    first = [
+        _START + 9 * number,
+        m,
+        n,
+        k,
+        _kernel("s", layout),
+        requested,
+        *tile,
+        32,
+        2,
+        "linear_combination",
+        alpha,
+        beta,
+    ]
     after = [power, " 2505", " 10501", " 28", f" {share}", " 0"]
     before = ["NVIDIA GeForce RTX 4070", " 8.9", " 10501 MHz", " 3105 MHz", " 200.00 W", " 28", " Default"]
     memory = [" 12282 MiB", f" {12003 - used} MiB", f" {used} MiB", f" {share} %", " 0 %"]

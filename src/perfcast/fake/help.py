@@ -34,14 +34,14 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     for space in DEVICES:
         content, work = {"nasbench201": _cells, "fbnet": _fbnet, "ofa": _ofa}[space](count, random)
         _save(folder / space / ARCHITECTURES[space], content)
-        _save(folder / space / REFERENCES, [int(one) for one in random.permutation(count)[:10]])
+        _save(folder / space / REFERENCES, [int(name) for name in random.permutation(count)[:10]])
         for number, device in enumerate(DEVICES[space]):
             latency = _latencies(work, random)
             if space == "nasbench201" and device in NEAR_ZERO:
                 latency[:: count // 3] = latency.mean() * 1e-3
-            listed: list[Any] = [float(one) for one in latency]
+            listed: list[Any] = [float(name) for name in latency]
             if device in WHOLE_MS:
-                listed = [round(one) for one in listed]
+                listed = [round(name) for name in listed]
             if number == 0:
                 listed[count // 2] = float("nan")
             _save(folder / latency_file(space, device), listed)
@@ -49,13 +49,13 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
 
 def _latencies(work: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Return latencies in ms of networks on one more device. Shapes: work (networks, kinds) -> (networks,)."""
-    costs = random.uniform(0.3, 3.0, work.shape[1])
-    return np.asarray((5.0 + work @ costs) * np.exp(random.normal(0, 0.01, len(work))))
+    device_costs = random.uniform(0.3, 3.0, work.shape[1])
+    return np.asarray((5.0 + work @ device_costs) * np.exp(random.normal(0, 0.01, len(work))))
 
 
 def _cells(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
     every = list(product(OPERATIONS, repeat=len(EDGES)))
-    chosen = [every[one] for one in random.choice(len(every), count, replace=False)]
+    chosen = [every[name] for name in random.choice(len(every), count, replace=False)]
     texts = []
     for first, second, third, fourth, fifth, last in chosen:
         texts.append(f"|{first}~0|+|{second}~0|{third}~1|+|{fourth}~0|{fifth}~1|{last}~2|")
@@ -65,7 +65,9 @@ def _cells(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
 
 def _fbnet(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
     chosen = random.integers(len(BLOCKS), size=(count, 22))
-    networks = [{"op_idx_list": [int(one) for one in row], "arch_str": [BLOCKS[one] for one in row]} for row in chosen]
+    networks = [
+        {"op_idx_list": [int(name) for name in row], "arch_str": [BLOCKS[name] for name in row]} for row in chosen
+    ]
     work = np.array([np.bincount(row, minlength=len(BLOCKS))[:-1] for row in chosen], dtype=float)
     return {"dataset": "generated", "num_classes": 10, "arch": networks}, work
 
@@ -75,13 +77,13 @@ def _ofa(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
     for _ in range(count):
         networks.append(
             {
-                "ks": [int(one) for one in random.choice([3, 5, 7], 20)],
-                "e": [int(one) for one in random.choice([3, 4, 6], 20)],
-                "d": [int(one) for one in random.choice([2, 3, 4], 5)],
+                "ks": [int(name) for name in random.choice([3, 5, 7], 20)],
+                "e": [int(name) for name in random.choice([3, 4, 6], 20)],
+                "d": [int(name) for name in random.choice([2, 3, 4], 5)],
                 "r": np.int64(random.choice(np.arange(128, 225, 4))),  # as published: NumPy's integer
             }
         )
-    work = [[np.sum(one["d"]), np.sum(one["r"]) / 50, np.mean(one["e"])] for one in networks]
+    work = [[np.sum(name["d"]), np.sum(name["r"]) / 50, np.mean(name["e"])] for name in networks]
     return {"dataset": "generated", "num_classes": 10, "arch": networks}, np.array(work, dtype=float)
 
 

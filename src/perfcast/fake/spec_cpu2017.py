@@ -226,7 +226,7 @@ def _misnamed(sound: list[Row], number: int) -> list[Row]:
         ("Intel Xeon Platinum 8468", {"Processor ": "Intel Xeon platinum 8468"}),
         ("Intel Xeon E-2236", {"# Cores": "12"}),
     )
-    found = [(next((row for row in sound if row["Processor "] == name), None), edit) for name, edit in edits]
+    match = [(next((row for row in sound if row["Processor "] == name), None), edit) for name, edit in edits]
     return [
         {
             **row,
@@ -234,7 +234,7 @@ def _misnamed(sound: list[Row], number: int) -> list[Row]:
             "System": row["System"] + " B",
             "Disclosure": links(month_of(row["Published"]), number + i, (number + i) % 28 + 1),
         }
-        for i, (row, edit) in enumerate(found)
+        for i, (row, edit) in enumerate(match)
         if row is not None
     ]
 

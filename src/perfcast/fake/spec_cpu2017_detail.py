@@ -73,8 +73,8 @@ def _fits(row: spec_cpu2017.Row) -> bool:
 
 
 def _identifier(row: spec_cpu2017.Row) -> str:
-    found = re.search(r"cpu2017-\d{8}-\d{5}", row["Disclosure"])
-    return found[0] if found else ""
+    match = re.search(r"cpu2017-\d{8}-\d{5}", row["Disclosure"])
+    return match[0] if match else ""
 
 
 def _systems(

@@ -47,7 +47,7 @@ def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
     base = 900 * machine.cores**0.9 * part.turbo_mhz / 1000 * 1.06**machine.year * nodes
     highest = base * (0.8 if kind == "JBB2015COMP" else 1.0) * noise[0]
     critical = highest * min(0.98, 0.6 * float(noise[1]))
-    (os, files), (maker, jvm) = _SYSTEMS[number % len(_SYSTEMS)], jvm_texts(machine.month)
+    (os, files), (vendor, jvm) = _SYSTEMS[number % len(_SYSTEMS)], jvm_texts(machine.month)
     l1, l2, l3 = cache_texts(part)
     threads = machine.threads_per_core
     return {
@@ -58,7 +58,7 @@ def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
         "Max-jOPS\t": f"{highest:.6g}",
         "Critical-jOPS\t": f"{critical:.6g}",
         "JVM": jvm,
-        "JVM Vendor  ": maker,
+        "JVM Vendor  ": vendor,
         "# of nodes": str(nodes),
         "# cores": str(machine.cores * nodes),
         "# chips": str(machine.chips * nodes),

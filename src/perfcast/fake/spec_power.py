@@ -48,7 +48,7 @@ def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
     idle = (0.2 * part.tdp_w * machine.chips + 2 * machine.dimms + 15) * noise[2] * nodes
     operations = [full * load / 100 for load in LOADS]
     watts = [idle + (peak - idle) * load / 100 for load in (*LOADS, 0)]
-    (os, version, files), (maker, jvm) = _PLATFORMS[number % len(_PLATFORMS)], jvm_texts(machine.month)
+    (os, version, files), (vendor, jvm) = _PLATFORMS[number % len(_PLATFORMS)], jvm_texts(machine.month)
     l1, l2, l3 = cache_texts(part)
     shared = nodes > 1
     return {
@@ -78,7 +78,7 @@ def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
         "File System": files,
         "DIMMS": f"{machine.dimms} x {machine.dimm_gb * 1024} MB",
         "Memory Description\t": module_text(machine),
-        "JVM Vendor ": maker,
+        "JVM Vendor ": vendor,
         "JVM Version ": jvm,
         "Disk Drive ": "1 x 480 GB SATA SSD",
         "Power Supplies Installed ": "0" if shared else "1",

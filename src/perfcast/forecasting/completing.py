@@ -128,7 +128,7 @@ def _complete(machines: pd.DataFrame, knowledge: Knowledge, donors: Donors | Non
         module.refuse(filling.frame)
     tasks = _tasks(filling.frame, measured)
     filling.repeat(np.repeat(np.arange(len(tasks)), [len(one) for one in tasks]))
-    name = measured.one(Tag.TASK)
+    name = measured.column_of(Tag.TASK)
     asked = pd.Series([task for one in tasks for task in one], filling.frame.index, dtype="str")
     filling.step(filling.frame.assign(**{name: asked}), GIVEN)
     filling.step(_agreed(filling.frame, knowledge, Tag.TASK), MEASURED)
@@ -143,7 +143,7 @@ def _complete(machines: pd.DataFrame, knowledge: Knowledge, donors: Donors | Non
 
 def _tasks(machines: pd.DataFrame, measured: Table) -> list[Sequence[str]]:
     """Return the tasks every machine is asked about. Raises: UserError for a task that was never measured."""
-    name = measured.one(Tag.TASK)
+    name = measured.column_of(Tag.TASK)
     known = sorted(measured.frame[name].dropna().unique())
     wrong = machines[name].notna() & ~machines[name].isin(known)
     if wrong.any():
@@ -157,7 +157,7 @@ def _agreed(machines: pd.DataFrame, knowledge: Knowledge, tag: Tag) -> pd.DataFr
 
     A feature on which the measured rows of a part (or task) differ is none of the part's own, and stays missing.
     """
-    values = machines[knowledge.measured.one(tag)]
+    values = machines[knowledge.measured.column_of(tag)]
     agreed = {value: knowledge.agreed(tag, str(value)) for value in values.dropna().unique()}
     filled = {}
     for name in dict.fromkeys(name for own in agreed.values() for name in own):

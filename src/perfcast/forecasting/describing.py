@@ -54,7 +54,7 @@ def understand(entry: Entry, champion: Champion) -> Understood:
     own: dict[str, Cell] = champion.vocabulary.cells(said, where)
     if not own:
         raise UserError("a machine must be described by something", f"{where} says nothing", "see --help")
-    part, task = (champion.knowledge.measured.one(tag) for tag in (Tag.ENTITY, Tag.TASK))
+    part, task = (champion.knowledge.measured.column_of(tag) for tag in (Tag.ENTITY, Tag.TASK))
     if task in own:  # an unknown one is told when machines are completed
         own[task] = champion.task_names.find(str(own[task])) or own[task]
     module = completion_of(champion.dataset)

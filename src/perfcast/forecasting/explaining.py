@@ -21,7 +21,7 @@ def neighbours(table: Table, champion: Champion, count: int) -> list[list[tuple[
     """Return the nearest measured rows of every row and their distances; none without a calibration."""
     if champion.neighbourhood is None or not count:
         return [[] for _ in range(len(table.frame))]
-    return champion.neighbourhood.nearest(table.frame, table.frame[table.one(Tag.TASK)], count)
+    return champion.neighbourhood.nearest(table.frame, table.frame[table.column_of(Tag.TASK)], count)
 
 
 def shown(champion: Champion, row: int, distance: float, target: str) -> Neighbour:
@@ -30,7 +30,7 @@ def shown(champion: Champion, row: int, distance: float, target: str) -> Neighbo
     cells = measured.frame.iloc[row]
     times = measured.select(tag=Tag.TIME)
     return Neighbour(
-        str(cells[measured.one(Tag.ROW)]),
+        str(cells[measured.column_of(Tag.ROW)]),
         name_of(cells, measured),
         float(cells[target]),
         f"{cells[times[0]]:%Y-%m}" if times else "",
@@ -40,7 +40,7 @@ def shown(champion: Champion, row: int, distance: float, target: str) -> Neighbo
 
 def name_of(cells: pd.Series, table: Table) -> str:
     """Name a machine by what is known of it: its product, its processors."""
-    entity = cells[table.one(Tag.ENTITY)]
+    entity = cells[table.column_of(Tag.ENTITY)]
     name = "a new part" if pd.isna(entity) else str(entity)
     chips = cells.get("chips")
     if chips is not None and not pd.isna(chips):
@@ -73,7 +73,7 @@ def drivers(completed: Completed, champion: Champion) -> tuple[list[int], np.nda
     Typical is the result with the median score of the task's last year. Shapes: (n,), (n, groups, targets), (groups,).
     """
     measured = champion.knowledge.measured
-    task = measured.one(Tag.TASK)
+    task = measured.column_of(Tag.TASK)
     typical = champion.typical
     rows = [typical[name] for name in completed.frame[task].astype(str)]
     names = [column.name for column in measured.columns]

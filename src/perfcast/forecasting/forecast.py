@@ -77,7 +77,7 @@ def _estimates(
     inputs = [column.name for column in select(champion.predictor.columns_, role=Role.FEATURE)]
     missing = X[inputs].isna().sum(axis=1).to_numpy()
     assumed = (completed.origins == ASSUMED).sum(axis=1).to_numpy()
-    tasks = X[table.one(Tag.TASK)].astype(str).to_numpy()
+    tasks = X[table.column_of(Tag.TASK)].astype(str).to_numpy()
     near = neighbours(table, champion, asked.neighbours)
     typical, added, groups = drivers(completed, champion) if asked.explain else ([], np.zeros((0, 0, 0)), [])
     found = []
@@ -123,4 +123,4 @@ def _sure(champion: Champion, table: Table, target: str, asked: Asked) -> pd.Dat
         return None
     X = table.frame
     when = None if asked.when is None else pd.Series(asked.when, index=X.index)
-    return champion.calibrated.intervals(X, questions_of(X[table.one(Tag.TASK)], target), when, asked.level)
+    return champion.calibrated.intervals(X, questions_of(X[table.column_of(Tag.TASK)], target), when, asked.level)

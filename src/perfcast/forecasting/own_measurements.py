@@ -42,7 +42,7 @@ class OwnMeasurements:
         The best linear prediction of the forecasts' errors from those measured, and the share of the standard deviation
         that it leaves. `typical` (n,) are the errors that the calibration expects.
         """
-        asked = questions_of(table.frame[table.one(Tag.TASK)], target)
+        asked = questions_of(table.frame[table.column_of(Tag.TASK)], target)
         return self.correlation.predict(self.known, self.residuals, Errors(labels_of(table), asked, typical))
 
 
@@ -63,7 +63,7 @@ def measured_by_oneself(
         raise UserError(f"own measurements must be at most {MOST}", f"there are {len(entries)}", "give the newest")
     targets = champion.predictor.targets_
     scores = [_scores(said, where, targets, champion) for _, where, said in entries]
-    task = champion.knowledge.measured.one(Tag.TASK)
+    task = champion.knowledge.measured.column_of(Tag.TASK)
     told: list[Entry] = []
     for number, (_, where, said) in enumerate(entries):
         other = {*targets, "score", *champion.knowledge.set_aside}

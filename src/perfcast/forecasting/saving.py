@@ -36,7 +36,7 @@ def save_champion(
     knowledge.save(folder / "knowledge")
     if calibrated is not None:
         calibrated.save(folder / "intervals")
-        row = table.one(Tag.ROW)
+        row = table.column_of(Tag.ROW)
         ordered = table.frame.set_index(row).loc[knowledge.measured.frame[row]].reset_index()
         encoded = calibrated.support.encode(ordered)
         Neighbourhood(knowledge.measured, encoded, calibrated).save(folder / "knowledge")

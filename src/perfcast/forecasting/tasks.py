@@ -19,13 +19,13 @@ _JOINTS = re.compile(r"[\s_-]+")
 def tasks_of(champion: Champion) -> list[str]:
     """Return the tasks that a champion forecasts, in the order it answers them."""
     measured = champion.knowledge.measured
-    return sorted(measured.frame[measured.one(Tag.TASK)].dropna().astype(str).unique())
+    return sorted(measured.frame[measured.column_of(Tag.TASK)].dropna().astype(str).unique())
 
 
 def targets_of(champion: Champion, task: str) -> list[str]:
     """Return the targets that a task was measured in."""
     measured = champion.knowledge.measured
-    rows = measured.frame[measured.frame[measured.one(Tag.TASK)].astype(str) == task]
+    rows = measured.frame[measured.frame[measured.column_of(Tag.TASK)].astype(str) == task]
     return [name for name in champion.predictor.targets_ if rows[name].notna().any()]
 
 

@@ -64,7 +64,7 @@ class Answering:
     def warm(self) -> None:
         """Forecast the most measured part once, so that nobody waits for what is made at the first forecast."""
         champion = self.champion
-        entity = champion.knowledge.measured.one(Tag.ENTITY)
+        entity = champion.knowledge.measured.column_of(Tag.ENTITY)
         for part in champion.part_names.keys[:1]:
             try:
                 self([Understood(1, {entity: part})], Asked())

@@ -72,7 +72,7 @@ def in_window(start: str, end: str) -> Audit:
     """Make the audit that training is before month `start`, test from it to before `end`, and valid after train."""
 
     def audit(table: Table, fold: pd.Series) -> list[str]:
-        time = table.frame[table.one(Tag.TIME)]
+        time = table.frame[table.column_of(Tag.TIME)]
         inside = (time >= pd.Timestamp(start)) & (time < pd.Timestamp(end))
         learned = fold.isin(["train", "valid"])
         late = int((learned & ~(time < pd.Timestamp(start))).sum())
@@ -90,7 +90,7 @@ def not_before(start: str) -> Audit:
     """Make the audit that no training row was known before month `start`."""
 
     def audit(table: Table, fold: pd.Series) -> list[str]:
-        time = table.frame[table.one(Tag.TIME)]
+        time = table.frame[table.column_of(Tag.TIME)]
         early = int((fold.isin(["train", "valid"]) & ~(time >= pd.Timestamp(start))).sum())
         return [f"{early} training rows from before {start}"] if early else []
 
@@ -101,7 +101,7 @@ def revealed(start: str, shots: int) -> Audit:
     """Make the audit that training rows from month `start` on are of new entities, at most `shots` of each."""
 
     def audit(table: Table, fold: pd.Series) -> list[str]:
-        late = table.frame[table.one(Tag.TIME)] >= pd.Timestamp(start)
+        late = table.frame[table.column_of(Tag.TIME)] >= pd.Timestamp(start)
         names = table.frame[table.select(tag=Tag.ENTITY)].astype("str")
         entity = names.iloc[:, 0]
         if names.shape[1] > 1:

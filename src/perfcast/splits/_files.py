@@ -27,7 +27,7 @@ def read_folds(path: Path, table: Table | None = None) -> pd.DataFrame:
         fact = f"{path} has no folds" if folds.empty else f"{path} has others"
         raise UserError(f"a split must have folds of {', '.join(PARTS)}", fact, _AGAIN)
     if table is not None:
-        row = table.one(Tag.ROW)
+        row = table.column_of(Tag.ROW)
         own = found[row].astype("str").tolist() if row in found else None
         if own != table.frame[row].astype("str").tolist():
             raise UserError("a split must be of the rows of the table", f"{path} is of others", _AGAIN)

@@ -14,7 +14,7 @@ from perfcast.splits._parts import as_frame, assigned, by_key, draw_valid, witho
 
 def _fewer_in_training(table: Table, fold: pd.Series) -> list[str]:
     """Check that every test row has more workers than any training row."""
-    workers = table.frame[table.one(Tag.PARALLEL)]
+    workers = table.frame[table.column_of(Tag.PARALLEL)]
     learned, asked = workers[fold.isin(["train", "valid"])], workers[fold == "test"]
     known = int((asked <= learned.max()).sum())
     return [f"{known} test rows with as many workers as a training row"] if known else []
