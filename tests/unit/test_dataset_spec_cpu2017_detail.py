@@ -200,8 +200,8 @@ def test_the_dump_gives_dates_texts_and_missing_counts(
 ) -> None:
     joined = built.quality["joined"]
     linked = built.table.frame["test_month"].notna()
-    assert 0 < joined["found"] == linked.sum() < 4 * ROWS == joined["rows"]
-    assert joined["published_score_is_geometric_mean"] == joined["found"]
+    assert 0 < joined["matched"] == linked.sum() < 4 * ROWS == joined["rows"]
+    assert joined["published_score_is_geometric_mean"] == joined["matched"]
     assert built.table.frame.loc[linked, ["kernel_series", "dimm_ranks", "hw_avail"]].notna().all(axis=None)
     assert alone.table.frame[["kernel_series", "dimm_ranks", "hw_avail", "test_month"]].isna().all(axis=None)
     assert alone.quality["joined"]["matched"] == 0
@@ -233,7 +233,7 @@ def test_a_result_that_is_another_suites_in_the_dump_is_no_match(
 
     joined = build({**raw, DUMP: dump_with(raw[DUMP], tmp_path, swap)}, {}).quality["joined"]
     assert joined["found_in_another_suite"] > 0
-    assert joined["found"] + joined["found_in_another_suite"] == built.quality["joined"]["matched"]
+    assert joined["matched"] + joined["found_in_another_suite"] == built.quality["joined"]["matched"]
 
 
 def test_without_the_dump_a_result_is_known_from_the_month_it_arrived(alone: Standardized) -> None:

@@ -189,7 +189,7 @@ def test_errors_are_one_line(name, raw, tmp_path):
 def test_a_file_whose_rows_are_all_withdrawn_or_impossible_is_refused_in_one_line(name, cells, raw, tmp_path):
     rows = [{**row, **cells} for row in read(raw[name])[:4]]
     assert set(cells) < set(rows[0])
-    with pytest.raises(UserError, match="must hold a usable result, however: of 4 rows 4 are unusable, 0 too late"):
+    with pytest.raises(UserError, match="must hold a usable result, but of 4 rows 4 are unusable, 0 too late"):
         rebuilt(name, tmp_path, rows)
 
 

@@ -81,7 +81,7 @@ def test_missing_stays_missing() -> None:
 def test_a_renamed_column_is_named(folder: Path, tmp_path: Path) -> None:
     text = (folder / "intel-cpus.csv").read_text(encoding="utf-8")
     (tmp_path / "intel-cpus.csv").write_text(text.replace("MaxTDP", "TDP"), encoding="utf-8")
-    with pytest.raises(UserError, match=r"'MaxTDP', however"):
+    with pytest.raises(UserError, match=r"'MaxTDP', but"):
         read_catalogue(tmp_path)
 
 

@@ -34,7 +34,7 @@ def test_predecessors_are_listed_before_their_followers_and_of_the_same_table(ta
 @pytest.mark.parametrize("table", [core_table, process_table])
 def test_a_gain_has_a_day_and_a_place_where_it_was_said(table):
     for design in table().values():
-        assert (design.gain is None) == (design.announced is None) == (not design.said), design
+        assert (design.gain is None) == (design.announced is None) == (not design.source), design
 
 
 def test_every_process_named_by_a_core_is_in_the_table():

@@ -117,7 +117,7 @@ def test_out_of_bounds_marks_exactly_what_is_outside(values):
 def test_a_file_that_is_no_table_is_told_in_one_line(tmp_path):
     (tmp_path / "x.parquet").write_text("nonsense")
     pq.write_table(pa.table({"a": [1]}), tmp_path / "plain.parquet")
-    for name, words in {"none": "no file", "x.parquet": "is not", "plain.parquet": "has none"}.items():
+    for name, words in {"none": "no such file", "x.parquet": "is not", "plain.parquet": "has none"}.items():
         with pytest.raises(UserError, match=words) as raised:
             read_table(tmp_path / name)
         assert "\n" not in str(raised.value)
