@@ -1,8 +1,7 @@
-"""What a memory module's part number says, where that is certain; missing where it is not.
+"""Decoder of part numbers of memory modules; a property that the number does not give for certain is missing.
 
-Sources: Micron DDR5 module numbers were checked against the stated sizes and against arithmetic (number of DRAM devices
-= ranks x 80 bits / width); SK hynix and Samsung codes against the stated sizes. Ranks and width of SK hynix and Samsung
-modules need the vendor's tables and stay missing.
+Micron DDR5 numbers were checked against the stated sizes and against DRAM devices = ranks x 80 bits / width. SK hynix
+and Samsung codes were checked against the stated sizes. Their ranks and widths need the vendor's tables and stay missing.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ _DATA_BITS = 64
 
 @dataclass(frozen=True)
 class DimmPart:
-    """A memory module; None where the part number does not say it with certainty.
+    """Memory module; a property is None where the part number does not give it for certain.
 
     Units: `capacity_gb` GiB, `density_gbit` Gibit per DRAM device, `width` bits per device, `rated_mts` MT/s. Only
-    values pooled over different modules are fractional.
+    means over different modules are fractional.
     """
 
     vendor: str | None = None
@@ -44,7 +43,7 @@ class DimmPart:
 
 
 def decode(part_number: str) -> DimmPart:
-    """Decode one part number, such as `MTC10F1084S1RC48BA1`; an unknown one gives a part that says nothing."""
+    """Decode one part number, such as `MTC10F1084S1RC48BA1`. An unknown number gives a part without properties."""
     text = part_number.strip().upper()
     if match := _MICRON.fullmatch(text):
         return _micron(match)
@@ -81,9 +80,9 @@ def _micron(match: re.Match[str]) -> DimmPart:
 
 
 def pool(parts: Sequence[DimmPart]) -> DimmPart:
-    """Summarise the modules of one system: numbers by their mean, texts by the common value or "mixed".
+    """Summarize the modules of one system: numbers by their mean, texts by the common value or "mixed".
 
-    A property that any of the modules does not state is missing. No modules give a part that says nothing.
+    A property that one of the modules lacks is missing. No modules give a part without properties.
     """
     pooled: dict[str, str | float | None] = {}
     for field in fields(DimmPart):

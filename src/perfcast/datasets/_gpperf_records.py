@@ -1,4 +1,4 @@
-"""Records of the authors' script: seven lines each, because it pasted a description of seven lines into its row."""
+"""Parser of the records that the authors' script wrote: seven lines each, a result and a description of its kernel."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FIRST_LINE = (
     *("compute_mode", "memory_mib", "memory_free_mib", "memory_used_mib", "utilisation_before"),
     *("memory_utilisation_before", "kernel_label", "described_kernel"),
 )
-"""Fields of the first line: the configuration, its time, what nvidia-smi said after the run, then before it."""
+"""Fields of the first line: configuration, time, nvidia-smi's report after the run, then its report before the run."""
 DESCRIPTION = (
     *("arithmetic_intensity", "uses_shared_memory", "computation_pattern"),
     *("problem_size_m", "problem_size_n", "problem_size_k"),
 )
-"""What each further line begins with; the last one ends with RESULTS."""
+"""First field of each further line; the last line ends with RESULTS."""
 RESULTS = ("energy_j", "gflops_per_watt", "tflops")
 
 _BEGIN = re.compile(r"\d{1,12},\d+,\d+,\d+,")
@@ -29,9 +29,9 @@ _BEGIN = re.compile(r"\d{1,12},\d+,\d+,\d+,")
 
 @dataclass(frozen=True)
 class Record:
-    """One stretch of lines from one record's beginning to the next: its fields, or what is wrong with it.
+    """Fields of one record, or the reason why it is broken.
 
-    `line` is the file's line where it begins.
+    `line` is the first line of the record in the file.
     """
 
     line: int
@@ -41,10 +41,10 @@ class Record:
 
 
 def records(text: str) -> Iterator[Record]:
-    """Give the records of the text that follows the header, whole or not, in order.
+    """Yield the records of the text after the header, whole or broken, in order.
 
-    A record begins where a line does with a time and three sides; what stands before the first one is a record that is
-    not whole. A line break is LF or CRLF; empty lines are passed over.
+    A record begins at a line that starts with a time and three sides. Lines before the first record form a broken
+    record. A line break is LF or CRLF; empty lines are skipped.
     """
     begin, lines = 1, list[str]()
     for number, line in enumerate(text.split("\n"), 1):
@@ -70,8 +70,8 @@ def _record(line: int, lines: list[str]) -> Record:
     fields = dict(zip(FIRST_LINE, (field.strip() for field in first), strict=True))
     for name, further in zip(DESCRIPTION, lines[1:], strict=True):
         label, *values = (field.strip() for field in further.split(","))
-        wanted = 1 + len(RESULTS) * (name == DESCRIPTION[-1])
-        if label != name or len(values) != wanted:
+        value_count = 1 + len(RESULTS) * (name == DESCRIPTION[-1])
+        if label != name or len(values) != value_count:
             return Record(line, {}, "wrong_description", further[:100])
         fields |= dict(zip((name, *RESULTS), values, strict=False))
     return Record(line, fields)

@@ -1,4 +1,4 @@
-"""How much of PerfCastDB was understood, and how far independent statements of one fact agree."""
+"""Quality facts of PerfCastDB: parse and join coverage, and agreement of independent statements of one fact."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from perfcast.datasets._dimm_part_number import decode
-from perfcast.datasets._perfcastdb_runs import WANTED, Runs
+from perfcast.datasets._perfcastdb_runs import READ_COLUMNS, Runs
 from perfcast.datasets._perfcastdb_sku import Skus
 from perfcast.datasets._perfcastdb_values import (
     CPU_MODEL,
@@ -27,23 +27,23 @@ from perfcast.datasets._perfcastdb_values import (
 _PARSED = {
     CPU_MODEL: "cpu_series",
     INSTALLED: "mem_total_gb",
-    LISTED_PARTS: "dimm_maker",
+    LISTED_PARTS: "dimm_vendor",
     ISA: "has_avx512",
     DEVICES: "dsa_count",
     OS: "os_version",
 }
-"""Stated text -> the standard column that shows whether it was understood."""
+"""Stated text -> the standard column that is missing where the text was not parsed."""
 
 _DECODED = ("vendor", "capacity_gb", "ranks", "width", "density_gbit", "rated_mts")
 
 
 def stated_texts(runs: Runs) -> list[dict[str, str]]:
-    """Return what each run states, as text by column."""
-    return [{name: str(row[name]) for name in WANTED} for _, row in runs.frame.iterrows()]
+    """Return the stated texts of each run by column."""
+    return [{name: str(row[name]) for name in READ_COLUMNS} for _, row in runs.frame.iterrows()]
 
 
 def quality_of(frame: pd.DataFrame, runs: Runs, skus: Skus, repairs: dict[str, int]) -> dict[str, Any]:
-    """Return the quality facts of the standard table `frame`, whose rows are those of `runs`; counts are of runs."""
+    """Return the quality facts of the standard table `frame`; rows and counts are those of `runs`."""
     stated = runs.frame.reset_index(drop=True)
     numbers = sorted({number for texts in stated_texts(runs) for number in part_numbers(texts)})
     return {
@@ -58,13 +58,13 @@ def quality_of(frame: pd.DataFrame, runs: Runs, skus: Skus, repairs: dict[str, i
 
 
 def _coverage(texts: pd.Series, values: pd.Series) -> dict[str, Any]:
-    given = texts.str.strip() != ""
-    understood = given & values.notna()
+    stated = texts.str.strip() != ""
+    parsed = stated & values.notna()
     return {
-        "stated": int(given.sum()),
-        "complete": int(understood.sum()),
-        "share": round(float(understood.sum() / given.sum()), 6) if given.any() else 1.0,
-        "examples": sorted(set(texts[given & ~understood]))[:5],
+        "stated": int(stated.sum()),
+        "complete": int(parsed.sum()),
+        "share": round(float(parsed.sum() / stated.sum()), 6) if stated.any() else 1.0,
+        "examples": sorted(set(texts[stated & ~parsed]))[:5],
     }
 
 
@@ -80,7 +80,7 @@ def _join_coverage(codes: pd.Series, skus: Skus) -> dict[str, Any]:
 
 
 def _agreement(frame: pd.DataFrame, stated: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Compare independent statements of one fact: runs that state both, and runs where both agree."""
+    """Count the runs with both statements of a fact, and the runs whose statements agree."""
     listed = {name: pd.to_numeric(stated[name]).astype("float64") for name in (LISTED_GB, LISTED_COUNT, LOGICAL_CPUS)}
     by_slot = stated[SLOT_SIZES].map(slot_sizes)
     pairs = {
@@ -97,7 +97,7 @@ def _agreement(frame: pd.DataFrame, stated: pd.DataFrame) -> dict[str, dict[str,
 
 
 def _capacity(part_numbers: Any) -> float | None:
-    """Return the size of a module by its part number, None where there are several kinds or none."""
+    """Return the capacity of a DIMM in GiB by its part number, None for several kinds or none."""
     return decode(part_numbers).capacity_gb if isinstance(part_numbers, str) else None
 
 

@@ -1,4 +1,4 @@
-"""What quality.json tells of spec_cpu2017: parse and join coverage, missing rates, ranges, repairs."""
+"""Quality facts of the SPEC datasets: parse and join coverage, missing rates, ranges, repairs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ def quality_of(
     after: int,
     coverage: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Return the quality of a standardised dump.
+    """Return the quality facts of a standardized dump.
 
-    Shapes: `frame` holds the kept rows with raw and intermediate columns, `table` the same rows as standard columns.
-    `coverage` says per raw column how much of it was understood.
+    Args:
+        frame: Accepted rows with raw and intermediate columns.
+        table: The same rows with standard columns.
+        repairs: Number of repaired rows by rule.
+        after: Number of rows published after the last month.
+        coverage: Parse coverage by raw column.
     """
     return {
         "after_published_until": after,
@@ -42,7 +46,7 @@ def _counts(values: pd.Series) -> dict[str, int]:
 
 
 def _join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return how many parts and rows each catalogue table named first, and the share of rows by year and fact."""
+    """Return the parts and rows joined from each catalog table, and the joined shares by year and by fact."""
     joined = frame["catalogue_table"].notna()
     parts = frame.drop_duplicates("part_key")
     year = frame["published_month"].dt.year
@@ -83,7 +87,7 @@ def _by_year(flags: pd.Series, year: pd.Series) -> dict[str, float]:
 
 
 def _ranges(table: Table) -> dict[str, list[Any]]:
-    """Return [least, greatest] of every numerical and date column that has a value."""
+    """Return [minimum, maximum] of every numerical and date column with a value."""
     ranges: dict[str, list[Any]] = {}
     for column in table.columns:
         values = table.frame[column.name].dropna()

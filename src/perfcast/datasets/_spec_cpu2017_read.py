@@ -1,4 +1,4 @@
-"""Read the dump line by line: one line is one row, so that a broken row never costs its neighbours."""
+"""Reader of SPEC's dumps line by line: one line is one row, so a broken row never affects others."""
 
 from __future__ import annotations
 
@@ -19,22 +19,29 @@ from perfcast.errors import UserError
 from perfcast.unpacking import header_of, kind_by_content, unpacked
 
 _ROWS_AT_ONCE = 1 << 16
-"""Rows that are held as lists: a block of them is moved to arrays."""
+"""Number of rows buffered as lists before they move to arrays."""
 
 _UNUSED_LAST = ("Disclosure URL", "Disclosures")
-"""Names at the header's end that have no field in the rows of SPEC's dumps."""
+"""Last names of the header, without fields in the rows of SPEC's dumps."""
 
 _REMEDY = "ingest the source again"
 
 
 def read_dump(source: str, path: Path, columns: Sequence[str], plain: Collection[str] | None = None) -> CsvRows:
-    """Read the named columns of the dump as text, and where each row stands; blank lines are no rows.
+    """Read columns of a dump as text, and the line of each row; skip blank lines.
 
-    A row that is not UTF-8, not CSV, too long, of another number of fields than the header, or the header again is
-    quarantined. With `plain`, all columns but these are coded (`parsing/distinct.py`): of a large dump, whose texts
-    repeat, each distinct one is kept once.
+    A row is quarantined when it is not UTF-8, not CSV, too long, a repeated header, or differs from the header in its
+    number of fields.
 
-    Raises: UserError when the file is empty, cut off, not a table, or lacks a wanted column or has it twice.
+    Args:
+        source: Name of the source, for rejections and errors.
+        path: The dump, compressed or not.
+        columns: Columns to read.
+        plain: Columns to keep as plain text; the others are coded (`parsing/distinct.py`), which stores each distinct
+            text of a large dump once. None keeps all as plain text.
+
+    Raises:
+        UserError: The file is empty, truncated or not a table, or lacks a column or has it twice.
     """
     if not path.is_file():
         raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY)
@@ -47,7 +54,7 @@ def read_dump(source: str, path: Path, columns: Sequence[str], plain: Collection
 
 
 class _ColumnBuffers:
-    """The wanted texts of the rows so far, and their lines; moved from lists to arrays block by block."""
+    """Buffer of the texts read and their lines, moved from lists to arrays block by block."""
 
     def __init__(self, columns: Sequence[str], plain: Collection[str]) -> None:
         self.columns, self.rows = tuple(columns), 0
@@ -67,8 +74,7 @@ class _ColumnBuffers:
         turned = zip(*self._block, strict=True) if self._block else ((),) * len(self.columns)
         for name, texts in zip(self.columns, turned, strict=True):
             if name in self._codes:
-                known = self._codes[name]
-                numbers = map(known.__getitem__, texts)
+                numbers = map(self._codes[name].__getitem__, texts)
                 self._arrays[name].append(np.fromiter(numbers, dtype=np.int32, count=len(texts)))
             else:
                 self._arrays[name].append(pa.array(texts, pa.large_string()))
@@ -89,7 +95,7 @@ class _ColumnBuffers:
 
 
 class _Codes(dict[str, int]):
-    """The numbers of texts; a new one gets the next."""
+    """Mapping of texts to consecutive codes; a new text gets the next code."""
 
     def __missing__(self, text: str) -> int:
         self[text] = number = len(self)
@@ -102,17 +108,17 @@ def _header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[str]:
     for column in columns:
         if names.count(column) != 1:
             near = get_close_matches(column, [name for name in names if name not in columns], n=1, cutoff=0.4)
-            shown = f", the nearest unknown one is {near[0]!r}" if near else ""
+            hint = f", the nearest unknown one is {near[0]!r}" if near else ""
             raise UserError(
                 f"{path} must have the column {column!r} once",
-                f"found it {names.count(column)} times among {len(names)}{shown}",
+                f"found it {names.count(column)} times among {len(names)}{hint}",
                 _REMEDY,
             )
     return names
 
 
 def _rows(source: str, name: str, file: IO[bytes], header: list[str], columns_read: _ColumnBuffers) -> list[Rejection]:
-    """Add the rows of the file to those that are kept, and return the quarantined ones."""
+    """Add the valid rows of the file to `columns_read`, and return the rejections."""
     pick = itemgetter(*(header.index(column) for column in columns_read.columns))
     widths = {len(header), len(header) - sum(name in _UNUSED_LAST for name in header[-len(_UNUSED_LAST) :])}
     rejections: list[Rejection] = []
@@ -131,7 +137,7 @@ def _rows(source: str, name: str, file: IO[bytes], header: list[str], columns_re
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Give each line that is not blank with its number, the header being line 1; a longer one is cut."""
+    """Yield each line that is not blank with its number, and truncate long lines; the header is line 1."""
     number = 1
     while line := file.readline(bounds.LINE):
         number += 1
@@ -143,7 +149,7 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _fields(line: bytes) -> tuple[list[str], str, str]:
-    """Return the fields of a line, or no fields and the reason and detail why it has none."""
+    """Return the fields of a line, or no fields with the reason and the detail of a defect."""
     if len(line) == bounds.LINE:
         return [], "line_too_long", f"longer than {bounds.LINE} bytes"
     try:

@@ -1,4 +1,4 @@
-"""The text columns of the dump as typed standard columns, and how much of each was understood."""
+"""Parser of the text columns of the CPU2017 dump, and its coverage."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _FIELDS: dict[str, tuple[Callable[[str], Parsed], dict[str, str]]] = {
     "SW Avail": (parse_month, {"value": "sw_avail"}),
     "Updated": (parse_month, {"value": "updated"}),
 }
-"""Raw column -> its parser, and field of the result -> standard (or intermediate) column."""
+"""Raw column -> its parser, and parsed field -> standard or intermediate column."""
 
 _PARSED_ELSEWHERE: dict[str, Callable[[str], Parsed]] = {
     "Base Result": _number,
@@ -103,7 +103,7 @@ _STRAY = re.compile(r"\s*[,;]\s*(?=[,;)]|$)|(?<=\()\s*[,;]\s*")
 
 
 def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with the standard columns of its text columns added; every distinct text is parsed once."""
+    """Add the standard columns of the text columns; every distinct text is parsed once."""
     parts: dict[str, pd.Series] = {}
     for column, (parse, names) in _FIELDS.items():
         parsed = parse_column(frame[column], parse, names)
@@ -126,14 +126,14 @@ def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def mapped(texts: pd.Series, function: Callable[[str], str | None]) -> pd.Series:
-    """Return a function of each text; every distinct text is asked once, and what is made of coded texts is coded."""
+    """Apply a function to each text, once per distinct text; the result of coded texts is coded."""
     if is_coded(texts):
         return by_distinct(texts, function)
     return texts.map({text: function(text) for text in texts.unique()})
 
 
 def system_stems(frame: pd.DataFrame) -> pd.Series:
-    """Return each machine's name without its processor and clock, once per distinct pair of texts."""
+    """Return the names of the machines without processor and clock, computed once per distinct pair of texts."""
     numbers, first = combinations(frame, ["System", "Processor"])
     pairs = frame[["System", "Processor"]].iloc[first].astype("str")
     stems = spread([system_stem(*pair) for pair in pairs.itertuples(index=False)], numbers, frame.index)
@@ -141,7 +141,7 @@ def system_stems(frame: pd.DataFrame) -> pd.Series:
 
 
 def system_stem(system: str, processor: str) -> str:
-    """Return a machine's name without its processor, clock and the brackets they stood in."""
+    """Return the name of a machine without processor and clock, and without their brackets."""
     text, name = " ".join(system.split()), " ".join(processor.split())
     text = re.sub(re.escape(name), " ", text, flags=re.IGNORECASE) if name else text
     text = _CORE_WORDS.sub(" ", _CLOCK.sub(" ", text))
@@ -153,17 +153,17 @@ def system_stem(system: str, processor: str) -> str:
 
 
 def parse_coverage(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Return per raw column: rows, rows that state something, rows understood completely, their share, misses."""
+    """Return the coverage of each raw column: rows, stated rows, completely parsed rows, their share, examples."""
     parsers = {column: parse for column, (parse, _) in _FIELDS.items()} | _PARSED_ELSEWHERE
     measured = {column: measure(frame[column], parse) for column, parse in parsers.items()}
-    # Links differ on every row: parsing them a second time would take longer than all other columns together.
+    # Links differ on every row, so parsing them again would take longer than all other columns together.
     parsed = int(frame["disclosure_parsed"].sum())
     measured["Disclosure"] = Coverage(rows=len(frame), stated=len(frame), complete=parsed, examples=())
     return described(measured)
 
 
 def described(measured: Mapping[str, Coverage]) -> dict[str, dict[str, Any]]:
-    """Return coverages as plain values for quality.json."""
+    """Convert coverages to plain values for quality.json."""
     return {
         column: {**asdict(coverage), "examples": list(coverage.examples), "share": round(coverage.share, 6)}
         for column, coverage in measured.items()

@@ -1,4 +1,4 @@
-"""Read a small CSV file row by row: every row is either understood or quarantined with its line number."""
+"""Strict reader of CSV files: every row is either valid or quarantined with its line number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REMEDY = "ingest the source again, or delete its folder under results/raw first
 
 @dataclass(frozen=True)
 class Rejection:
-    """One quarantined row, in the order of `REJECTED_COLUMNS`."""
+    """Quarantined row; the fields are in the order of `REJECTED_COLUMNS`."""
 
     source: str
     file: str
@@ -37,7 +37,7 @@ def rejected_frame(rejections: Iterable[Rejection]) -> pd.DataFrame:
 
 
 def require_some(accepted: int, what: str, rejections: Sequence[Rejection]) -> None:
-    """Make sure that something is left. Raises: UserError, with the most frequent reason, when all is quarantined."""
+    """Require a valid row. Raises: UserError with the most frequent reason, when all rows are quarantined."""
     if not accepted and rejections:
         reason, count = Counter(row.reason for row in rejections).most_common(1)[0]
         fact = f"all {len(rejections)} are rejected, {count} of them as {reason}"
@@ -45,7 +45,7 @@ def require_some(accepted: int, what: str, rejections: Sequence[Rejection]) -> N
 
 
 def require_few(accepted: int, rejections: Sequence[Rejection], what: str, limit: int) -> None:
-    """Make sure that no more is held than a file of its kind can have. Raises: UserError."""
+    """Limit the numbers of accepted and rejected rows. Raises: UserError."""
     if accepted > limit:
         raise UserError(f"{what} must have at most {limit} rows", "it has more", _REMEDY)
     if len(rejections) > bounds.REJECTED:
@@ -55,10 +55,10 @@ def require_few(accepted: int, rejections: Sequence[Rejection], what: str, limit
 
 @dataclass(frozen=True)
 class CsvRows:
-    """The rows of one file as text.
+    """Rows of one file as text.
 
-    Shapes: `frame` has the wanted columns and `line`, the line a row begins at (the header is line 1).
-    `rows_in` counts all rows but the header: those of `frame` and those of `rejections`.
+    Shapes: `frame` has the requested columns and `line`, the first line of a row (the header is line 1). `rows_in`
+    counts the rows of `frame` and of `rejections`.
     """
 
     frame: pd.DataFrame
@@ -69,11 +69,13 @@ class CsvRows:
 
 
 def read_rows(source: str, path: Path, columns: Sequence[str]) -> CsvRows:
-    """Read the named columns of a CSV file, compressed when its name ends in .gz; other columns are left out.
+    """Read the given columns of a CSV file, which is compressed where its name ends in .gz.
 
-    A row with another number of fields than the header, a repeated header and a row that is not UTF-8 are quarantined.
+    A row is quarantined when its number of fields differs from the header's, when it repeats the header, or when it is
+    not UTF-8.
 
-    Raises: UserError when the file is absent, empty, broken, not a table, or lacks a column or has it twice.
+    Raises:
+        UserError: The file is absent, empty, broken or not a table, or lacks a column or has it twice.
     """
     path = Path(path)
     try:
@@ -108,7 +110,7 @@ def _header(path: Path, line: str, columns: Sequence[str]) -> list[str]:
 def _rows(
     source: str, path: Path, lines: Iterable[str], header: list[str], columns: Sequence[str]
 ) -> tuple[list[tuple[int, tuple[str, ...]]], list[Rejection]]:
-    # only what is wanted stays in memory
+    # Other columns are dropped at once to save memory.
     pick = itemgetter(*(header.index(column) for column in columns), -1)
     accepted: list[tuple[int, tuple[str, ...]]] = []
     rejections: list[Rejection] = []

@@ -1,12 +1,13 @@
-"""CUTLASS matrix products on one GPU: one row per measurement and quantity, which is the task.
+"""CUTLASS matrix products on one GPU: one row per measurement and quantity; the quantity is the task.
 
-What the rows tell, beyond what their authors say of them:
-- The kernel's name fixes layout and tile. The script also varied a layout and a tile that no option of the profiler
-  reads; they are kept as provenance, and a case is shape, kernel, alpha and beta, measured 28 times.
-- nvidia-smi was asked for two seconds after the profiler had ended, or 30 W to an idle device. Where the power is
-  higher another process was using the device: power and energy are of that state, not of the product.
-- From the evening of 14 November on others used the device all the time: the same kernels run at half and a third of
-  their speed. `device_state` says so by what nvidia-smi told before and after a run, and errors are told by it.
+Properties of the measurements that the authors do not document:
+- The kernel's name fixes layout and tile. The script also varied a layout and a tile that the profiler ignores; they
+  are provenance. A case is shape, kernel, alpha and beta, measured 28 times.
+- nvidia-smi ran for two seconds after the profiler had ended; an idle device draws 30 W. A higher power means that
+  another process used the device: power and energy describe that state, not the product.
+- From the evening of 14 November 2024 on, other processes used the device all the time: the same kernels run at half
+  and a third of their speed. `device_state` marks these rows by nvidia-smi's reports before and after a run, and the
+  evaluation reports errors by it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pandas as pd
 
 from perfcast.datasets._gpperf_columns import ALONE, COLUMNS, QUANTITIES, SHARED, device_facts
 from perfcast.datasets._gpperf_records import records
+from perfcast.datasets._measured import first_of, quarantine
 from perfcast.datasets._strict_csv import Rejection, rejected_frame, require_some
 from perfcast.datasets.base import Standardized
 from perfcast.schema import build_table, out_of_bounds
@@ -32,7 +34,7 @@ KERNEL = (
 )
 TYPES = {"s": "float32", "d": "float64", "h": "float16"}
 NOT_ASKED = "[N/A]"
-"""What nvidia-smi says of the power of a device that sleeps."""
+"""Power that nvidia-smi reports for a sleeping device."""
 
 _NUMBERS = (
     *("unix_time", "m", "n", "k", "requested_tile_m", "requested_tile_n", "requested_tile_k", "alpha", "beta"),
@@ -42,13 +44,14 @@ _NUMBERS = (
 )
 _CASE = ["m", "n", "k", "kernel", "requested_layout", "requested_tile_m", "requested_tile_n", "alpha", "beta"]
 _IDLE_MIB = 8.0
-"""Memory in use, in MiB, up to which no process has a context on the device; a context needs over a hundred."""
+"""Largest memory in use, in MiB, without a context of any process; a context needs over a hundred."""
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardise the measurements. A row in is a quantity of a record, or a configuration that did not run.
+    """Standardize the measurements. An input row is one quantity of a record, or a configuration that did not run.
 
-    Raises: UserError when the archive is absent or broken.
+    Raises:
+        UserError: The archive is absent or broken.
     """
     del options
     texts = read(raw[SOURCE] / ARCHIVE)
@@ -92,48 +95,33 @@ def _rejection(line: int, reason: str, detail: str) -> Rejection:
 
 
 def _understood(text: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
-    """Return the records with numbers and what the kernel's name tells, and the rejected others."""
+    """Return the records with parsed numbers and kernel names, and the rejections of the others."""
     power = text["power_w"]
     units = {name: text[name].str.replace(r"\s*(MHz|MiB|W|%)$", "", regex=True) for name in _NUMBERS}
     numbers = pd.DataFrame({name: pd.to_numeric(values, errors="coerce") for name, values in units.items()})
     numbers = numbers.astype("float64").where(np.isfinite(numbers.astype("float64")))
-    named = text["kernel"].str.extract(f"^{KERNEL}$")
+    kernel = text["kernel"].str.extract(f"^{KERNEL}$")
     sides = ["m", "n", "k"]
-    described = text[[f"problem_size_{side}" for side in sides]].set_axis(sides, axis=1)
-    needed = numbers.drop(columns="power_w")
+    described_sides = text[[f"problem_size_{side}" for side in sides]].set_axis(sides, axis=1)
+    required = numbers.drop(columns="power_w")
     rules = {
-        "unknown_kernel": text["kernel"].where(named["type"].isna() | ~named["type"].isin(list(TYPES))),
-        "not_a_number": _first(needed.isna(), text),
+        "unknown_kernel": text["kernel"].where(kernel["type"].isna() | ~kernel["type"].isin(list(TYPES))),
+        "not_a_number": first_of(required.isna(), text, ""),
         "not_a_power": power.where(numbers["power_w"].isna() & ~power.isin([NOT_ASKED, ""])),
-        "not_positive": _first(needed[[*sides, "runtime_ms"]] <= 0, text),
-        "inconsistent_shape": _first(described != text[sides], text),
+        "not_positive": first_of(required[[*sides, "runtime_ms"]] <= 0, text, ""),
+        "inconsistent_shape": first_of(described_sides != text[sides], text, ""),
         "inconsistent_kernel": text["described_kernel"].where(text["described_kernel"] != text["kernel"]),
     }
-    good, rejections = pd.Series(True, index=text.index), []
-    for reason, detail in rules.items():
-        hit = good & detail.notna()
-        good &= ~hit
-        rejections += [
-            _rejection(line, reason, str(value)) for line, value in zip(text.loc[hit, "line"], detail[hit], strict=True)
-        ]
-    frame = text.assign(**numbers, power_text=power, dtype=named["type"].map(TYPES), layout=named["a"] + named["b"])
+    frame = text.assign(**numbers, power_text=power, dtype=kernel["type"].map(TYPES), layout=kernel["a"] + kernel["b"])
     for name in ("tile_m", "tile_n", "tile_k", "stages"):
-        frame[name] = pd.to_numeric(named[name])
-    return frame[good], rejections
-
-
-def _first(bad: pd.DataFrame, text: pd.DataFrame) -> pd.Series:
-    """Return '<column>: <text>' of the first bad cell of each row, missing where there is none."""
-    detail = pd.Series(np.nan, index=text.index, dtype="str")
-    for name in reversed(list(bad.columns)):
-        detail[bad[name]] = f"{name}: " + text.loc[bad[name], name]
-    return detail
+        frame[name] = pd.to_numeric(kernel[name])
+    return quarantine(SOURCE, RESULTS, frame, rules)
 
 
 def _melted(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per record and quantity, the value missing where the power is not known.
+    """Return one row per record and quantity; the value is missing where the power is unknown.
 
-    Energy is power times time: the file rounds its own to a thousandth of a joule, often to one digit.
+    Energy is power times time, because the file rounds its energy to a thousandth of a joule, often to one digit.
     """
     quiet = (
         (frame["memory_used_mib"] <= _IDLE_MIB) & (frame["utilisation_before"] == 0) & (frame["utilisation_after"] == 0)
@@ -163,7 +151,7 @@ def _melted(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _quality(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return how many cases there are, and how often the device was shared, by quantity."""
+    """Return the number of cases, and the rows measured on a shared device by quantity."""
     cases = frame.groupby(["shape", "transpose_a", "transpose_b", "alpha", "beta"]).ngroups
     shared = frame["device_state"].eq(SHARED).groupby(frame["quantity"]).agg(["size", "sum"])
     return {

@@ -1,4 +1,4 @@
-"""Latencies of 5,000 networks of the once-for-all search space on 12 GPUs, as HELP's authors measured them."""
+"""Latencies of 5,000 networks of the once-for-all search space on 12 GPUs, measured by HELP's authors."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ LAYERS = tuple(f"layer_{stage}_{layer}" for stage in range(1, STAGES + 1) for la
 ABSENT = "absent"
 
 COLUMNS = (
-    Column("resolution", Kind.NUMERICAL, Role.FEATURE, "cost", "px", "side of the input image", low=1),
+    Column("resolution", Kind.NUMERICAL, Role.FEATURE, "cost", "px", "side length of the input image", low=1),
     *(
         Column(
             name,
             Kind.CATEGORICAL,
             Role.FEATURE,
             "layers",
-            meaning=f"kernel and expansion of layer {name[8]} of stage {name[6]}; {ABSENT} beyond the stage's depth",
+            meaning=f"kernel and expansion of layer {name[8]} of stage {name[6]}; {ABSENT} below that depth",
         )
         for name in LAYERS
     ),
@@ -33,12 +33,12 @@ COLUMNS = (
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardise the latencies; options and errors as of `build_space`. Source: Cai et al., arXiv 1908.09791."""
+    """Standardize the latencies; options and errors as in `build_space`. Source: Cai et al., arXiv 1908.09791."""
     return build_space("ofa", raw, options, COLUMNS, encode)
 
 
 def encode(content: Any) -> pd.DataFrame:
-    """Return the layers of every network. Raises: UserError when the file does not hold them."""
+    """Return the resolution and the layers of every network. Raises: UserError when a network lacks one."""
     networks = content.get("arch") if isinstance(content, dict) else None
     rows = [_layers(network) for network in networks or [None]]
     return pd.DataFrame(rows, columns=["resolution", *LAYERS]).astype(dict.fromkeys(LAYERS, "str"))
@@ -51,8 +51,8 @@ def _layers(network: Any) -> list[Any]:
         raise UserError(
             "a network must have 20 kernels and expansions, 5 depths and a resolution",
             f"found {str(network)[:80]!r}",
-            "ingest again",
+            "ingest source 'help' again",
         )
     texts = [f"k{kernel}_e{expansion}" for kernel, expansion in zip(network["ks"], network["e"], strict=True)]
     used = [layer < network["d"][stage] for stage in range(STAGES) for layer in range(MAX_LAYERS)]
-    return [float(network["r"]), *(text if there else ABSENT for text, there in zip(texts, used, strict=True))]
+    return [float(network["r"]), *(text if present else ABSENT for text, present in zip(texts, used, strict=True))]

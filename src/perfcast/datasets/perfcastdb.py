@@ -1,4 +1,4 @@
-"""The public sample of PerfCastDB: one row per run of a suite on a machine, one target per test."""
+"""Public sample of PerfCastDB: one row per run of a suite on a machine, one target per test."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from perfcast.datasets import _perfcastdb_columns as declared
 from perfcast.datasets._perfcastdb_quality import quality_of, stated_texts
 from perfcast.datasets._perfcastdb_runs import (
     LOWER_IS_BETTER,
+    READ_COLUMNS,
     RUN,
     SOURCE,
     SUITE,
-    WANTED,
     LongRows,
     Runs,
     clean,
@@ -37,12 +37,15 @@ SKU_TABLE = "SPR_QDF_INFO.xlsx"
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardise the published sample: long rows to runs, processor samples joined, units repaired.
+    """Standardize the sample: convert long rows to runs, join the processor samples, and repair units.
 
-    Raises: UserError when a file is missing, broken or lacks a column, or when an option is given: there is none.
+    Raises:
+        UserError: A file is missing, broken or lacks a column, or `options` is not empty.
     """
     if options:
-        raise UserError("data set 'perfcastdb' has no options", f"found {', '.join(sorted(options))}")
+        raise UserError(
+            "dataset 'perfcastdb' has no options", f"found {', '.join(sorted(options))}", "remove them from its conf"
+        )
     folder = raw[SOURCE]
     rows, rows_in = _read(folder)
     skus = read_skus(folder / SKU_TABLE)
@@ -66,7 +69,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
 def _read(folder: Path) -> tuple[LongRows, int]:
     frames, rejections, rows_in = [], list[Rejection](), 0
     for part, file in FILES.items():
-        rows = read_rows(SOURCE, folder / file, WANTED)
+        rows = read_rows(SOURCE, folder / file, READ_COLUMNS)
         frames.append(rows.frame.assign(file=file, part=part))
         rejections += rows.rejections
         rows_in += rows.rows_in
@@ -74,10 +77,10 @@ def _read(folder: Path) -> tuple[LongRows, int]:
 
 
 def _table(runs: Runs, skus: Skus) -> tuple[Table, dict[str, int]]:
-    """Return the standard table of runs, and the repairs made (rule -> runs)."""
-    described = [characterise(stated) for stated in stated_texts(runs)]
-    values = pd.DataFrame([values for values, _ in described], index=runs.frame.index)
-    repairs = Counter(sorted(rule for _, rules in described for rule in set(rules)))
+    """Return the standard table of runs, and the number of repaired runs by rule."""
+    characterized = [characterise(stated) for stated in stated_texts(runs)]
+    values = pd.DataFrame([values for values, _ in characterized], index=runs.frame.index)
+    repairs = Counter(sorted(rule for _, rules in characterized for rule in set(rules)))
     frame = values.join(skus.frame, on="sku_code") if len(values) else values
     frame = frame.assign(
         result_id=runs.frame.index,
@@ -100,7 +103,7 @@ def _table(runs: Runs, skus: Skus) -> tuple[Table, dict[str, int]]:
 
 
 def _out_of_bounds(table: Table) -> dict[str, str]:
-    """Return, by result_id, the first value outside its column's bounds."""
+    """Return the first value outside its column's bounds by result_id."""
     bad = out_of_bounds(table)
     outliers = {}
     for row in bad.index[bad.any(axis=1)]:

@@ -1,4 +1,4 @@
-"""Published SPEC CPU2006 results: one row per result, its base score (`Baseline`) the target."""
+"""Published SPEC CPU2006 results: one row per result; the target is the base score (`Baseline`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from perfcast.datasets._strict_csv import rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.datasets.spec_cpu2017 import join_processors
 from perfcast.errors import UserError
-from perfcast.processors.catalogue import read_project_catalog, read_catalogue
+from perfcast.processors.catalogue import read_catalogue, read_project_catalog
 from perfcast.processors.names import part_id
 from perfcast.schema import build_table
 
@@ -29,9 +29,10 @@ _ENDINGS = (".csv", ".csv.gz", ".csv.xz")
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardise the dump, joined with the processor catalogue when that source is there; it has no options.
+    """Standardize the dump, and join the processor catalog where that source is available. There are no options.
 
-    Raises: UserError when the file is not a whole table with the dump's columns, or holds no usable result.
+    Raises:
+        UserError: The file is not a whole table with the dump's columns, or holds no usable result.
     """
     del options
     path = only_file(SOURCE, raw[SOURCE], _ENDINGS)
@@ -41,7 +42,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     quarantine = Quarantine(SOURCE, path.name, rows.rejections)
     frame = screen(rows.frame, quarantine)
     if frame.empty:
-        raise UserError(f"{path} must hold a usable result", f"of {rows.rows_in} rows none is usable", "look at it")
+        raise UserError(f"{path} must hold a usable result", f"none of {rows.rows_in} rows is usable", "check the file")
 
     merged = {"identical": int(frame["identical"].sum())}
     frame = parse_texts(frame[~frame["identical"]])
@@ -52,7 +53,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     frame = frame.assign(
         source=SOURCE, file=path.name, part_id=frame["part_key"].map(part_id), submission_id=submissions(frame)
     )
-    frame = within_bounds(SOURCE, frame, COLUMNS, quarantine)
+    frame = within_bounds(frame, COLUMNS, quarantine)
     table = build_table(SOURCE, frame, COLUMNS)
     quality = quality_of(frame, table, repairs.counts, 0, parse_coverage(frame))
     return Standardized(table, rejected_frame(quarantine.rejections), rows.rows_in, merged, quality)
@@ -79,9 +80,9 @@ def _repair(frame: pd.DataFrame) -> repair.Repairs:
 
 
 def _count_cores(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
-    """Add the enabled cores: as stated, but never more than the part has, which would be threads or a typing error.
+    """Add the enabled cores: as stated, but at most the cores of the part.
 
-    Fewer than the part has stand: firmware could switch cores off, and results of 2006 on one core say so.
+    A larger number counts threads or is a typing error. A smaller number stands, because firmware can disable cores.
     """
     part, stated = frame["cores_per_chip_part"], frame["cores_per_chip_stated"]
     frame["q_cores_mismatch"] = (stated != part).astype("float64")
@@ -92,7 +93,7 @@ def _count_cores(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
 
 
 def _complete_clocks(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
-    """Set turbo and bus: what the row states, else what other rows of the part state most often, else the catalogue."""
+    """Set turbo and bus rate as stated, else to the part's most frequent value, else from the catalog."""
     off = frame["turbo_off"] == 1
     for column in ("turbo_mhz", "bus_mts"):
         known = frame.groupby("part_key")[column].agg(lambda values: values.mode().min())
