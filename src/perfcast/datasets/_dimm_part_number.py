@@ -1,7 +1,8 @@
 """Decoder of part numbers of memory modules; a property that the number does not give for certain is missing.
 
 Micron DDR5 numbers were checked against the stated sizes and against DRAM devices = ranks x 80 bits / width. SK hynix
-and Samsung codes were checked against the stated sizes. Their ranks and widths need the vendor's tables and stay missing.
+and Samsung codes were checked against the stated sizes; their ranks and widths need the vendor's tables and stay
+missing.
 """
 
 from __future__ import annotations

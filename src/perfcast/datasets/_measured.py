@@ -107,7 +107,7 @@ def quarantine(
 
 
 def keep_steadiest(frame: pd.DataFrame, configuration: Sequence[str]) -> tuple[pd.DataFrame, int]:
-    """Return the measurement of smallest spread of each configuration, and the number of others; ties go to the first line."""
+    """Return the measurement of smallest spread per configuration, the first on ties, and the number of others."""
     ordered = frame.sort_values([*configuration, "seconds_spread", "line"], kind="stable")
     best = ordered.drop_duplicates(list(configuration))
     return best.reset_index(drop=True), len(frame) - len(best)

@@ -155,7 +155,7 @@ def _caches(
 
 
 def _memory(text: str) -> dict[str, float | None]:
-    """Parse `256GB (8x32GB DDR5 4400 MT/s [4000 MT/s]); 64GB (4x16GB HBM2 3200 MT/s)`; brackets hold the running rate."""
+    """Parse `256GB (8x32GB DDR5 4400 MT/s [4000 MT/s]); 64GB (4x16GB HBM2 3200 MT/s)`; brackets: running rate."""
     groups = _GROUP.findall(text)
     # The sums differ where a group was not parsed; a partial total would be wrong.
     if not groups or sum(map(int, _CAPACITY.findall(text))) != sum(

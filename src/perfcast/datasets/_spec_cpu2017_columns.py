@@ -26,7 +26,7 @@ def _date(name: str, group: str, unit: str, meaning: str, *tags: Tag) -> Column:
 
 
 _KEYS = (
-    Column("result_id", Kind.TEXT, Role.KEY, "audit", "", "identifier of the result: arrival day and number", tags=(Tag.ROW,)),
+    Column("result_id", Kind.TEXT, Role.KEY, "audit", "", "identifier: arrival day and number", tags=(Tag.ROW,)),
     Column(
         "submission_id",
         Kind.TEXT,
@@ -103,7 +103,11 @@ _MEMORY = (
     _number("mem_rated_mts", "memory", "MT/s", "rated transfer rate of the DIMMs", (400, 12800)),
     _number("mem_running_mts", "memory", "MT/s", "stated running transfer rate of the DIMMs", (400, 12800)),
     _number(
-        "mem_eff_mts", "memory", "MT/s", "effective transfer rate: running, else rated, at most the processor's limit", (400, 12800)
+        "mem_eff_mts",
+        "memory",
+        "MT/s",
+        "effective transfer rate: running, else rated, at most the processor's limit",
+        (400, 12800),
     ),
 )  # fmt: skip
 
@@ -153,25 +157,28 @@ _AUDIT = (
     Column(
         "cores_per_chip_stated", Kind.NUMERICAL, Role.PROVENANCE, "audit", "", "cores per chip as published", 1, 512
     ),
-    _flag("q_cores_mismatch", "audit", "1 where stated cores per chip differ from cores_per_chip_part", role=Role.PROVENANCE),
+    _flag("q_cores_mismatch", "audit", "1 where stated cores per chip differ from the processor's", role=Role.PROVENANCE),
     _flag("q_mem_arith", "audit", "1 where the capacity differs from DIMMs x size", role=Role.PROVENANCE),
     _flag("q_ddr_gen", "audit", "1 where the DDR generation was corrected", role=Role.PROVENANCE),
     _flag("q_date", "audit", "1 where a date after publication was removed", role=Role.PROVENANCE),
     _flag("q_peak_lt_base", "audit", "1 where the peak score is below the base score", role=Role.PROVENANCE),
     _flag("q_near_dup", "audit", "1 where system, scores and month repeat another result", role=Role.PROVENANCE),
     _flag(
-        "q_score_residual", "audit", "1 where the base score is far from the median of processor, chips and suite", role=Role.PROVENANCE
+        "q_score_residual",
+        "audit",
+        "1 where the base score is far from the median of processor, chips and suite",
+        role=Role.PROVENANCE,
     ),
     _flag(
         "q_far_below_peers",
         "audit",
-        "1 where the base score is below 2/3 of the median of its processor, chips, suite and memory",
+        "1 where the base score is below 2/3 of the median of processor, chips, suite and memory",
         Tag.UNJUDGED,
         role=Role.PROVENANCE,
     ),
     _name("source", "audit", "source of the row", role=Role.PROVENANCE),
     Column("file", Kind.TEXT, Role.PROVENANCE, "audit", "", "file of the row"),
-    Column("line", Kind.NUMERICAL, Role.PROVENANCE, "audit", "", "line of the file without rows published later", 1, None),
+    Column("line", Kind.NUMERICAL, Role.PROVENANCE, "audit", "", "line of the file, without later rows", 1, None),
 )  # fmt: skip
 
 

@@ -17,9 +17,9 @@ REJECTED_COLUMNS = ["source", "file", "line", "reason", "detail"]
 class Standardized:
     """Standardized dataset with its row accounting.
 
-    Every dataset satisfies `rows_in == len(table.frame) + rows_merged + len(rejected)`. `merged` counts rows folded into
-    others, by rule. `quality` holds the facts particular to the dataset, such as parse coverage per column, join
-    coverage, and repaired rows by rule.
+    Every dataset satisfies `rows_in == len(table.frame) + rows_merged + len(rejected)`. `merged` counts folded rows
+    by rule. `quality` holds the facts particular to the dataset, such as parse coverage per column, join coverage, and
+    repaired rows by rule.
     """
 
     table: Table

@@ -1,9 +1,7 @@
-"""What the generated dumps of the Java benchmarks share: machines in the grammar of those dumps, and their defects."""
+"""Parts that the generated dumps of the Java benchmarks share: machines, texts in their grammar, and defects."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from perfcast.fake._servers import PARTS, Part
+from perfcast.fake._spec_texts import csv_line
 from perfcast.io import atomic_path
 
 Row = dict[str, str]
@@ -24,7 +23,7 @@ _LONGEST_SALE = 20
 
 @dataclass(frozen=True)
 class Machine:
-    """One generated machine. Units: month is year x 12 + month - 1."""
+    """Generated machine. Units: month is year x 12 + month - 1."""
 
     part: Part
     vendor: str
@@ -51,7 +50,7 @@ class Machine:
 
 
 def machines(count: int, first: int, last: int, random: np.random.Generator) -> list[Machine]:
-    """Draw machines published from month `first` to `last`, every part once before any is drawn again."""
+    """Draw machines published from month `first` to `last`; every part is drawn once before any repeats."""
     drawn: list[Machine] = []
     turn: list[Part] = []
     while len(drawn) < count:
@@ -62,8 +61,8 @@ def machines(count: int, first: int, last: int, random: np.random.Generator) -> 
         month = launch + int(random.integers(_LONGEST_SALE))
         if launch > last:
             continue
-        text = part.number("channels_per_chip", 8) == 2 or part.name.endswith("P")
-        chips = 1 if text else int(random.choice([1, 2, 4], p=[0.2, 0.7, 0.1]))
+        one_socket = part.number("channels_per_chip", 8) == 2 or part.name.endswith("P")
+        chips = 1 if one_socket else int(random.choice([1, 2, 4], p=[0.2, 0.7, 0.1]))
         dimms = chips * int(part.number("channels_per_chip", 8)) * int(random.choice([1, 2], p=[0.7, 0.3]))
         drawn.append(
             Machine(
@@ -92,7 +91,7 @@ def module_text(machine: Machine) -> str:
 
 
 def jvm_texts(month: int) -> tuple[str, str]:
-    """Return vendor and version of a Java virtual machine of the time."""
+    """Return the texts of vendor and version of a Java virtual machine of that month."""
     year = month // 12
     if year < 2019:
         return (
@@ -106,20 +105,32 @@ def jvm_texts(month: int) -> tuple[str, str]:
 
 
 def month_text(month: int) -> str:
-    """Return year x 12 + month - 1 as the dumps write it: Mon-YYYY."""
+    """Format year x 12 + month - 1 as the dumps do: Mon-YYYY."""
     return f"{_MONTHS[month % 12]}-{month // 12}"
 
 
 def link(benchmark: str, month: int, number: int) -> str:
-    """Return the last field of a row: a bare address run together with links, as published."""
+    """Return the last field of a row: an address directly followed by links, as published."""
     arrival = month - 1
     page = f"{benchmark}-{arrival // 12}{arrival % 12 + 1:02d}{number % 28 + 1:02d}-{number:05d}"
     path = f"/{benchmark}/results/res{month // 12}q{month % 12 // 3 + 1}/{page}.html"
     return f'http://www.spec.org{path}"<A HREF=""{path}"">HTML</A>"'
 
 
+def make_defective(sound: Sequence[Row], changes: Sequence[Row], benchmark: str, month: int) -> list[Row]:
+    """Return copies of sound rows, published in `month`, with one known defect each.
+
+    An empty change keeps the month: that copy is identical but for its identifier.
+    """
+    rows = []
+    for number, change in enumerate(changes[: len(sound)]):
+        copy = {**sound[number], "Disclosure": link(benchmark, month, len(sound) + number)}
+        rows.append({**copy, **({"Published": month_text(month)} if change else {}), **change})
+    return rows
+
+
 def write_dump(path: Path, header: Sequence[str], rows: Sequence[Row], broken: bool = True) -> None:
-    """Write rows below a header whose last two names have no field, then lines that are no rows."""
+    """Write a header whose last two names have no field, the rows, and then lines that are not rows."""
     fields = header[:-2]
     lines = [_line(header), *(_line([row[name] for name in fields[:-1]], row[fields[-1]]) for row in rows)]
     if broken and rows:
@@ -129,6 +140,6 @@ def write_dump(path: Path, header: Sequence[str], rows: Sequence[Row], broken: b
 
 
 def _line(fields: Sequence[str], last: str | None = None) -> bytes:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="").writerow(fields)
-    return (buffer.getvalue() + (f",{last}" if last is not None else "") + "\r\n").encode()
+    """Format a line whose last field is not quoted."""
+    end = "\r\n" if last is None else f",{last}\r\n"
+    return csv_line(fields, "") + end.encode()

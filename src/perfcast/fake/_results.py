@@ -1,4 +1,4 @@
-"""A generated results folder, as the pipeline leaves it before the report is made."""
+"""Generated results folder, in its state before the report is made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAKE_PARAMS: dict[str, Any] = {
 
 
 def write_results(folder: Path, *, rows: int, seed: int) -> None:
-    """Write tables, runs, evaluation, two figures, quality and two manifests, one of them of a missing source."""
+    """Write tables, runs, evaluation, two plots, quality, and the manifests of a present and a missing source."""
     table = fake_table(rows=rows, seed=seed)
     for stage in ("standard", "features"):
         write_table(table, folder / stage / "fake.parquet")

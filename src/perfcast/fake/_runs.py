@@ -1,4 +1,4 @@
-"""A generated table with generated predictions of it: the input of evaluation, figures and report."""
+"""Generated table with generated predictions: the input of evaluation, plots and report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LESS_TRAINING = {
     "random_20_percent": ("random", 1.4),
     "forward_2023_last_2_years": ("forward_2023", 1.6),
 }
-"""Forms of the splits with less training: of which one, and how many times as large the error is."""
+"""Learning-curve split -> its split, and the factor of its error."""
 _TASKS = ("float", "integer")
 PUBLISHED: tuple[dict[str, Any], ...] = (
     {
@@ -36,7 +36,7 @@ PUBLISHED: tuple[dict[str, Any], ...] = (
         "spearman": {"float": 0.95, "average": 0.9},
     },
 )
-"""Figures that nobody published."""
+"""Made-up published errors."""
 _COLUMNS = (
     Column("id", Kind.CATEGORICAL, Role.KEY, "audit", tags=(Tag.ROW,)),
     Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK, Tag.CONFIG)),
@@ -50,7 +50,7 @@ _COLUMNS = (
 
 
 def fake_table(*, rows: int, seed: int, parts: int = 40) -> Table:
-    """Make a table of two tasks in which scores follow the part and the chips, with 1 % noise on repetitions."""
+    """Build a table of two tasks whose scores depend on part and chips, with 1 % noise."""
     random = np.random.default_rng(seed)
     part = random.integers(0, parts, rows)
     chips = random.choice([1.0, 2.0, 4.0], rows)
@@ -83,7 +83,7 @@ def _folds(split: str) -> int:
 
 
 def _rehearsals(frame: pd.DataFrame, wide: float, split: str) -> pd.DataFrame:
-    """Return what every fold rehearsed: the rows that are not tested, with errors of the usual size."""
+    """Return the backtest of every fold: predictions of the rows that are not tested, with errors of usual size."""
     random = np.random.default_rng(len(frame))
     return pd.concat(
         [
@@ -102,14 +102,14 @@ def _rehearsals(frame: pd.DataFrame, wide: float, split: str) -> pd.DataFrame:
 
 
 def write_folds(table: Table, folder: Path, *, seed: int) -> None:
-    """Write which rows each fold of `write_runs` tests; it trains on the others."""
+    """Write the test rows of each fold of `write_runs`; the other rows are training rows."""
     folder.mkdir(parents=True, exist_ok=True)
     for split in (*SPLITS, *LESS_TRAINING):
         tested = _tested(table, seed, split)
-        dealt = np.cumsum(tested) - 1
+        order = np.cumsum(tested) - 1
         folds = {
             f"fold_{fold}": np.where(
-                tested & (dealt % _folds(split) == fold), "test", np.where(tested, "unused", "train")
+                tested & (order % _folds(split) == fold), "test", np.where(tested, "unused", "train")
             )
             for fold in range(_folds(split))
         }
@@ -117,30 +117,30 @@ def write_folds(table: Table, folder: Path, *, seed: int) -> None:
 
 
 def write_support(table: Table, folder: Path, *, seed: int) -> dict[str, Path]:
-    """Write how far the machines of `write_runs` are, at random, and return where by split."""
-    table = {}
+    """Write random distances of the machines of `write_runs`, and return the files by split."""
+    paths = {}
     for number, split in enumerate((*SPLITS, *LESS_TRAINING)):
         tested = _tested(table, seed, split)
-        far = np.random.default_rng([seed, number, 7]).random((2, len(table.frame))).round(3)
-        column = pd.DataFrame({"row": table.frame["id"], "processor": far[0], "years ahead": far[1]})
+        distance = np.random.default_rng([seed, number, 7]).random((2, len(table.frame))).round(3)
+        column = pd.DataFrame({"row": table.frame["id"], "processor": distance[0], "years ahead": distance[1]})
         parts = [
             column[rows].assign(fold=fold, rehearsal=rehearsal)
             for fold in range(_folds(split))
             for rows, rehearsal in ((tested, -1), (~tested, 0))
         ]
-        table[split] = folder / f"{split}.parquet"
+        paths[split] = folder / f"{split}.parquet"
         folder.mkdir(parents=True, exist_ok=True)
-        pd.concat(parts, ignore_index=True).to_parquet(table[split], index=False)
-    return table
+        pd.concat(parts, ignore_index=True).to_parquet(paths[split], index=False)
+    return paths
 
 
 def write_runs(
     table: Table, folder: Path, *, seed: int, seeds: int = 2, errors: Mapping[str, float] | None = None
 ) -> dict[tuple[str, str], Path]:
-    """Write one run folder per split and predictor, as training does, and return where they are.
+    """Write one run folder per split and predictor, as training does, and return the folders.
 
-    A forward split errs twice as much, and forms with less training more. The predictor called network has a seed per
-    training and a history.
+    Errors are twice as large on a forward split, and larger on learning-curve splits. The predictor called network has
+    several seeds and a history.
     """
     runs = {}
     for number, split in enumerate((*SPLITS, *LESS_TRAINING)):

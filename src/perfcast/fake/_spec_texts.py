@@ -1,8 +1,28 @@
-"""Texts of the generated dump in the grammar of the published one."""
+"""Texts and lines of the generated dumps in the grammar of the published ones."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Sequence
+
 from perfcast.fake._servers import Part
+
+
+def csv_line(fields: Sequence[str], end: str = "\r\n") -> bytes:
+    """Format fields as one line of CSV."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator=end).writerow(fields)
+    return buffer.getvalue().encode()
+
+
+def broken_lines(lines: Sequence[bytes], header: Sequence[str], end: str) -> list[bytes]:
+    """Return lines that are not rows: a repeated header, shifted fields, missing fields, and bad UTF-8."""
+    if not lines:
+        return []
+    fields = next(csv.reader([lines[0].decode()]))
+    rows = [header, [fields[-1], *fields[:-1]], fields[:20]]
+    return [*(csv_line(row, end) for row in rows), lines[0].replace(b" GHz", b" GHz \xff\xfe")]
 
 
 def cache_texts(part: Part) -> tuple[str, str, str]:
@@ -14,13 +34,13 @@ def cache_texts(part: Part) -> tuple[str, str, str]:
     if part.facts["cpu_vendor"] == "AMD":
         l3 += f", {part.l3_mb // 2} MB shared / {part.cores // 2} cores"
     if part.facts["family"] == "Sierra Forest":
-        # As published: the size of a module of four cores stands for that of a core.
+        # As published, the size of a module of four cores is stated per core.
         l2 = "4 MB"
     return "32 KB I + 32 KB D on chip per core", f"{l2} I+D on chip per core", l3
 
 
 def memory_text(part: Part, dimms: int, dimm_gb: int) -> str:
-    """Return the memory column: the fastest modules of the part's generation, slowed to the part's limit."""
+    """Return the memory column: the fastest DIMMs of the part's generation, running at the part's limit."""
     ddr, limit = int(part.number("ddr_gen", 4)), int(part.number("max_mts_1dpc", 3200))
     rated, letters = (3200, "AA") if ddr == 4 else (max(limit, 4800), "B")
     total = dimms * dimm_gb

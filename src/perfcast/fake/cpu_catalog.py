@@ -1,4 +1,4 @@
-"""Generated processor catalogue: four tables shaped like the published ones, their traps included."""
+"""Generated processor catalog: four tables shaped like the published ones, including their pitfalls."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _BOAVIZTA = (
     "manufacturer",
 )
 _LAST_LISTED = (2023, 6)
-"""Parts launched later are in no table: as with the real catalogue, a forecast meets parts nobody lists."""
+"""Last launch in the tables; as with the real catalog, later parts are unlisted."""
 
 
 def write(folder: Path, *, rows: int, seed: int) -> None:
-    """Write the four tables: every listed part, and together `rows` further parts that no result uses."""
+    """Write the four tables with every listed part, and `rows` further parts without results."""
     random = np.random.default_rng(seed)
     extra = [Part(f"Intel Xeon Z-{1000 + i}", int(random.integers(2, 64)), 2000, (2020, 1)) for i in range(rows)]
     listed = [part for part in PARTS if part.launch <= _LAST_LISTED]
     intel = [part for part in [*listed, *extra] if part.name.startswith("Intel Xeon")]
-    # A part that ARK lacks and the Xeon list has, as in the real tables.
+    # As in the real tables, the Xeon list has a part that ARK lacks.
     in_ark = [part for part in intel if part.name != "Intel Xeon E-2388G" and not part.name.endswith("M")]
     older = [part for part in OLDER_PARTS if part.name.startswith("Intel Xeon") and not part.name.endswith("M")]
     amd = [part for part in listed if part.name.startswith("AMD") and not part.name.endswith("P")]
@@ -101,7 +101,7 @@ def _amd_row(part: Part) -> dict[str, object]:
         "Max. Boost Clock ¹ ²": f"Up to {part.turbo_mhz / 1000:g}GHz",
         "Socket Count": "1P/2P",
         "PCI Express® Version": f"PCIe {int(part.number('pcie_gen', 4))}.0 x128",
-        # Some parts have a power rating that depends on the memory: the first holds.
+        # The power rating of some parts depends on the memory; the first value applies.
         "Default TDP": f"{part.tdp_w}/{part.tdp_w + 15}W" if part.launch < (2018, 1) else f"{part.tdp_w}W",
         "Memory Channels": int(part.number("channels_per_chip", 8)),
     }
@@ -112,7 +112,7 @@ def _xeon_row(part: Part) -> dict[str, object]:
         "Product": part.name.removeprefix("Intel ").replace(" v6", "v6"),
         "Release Date": _quarter(part),
         "Cores": part.cores,
-        # This list writes Intel 7 as 7 nm, and has one cache size in the power column.
+        # This list writes Intel 7 as 7 nm, and a cache size in the power column of one part.
         "Lithography(nm)": 7 if part.facts["process_node"] == "Intel 7" else 14,
         "Max. Turbo Freq.(GHz)": f"{part.turbo_mhz / 1000:.2f}",
         "Base Freq.(GHz)": f"{part.mhz / 1000:.2f}",

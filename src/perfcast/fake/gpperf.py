@@ -1,6 +1,6 @@
-"""Generated archive of CUTLASS measurements, shaped like the published one, its known defects included.
+"""Generated archive of CUTLASS measurements, shaped like the published one, with its known defects.
 
-The numbers are made up: they follow a law of waves and bytes with noise and say nothing about any real device.
+The numbers are made up: they follow waves and bytes with noise, and describe no real device.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _START = 1731372844
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write the archive: about `rows` results, and each known defect once.
 
-    A record has a time; one in five has power and energy too. The last tenth of the records is of a shared device.
+    Every record has a time; one in five also has power and energy. The last tenth comes from a shared device.
     """
     random = np.random.default_rng(seed)
     count = max(8, round(rows / 1.4))
@@ -53,7 +53,7 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
 
 
 def write_archive(path: Path, contents: dict[str, bytes]) -> None:
-    """Write a tar.gz with the given members; equal contents give equal bytes."""
+    """Write a tar.gz with these members; equal contents give equal bytes."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, content in contents.items():
@@ -117,7 +117,7 @@ def _record(
 
 
 def _defective(records: list[str]) -> list[str]:
-    """Return broken records: cut off, a line too many, no time, another kernel, a repetition, other sides."""
+    """Return defective records: truncated, one line too many, no time, other kernel, repetition, other sides."""
     whole, *lines = records[0], *records[0].splitlines(keepends=True)
     time = lines[0].split(",")[13]
     return [

@@ -1,8 +1,8 @@
-"""Generated benchmark runs shaped like the public sample of PerfCastDB, defects included.
+"""Generated benchmark runs, shaped like the public sample of PerfCastDB, with its defects.
 
-Defects: a run copied under a longer name, caches in MB for the whole system on one processor, a leading bar in part
-numbers beside high-bandwidth memory, a run without modules, suite means among the tests, a test that only the test part
-has, firmware settings on few runs, a sheet with its header on the second row, every sample twice, and blank rows.
+Defects of the runs: a run copied under a longer name, caches in MB over the whole system, part numbers with a leading
+bar, a run without DIMMs, suite means among the tests, a test in the test file alone, and firmware settings on few runs.
+Defects of the sheet: a header on the second row, repeated samples, and blank rows.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _TITLES = (
 
 @dataclass(frozen=True)
 class _Part:
-    """A generated processor sample. Units: GHz, MB."""
+    """Generated processor sample. Units: GHz, MB."""
 
     code: str
     model: str
@@ -79,7 +79,7 @@ class _Part:
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write train_data.csv, test_data.csv, SPR_QDF_INFO.xlsx and characteristic_description.md.
 
-    There are about `rows` long rows, and at least one run of every suite in either part.
+    There are about `rows` long rows, and at least one run of every suite in either file.
     """
     random = np.random.default_rng(seed)
     parts = [_part(number, random) for number in range(7)]

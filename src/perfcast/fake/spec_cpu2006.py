@@ -1,12 +1,10 @@
-"""Generated dump of SPEC CPU2006 results, shaped like the published one, its known defects included.
+"""Generated dump of SPEC CPU2006 results, shaped like the published one, with its known defects.
 
-The scores are made up: they follow a simple physical law with noise and say nothing about any real machine.
+The scores are made up: they follow a simple physical law with noise, and describe no real machine.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import lzma
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +21,7 @@ from perfcast.fake._older_servers import (
     older_operating_system_text,
 )
 from perfcast.fake._servers import Part
+from perfcast.fake._spec_texts import broken_lines, csv_line
 from perfcast.fake.spec_cpu2017 import month_text, score
 from perfcast.io import atomic_path
 
@@ -48,7 +47,7 @@ Row = dict[str, str]
 
 @dataclass(frozen=True)
 class _Machine:
-    """One submission: a machine measured in up to four suites in one month; `wording` chooses how texts are typed."""
+    """Submission: a machine measured in up to four suites in one month; `wording` selects the wording of its texts."""
 
     part: Part
     vendor: str
@@ -63,28 +62,22 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write cpu2006-results.csv.xz: `rows` sound results of 2006-09 to 2014-02, and every known defect a few times."""
     random = np.random.default_rng([seed, 2006])
     sound = _results(rows, random)
-    texts = [_line(row) for row in [*sound, *_defective(sound, random)]]
+    texts = [csv_line(list(row.values()), "\n") for row in [*sound, *_defective(sound, random)]]
     order = random.permutation(len(texts))
-    lines = [_line(dict(zip(HEADER, HEADER, strict=True))), *(texts[i] for i in order), *_broken(texts)]
+    lines = [csv_line(HEADER, "\n"), *(texts[i] for i in order), *broken_lines(texts, HEADER, "\n")]
     with atomic_path(Path(folder) / FILE) as path:
         path.write_bytes(lzma.compress(b"".join(lines), preset=1))
 
 
-def _line(row: Row) -> bytes:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow([row[name] for name in HEADER])
-    return buffer.getvalue().encode()
-
-
 def _results(rows: int, random: np.random.Generator) -> list[Row]:
-    made: list[Row] = []
-    # Every part is measured before any is measured again, so that few rows already span the years and families.
+    rows_made: list[Row] = []
+    # Every part is measured once before any repeats, so few rows already span the years and families.
     turn: list[Part] = []
-    while len(made) < rows:
+    while len(rows_made) < rows:
         turn = turn or [OLDER_PARTS[i] for i in random.permutation(len(OLDER_PARTS))]
         machine = _machine(turn.pop(), random)
-        made += [_result(machine, suite, random) for suite in (_SUITES if random.random() < 0.7 else _SUITES[2:])]
-    return made[:rows]
+        rows_made += [_result(machine, suite, random) for suite in (_SUITES if random.random() < 0.7 else _SUITES[2:])]
+    return rows_made[:rows]
 
 
 def _machine(part: Part, random: np.random.Generator) -> _Machine:
@@ -162,18 +155,5 @@ def _defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
     ]  # fmt: skip
     times = max(1, len(sound) // 500)
     chosen = [dict(sound[i]) for i in random.integers(len(sound), size=times * len(changes))] if sound else []
-    # The last change is none: a row that is there twice.
+    # The last change is empty: a repeated row.
     return [{**row, **changes[i % len(changes)]} for i, row in enumerate(chosen)]
-
-
-def _broken(lines: list[bytes]) -> list[bytes]:
-    """Return lines that are no rows: the header again, shifted, cut short, and not UTF-8."""
-    if not lines:
-        return []
-    fields = next(csv.reader([lines[0].decode()]))
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(HEADER)
-    writer.writerow([fields[-1], *fields[:-1]])
-    writer.writerow(fields[:20])
-    return [buffer.getvalue().encode(), lines[0].replace(b" GHz", b" GHz \xff\xfe")]

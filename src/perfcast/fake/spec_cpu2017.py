@@ -1,20 +1,25 @@
-"""Generated dump of SPEC CPU2017 results, shaped like the published one, its known defects included.
+"""Generated dump of SPEC CPU2017 results, shaped like the published one, with its known defects.
 
-The scores are made up: they follow a simple physical law with noise and say nothing about any real machine.
+The scores are made up: they follow a simple physical law with noise, and describe no real machine.
 """
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from perfcast.fake._servers import PARTS, Part
-from perfcast.fake._spec_texts import cache_texts, compiler_text, memory_text, operating_system_text
+from perfcast.fake._spec_texts import (
+    broken_lines,
+    cache_texts,
+    compiler_text,
+    csv_line,
+    memory_text,
+    operating_system_text,
+)
 from perfcast.io import atomic_path
 
 FILE = "cpu2017-results.csv.gz"
@@ -26,7 +31,7 @@ HEADER = (
     "SW Avail", "License", "Tested By", "Test Sponsor", "Test Date", "Published", "Updated ", "Disclosure",
     "Disclosures",
 )  # fmt: skip
-"""Stray blanks and tabs as published; the last name has no field in the rows."""
+"""Names with stray blanks and tabs, as published; the last name has no field in the rows."""
 
 VENDORS = (
     ("Dell Inc.", "PowerEdge R"), ("Lenovo Global Technology", "ThinkSystem SR"), ("Cisco Systems", "Cisco UCS C"),
@@ -43,7 +48,7 @@ Row = dict[str, str]
 
 @dataclass(frozen=True)
 class _Machine:
-    """One submission: a machine measured in up to four suites in one month."""
+    """Submission: a machine measured in up to four suites in one month."""
 
     part: Part
     vendor: str
@@ -57,44 +62,37 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write cpu2017-results.csv.gz: `rows` sound results of 2017-06 to 2024-12, and every known defect a few times."""
     random = np.random.default_rng(seed)
     sound = results(rows, random)
-    texts = [_line(row) for row in [*sound, *defective(sound, random)]]
+    texts = [csv_line(list(row.values())[:-1]) for row in [*sound, *defective(sound, random)]]
     order = random.permutation(len(texts))
-    lines = [_line(dict(zip(HEADER, HEADER, strict=True)), header=True), *(texts[i] for i in order), *_broken(texts)]
-    # No name and no time in the gzip header, so that equal rows give equal bytes.
+    lines = [csv_line(HEADER), *(texts[i] for i in order), *broken_lines(texts, HEADER, "\r\n")]
+    # The gzip header has no name and no time, so equal rows give equal bytes.
     data = gzip.compress(b"".join(lines), mtime=0)
     with atomic_path(Path(folder) / FILE) as path:
         path.write_bytes(data)
 
 
 def month_text(month: int) -> str:
-    """Return year x 12 + month - 1 as the dump writes it: Mon-YYYY."""
+    """Format year x 12 + month - 1 as the dump does: Mon-YYYY."""
     return f"{_MONTHS[month % 12]}-{month // 12}"
 
 
 def month_of(text: str) -> int:
-    """Return what `month_text` was given."""
+    """Parse a text of `month_text`: year x 12 + month - 1."""
     name, year = text.split("-")
     return int(year) * 12 + _MONTHS.index(name)
 
 
-def _line(row: Row, header: bool = False) -> bytes:
-    buffer = io.StringIO()
-    names = HEADER if header else HEADER[:-1]
-    csv.writer(buffer, lineterminator="\r\n").writerow([row[name] for name in names])
-    return buffer.getvalue().encode()
-
-
 def results(rows: int, random: np.random.Generator) -> list[Row]:
-    """Return sound results as rows of text; what a seed gives first, whatever is drawn afterwards."""
-    made: list[Row] = []
-    # Every part is measured before any is measured again, so that few rows already span the years and families.
+    """Draw sound results as rows of text."""
+    rows_made: list[Row] = []
+    # Every part is measured once before any repeats, so few rows already span the years and families.
     turn: list[Part] = []
-    while len(made) < rows:
+    while len(rows_made) < rows:
         turn = turn or [PARTS[i] for i in random.permutation(len(PARTS))]
         machine = _machine(turn.pop(), random)
         suites = _SUITES if random.random() < 0.7 else _SUITES[2:]
-        made += [_result(machine, suite, len(made) + i, random) for i, suite in enumerate(suites)]
-    return made[:rows]
+        rows_made += [_result(machine, suite, len(rows_made) + i, random) for i, suite in enumerate(suites)]
+    return rows_made[:rows]
 
 
 def _machine(part: Part, random: np.random.Generator) -> _Machine:
@@ -109,7 +107,7 @@ def _machine(part: Part, random: np.random.Generator) -> _Machine:
 
 
 def score(part: Part, chips: int, suite: str, threads: int) -> float:
-    """Return the noiseless score of the generated world: cores, clock, generation, and bandwidth for CFP."""
+    """Return the noiseless score of a generated machine from cores, clock, generation, and bandwidth for CFP."""
     cores, ghz = part.cores * chips, (part.mhz + part.turbo_mhz) / 2000
     year = part.launch[0] + part.launch[1] / 12 - 2017
     compute = ghz * 1.05**year
@@ -172,12 +170,12 @@ def _result(machine: _Machine, suite: str, number: int, random: np.random.Genera
 
 
 def _plain(number: str) -> str:
-    """Return a score without exponent: 1.23e+03 is 1230."""
+    """Write a score without exponent: 1.23e+03 becomes 1230."""
     return f"{float(number):g}"
 
 
 def links(month: int, number: int, day: int) -> str:
-    """Return the links to a result published in a month that arrived on a day of the month before."""
+    """Return the links to a result published in `month` that arrived on `day` of the month before."""
     year, quarter = month // 12, month % 12 // 3 + 1
     arrival = month - 1
     page = f"cpu2017-{arrival // 12}{arrival % 12 + 1:02d}{day:02d}-{number:05d}"
@@ -205,22 +203,21 @@ def defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
     times = max(1, len(sound) // 500)
     chosen = [dict(sound[i]) for i in random.integers(len(sound), size=times * len(changes))] if sound else []
     number = len(sound)
-    defective: list[Row] = []
+    rows: list[Row] = []
     for i, row in enumerate(chosen):
-        # The last change is none: identical but for its identifier.
-        defective.append(
+        # The last change is empty: identical but for its identifier.
+        rows.append(
             {
                 **row,
                 **changes[i % len(changes)],
                 "Disclosure": links(month_of(row["Published"]), number + i, (number + i) % 28 + 1),
             }
         )
-    defective += _misnamed(sound, number + len(defective))
-    return defective
+    return rows + _misnamed(sound, number + len(rows))
 
 
 def _misnamed(sound: list[Row], number: int) -> list[Row]:
-    """Return copies whose processor is typed in another way, or whose cores are the threads."""
+    """Return copies with another spelling of the processor, or with threads in place of cores."""
     edits = (
         ("Intel Xeon Gold 6534", {"Processor ": "Intel Xeon Gold  6534"}),
         ("Intel Xeon Platinum 8468", {"Processor ": "Intel Xeon platinum 8468"}),
@@ -237,16 +234,3 @@ def _misnamed(sound: list[Row], number: int) -> list[Row]:
         for i, (row, edit) in enumerate(match)
         if row is not None
     ]
-
-
-def _broken(lines: list[bytes]) -> list[bytes]:
-    """Return lines that are no rows: the header again, shifted, cut short, and not UTF-8."""
-    if not lines:
-        return []
-    fields = next(csv.reader([lines[0].decode()]))
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerow(HEADER)
-    writer.writerow([fields[-1], *fields[:-1]])
-    writer.writerow(fields[:20])
-    return [buffer.getvalue().encode(), lines[0].replace(b" GHz", b" GHz \xff\xfe")]

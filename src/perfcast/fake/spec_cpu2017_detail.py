@@ -1,10 +1,10 @@
-"""Generated results by benchmark, shaped like the detail files of SPEC CPU2017, defects included.
+"""Generated results by benchmark, shaped like the detail files of SPEC CPU2017, with their defects.
 
-The results of the generated dump that fit (same rows and seed) come first, under the dump's identifiers; as many others
-follow as make `rows` in every file.
+Each file begins with results of the generated dump of the same rows and seed, under its identifiers. Other results
+follow until every file has `rows` rows.
 
-Defects: the `t_` columns are the score again, in seconds; some rows repeat another row's configuration; sizes carry a
-decimal point on some rows only; a few rows leave topology or turbo clock empty.
+Defects: the `t_` columns repeat the score in seconds; some rows repeat a configuration; only some sizes have a decimal
+point; a few rows lack topology or turbo clock.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
 
 
 def _fits(row: spec_cpu2017.Row) -> bool:
-    """Say whether a result is of the processors and the years of the detail files."""
+    """Return True for a result with a processor and a date of the detail files."""
     return row["Processor "] in _PARTS and _identifier(row)[8:14] < _LAST_YEAR_AND_MONTH
 
 
@@ -80,7 +80,7 @@ def _identifier(row: spec_cpu2017.Row) -> str:
 def _systems(
     linked: list[spec_cpu2017.Row], further: list[spec_cpu2017.Row], random: np.random.Generator
 ) -> pd.DataFrame:
-    """Return what is known of the machines; some of the further results repeat another one's configuration."""
+    """Return one row per machine; some of the further results repeat another configuration."""
     rows = [_system(row, random) for row in [*linked, *further]]
     first = len(linked)
     for index in range(first + 1, len(rows)):
@@ -136,9 +136,9 @@ def _system(row: spec_cpu2017.Row, random: np.random.Generator) -> dict[str, obj
 def _scores(
     systems: pd.DataFrame, benchmarks: tuple[str, ...], suite: str, random: np.random.Generator
 ) -> pd.DataFrame:
-    """Return a score and its time for every benchmark: score = reference seconds x copies / time.
+    """Draw a score and a time for every benchmark: score = reference seconds x copies / time.
 
-    The scores scatter about the result of the suite, which is their geometric mean.
+    The scores scatter around the result of the suite, which is their geometric mean.
     """
     copies = systems["threads_or_copies"].astype("float64") if "rate" in suite else pd.Series(1.0, index=systems.index)
     scatter = random.normal(0, 0.02, size=(len(systems), len(benchmarks))) + np.linspace(-0.5, 0.5, len(benchmarks))

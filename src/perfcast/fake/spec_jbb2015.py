@@ -1,6 +1,6 @@
-"""Generated dump of SPECjbb2015 results, shaped like the published one, its known defects included.
+"""Generated dump of SPECjbb2015 results, shaped like the published one, with its known defects.
 
-The numbers are made up: they follow a simple physical law with noise and say nothing about any real machine.
+The numbers are made up: they follow a simple physical law with noise, and describe no real machine.
 """
 
 from __future__ import annotations
@@ -9,7 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from perfcast.fake._java_dump import Machine, Row, jvm_texts, link, machines, module_text, month_text, write_dump
+from perfcast.fake._java_dump import (
+    Machine,
+    Row,
+    jvm_texts,
+    link,
+    machines,
+    make_defective,
+    module_text,
+    month_text,
+    write_dump,
+)
 from perfcast.fake._spec_texts import cache_texts
 from perfcast.sources.spec_jbb2015 import FILE
 
@@ -21,7 +31,7 @@ HEADER = (
     "OS Availability", "JVM Availability", "SW Availability", "License", "Tested By", "Test Sponsor", "Test Date",
     "Published", "Updated ", "Disclosure", "Disclosure URL", "Disclosures",
 )  # fmt: skip
-"""Stray blanks and tabs as published; the last two names have no field in the rows."""
+"""Names with stray blanks and tabs, as published; the last two names have no field in the rows."""
 
 _KINDS = ("JBB2015MULTI", "JBB2015COMP", "JBB2015DIST")
 _FIRST, _LAST = 2017 * 12 + 5, 2025 * 12 + 5
@@ -31,13 +41,26 @@ _SYSTEMS = (
     ("SUSE Linux Enterprise Server 15 SP4", "btrfs"),
 )
 
+_CHANGES: tuple[Row, ...] = (
+    {"Max-jOPS\t": "0"},
+    {"Critical-jOPS\t": "9e+09"},
+    {"Max-jOPS\t": "NC"},
+    {"Benchmark": "JBB2013"},
+    {"# cores": "7", "# chips": "2"},
+    {"Memory (GB)": "1024(Virtual Memory: 2048)"},
+    {"DIMMS ": "None"},
+    {"Secondary Cache": "24 MB (I+D) per core"},
+    {},
+)
+"""Known defects as changes of a sound row; the empty change repeats it under another identifier."""
+
 
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write the dump: `rows` sound results of 2017-06 to 2025-06, and every known defect once."""
     random = np.random.default_rng(seed)
     drawn = machines(rows, _FIRST, _LAST, random)
     sound = [_result(machine, number, random) for number, machine in enumerate(drawn)]
-    write_dump(Path(folder) / FILE, HEADER, [*sound, *_defective(sound)])
+    write_dump(Path(folder) / FILE, HEADER, [*sound, *make_defective(sound, _CHANGES, "jbb2015", _FIRST + 20)])
 
 
 def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
@@ -63,7 +86,7 @@ def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
         "# cores": str(machine.cores * nodes),
         "# chips": str(machine.chips * nodes),
         "# cores per chip": str(part.cores),
-        # On some rows the total stands in the column of threads per core.
+        # On some rows threads per core holds the total.
         "# of threads per core ": str(threads if number % 9 else threads * machine.cores * nodes),
         "Total # of threads ": str(threads * machine.cores * nodes),
         "Processor": part.name.replace("Intel Xeon", "Intel(R) Xeon(R)") if number % 2 else part.name,
@@ -87,25 +110,3 @@ def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
         "Updated ": month_text(machine.month - 1),
         "Disclosure": link("jbb2015", machine.month, number),
     }
-
-
-def _defective(sound: list[Row]) -> list[Row]:
-    """Return copies of sound rows with one known defect each."""
-    changes: list[Row] = [
-        {"Max-jOPS\t": "0"},
-        {"Critical-jOPS\t": "9e+09"},
-        {"Max-jOPS\t": "NC"},
-        {"Benchmark": "JBB2013"},
-        {"# cores": "7", "# chips": "2"},
-        {"Memory (GB)": "1024(Virtual Memory: 2048)"},
-        {"DIMMS ": "None"},
-        {"Secondary Cache": "24 MB (I+D) per core"},
-        {},
-    ]
-    month = _FIRST + 20
-    rows = []
-    for number, change in enumerate(changes[: len(sound)]):
-        copy = {**sound[number], "Disclosure": link("jbb2015", month, len(sound) + number)}
-        # The last change is none: identical but for its identifier.
-        rows.append({**copy, **({"Published": month_text(month)} if change else {}), **change})
-    return rows

@@ -1,6 +1,6 @@
-"""Generated dump of SPECpower_ssj2008 results, shaped like the published one, its known defects included.
+"""Generated dump of SPECpower_ssj2008 results, shaped like the published one, with its known defects.
 
-The numbers are made up: they follow a simple physical law with noise and say nothing about any real machine.
+The numbers are made up: they follow a simple physical law with noise, and describe no real machine.
 """
 
 from __future__ import annotations
@@ -10,7 +10,17 @@ from pathlib import Path
 import numpy as np
 
 from perfcast.datasets.spec_power import LOADS, OPERATIONS, WATTS
-from perfcast.fake._java_dump import Machine, Row, jvm_texts, link, machines, module_text, month_text, write_dump
+from perfcast.fake._java_dump import (
+    Machine,
+    Row,
+    jvm_texts,
+    link,
+    machines,
+    make_defective,
+    module_text,
+    month_text,
+    write_dump,
+)
 from perfcast.fake._spec_texts import cache_texts
 from perfcast.sources.spec_power import FILE
 
@@ -22,7 +32,7 @@ HEADER = (
     "Disk Drive ", "Power Supplies Installed ", "Power Supply Rating (watts)", "HW Avail", "SW Avail", "Tested By",
     "Test Sponsor", "Test Date", "Published", "Updated ", "Disclosure", "Disclosure URL", "Disclosures",
 )  # fmt: skip
-"""Stray blanks and tabs as published; the last two names have no field in the rows."""
+"""Names with stray blanks and tabs, as published; the last two names have no field in the rows."""
 
 _FIRST, _LAST = 2017 * 12 + 5, 2023 * 12 + 4
 _PLATFORMS = (
@@ -31,12 +41,26 @@ _PLATFORMS = (
     ("SUSE Linux Enterprise Server 12 SP4", "Kernel 4.12.14-94.41-default", "xfs"),
 )
 
+_CHANGES: tuple[Row, ...] = (
+    {"Result": "0"},
+    {"Result": "NC"},
+    {"Result": "7.1e+06"},
+    {"# Cores": "0", "# Chips ": "0"},
+    {"Published": "May-0000"},
+    {"Disclosure": "http://www.spec.org/"},
+    {"Test Date": "Mar-2005"},
+    {"3rd Level Cache": "39424 MB I+D on chip per chip"},
+    {"Memory (GB)": "n/a"},
+    {},
+)
+"""Known defects as changes of a sound row; the empty change repeats it under another identifier."""
+
 
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write the dump: `rows` sound results of 2017-06 to 2023-05, and every known defect once."""
     random = np.random.default_rng(seed)
     sound = [_result(machine, number, random) for number, machine in enumerate(machines(rows, _FIRST, _LAST, random))]
-    write_dump(Path(folder) / FILE, HEADER, [*sound, *_defective(sound)])
+    write_dump(Path(folder) / FILE, HEADER, [*sound, *make_defective(sound, _CHANGES, "power_ssj2008", _FIRST + 20)])
 
 
 def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
@@ -92,26 +116,3 @@ def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
         "Updated ": month_text(machine.month),
         "Disclosure": link("power_ssj2008", machine.month, number),
     }
-
-
-def _defective(sound: list[Row]) -> list[Row]:
-    """Return copies of sound rows with one known defect each."""
-    changes: list[Row] = [
-        {"Result": "0"},
-        {"Result": "NC"},
-        {"Result": "7.1e+06"},
-        {"# Cores": "0", "# Chips ": "0"},
-        {"Published": "May-0000"},
-        {"Disclosure": "http://www.spec.org/"},
-        {"Test Date": "Mar-2005"},
-        {"3rd Level Cache": "39424 MB I+D on chip per chip"},
-        {"Memory (GB)": "n/a"},
-        {},
-    ]
-    rows = []
-    for number, change in enumerate(changes[: len(sound)]):
-        text = month_text(_FIRST + 20)
-        copy = {**sound[number], "Disclosure": link("power_ssj2008", _FIRST + 20, len(sound) + number)}
-        # The last change is none: identical but for its identifier.
-        rows.append({**copy, **({"Published": text} if change else {}), **change})
-    return rows
