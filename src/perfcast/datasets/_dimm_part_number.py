@@ -47,7 +47,7 @@ def decode(part_number: str) -> DimmPart:
     """Decode one part number, such as `MTC10F1084S1RC48BA1`. An unknown number gives a part without properties."""
     text = part_number.strip().upper()
     if match := _MICRON.fullmatch(text):
-        return _micron(match)
+        return _decode_micron(match)
     if match := _HYNIX.fullmatch(text):
         return DimmPart(vendor="SK hynix", ddr_gen=5, capacity_gb=_HYNIX_GB.get(match["size"]))
     if match := _SAMSUNG.fullmatch(text):
@@ -62,7 +62,7 @@ def decode(part_number: str) -> DimmPart:
     return DimmPart()
 
 
-def _micron(match: re.Match[str]) -> DimmPart:
+def _decode_micron(match: re.Match[str]) -> DimmPart:
     devices, ranks, width = int(match["devices"]), int(match["ranks"]), int(match["width"])
     capacity = 2.0 ** int(match["log2_gb"])
     if match["type"] != "R" or devices != ranks * _RDIMM_BITS // width:

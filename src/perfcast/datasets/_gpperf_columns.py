@@ -17,7 +17,7 @@ _DEVICES = {
 _FACTS = ("sms", "lanes", "boost_mhz", "l2_mib", "gb_per_s")
 
 
-def device_facts(device: pd.Series) -> dict[str, pd.Series]:
+def look_up_device_facts(device: pd.Series) -> dict[str, pd.Series]:
     """Return published facts of each device by column; they are missing for an unlisted device."""
     return {name: device.map({key: facts[name] for key, facts in _DEVICES.items()}).astype(float) for name in _FACTS}
 
@@ -32,7 +32,7 @@ def _word(name: str, role: Role, group: str, meaning: str, *tags: Tag) -> Column
     return Column(name, Kind.CATEGORICAL, role, group, meaning=meaning, tags=tags)
 
 
-def _read(name: str, meaning: str, unit: str = "") -> Column:
+def _reading(name: str, meaning: str, unit: str = "") -> Column:
     return Column(name, Kind.NUMERICAL, Role.PROVENANCE, "device", unit, meaning, 0)
 
 
@@ -67,14 +67,14 @@ COLUMNS = (
     _feature("gb_per_s", "device", "memory bandwidth, as published", "GB/s"),
     Column("value", Kind.NUMERICAL, Role.TARGET, "problem", "", f"{_UNITS}; lower is better", 0),
     _word("requested_layout", Role.PROVENANCE, "kernel", "requested layout; the profiler ignores it"),
-    _read("requested_tile_m", "requested rows of a tile; the profiler ignores them"),
-    _read("requested_tile_n", "requested columns of a tile; the profiler ignores them"),
-    _read("requested_tile_k", "requested depth of a tile; the profiler ignores it"),
-    _read("memory_used_mib", "device memory in use before the run", "MiB"),
-    _read("utilisation_before", "busy share of time before the run", "%"),
-    _read("utilisation_after", "busy share of time after the run", "%"),
-    _read("sm_clock_mhz", "clock of the multiprocessors after the run", "MHz"),
-    _read("temperature_c", "temperature after the run", "°C"),
+    _reading("requested_tile_m", "requested rows of a tile; the profiler ignores them"),
+    _reading("requested_tile_n", "requested columns of a tile; the profiler ignores them"),
+    _reading("requested_tile_k", "requested depth of a tile; the profiler ignores it"),
+    _reading("memory_used_mib", "device memory in use before the run", "MiB"),
+    _reading("utilisation_before", "busy share of time before the run", "%"),
+    _reading("utilisation_after", "busy share of time after the run", "%"),
+    _reading("sm_clock_mhz", "clock of the multiprocessors after the run", "MHz"),
+    _reading("temperature_c", "temperature after the run", "°C"),
     _word("device_state", Role.PROVENANCE, "device", "alone or shared with other processes", Tag.SLICE),
     Column("measured_at", Kind.DATE, Role.PROVENANCE, "problem", meaning="end of the run"),
     _word("source_file", Role.PROVENANCE, "problem", "file of the row"),

@@ -40,7 +40,7 @@ class Record:
     detail: str = ""
 
 
-def records(text: str) -> Iterator[Record]:
+def parse_records(text: str) -> Iterator[Record]:
     """Yield the records of the text after the header, whole or broken, in order.
 
     A record begins at a line that starts with a time and three sides. Lines before the first record form a broken
@@ -50,16 +50,16 @@ def records(text: str) -> Iterator[Record]:
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.rstrip("\r")
         if _BEGIN.match(stripped) and lines:
-            yield _record(begin, lines)
+            yield _parse_record(begin, lines)
             lines = []
         if stripped:
             begin = begin if lines else number
             lines.append(stripped)
     if lines:
-        yield _record(begin, lines)
+        yield _parse_record(begin, lines)
 
 
-def _record(line: int, lines: list[str]) -> Record:
+def _parse_record(line: int, lines: list[str]) -> Record:
     if not _BEGIN.match(lines[0]):
         return Record(line, {}, "stray_lines", lines[0][:100])
     if len(lines) != LINES:

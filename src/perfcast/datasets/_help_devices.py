@@ -31,7 +31,7 @@ _OTHERS = {
 }
 
 
-def describe(device: str) -> tuple[str, str, float]:
+def parse_device_name(device: str) -> tuple[str, str, float]:
     """Return the kind, model and batch size of a device from the name of its file.
 
     The kind is gpu, cpu, phone, board or accelerator. The batch size is NaN where the name does not contain it.

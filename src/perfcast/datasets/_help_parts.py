@@ -31,7 +31,7 @@ class Protocol:
     trimmed: float
 
 
-def protocol_of(options: Mapping[str, Any], devices: Sequence[str]) -> Protocol:
+def read_protocol(options: Mapping[str, Any], devices: Sequence[str]) -> Protocol:
     """Return option `protocol`.
 
     Raises:
@@ -52,7 +52,7 @@ def protocol_of(options: Mapping[str, Any], devices: Sequence[str]) -> Protocol:
     return Protocol(**subsets, pool=pool, queries=queries, trimmed=trimmed)
 
 
-def parts_of(protocol: Protocol, device: str, latency: np.ndarray, references: Sequence[int]) -> np.ndarray:
+def assign_subsets(protocol: Protocol, device: str, latency: np.ndarray, references: Sequence[int]) -> np.ndarray:
     """Return the subset of each architecture on a device: train, valid, test, or unused.
 
     A reference is never evaluated, although the authors left one reference among their test architectures.

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.datasets._help_devices import describe
-from perfcast.datasets._help_parts import parts_of, protocol_of
-from perfcast.datasets._strict_csv import Rejection, rejected_frame
+from perfcast.datasets._help_devices import parse_device_name
+from perfcast.datasets._help_parts import assign_subsets, read_protocol
+from perfcast.datasets._strict_csv import Rejection, build_rejected_frame
 from perfcast.datasets._torch_files import read_torch
 from perfcast.datasets.base import Standardized
 from perfcast.errors import UserError
@@ -103,22 +103,22 @@ def build_space(
     if isinstance(near_zero, bool) or not isinstance(near_zero, int | float) or not 0 <= near_zero < 1:
         raise UserError("option 'near_zero' must be a share from 0 to below 1", f"found {near_zero!r}")
     devices = DEVICES[space]
-    protocol = protocol_of(options, devices)
+    protocol = read_protocol(options, devices)
     architectures = encode(read_torch(folder / space / ARCHITECTURES[space]))
     count = len(architectures)
-    references = _positions(folder / space / REFERENCES, count)
+    references = _read_positions(folder / space / REFERENCES, count)
     frames, rejections = [], []
     for device in devices:
         file = latency_file(space, device)
-        latency = _numbers(folder / file, count)
-        reasons = _reasons(latency, near_zero)
+        latency = _read_latencies(folder / file, count)
+        reasons = _find_reasons(latency, near_zero)
         rejections += [
             Rejection(SOURCE, file, int(row) + 1, str(reasons[row]), f"{latency[row]:.6g} ms")
             for row in np.flatnonzero(reasons != "")
         ]
         good = np.flatnonzero(reasons == "")
-        subsets = parts_of(protocol, device, np.where(reasons == "", latency, np.nan), references)
-        kind, model, batch = describe(device)
+        subsets = assign_subsets(protocol, device, np.where(reasons == "", latency, np.nan), references)
+        kind, model, batch = parse_device_name(device)
         frames.append(
             pd.DataFrame(
                 {
@@ -144,21 +144,21 @@ def build_space(
     table = build_table(f"{SOURCE}_{space}", frame, (*BEFORE, *columns, *AFTER))
     return Standardized(
         table=table,
-        rejected=rejected_frame(rejections),
+        rejected=build_rejected_frame(rejections),
         rows_in=count * len(devices),
         quality={
             "architectures": count,
             "devices": len(devices),
-            "distinct_latencies": {device: int(values.nunique()) for device, values in _by_device(rows)},
+            "distinct_latencies": {device: int(values.nunique()) for device, values in _group_by_device(rows)},
         },
     )
 
 
-def _by_device(rows: pd.DataFrame) -> list[tuple[str, pd.Series]]:
+def _group_by_device(rows: pd.DataFrame) -> list[tuple[str, pd.Series]]:
     return [(str(device), values) for device, values in rows.groupby("device", sort=True)["latency_ms"]]
 
 
-def _reasons(latency: np.ndarray, near_zero: float) -> np.ndarray:
+def _find_reasons(latency: np.ndarray, near_zero: float) -> np.ndarray:
     """Return the reason to quarantine each latency, "" for a valid one. Shapes: (n,) -> (n,) object."""
     usable = np.isfinite(latency) & (latency > 0)
     middle = np.median(latency[usable]) if usable.any() else 0.0
@@ -167,7 +167,7 @@ def _reasons(latency: np.ndarray, near_zero: float) -> np.ndarray:
     return reasons
 
 
-def _numbers(path: Path, count: int) -> np.ndarray:
+def _read_latencies(path: Path, count: int) -> np.ndarray:
     """Return the latencies of a device in ms, NaN where an entry is not a number. Raises: UserError."""
     content = read_torch(path)
     if not isinstance(content, list) or len(content) != count:
@@ -176,7 +176,7 @@ def _numbers(path: Path, count: int) -> np.ndarray:
     return np.array([float(value) if isinstance(value, int | float) else np.nan for value in content], dtype=float)
 
 
-def _positions(path: Path, count: int) -> list[int]:
+def _read_positions(path: Path, count: int) -> list[int]:
     content = read_torch(path)
     if not isinstance(content, list) or not all(isinstance(value, int) and 0 <= value < count for value in content):
         raise UserError(

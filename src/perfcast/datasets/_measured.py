@@ -53,7 +53,7 @@ MACHINE_COLUMNS = (
 )
 
 
-def max_spread(source: str, options: Mapping[str, Any]) -> float:
+def read_max_spread(source: str, options: Mapping[str, Any]) -> float:
     """Return option `max_spread`. Raises: UserError when it is not a positive number."""
     value = options.get("max_spread", 0.5)
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
@@ -61,14 +61,14 @@ def max_spread(source: str, options: Mapping[str, Any]) -> float:
     return float(value)
 
 
-def with_numbers(text: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+def parse_numbers(text: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Return the frame with texts parsed as finite numbers, else missing; `<name>_text` keeps the text."""
     numbers = {name: pd.to_numeric(text[name], errors="coerce").astype("float64") for name in names}
     finite = {name: values.where(np.isfinite(values)) for name, values in numbers.items()}
     return text.assign(**finite, **{f"{name}_text": text[name] for name in names})
 
 
-def first_of(bad: pd.DataFrame, texts: pd.DataFrame, suffix: str = "_text") -> pd.Series:
+def describe_first_bad(bad: pd.DataFrame, texts: pd.DataFrame, suffix: str = "_text") -> pd.Series:
     """Return '<column>: <text>' of the first bad cell of each row, missing for a row without one.
 
     Shapes: `bad` has a boolean column per number; `texts` has its text in the column `<name><suffix>`.

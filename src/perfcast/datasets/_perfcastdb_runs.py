@@ -48,12 +48,12 @@ class LongRows:
         self.frame = self.frame[~rows]
 
     def merge(self, rows: pd.Series, rule: str) -> None:
-        """Drop the rows of a boolean mask that are folded into others, and count them under the rule."""
+        """Drop the rows of a boolean mask that are count_folded into others, and count them under the rule."""
         self.merged[rule] = self.merged.get(rule, 0) + int(rows.sum())
         self.frame = self.frame[~rows]
 
 
-def clean(rows: LongRows) -> None:
+def clean_rows(rows: LongRows) -> None:
     """Quarantine invalid rows, fold copies, and enforce one set of characteristics per run.
 
     A suite mean is the geometric mean of the other rows of its run, so it adds no measurement. It is quarantined with
@@ -70,25 +70,25 @@ def clean(rows: LongRows) -> None:
     value = pd.to_numeric(rows.frame[VALUE]).astype("float64")
     rows.reject(value <= 0, "not_positive", rows.frame[VALUE])
     units = rows.frame[TEST].map(lambda test: split_unit(test)[1])
-    rows.reject(units != units.groupby(_targets(rows.frame)).transform("first"), "unit_conflict", rows.frame[TEST])
+    rows.reject(units != units.groupby(_name_targets(rows.frame)).transform("first"), "unit_conflict", rows.frame[TEST])
     _fold_copies(rows)
-    _hold_to_one_configuration(rows)
+    _reject_inconsistent_runs(rows)
 
 
 def _fold_copies(rows: LongRows) -> None:
     rows.merge(rows.frame.duplicated(READ_COLUMNS), "repeated_row")
     same = rows.frame.duplicated([RUN, SUITE, TEST, ITERATION])
     rows.reject(same, "conflicting_value", rows.frame[TEST])
-    copies = _copied_runs(rows.frame)
-    rows.merge(_run_keys(rows.frame).isin(copies), "copied_run")
+    copies = _find_copied_runs(rows.frame)
+    rows.merge(_make_run_keys(rows.frame).isin(copies), "copied_run")
 
 
-def _copied_runs(frame: pd.DataFrame) -> set[str]:
+def _find_copied_runs(frame: pd.DataFrame) -> set[str]:
     """Return the runs that repeat every value and characteristic of a run with a shorter or earlier name."""
     content = [name for name in READ_COLUMNS if name != RUN]
     first: dict[tuple[tuple[str, ...], ...], str] = {}
     copies = set()
-    keys = _run_keys(frame)
+    keys = _make_run_keys(frame)
     for key in sorted(keys.unique(), key=lambda name: (len(name), name)):
         fingerprint = tuple(sorted(map(tuple, frame.loc[keys == key, content].to_numpy().tolist())))
         if first.setdefault(fingerprint, key) != key:
@@ -96,26 +96,26 @@ def _copied_runs(frame: pd.DataFrame) -> set[str]:
     return copies
 
 
-def _hold_to_one_configuration(rows: LongRows) -> None:
+def _reject_inconsistent_runs(rows: LongRows) -> None:
     """Quarantine rows whose characteristics differ from the most frequent ones of their run."""
     stated = pd.util.hash_pandas_object(rows.frame[STATED], index=False)
-    votes = pd.DataFrame({"run": _run_keys(rows.frame), "stated": stated}, index=rows.frame.index)
+    votes = pd.DataFrame({"run": _make_run_keys(rows.frame), "stated": stated}, index=rows.frame.index)
     size = votes.groupby(["run", "stated"])["stated"].transform("size")
     order = votes.assign(size=size).sort_values("size", ascending=False, kind="stable")
     majority = order.drop_duplicates("run").set_index("run")["stated"]
     rows.reject(votes["stated"] != votes["run"].map(majority), "inconsistent_run", rows.frame[RUN])
 
 
-def _run_keys(frame: pd.DataFrame) -> pd.Series:
-    return frame[RUN].str.strip() + ":" + frame[SUITE].map(slug)
+def _make_run_keys(frame: pd.DataFrame) -> pd.Series:
+    return frame[RUN].str.strip() + ":" + frame[SUITE].map(make_slug)
 
 
-def _targets(frame: pd.DataFrame) -> pd.Series:
+def _name_targets(frame: pd.DataFrame) -> pd.Series:
     """Return the target of each row."""
-    return frame[SUITE].map(slug) + "__" + frame[TEST].map(lambda test: slug(split_unit(test)[0]))
+    return frame[SUITE].map(make_slug) + "__" + frame[TEST].map(lambda test: make_slug(split_unit(test)[0]))
 
 
-def slug(text: str) -> str:
+def make_slug(text: str) -> str:
     """Return the text in lower case, with single underscores for all but letters and digits."""
     return re.sub(r"[^a-z0-9]+", "_", text.casefold()).strip("_")
 
@@ -141,16 +141,16 @@ class Runs:
     targets: dict[str, tuple[str, str, str]]
 
 
-def to_runs(frame: pd.DataFrame) -> Runs:
-    """Pivot clean long rows: the mean over iterations of each test becomes a column.
+def pivot_runs(frame: pd.DataFrame) -> Runs:
+    """Pivot clean_rows long rows: the mean over iterations of each test becomes a column.
 
     Units: values in MB/s, ns and GFLOP/s; the spread is (max - min) / mean.
     """
     parsed = frame[TEST].map(split_unit)
     long = pd.DataFrame(
         {
-            "result_id": _run_keys(frame),
-            "target": _targets(frame),
+            "result_id": _make_run_keys(frame),
+            "target": _name_targets(frame),
             "value": pd.to_numeric(frame[VALUE]).astype("float64") * parsed.map(lambda item: item[2]).astype("float64"),
         }
     )
@@ -169,15 +169,15 @@ def to_runs(frame: pd.DataFrame) -> Runs:
     return Runs(runs.sort_index(), dict(sorted(targets.items())))
 
 
-def folded(frame: pd.DataFrame, runs: Sequence[str]) -> dict[str, int]:
-    """Count the rows that were folded into a run: averaged iterations, and tests after the first."""
-    iterations = frame[_run_keys(frame).isin(list(runs))]
-    keys = pd.DataFrame({"run": _run_keys(iterations), "test": _targets(iterations)})
+def count_folded(frame: pd.DataFrame, runs: Sequence[str]) -> dict[str, int]:
+    """Count the rows that were count_folded into a run: averaged iterations, and tests after the first."""
+    iterations = frame[_make_run_keys(frame).isin(list(runs))]
+    keys = pd.DataFrame({"run": _make_run_keys(iterations), "test": _name_targets(iterations)})
     tests = len(keys.drop_duplicates())
     return {"iterations_averaged": len(iterations) - tests, "tests_of_one_run": tests - len(runs)}
 
 
 def reject_runs(rows: LongRows, details: dict[str, str], reason: str) -> None:
     """Quarantine all rows of the runs in `details`, a mapping of run to detail."""
-    keys = _run_keys(rows.frame)
+    keys = _make_run_keys(rows.frame)
     rows.reject(keys.isin(list(details)), reason, keys.map(details))

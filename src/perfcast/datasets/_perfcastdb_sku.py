@@ -73,15 +73,15 @@ def read_skus(path: Path) -> Skus:
     Raises:
         UserError: The file is absent, is not such a workbook, or lacks a column.
     """
-    rows = _rows(Path(path))
-    code, positions = _header(path, rows)
+    rows = _read_sheet(Path(path))
+    code, positions = _find_header(path, rows)
     skus: dict[str, dict[str, float | None]] = {}
     repeated = conflicts = 0
     for row in rows:
-        key = _text(row, code)
+        key = _read_cell(row, code)
         if not key:
             continue
-        values = {name: quantity(_text(row, positions[name]), FIELDS[name][1]) for name in FIELDS}
+        values = {name: parse_quantity(_read_cell(row, positions[name]), FIELDS[name][1]) for name in FIELDS}
         if key in skus:
             repeated += 1
             conflicts += values != skus[key]
@@ -91,7 +91,7 @@ def read_skus(path: Path) -> Skus:
     return Skus(frame, repeated, conflicts)
 
 
-def quantity(text: str, factors: dict[str | None, float]) -> float | None:
+def parse_quantity(text: str, factors: dict[str | None, float]) -> float | None:
     """Return the number of a text such as `2.2 GHz` times the factor of its unit; None for 0 and for other texts."""
     match = _QUANTITY.fullmatch(text)
     if match is None or match[2] not in factors:
@@ -99,7 +99,7 @@ def quantity(text: str, factors: dict[str | None, float]) -> float | None:
     return float(match[1]) * factors[match[2]] or None
 
 
-def _rows(path: Path) -> Iterable[Sequence[Any]]:
+def _read_sheet(path: Path) -> Iterable[Sequence[Any]]:
     """Return an iterator over the rows of the first sheet, within the size limits."""
     import openpyxl
 
@@ -119,7 +119,7 @@ def _rows(path: Path) -> Iterable[Sequence[Any]]:
         raise UserError(f"{path} must be an Excel workbook", f"it cannot be read ({problem})", _REMEDY) from None
 
 
-def _header(path: Path, rows: Iterable[Sequence[Any]]) -> tuple[int, dict[str, int]]:
+def _find_header(path: Path, rows: Iterable[Sequence[Any]]) -> tuple[int, dict[str, int]]:
     """Return the position of the code and of every field: its exact title, else the first that begins with it."""
     titles: list[str] = []
     for _, row in zip(range(FIRST_ROWS), rows, strict=False):
@@ -137,5 +137,5 @@ def _header(path: Path, rows: Iterable[Sequence[Any]]) -> tuple[int, dict[str, i
     return titles.index(CODE), positions
 
 
-def _text(row: Sequence[Any], position: int) -> str:
+def _read_cell(row: Sequence[Any], position: int) -> str:
     return str(row[position]).strip() if position < len(row) and row[position] is not None else ""

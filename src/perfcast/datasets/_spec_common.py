@@ -16,7 +16,7 @@ from perfcast.schema import Column, Kind, as_declared, outside, select
 _SUBMISSION = ("hw_vendor", "system_stem", "part_key", "chips", "published_month")
 
 
-def only_file(source: str, folder: Path, endings: tuple[str, ...] = (".csv", ".csv.gz")) -> Path:
+def find_only_file(source: str, folder: Path, endings: tuple[str, ...] = (".csv", ".csv.gz")) -> Path:
     """Return the only file of a source's folder with these endings. Raises: UserError for none or several."""
     files = sorted(path for path in Path(folder).iterdir() if path.name.endswith(endings))
     if len(files) != 1:
@@ -28,7 +28,7 @@ def only_file(source: str, folder: Path, endings: tuple[str, ...] = (".csv", ".c
     return files[0]
 
 
-def month_of(text: object) -> pd.Timestamp:
+def parse_last_month(text: object) -> pd.Timestamp:
     """Return the first day of a month written YYYY-MM, and the end of time for None. Raises: UserError."""
     try:
         return pd.Timestamp.max if text is None else pd.Timestamp(pd.Period(str(text), freq="M").start_time)
@@ -38,21 +38,21 @@ def month_of(text: object) -> pd.Timestamp:
         ) from None
 
 
-def submissions(frame: pd.DataFrame) -> pd.Series:
+def name_submissions(frame: pd.DataFrame) -> pd.Series:
     """Return the test campaign of each row as vendor, system, part, chips and month of publication."""
     numbers, first = combinations(frame, _SUBMISSION)
-    submissions = frame[list(_SUBMISSION)].iloc[first]
-    texts = submissions[["system_stem", "part_key"]].astype("str")
+    name_submissions = frame[list(_SUBMISSION)].iloc[first]
+    texts = name_submissions[["system_stem", "part_key"]].astype("str")
     texts = texts.assign(
-        chips=submissions["chips"].astype("int64").astype("str"),
-        month=submissions["published_month"].dt.strftime("%Y-%m"),
+        chips=name_submissions["chips"].astype("int64").astype("str"),
+        month=name_submissions["published_month"].dt.strftime("%Y-%m"),
     )
-    joined = submissions["hw_vendor"].astype("str").fillna("?").str.cat(texts, sep=" | ")
+    joined = name_submissions["hw_vendor"].astype("str").fillna("?").str.cat(texts, sep=" | ")
     coded = spread(joined.tolist(), numbers, frame.index)
     return coded if is_coded(frame["part_key"]) else coded.astype("str")
 
 
-def within_bounds(frame: pd.DataFrame, columns: Sequence[Column], quarantine: Quarantine) -> pd.DataFrame:
+def reject_out_of_bounds(frame: pd.DataFrame, columns: Sequence[Column], quarantine: Quarantine) -> pd.DataFrame:
     """Quarantine rows with a value outside its column's bounds; the detail names the first such column."""
     wrong, detail = describe_out_of_bounds(frame, columns)
     return quarantine.reject(frame, wrong, "out_of_bounds", detail)

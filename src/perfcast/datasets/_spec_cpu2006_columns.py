@@ -71,7 +71,7 @@ _ADDED = {
 """Name of a column -> the additional column that follows it."""
 
 
-def _columns() -> tuple[Column, ...]:
+def _derive_columns() -> tuple[Column, ...]:
     columns: list[Column] = []
     for column in COLUMNS_2017:
         if column.name in _LEFT_OUT:
@@ -82,5 +82,5 @@ def _columns() -> tuple[Column, ...]:
     return tuple(columns)
 
 
-COLUMNS: tuple[Column, ...] = _columns()
+COLUMNS: tuple[Column, ...] = _derive_columns()
 """Standard columns in table order."""

@@ -76,11 +76,11 @@ _DEFECTS = {
 """Typed column -> its raw column, and the reason where only that column is invalid."""
 
 
-def _suite(text: str) -> Scalar[str]:
+def _parse_suite(text: str) -> Scalar[str]:
     return Scalar(SUITES.get(normalize(text)))
 
 
-_OTHER_THAN_NUMBERS: dict[str, Callable[[str], Parsed]] = {"Benchmark": _suite, "Published": parse_month}
+_OTHER_THAN_NUMBERS: dict[str, Callable[[str], Parsed]] = {"Benchmark": _parse_suite, "Published": parse_month}
 TYPED: dict[str, tuple[str, Callable[[str], Parsed]]] = {
     name: (column, _OTHER_THAN_NUMBERS.get(column, partial(parse_number, low=0)))
     for name, (column, _) in _DEFECTS.items()
@@ -88,7 +88,7 @@ TYPED: dict[str, tuple[str, Callable[[str], Parsed]]] = {
 """Typed column -> its raw column and parser."""
 
 
-def screen(raw: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
+def screen_rows(raw: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
     """Return the rows that are results, with typed columns; quarantine the others.
 
     Shapes: `raw` has RAW_COLUMNS as text and `line`. The result adds the columns of TYPED, `result_id`, `line_in_file`
@@ -104,10 +104,10 @@ def screen(raw: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
     early = frame["published_month"] < FIRST_MONTH
     frame = quarantine.reject(frame, early, "date_impossible", "Published " + frame["Published"])
     frame = quarantine.reject(frame, frame["base_score"] == 0, "no_score", frame["Processor"])
-    return quarantine.reject(frame, ~_possible_counts(frame), "impossible_counts", _counts_text(frame))
+    return quarantine.reject(frame, ~_mark_possible_counts(frame), "impossible_counts", _describe_counts(frame))
 
 
-def _possible_counts(frame: pd.DataFrame) -> pd.Series:
+def _mark_possible_counts(frame: pd.DataFrame) -> pd.Series:
     """Mark the rows with possible counts; fewer enabled cores than installed are possible."""
     cores, chips, per_chip = frame["cores"], frame["chips"], frame["cores_per_chip_stated"]
     whole = (cores % 1 == 0) & (chips % 1 == 0) & (per_chip % 1 == 0)
@@ -116,7 +116,7 @@ def _possible_counts(frame: pd.DataFrame) -> pd.Series:
     return whole & enough & fits & frame["threads_per_core"].isin(THREADS_PER_CORE)
 
 
-def _counts_text(frame: pd.DataFrame) -> pd.Series:
+def _describe_counts(frame: pd.DataFrame) -> pd.Series:
     text: pd.Series = (
         frame["Cores"] + " cores, " + frame["Chips"] + " chips, " + frame["Cores Per Chip"] + " cores per chip, "
         + frame["Threads Per Core"] + " threads per core"

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from perfcast.datasets._spec_cpu2006_rows import TYPED
-from perfcast.datasets._spec_cpu2017_text import described, mapped, system_stems
+from perfcast.datasets._spec_cpu2017_text import extract_system_stems, map_texts, serialize_coverage
 from perfcast.datasets._spec_cpu2017_vendors import canonical_company
 from perfcast.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
 from perfcast.parsing.coverage import Parsed, measure, parse_column
@@ -77,12 +77,12 @@ def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
         **parts,
         metric=frame["suite"].str.extract("(rate|speed)$", expand=False),
         domain=frame["suite"].str.startswith("CINT").map({True: "int", False: "fp"}),
-        part_key=mapped(frame["Processor"], older_part_key),
-        hw_vendor=mapped(frame["Hardware Vendor"], canonical_company),
-        tester=mapped(frame["Tested By"], canonical_company),
-        sponsor=mapped(frame["Test Sponsor"], canonical_company),
-        file_system=mapped(frame["File System"], _file_system),
-        system_stem=system_stems(frame),
+        part_key=map_texts(frame["Processor"], older_part_key),
+        hw_vendor=map_texts(frame["Hardware Vendor"], canonical_company),
+        tester=map_texts(frame["Tested By"], canonical_company),
+        sponsor=map_texts(frame["Test Sponsor"], canonical_company),
+        file_system=map_texts(frame["File System"], _parse_file_system),
+        system_stem=extract_system_stems(frame),
     )
 
 
@@ -97,7 +97,7 @@ def older_part_key(name: str) -> str:
     return key
 
 
-def _file_system(text: str) -> str | None:
+def _parse_file_system(text: str) -> str | None:
     """Return the first word of a file system text, without the remarks that follow."""
     words = text.strip().casefold().replace(",", " ").split()
     return words[0] if words and not words[0].startswith("(") else None
@@ -108,4 +108,4 @@ def parse_coverage(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
     parsers: dict[str, Callable[[str], Parsed]] = {column: parse for column, (parse, _) in _FIELDS.items()}
     parsers |= {column: parse for column, (parse, _) in _SINGLE.items()}
     parsers |= dict(TYPED.values())
-    return described({column: measure(frame[column], parse) for column, parse in parsers.items()})
+    return serialize_coverage({column: measure(frame[column], parse) for column, parse in parsers.items()})

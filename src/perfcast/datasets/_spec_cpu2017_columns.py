@@ -157,7 +157,7 @@ _AUDIT = (
     Column(
         "cores_per_chip_stated", Kind.NUMERICAL, Role.PROVENANCE, "audit", "", "cores per chip as published", 1, 512
     ),
-    _flag("q_cores_mismatch", "audit", "1 where stated cores per chip differ from the processor's", role=Role.PROVENANCE),
+    _flag("q_cores_mismatch", "audit", "1 where stated cores per chip are not the processor's", role=Role.PROVENANCE),
     _flag("q_mem_arith", "audit", "1 where the capacity differs from DIMMs x size", role=Role.PROVENANCE),
     _flag("q_ddr_gen", "audit", "1 where the DDR generation was corrected", role=Role.PROVENANCE),
     _flag("q_date", "audit", "1 where a date after publication was removed", role=Role.PROVENANCE),
@@ -182,7 +182,7 @@ _AUDIT = (
 )  # fmt: skip
 
 
-def _in_configuration(column: Column) -> Column:
+def _add_config_tag(column: Column) -> Column:
     """Add tag CONFIG to every feature and to the processor's name: together they are the configuration."""
     if column.role is Role.FEATURE or Tag.ENTITY in column.tags:
         return replace(column, tags=(*column.tags, Tag.CONFIG))
@@ -190,6 +190,6 @@ def _in_configuration(column: Column) -> Column:
 
 
 COLUMNS: tuple[Column, ...] = tuple(
-    map(_in_configuration, (*_KEYS, *_WORKLOAD, *_PROCESSOR, *_MEMORY, *_SYSTEM, *_LABELS, *_AUDIT))
+    map(_add_config_tag, (*_KEYS, *_WORKLOAD, *_PROCESSOR, *_MEMORY, *_SYSTEM, *_LABELS, *_AUDIT))
 )
 """Standard columns in table order."""

@@ -65,7 +65,7 @@ _TARGETS = tuple(
 )
 
 
-def why_forbidden(name: str) -> str:
+def explain_forbidden(name: str) -> str:
     """Return the reason why a column of this name must not be a feature, "" for an allowed name."""
     return next((why for pattern, why in ENCODE_THE_RESULT if re.search(pattern, name.casefold())), "")
 
@@ -73,7 +73,7 @@ def why_forbidden(name: str) -> str:
 def refuse_leaks(columns: Iterable[Column]) -> None:
     """Reject features named like a result. Raises: ValueError with the first such column and the reason."""
     for column in columns:
-        if column.role is Role.FEATURE and (why := why_forbidden(column.name)):
+        if column.role is Role.FEATURE and (why := explain_forbidden(column.name)):
             raise ValueError(f"column {column.name!r} must not be a feature: {why}")
 
 

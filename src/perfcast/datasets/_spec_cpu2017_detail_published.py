@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.datasets._spec_common import only_file
+from perfcast.datasets._spec_common import find_only_file
 from perfcast.datasets._spec_cpu2017_detail_columns import TARGETS
 from perfcast.datasets._spec_cpu2017_detail_rows import TEXTS
 from perfcast.datasets._spec_cpu2017_read import read_dump
@@ -58,7 +58,7 @@ def read_published(folder: Path | None, frame: pd.DataFrame) -> Published:
     if folder is None:
         none = pd.DataFrame("", index=frame.index, columns=list(RAW_COLUMNS), dtype="str")
         return Published(none, pd.Series(False, index=frame.index), 0)
-    dump = read_dump(SOURCE, only_file(SOURCE, folder), RAW_COLUMNS).frame
+    dump = read_dump(SOURCE, find_only_file(SOURCE, folder), RAW_COLUMNS).frame
     dump["result_id"] = dump["Disclosure"].str.extract(_IDENTIFIER, expand=False)
     dump = dump.dropna(subset="result_id").drop_duplicates("result_id").set_index("result_id")
     texts = dump[list(RAW_COLUMNS)].reindex(frame["result_id"]).set_axis(frame.index, axis=0)
@@ -99,13 +99,13 @@ def join_published(frame: pd.DataFrame, published: Published) -> tuple[pd.DataFr
         published_month=month.fillna(frame["arrival_day"].dt.to_period("M").dt.to_timestamp()),
         system_stem=parsed["system_stem"].where(parsed["system_stem"] != ""),
         q_withdrawn=(base == 0).astype("float64"),
-        **_memory(frame, parsed),
+        **_combine_memory(frame, parsed),
         l3_mb_per_chip=frame["l3_kb"].div(1024).fillna(parsed["l3_mb_per_chip"]),
         **{
             name: frame[name].fillna(parsed[name]) for name in ("l1d_kb", "l1i_kb", "l2_kb_per_core", "storage_gb")
         },
     )  # fmt: skip
-    account = _account(published, base, frame)
+    account = _count_matches(published, base, frame)
     return joined, {
         **account,
         "date_of_arrival_for_publication": int(month.isna().sum()),
@@ -113,7 +113,7 @@ def join_published(frame: pd.DataFrame, published: Published) -> tuple[pd.DataFr
     }
 
 
-def _memory(frame: pd.DataFrame, parsed: pd.DataFrame) -> dict[str, pd.Series]:
+def _combine_memory(frame: pd.DataFrame, parsed: pd.DataFrame) -> dict[str, pd.Series]:
     """Return the published capacity, else DIMMs x size; DIMMs as counted on the machine; rates as JEDEC grades."""
     dimm_gb = (frame["dimm_kb"] / 1024**2).fillna(parsed["dimm_gb"])
     count = frame["dimm_count"].fillna(parsed["dimm_count"])
@@ -130,7 +130,7 @@ def _memory(frame: pd.DataFrame, parsed: pd.DataFrame) -> dict[str, pd.Series]:
     }
 
 
-def _account(published: Published, base: pd.Series, frame: pd.DataFrame) -> dict[str, Any]:
+def _count_matches(published: Published, base: pd.Series, frame: pd.DataFrame) -> dict[str, Any]:
     """Return the number of matched results, and of scores that equal the geometric mean of the benchmarks."""
     mean = pd.Series(np.exp(np.log(frame[list(TARGETS)]).mean(axis=1)), index=frame.index)
     scored = base > 0

@@ -45,7 +45,7 @@ NUMBERS = {
 
 _COUNTS = ("threads_per_core", "cores_per_socket", "sockets", "mem_channels", "threads_or_copies")
 _NOT_FINITE = ("inf", "infinity", "nan")
-_number = partial(parse_number, low=0)
+_parse_number = partial(parse_number, low=0)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def read_detail(folder: Path) -> Detail:
         rows_in += rows.rows_in
         quarantines[name] = Quarantine(SOURCE, name, rows.rejections)
         unknown[name] = [column for column in rows.header if column not in {*columns, *LEFT_OUT}]
-        frames.append(_screen(rows.frame, name, quarantines[name]))
+        frames.append(_screen_rows(rows.frame, name, quarantines[name]))
     frame = pd.concat(frames, ignore_index=True).sort_values("result_id", kind="stable", ignore_index=True)
     twice = frame["result_id"].duplicated()
     for name, quarantine in quarantines.items():
@@ -85,13 +85,13 @@ def read_detail(folder: Path) -> Detail:
     return Detail(frame[~identical].reset_index(drop=True), quarantines, unknown, rows_in, int(identical.sum()))
 
 
-def _screen(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.DataFrame:
+def _screen_rows(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.DataFrame:
     """Parse the typed columns of one file, and quarantine rows that are not results."""
     benchmarks = list(BENCHMARKS[name])
     disclosure = parse_column(raw["file"].str.strip().str.removesuffix(".csv"), parse_disclosure)
     frame = raw[list(TEXTS)].assign(
-        **{to: parse_column(raw[column], _number)["value"] for column, to in NUMBERS.items()},
-        **{score: parse_column(raw[score], _number)["value"] for score in benchmarks},
+        **{to: parse_column(raw[column], _parse_number)["value"] for column, to in NUMBERS.items()},
+        **{score: parse_column(raw[score], _parse_number)["value"] for score in benchmarks},
         **{other: float("nan") for other in TARGETS if other not in benchmarks},
         suite=SUITES[name],
         result_id=disclosure["result_id"],
@@ -113,7 +113,7 @@ def _screen(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.DataFram
     stated = raw[list(NUMBERS)].apply(lambda column: column.map(states_something))
     missing = frame[list(NUMBERS.values())].isna().set_axis(list(NUMBERS), axis=1)
     frame = _reject_cells(frame, missing & stated.loc[frame.index], "count_not_numeric", raw[list(NUMBERS)], quarantine)
-    return _reject_cells(frame, _impossible(frame), "impossible_counts", raw[list(_COUNTS)], quarantine)
+    return _reject_cells(frame, _mark_impossible_counts(frame), "impossible_counts", raw[list(_COUNTS)], quarantine)
 
 
 def _reject_cells(
@@ -130,7 +130,7 @@ def _reject_cells(
     return quarantine.reject(frame, wrong, reason, detail)
 
 
-def _impossible(frame: pd.DataFrame) -> pd.DataFrame:
+def _mark_impossible_counts(frame: pd.DataFrame) -> pd.DataFrame:
     """Mark the impossible counts; a missing count is possible."""
     counts = frame[[NUMBERS[column] for column in _COUNTS]].set_axis(list(_COUNTS), axis=1)
     bad = counts.notna() & ~((counts % 1 == 0) & (counts > 0))

@@ -14,7 +14,7 @@ comes from a throttled machine. Its error is a hundred times the usual one and w
 MIN_PEERS = 5
 
 
-def far_below_peers(frame: pd.DataFrame) -> pd.Series:
+def mark_far_below_peers(frame: pd.DataFrame) -> pd.Series:
     """Mark scores below MIN_SHARE of the median of at least MIN_PEERS results of one suite, part, chips and memory.
 
     Memory is the same where the number of filled channels and the rate are: half the channels explain half a score.

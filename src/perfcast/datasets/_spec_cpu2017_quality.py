@@ -12,7 +12,7 @@ from perfcast.processors.catalogue import TABLES
 from perfcast.schema import Kind, Table
 
 
-def quality_of(
+def summarize_quality(
     frame: pd.DataFrame,
     table: Table,
     repairs: Mapping[str, int],
@@ -31,21 +31,21 @@ def quality_of(
     return {
         "after_published_until": after,
         "parse_coverage": coverage,
-        "join_coverage": _join_coverage(frame),
-        "families": _counts(table.frame["family"]),
-        "unknown_processors": _counts(frame.loc[table.frame["family"].isna().to_numpy(), "part_key"]),
+        "join_coverage": _measure_join_coverage(frame),
+        "families": _count_values(table.frame["family"]),
+        "unknown_processors": _count_values(frame.loc[table.frame["family"].isna().to_numpy(), "part_key"]),
         "missing": {name: round(float(share), 6) for name, share in table.frame.isna().mean().items()},
-        "ranges": _ranges(table),
+        "ranges": _find_ranges(table),
         "flags": {name: int(table.frame[name].sum()) for name in table.frame if str(name).startswith("q_")},
         "repairs": dict(sorted(repairs.items())),
     }
 
 
-def _counts(values: pd.Series) -> dict[str, int]:
+def _count_values(values: pd.Series) -> dict[str, int]:
     return {str(value): int(count) for value, count in value_counts(values).sort_index().items()}
 
 
-def _join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
+def _measure_join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
     """Return the parts and rows joined from each catalog table, and the joined shares by year and by fact."""
     joined = frame["catalogue_table"].notna()
     parts = frame.drop_duplicates("part_key")
@@ -70,23 +70,23 @@ def _join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
             }
             for name in (*TABLES, "twin")
         },
-        "share_of_rows": _share(joined),
-        "share_of_parts": _share(parts["catalogue_table"].notna()),
-        "share_of_rows_by_year": _by_year(joined, year),
-        "share_of_rows_of_new_parts_by_year": _by_year(joined[first], year[first]),
-        "share_of_rows_with": {name: _share(frame[name].notna()) for name in facts},
+        "share_of_rows": _compute_share(joined),
+        "share_of_parts": _compute_share(parts["catalogue_table"].notna()),
+        "share_of_rows_by_year": _compute_share_by_year(joined, year),
+        "share_of_rows_of_new_parts_by_year": _compute_share_by_year(joined[first], year[first]),
+        "share_of_rows_with": {name: _compute_share(frame[name].notna()) for name in facts},
     }
 
 
-def _share(flags: pd.Series) -> float:
+def _compute_share(flags: pd.Series) -> float:
     return round(float(flags.mean()), 6) if len(flags) else 0.0
 
 
-def _by_year(flags: pd.Series, year: pd.Series) -> dict[str, float]:
-    return {str(key): _share(group) for key, group in flags.groupby(year)}
+def _compute_share_by_year(flags: pd.Series, year: pd.Series) -> dict[str, float]:
+    return {str(key): _compute_share(group) for key, group in flags.groupby(year)}
 
 
-def _ranges(table: Table) -> dict[str, list[Any]]:
+def _find_ranges(table: Table) -> dict[str, list[Any]]:
     """Return [minimum, maximum] of every numerical and date column with a value."""
     ranges: dict[str, list[Any]] = {}
     for column in table.columns:

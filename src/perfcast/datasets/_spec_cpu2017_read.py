@@ -46,9 +46,9 @@ def read_dump(source: str, path: Path, columns: Sequence[str], plain: Collection
     if not path.is_file():
         raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY)
     with unpacked(path, kind_by_content(path), most=bounds.DUMP, remedy=_REMEDY) as file:
-        header = _header(path, file, columns)
+        header = _read_header(path, file, columns)
         columns_read = _ColumnBuffers(columns, columns if plain is None else plain)
-        rejections = _rows(source, path.name, file, header, columns_read)
+        rejections = _read_rows(source, path.name, file, header, columns_read)
     require_some(columns_read.rows, str(path), rejections)
     return CsvRows(columns_read.frame(), tuple(rejections), columns_read.rows + len(rejections))
 
@@ -68,9 +68,9 @@ class _ColumnBuffers:
         self._block.append(texts)
         self.rows += 1
         if len(self._block) == _ROWS_AT_ONCE:
-            self._move()
+            self._move_block()
 
-    def _move(self) -> None:
+    def _move_block(self) -> None:
         turned = zip(*self._block, strict=True) if self._block else ((),) * len(self.columns)
         for name, texts in zip(self.columns, turned, strict=True):
             if name in self._codes:
@@ -82,7 +82,7 @@ class _ColumnBuffers:
         self._block, self._lines = [], []
 
     def frame(self) -> pd.DataFrame:
-        self._move()
+        self._move_block()
         series = {}
         for name in self.columns:
             parts = self._arrays.pop(name)
@@ -102,7 +102,7 @@ class _Codes(dict[str, int]):
         return number
 
 
-def _header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[str]:
+def _read_header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[str]:
     line = file.readline(bounds.LINE).decode("utf-8-sig", errors="replace")
     names = [" ".join(name.split()) for name in header_of(line, str(path), remedy=_REMEDY)]
     for column in columns:
@@ -117,13 +117,15 @@ def _header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[str]:
     return names
 
 
-def _rows(source: str, name: str, file: IO[bytes], header: list[str], columns_read: _ColumnBuffers) -> list[Rejection]:
+def _read_rows(
+    source: str, name: str, file: IO[bytes], header: list[str], columns_read: _ColumnBuffers
+) -> list[Rejection]:
     """Add the valid rows of the file to `columns_read`, and return the rejections."""
     pick = itemgetter(*(header.index(column) for column in columns_read.columns))
     widths = {len(header), len(header) - sum(name in _UNUSED_LAST for name in header[-len(_UNUSED_LAST) :])}
     rejections: list[Rejection] = []
-    for number, line in _lines(file):
-        fields, reason, detail = _fields(line)
+    for number, line in _iterate_lines(file):
+        fields, reason, detail = _split_fields(line)
         if not reason and fields[0] == header[0] and [" ".join(field.split()) for field in fields] == header:
             reason, detail = "repeated_header", ""
         elif not reason and len(fields) not in widths:
@@ -136,7 +138,7 @@ def _rows(source: str, name: str, file: IO[bytes], header: list[str], columns_re
     return rejections
 
 
-def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+def _iterate_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield each line that is not blank with its number, and truncate long lines; the header is line 1."""
     number = 1
     while line := file.readline(bounds.LINE):
@@ -148,7 +150,7 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def _fields(line: bytes) -> tuple[list[str], str, str]:
+def _split_fields(line: bytes) -> tuple[list[str], str, str]:
     """Return the fields of a line, or no fields with the reason and the detail of a defect."""
     if len(line) == bounds.LINE:
         return [], "line_too_long", f"longer than {bounds.LINE} bytes"

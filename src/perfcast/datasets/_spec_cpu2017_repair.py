@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.datasets._spec_cpu2017_peers import far_below_peers
+from perfcast.datasets._spec_cpu2017_peers import mark_far_below_peers
 from perfcast.parsing.distinct import by_distinct
 
 _TRUSTED_CORES = ("ark", "amd", "twin")
@@ -33,7 +33,7 @@ class Repairs:
         self.counts[rule] = self.counts.get(rule, 0) + int(where.sum())
 
 
-def modal_cores(frame: pd.DataFrame) -> pd.Series:
+def find_modal_cores(frame: pd.DataFrame) -> pd.Series:
     """Return the cores per chip of each row's part: from the trusted catalog, else the part's most frequent value.
 
     Ties go to the catalog's value, then to the largest. A POWER or SPARC name covers several parts with different
@@ -114,7 +114,7 @@ def repair_dates(frame: pd.DataFrame, repairs: Repairs) -> None:
         repairs.counts[f"{column}_after_publication"] = int(late[column].sum())
 
 
-def repair_rest(frame: pd.DataFrame, repairs: Repairs) -> None:
+def repair_unstated(frame: pd.DataFrame, repairs: Repairs) -> None:
     """Replace zeros that mean 'not stated' by missing values, and fill what the processor implies."""
     frame["peak_score"] = frame["peak_score"].where(frame["peak_score"] > 0)
     if "energy_base" in frame:
@@ -135,7 +135,7 @@ def add_flags(frame: pd.DataFrame) -> None:
     frame["q_near_dup"] = frame.duplicated(same).astype("float64")
     peers = frame.groupby(["part_key", "chips", "suite"])["base_score"]
     residual = pd.Series(np.log(frame["base_score"] / peers.transform("median")), index=frame.index)
-    frame["q_far_below_peers"] = far_below_peers(frame).astype("float64")
+    frame["q_far_below_peers"] = mark_far_below_peers(frame).astype("float64")
     frame["q_score_residual"] = ((residual.abs() > _FAR_SCORE) & (peers.transform("size") >= _MIN_PEERS)).astype(
         "float64"
     )

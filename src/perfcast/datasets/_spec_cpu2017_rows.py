@@ -105,15 +105,15 @@ class Screened:
     after: int
 
 
-def _suite(text: str) -> Scalar[str]:
+def _parse_suite(text: str) -> Scalar[str]:
     return Scalar(SUITES.get(normalize(text)))
 
 
-def _typed(raw: pd.DataFrame) -> pd.DataFrame:
+def _parse_required(raw: pd.DataFrame) -> pd.DataFrame:
     """Add the typed required columns to the raw frame; a value is missing where its text is invalid."""
     number = partial(parse_number, low=0)
     parsers: dict[str, tuple[str, Callable[[str], Parsed]]] = {
-        "suite": ("Benchmark", _suite),
+        "suite": ("Benchmark", _parse_suite),
         "base_score": ("Base Result", number),
         "peak_score": ("Peak Result", number),
         "cores": ("# Cores", number),
@@ -147,28 +147,28 @@ _DEFECTS = {
 """Typed column -> its raw column, and the reason where only that column is invalid."""
 
 
-def screen(rows: CsvRows, quarantine: Quarantine, until: pd.Timestamp) -> Screened:
+def screen_rows(rows: CsvRows, quarantine: Quarantine, until: pd.Timestamp) -> Screened:
     """Return the results published until the month `until`, and quarantine rows that are not results.
 
     `line` counts the lines of the file without the rows published later, so every snapshot gives the same lines.
     """
-    frame = _typed(rows.frame.rename(columns={"line": "line_in_file"}))
+    frame = _parse_required(rows.frame.rename(columns={"line": "line_in_file"}))
     after = frame["published_month"] > until
     frame = frame.assign(line=frame["line_in_file"] - after.cumsum())[~after]
     frame = reject_untyped(frame, quarantine, _DEFECTS)
 
     early = frame["published_month"] < FIRST_MONTH
-    frame = quarantine.reject(frame, early, "date_impossible", "Published " + _texts(frame[early], "Published"))
+    frame = quarantine.reject(frame, early, "date_impossible", "Published " + _to_texts(frame[early], "Published"))
     scoreless = frame["base_score"] == 0
-    frame = quarantine.reject(frame, scoreless, "no_score", _texts(frame[scoreless], "result_id"))
-    impossible = ~_possible_counts(frame)
-    frame = quarantine.reject(frame, impossible, "impossible_counts", _counts_text(frame[impossible]))
-    repeated = _repeated(frame)
-    frame = quarantine.reject(frame, repeated, "duplicate_result_id", _texts(frame[repeated], "result_id"))
+    frame = quarantine.reject(frame, scoreless, "no_score", _to_texts(frame[scoreless], "result_id"))
+    impossible = ~_mark_possible_counts(frame)
+    frame = quarantine.reject(frame, impossible, "impossible_counts", _describe_counts(frame[impossible]))
+    repeated = _mark_repeated(frame)
+    frame = quarantine.reject(frame, repeated, "duplicate_result_id", _to_texts(frame[repeated], "result_id"))
     return Screened(frame, int(after.sum()))
 
 
-def _repeated(frame: pd.DataFrame) -> pd.Series:
+def _mark_repeated(frame: pd.DataFrame) -> pd.Series:
     """Mark rows that repeat an earlier identifier without being whole copies of that row."""
     # Copies share their identifier, so only rows with a repeated one are compared.
     shared = frame[frame["result_id"].duplicated(keep=False)]
@@ -216,19 +216,19 @@ def reject_defects(
     return valid_rows
 
 
-def _possible_counts(frame: pd.DataFrame) -> pd.Series:
+def _mark_possible_counts(frame: pd.DataFrame) -> pd.Series:
     cores, chips = frame["cores"], frame["chips"]
     per_chip = cores / chips.replace(0, np.nan)
     whole = (per_chip % 1 == 0) & (chips % 1 == 0)
     return whole & per_chip.between(1, MAX_CORES_PER_CHIP) & frame["threads_per_core"].isin(THREADS_PER_CORE)
 
 
-def _counts_text(frame: pd.DataFrame) -> pd.Series:
-    cores, chips, threads = (_texts(frame, name) for name in ("# Cores", "# Chips", "# Enabled Threads Per Core"))
+def _describe_counts(frame: pd.DataFrame) -> pd.Series:
+    cores, chips, threads = (_to_texts(frame, name) for name in ("# Cores", "# Chips", "# Enabled Threads Per Core"))
     text: pd.Series = cores + " cores, " + chips + " chips, " + threads + " threads per core"
     return text
 
 
-def _texts(frame: pd.DataFrame, name: str) -> pd.Series:
+def _to_texts(frame: pd.DataFrame, name: str) -> pd.Series:
     """Return a column as plain text, not coded."""
     return frame[name].astype("str")

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from perfcast.datasets import _spec_cpu2017_repair as repair
-from perfcast.datasets._spec_common import submissions
-from perfcast.datasets._spec_cpu2017_text import described, mapped, system_stems
+from perfcast.datasets._spec_common import name_submissions
+from perfcast.datasets._spec_cpu2017_text import extract_system_stems, map_texts, serialize_coverage
 from perfcast.datasets._spec_cpu2017_vendors import canonical_company
 from perfcast.datasets._spec_java_columns import MEMORY, PROCESSOR
 from perfcast.datasets._spec_java_names import java_part_key
@@ -38,22 +38,25 @@ _SHAPES = (("tower", "tower"), ("blade", "blade"), ("module", "blade"), ("node",
 _CACHES = ("l1i_kb", "l1d_kb", "l2_kb_per_core", "l3_mb_per_chip", "l3_slice_mb")
 
 
-def _l1(text: str) -> L1Cache:
+def _parse_l1(text: str) -> L1Cache:
     return parse_l1(tidy_cache(text))
 
 
-def _l2(text: str) -> L2Cache:
+def _parse_l2(text: str) -> L2Cache:
     return parse_l2(tidy_cache(text))
 
 
-def _l3(text: str) -> L3Cache:
+def _parse_l3(text: str) -> L3Cache:
     return parse_l3(tidy_cache(text))
 
 
 _FIELDS: dict[str, tuple[Callable[[str], Parsed], dict[str, str]]] = {
-    "l1": (_l1, {name: name for name in ("l1i_kb", "l1d_kb")}),
-    "l2": (_l2, {name: name for name in ("l2_kb", "l2_scope", "l2_kb_per_core")}),
-    "l3": (_l3, {name: name for name in ("l3_mb_per_chip", "l3_slice_mb", "l3_cores_per_slice", "l3_asymmetric")}),
+    "l1": (_parse_l1, {name: name for name in ("l1i_kb", "l1d_kb")}),
+    "l2": (_parse_l2, {name: name for name in ("l2_kb", "l2_scope", "l2_kb_per_core")}),
+    "l3": (
+        _parse_l3,
+        {name: name for name in ("l3_mb_per_chip", "l3_slice_mb", "l3_cores_per_slice", "l3_asymmetric")},
+    ),
     "dimms": (parse_dimms, {name: name for name in ("dimm_count", "dimm_gb", "dimm_groups", "mem_sum_gb")}),
     "module": (
         parse_module,
@@ -84,14 +87,14 @@ def parse_machine(frame: pd.DataFrame, texts: Mapping[str, str]) -> pd.DataFrame
     parts |= {name: pd.to_datetime(parts[name]) for name in ("hw_avail", "sw_avail", "updated")}
     return frame.assign(
         **parts,
-        part_key=mapped(frame[texts["processor"]], java_part_key),
-        hw_vendor=mapped(frame[texts["vendor"]], canonical_company),
-        tester=mapped(frame["Tested By"], canonical_company),
-        sponsor=mapped(frame["Test Sponsor"], canonical_company),
-        jvm_vendor=mapped(frame["JVM Vendor"], canonical_jvm_vendor),
-        file_system=mapped(frame["File System"], lambda text: text.strip().casefold() or None),
-        form_factor=mapped(frame[texts["form"]], form_factor),
-        system_stem=system_stems(frame),
+        part_key=map_texts(frame[texts["processor"]], java_part_key),
+        hw_vendor=map_texts(frame[texts["vendor"]], canonical_company),
+        tester=map_texts(frame["Tested By"], canonical_company),
+        sponsor=map_texts(frame["Test Sponsor"], canonical_company),
+        jvm_vendor=map_texts(frame["JVM Vendor"], canonical_jvm_vendor),
+        file_system=map_texts(frame["File System"], lambda text: text.strip().casefold() or None),
+        form_factor=map_texts(frame[texts["form"]], parse_form_factor),
+        system_stem=extract_system_stems(frame),
         # The texts of these benchmarks never state memory in the package, which the memory features need.
         hbm_gb=0.0,
         Memory=frame[texts["module"]],
@@ -102,10 +105,10 @@ def parse_machine(frame: pd.DataFrame, texts: Mapping[str, str]) -> pd.DataFrame
 
 def parse_coverage(frame: pd.DataFrame, texts: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """Return the coverage of each text column: rows, stated rows, completely parsed rows, their share, examples."""
-    return described({texts[name]: measure(frame[texts[name]], parse) for name, (parse, _) in _FIELDS.items()})
+    return serialize_coverage({texts[name]: measure(frame[texts[name]], parse) for name, (parse, _) in _FIELDS.items()})
 
 
-def form_factor(text: str) -> str | None:
+def parse_form_factor(text: str) -> str | None:
     """Return the height of an enclosure such as 2U, else blade or tower, or None for another text."""
     height = _HEIGHT.search(text)
     folded = text.casefold()
@@ -133,7 +136,7 @@ def join_and_repair(frame: pd.DataFrame, catalogue: Path | None) -> tuple[pd.Dat
     frame["isa"] = frame["isa"].mask(unnamed, "x86")
     below = frame["max_turbo_mhz"] < frame["base_mhz"]
     repairs.put(frame, "max_turbo_mhz", below, frame["base_mhz"], "turbo_below_base")
-    frame["cores_per_chip_part"] = repair.modal_cores(frame)
+    frame["cores_per_chip_part"] = repair.find_modal_cores(frame)
     repair.repair_cores(frame, repairs)
     _repair_threads(frame, repairs)
     _repair_cache_units(frame, repairs)
@@ -145,7 +148,7 @@ def join_and_repair(frame: pd.DataFrame, catalogue: Path | None) -> tuple[pd.Dat
     repair.repair_dates(frame, repairs)
     unstated = frame["arch"].isna() & (frame["isa"] == "x86")
     repairs.put(frame, "arch", unstated, pd.Series("x86_64", index=frame.index), "arch_from_isa")
-    frame = frame.assign(part_id=frame["part_key"].map(part_id), submission_id=submissions(frame))
+    frame = frame.assign(part_id=frame["part_key"].map(part_id), submission_id=name_submissions(frame))
     return frame, repairs.counts
 
 

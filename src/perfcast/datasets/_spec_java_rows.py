@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.datasets._spec_common import only_file
+from perfcast.datasets._spec_common import find_only_file
 from perfcast.datasets._spec_cpu2017_read import read_dump
 from perfcast.datasets._spec_cpu2017_rows import MAX_CORES_PER_CHIP, Quarantine, reject_defects
 from perfcast.errors import UserError
@@ -101,7 +101,7 @@ def read_results(
     Raises:
         UserError: The file is not a whole table with these columns, or no row is a result.
     """
-    path = only_file(source, folder)
+    path = find_only_file(source, folder)
     rows = read_dump(source, path, columns)
     quarantine = Quarantine(source, path.name, rows.rejections)
     required = {**typed, "published_month": ("Published", parse_month, "date_impossible")}

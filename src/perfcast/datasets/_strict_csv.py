@@ -30,7 +30,7 @@ class Rejection:
     detail: str
 
 
-def rejected_frame(rejections: Iterable[Rejection]) -> pd.DataFrame:
+def build_rejected_frame(rejections: Iterable[Rejection]) -> pd.DataFrame:
     """Return quarantined rows as the frame of rejected.csv, ordered by file and line."""
     ordered = sorted(rejections, key=lambda row: (row.source, row.file, row.line, row.reason))
     return pd.DataFrame([astuple(row) for row in ordered], columns=REJECTED_COLUMNS)
@@ -81,8 +81,8 @@ def read_rows(source: str, path: Path, columns: Sequence[str]) -> CsvRows:
     try:
         with unpacked(path, kind_by_name(path), most=bounds.TABLE, remedy=_REMEDY) as file:
             lines = text_lines(file, str(path), remedy=_REMEDY)
-            header = _header(path, next(lines, ""), columns)
-            accepted, rejections = _rows(source, path, lines, header, columns)
+            header = _read_header(path, next(lines, ""), columns)
+            accepted, rejections = _read_rows(source, path, lines, header, columns)
     except FileNotFoundError:
         raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY) from None
     if not accepted and not rejections:
@@ -93,7 +93,7 @@ def read_rows(source: str, path: Path, columns: Sequence[str]) -> CsvRows:
     return CsvRows(frame, tuple(rejections), len(accepted) + len(rejections), tuple(header))
 
 
-def _header(path: Path, line: str, columns: Sequence[str]) -> list[str]:
+def _read_header(path: Path, line: str, columns: Sequence[str]) -> list[str]:
     header = header_of(line, str(path), remedy=_REMEDY)
     missing = [name for name in columns if name not in header]
     if missing:
@@ -107,7 +107,7 @@ def _header(path: Path, line: str, columns: Sequence[str]) -> list[str]:
     return header
 
 
-def _rows(
+def _read_rows(
     source: str, path: Path, lines: Iterable[str], header: list[str], columns: Sequence[str]
 ) -> tuple[list[tuple[int, tuple[str, ...]]], list[Rejection]]:
     # Other columns are dropped at once to save memory.
@@ -115,7 +115,7 @@ def _rows(
     accepted: list[tuple[int, tuple[str, ...]]] = []
     rejections: list[Rejection] = []
     for line, fields in records(lines, str(path), remedy=_REMEDY):
-        reason, detail = _defect(fields, header)
+        reason, detail = _find_defect(fields, header)
         if reason:
             rejections.append(Rejection(source, path.name, line, reason, detail))
         else:
@@ -124,7 +124,7 @@ def _rows(
     return accepted, rejections
 
 
-def _defect(fields: list[str], header: list[str]) -> tuple[str, str]:
+def _find_defect(fields: list[str], header: list[str]) -> tuple[str, str]:
     if len(fields) != len(header):
         return "wrong_field_count", f"{len(fields)} fields, the header has {len(header)}"
     if [field.strip() for field in fields] == header:

@@ -31,17 +31,21 @@ def read_torch(path: Path) -> Any:
         raise UserError("a PyTorch file must exist", f"there is no {path.name}", "ingest the source again")
     check_zip(path, "a PyTorch file", lambda name: name.endswith("/data.pkl"), bounds.TORCH, remedy=_REMEDY)
     stand_ins = [
-        *((_integer, f"numpy.{package}.multiarray.scalar") for package in ("core", "_core")),
+        *((_make_integer, f"numpy.{package}.multiarray.scalar") for package in ("core", "_core")),
         (_Dtype, "numpy.dtype"),
-        (_latin_bytes, "_codecs.encode"),
+        (_encode_latin, "_codecs.encode"),
     ]
     try:
         with warnings.catch_warnings(action="ignore"), safe_globals(stand_ins):  # type: ignore[arg-type]
             return torch.load(path, weights_only=True, map_location="cpu")
     except Exception as error:  # torch raises many kinds of errors
-        names = _globals(path) - {"numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar"}
+        names = _list_globals(path) - {"numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar"}
         names -= {"numpy.dtype", "_codecs.encode"}
-        fact = f"{path.name} names {', '.join(sorted(names))}" if names else f"{path.name} is broken ({_brief(error)})"
+        fact = (
+            f"{path.name} names {', '.join(sorted(names))}"
+            if names
+            else f"{path.name} is broken ({_shorten_error(error)})"
+        )
         raise UserError("a PyTorch file from outside must hold plain values only", fact, _REMEDY) from None
 
 
@@ -53,22 +57,22 @@ class _Dtype:
             raise ValueError(f"a number of type {name!r}")
 
     def __setstate__(self, state: Any) -> None:
-        """Ignore the byte order, because `_integer` reads little-endian."""
+        """Ignore the byte order, because `_make_integer` reads little-endian."""
 
 
-def _integer(dtype: _Dtype, content: bytes) -> int:
+def _make_integer(dtype: _Dtype, content: bytes) -> int:
     if not isinstance(dtype, _Dtype) or len(content) != 8:
         raise ValueError("not a 64-bit integer")
     return int.from_bytes(content, "little", signed=True)
 
 
-def _latin_bytes(text: str, encoding: str) -> bytes:
+def _encode_latin(text: str, encoding: str) -> bytes:
     if encoding != "latin1":
         raise ValueError(f"encoding {encoding!r}")
     return text.encode("latin1")
 
 
-def _globals(path: Path) -> set[str]:
+def _list_globals(path: Path) -> set[str]:
     """Return the names that a file would import, from its instructions, without executing them."""
     globals_named: set[str] = set()
     try:
@@ -87,5 +91,5 @@ def _globals(path: Path) -> set[str]:
     return globals_named
 
 
-def _brief(error: Exception) -> str:
+def _shorten_error(error: Exception) -> str:
     return " ".join(str(error).split())[:80] or type(error).__name__

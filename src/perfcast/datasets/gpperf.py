@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.datasets._gpperf_columns import ALONE, COLUMNS, QUANTITIES, SHARED, device_facts
-from perfcast.datasets._gpperf_records import records
-from perfcast.datasets._measured import first_of, quarantine
-from perfcast.datasets._strict_csv import Rejection, rejected_frame, require_some
+from perfcast.datasets._gpperf_columns import ALONE, COLUMNS, QUANTITIES, SHARED, look_up_device_facts
+from perfcast.datasets._gpperf_records import parse_records
+from perfcast.datasets._measured import describe_first_bad, quarantine
+from perfcast.datasets._strict_csv import Rejection, build_rejected_frame, require_some
 from perfcast.datasets.base import Standardized
 from perfcast.schema import build_table, out_of_bounds
 from perfcast.sources.gpperf import ARCHIVE, FAILED, RESULTS, read
@@ -55,20 +55,20 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """
     del options
     texts = read(raw[SOURCE] / ARCHIVE)
-    parsed = list(records(texts[RESULTS]))
+    parsed = list(parse_records(texts[RESULTS]))
     failed = [line for line in enumerate(texts[FAILED].splitlines(), 1) if line[1].strip()]
     rejections = [Rejection(SOURCE, FAILED, number, "did_not_run", text[:200]) for number, text in failed]
-    rejections += [_rejection(record.line, record.reason, record.detail) for record in parsed if record.reason]
+    rejections += [_make_rejection(record.line, record.reason, record.detail) for record in parsed if record.reason]
     frame = pd.DataFrame(
         [{**record.fields, "line": record.line} for record in parsed if not record.reason],
         columns=[*_FIELDS, "line"],
     )
-    good, bad = _understood(frame)
+    good, bad = _parse_records(frame)
     rejections += bad
     require_some(len(good), f"{RESULTS} in {ARCHIVE}", rejections)
-    melted = _melted(good)
+    melted = _melt_quantities(good)
     rejections += [
-        _rejection(row["line"], f"no_{row['quantity']}", row["power_text"])
+        _make_rejection(row["line"], f"no_{row['quantity']}", row["power_text"])
         for row in melted[melted["value"].isna()].to_dict("records")
     ]
     measured = melted[melted["value"].notna()]
@@ -77,24 +77,24 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     outside = out_of_bounds(table)
     wrong = outside.any(axis=1)
     rejections += [
-        _rejection(int(line), "out_of_bounds", str(column))
+        _make_rejection(int(line), "out_of_bounds", str(column))
         for line, column in zip(table.frame.loc[wrong, "source_line"], outside[wrong].idxmax(axis=1), strict=True)
     ]
     table = build_table(SOURCE, table.frame[~wrong], COLUMNS)
     return Standardized(
         table=table,
-        rejected=rejected_frame(rejections),
+        rejected=build_rejected_frame(rejections),
         rows_in=len(failed) + len(bad) + sum(bool(record.reason) for record in parsed) + len(melted),
         merged={"repeated_configuration": int(repeated.sum())},
-        quality=_quality(table.frame),
+        quality=_summarize_quality(table.frame),
     )
 
 
-def _rejection(line: int, reason: str, detail: str) -> Rejection:
+def _make_rejection(line: int, reason: str, detail: str) -> Rejection:
     return Rejection(SOURCE, RESULTS, line, reason, detail[:200])
 
 
-def _understood(text: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
+def _parse_records(text: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
     """Return the records with parsed numbers and kernel names, and the rejections of the others."""
     power = text["power_w"]
     units = {name: text[name].str.replace(r"\s*(MHz|MiB|W|%)$", "", regex=True) for name in _NUMBERS}
@@ -106,10 +106,10 @@ def _understood(text: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
     required = numbers.drop(columns="power_w")
     rules = {
         "unknown_kernel": text["kernel"].where(kernel["type"].isna() | ~kernel["type"].isin(list(TYPES))),
-        "not_a_number": first_of(required.isna(), text, ""),
+        "not_a_number": describe_first_bad(required.isna(), text, ""),
         "not_a_power": power.where(numbers["power_w"].isna() & ~power.isin([NOT_ASKED, ""])),
-        "not_positive": first_of(required[[*sides, "runtime_ms"]] <= 0, text, ""),
-        "inconsistent_shape": first_of(described_sides != text[sides], text, ""),
+        "not_positive": describe_first_bad(required[[*sides, "runtime_ms"]] <= 0, text, ""),
+        "inconsistent_shape": describe_first_bad(described_sides != text[sides], text, ""),
         "inconsistent_kernel": text["described_kernel"].where(text["described_kernel"] != text["kernel"]),
     }
     frame = text.assign(**numbers, power_text=power, dtype=kernel["type"].map(TYPES), layout=kernel["a"] + kernel["b"])
@@ -118,7 +118,7 @@ def _understood(text: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
     return quarantine(SOURCE, RESULTS, frame, rules)
 
 
-def _melted(frame: pd.DataFrame) -> pd.DataFrame:
+def _melt_quantities(frame: pd.DataFrame) -> pd.DataFrame:
     """Return one row per record and quantity; the value is missing where the power is unknown.
 
     Energy is power times time, because the file rounds its energy to a thousandth of a joule, often to one digit.
@@ -137,7 +137,7 @@ def _melted(frame: pd.DataFrame) -> pd.DataFrame:
         measured_at=pd.to_datetime(frame["unix_time"], unit="s"),
         source_file=f"{ARCHIVE}/{RESULTS}",
         source_line=frame["line"],
-        **device_facts(frame["device"]),
+        **look_up_device_facts(frame["device"]),
     )
     values = {
         "runtime": wide["runtime_ms"],
@@ -150,7 +150,7 @@ def _melted(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _quality(frame: pd.DataFrame) -> dict[str, Any]:
+def _summarize_quality(frame: pd.DataFrame) -> dict[str, Any]:
     """Return the number of cases, and the rows measured on a shared device by quantity."""
     cases = frame.groupby(["shape", "transpose_a", "transpose_b", "alpha", "beta"]).ngroups
     shared = frame["device_state"].eq(SHARED).groupby(frame["quantity"]).agg(["size", "sum"])

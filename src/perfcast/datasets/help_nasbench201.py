@@ -46,11 +46,11 @@ def encode(content: Any) -> pd.DataFrame:
     """
     if not isinstance(content, dict) or sorted(content.values()) != list(range(len(content))):
         raise UserError("str_arch2idx.pt must map cells to positions from 0 on", "it holds something else", _REMEDY)
-    rows = [_operations(text) for text, _ in sorted(content.items(), key=lambda item: item[1])]
+    rows = [_parse_operations(text) for text, _ in sorted(content.items(), key=lambda item: item[1])]
     return pd.DataFrame(rows, columns=list(EDGES), dtype="str")
 
 
-def _operations(text: Any) -> list[str]:
+def _parse_operations(text: Any) -> list[str]:
     edges = [edge.split("~") for node in str(text).split("+") for edge in node.strip("|").split("|")]
     origins = [edge[-1] for edge in edges]
     if origins != [name[3] for name in EDGES] or any(edge[0] not in OPERATIONS for edge in edges):

@@ -40,11 +40,11 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
 def encode(content: Any) -> pd.DataFrame:
     """Return the resolution and the layers of every network. Raises: UserError when a network lacks one."""
     networks = content.get("arch") if isinstance(content, dict) else None
-    rows = [_layers(network) for network in networks or [None]]
+    rows = [_encode_layers(network) for network in networks or [None]]
     return pd.DataFrame(rows, columns=["resolution", *LAYERS]).astype(dict.fromkeys(LAYERS, "str"))
 
 
-def _layers(network: Any) -> list[Any]:
+def _encode_layers(network: Any) -> list[Any]:
     lengths = {"ks": len(LAYERS), "e": len(LAYERS), "d": STAGES}
     whole = isinstance(network, dict) and isinstance(network.get("r"), int)
     if not whole or any(not isinstance(network.get(key), list) or len(network[key]) != n for key, n in lengths.items()):

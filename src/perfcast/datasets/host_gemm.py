@@ -12,17 +12,17 @@ from perfcast.datasets._measured import (
     FACTS,
     MACHINE_COLUMNS,
     audit,
+    describe_first_bad,
     feature,
-    first_of,
     keep_steadiest,
     key,
     mark_outside,
-    max_spread,
+    parse_numbers,
     quarantine,
     read_machine,
-    with_numbers,
+    read_max_spread,
 )
-from perfcast.datasets._strict_csv import Rejection, read_rows, rejected_frame
+from perfcast.datasets._strict_csv import Rejection, build_rejected_frame, read_rows
 from perfcast.datasets.base import Standardized
 from perfcast.schema import Column, Kind, Role, Tag, build_table
 
@@ -72,16 +72,16 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     Raises:
         UserError: A file is missing or broken, or an option is invalid.
     """
-    bound = max_spread(SOURCE, options)
+    bound = read_max_spread(SOURCE, options)
     rows = read_rows(SOURCE, raw[SOURCE] / TABLE, [*CONFIGURATION, *TIMING])
     frame, rejections = _quarantine(
-        with_numbers(rows.frame.assign(dtype=rows.frame["dtype"].str.strip()), _NUMBERS), bound
+        parse_numbers(rows.frame.assign(dtype=rows.frame["dtype"].str.strip()), _NUMBERS), bound
     )
     best, duplicates = keep_steadiest(frame, CONFIGURATION)
     machine = read_machine(SOURCE, raw[SOURCE] / MACHINE, _REMEDY)
     best = best.assign(
-        result_id=_result_id(best),
-        shape=_shape(best),
+        result_id=_name_result(best),
+        shape=_name_shape(best),
         source_file=TABLE,
         source_line=best["line"],
         **{column.name: machine.get(column.name) for column in MACHINE_COLUMNS},
@@ -90,7 +90,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     table = build_table("host_gemm", best, COLUMNS, facts)
     return Standardized(
         table=table,
-        rejected=rejected_frame([*rows.rejections, *rejections]),
+        rejected=build_rejected_frame([*rows.rejections, *rejections]),
         rows_in=rows.rows_in,
         merged={"duplicate_configuration": duplicates},
         quality={
@@ -109,24 +109,24 @@ def _quarantine(frame: pd.DataFrame, bound: float) -> tuple[pd.DataFrame, list[R
     off = (frame["gflops"] / expected - 1).abs()
     times = frame[["seconds_median", "seconds_min", "gflops"]]
     rules = {
-        "not_a_number": first_of(frame[_NUMBERS].isna(), frame),
+        "not_a_number": describe_first_bad(frame[_NUMBERS].isna(), frame),
         "unknown_dtype": frame["dtype"].where(~frame["dtype"].isin(DTYPES)),
-        "not_a_whole_number": first_of(frame[whole] % 1 != 0, frame),
-        "not_positive": first_of(times <= 0, frame),
-        "out_of_bounds": first_of(mark_outside(SOURCE, frame, COLUMNS, _NUMBERS), frame),
+        "not_a_whole_number": describe_first_bad(frame[whole] % 1 != 0, frame),
+        "not_positive": describe_first_bad(times <= 0, frame),
+        "out_of_bounds": describe_first_bad(mark_outside(SOURCE, frame, COLUMNS, _NUMBERS), frame),
         "inconsistent_rate": ("gflops: " + frame["gflops_text"]).where(~(off <= RATE_TOLERANCE)),
         "unstable": ("seconds_spread: " + frame["seconds_spread_text"]).where(frame["seconds_spread"] > bound),
     }
     return quarantine(SOURCE, TABLE, frame, rules)
 
 
-def _shape(frame: pd.DataFrame) -> pd.Series:
+def _name_shape(frame: pd.DataFrame) -> pd.Series:
     m, n, k = (frame[side].astype("int64").astype("str") for side in ("m", "n", "k"))
     return m + "x" + n + "x" + k
 
 
-def _result_id(frame: pd.DataFrame) -> pd.Series:
+def _name_result(frame: pd.DataFrame) -> pd.Series:
     """Return e.g. 'float32-64x96x128-nt-t2': A as it is, B transposed, two threads."""
     layout = frame["transpose_a"].map({0: "n", 1: "t"}) + frame["transpose_b"].map({0: "n", 1: "t"})
     threads = frame["threads"].astype("int64").astype("str")
-    return frame["dtype"] + "-" + _shape(frame) + "-" + layout + "-t" + threads
+    return frame["dtype"] + "-" + _name_shape(frame) + "-" + layout + "-t" + threads

@@ -15,17 +15,17 @@ from perfcast.datasets._measured import (
     FACTS,
     MACHINE_COLUMNS,
     audit,
+    describe_first_bad,
     feature,
-    first_of,
     keep_steadiest,
     key,
     mark_outside,
-    max_spread,
+    parse_numbers,
     quarantine,
     read_machine,
-    with_numbers,
+    read_max_spread,
 )
-from perfcast.datasets._strict_csv import Rejection, read_rows, rejected_frame
+from perfcast.datasets._strict_csv import Rejection, build_rejected_frame, read_rows
 from perfcast.datasets.base import Standardized
 from perfcast.schema import Column, Kind, Role, Tag, build_table
 
@@ -98,10 +98,10 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     Raises:
         UserError: A file is missing or broken, or an option is invalid.
     """
-    bound = max_spread(SOURCE, options)
+    bound = read_max_spread(SOURCE, options)
     rows = read_rows(SOURCE, raw[SOURCE] / TABLE, [*WORDS, *_NUMBERS])
     text = rows.frame.assign(**{name: rows.frame[name].str.strip() for name in [*WORDS, *DISTURBANCES]})
-    frame, rejections = _quarantine(with_numbers(text, _NUMBERS), bound)
+    frame, rejections = _quarantine(parse_numbers(text, _NUMBERS), bound)
     best, duplicates = keep_steadiest(frame, CONFIGURATION)
     machine = read_machine(SOURCE, raw[SOURCE] / MACHINE, _REMEDY)
     size, threads = (best[name].astype("int64").astype("str") for name in ("bytes", "threads"))
@@ -115,20 +115,20 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     facts = {"machine": {name: machine[name] for name in FACTS if machine.get(name) is not None}}
     return Standardized(
         table=build_table(SOURCE, best, COLUMNS, facts),
-        rejected=rejected_frame([*rows.rejections, *rejections]),
+        rejected=build_rejected_frame([*rows.rejections, *rejections]),
         rows_in=rows.rows_in,
         merged={"duplicate_configuration": duplicates},
         quality={
             "configurations": len(best),
             "units": dict(sorted(zip(best["kernel"], best["unit"], strict=True))),
             "spread_median": round(float(best["seconds_spread"].median()), 5) if len(best) else None,
-            "other_load_median": _median(best["other_load"]),
+            "other_load_median": _round_median(best["other_load"]),
             "machine_unknown": [c.name for c in MACHINE_COLUMNS if machine.get(c.name) is None],
         },
     )
 
 
-def _median(values: pd.Series) -> float | None:
+def _round_median(values: pd.Series) -> float | None:
     return round(float(values.median()), 3) if values.notna().any() else None
 
 
@@ -143,12 +143,14 @@ def _quarantine(frame: pd.DataFrame, bound: float) -> tuple[pd.DataFrame, list[R
     unit = frame.groupby("kernel")["unit"].transform("first")
     shares = "waited_share: " + frame["waited_share_text"] + ", stolen_share: " + frame["stolen_share_text"]
     rules = {
-        "not_a_name": first_of(~words.apply(lambda column: column.str.fullmatch(r"[A-Za-z0-9_./]+")), frame, ""),
-        "not_a_number": first_of(missing, frame),
+        "not_a_name": describe_first_bad(
+            ~words.apply(lambda column: column.str.fullmatch(r"[A-Za-z0-9_./]+")), frame, ""
+        ),
+        "not_a_number": describe_first_bad(missing, frame),
         "unknown_combination": frame["combined"].where(~frame["combined"].isin(COMBINED)),
-        "not_a_whole_number": first_of(frame[WHOLE] % 1 != 0, frame),
-        "not_positive": first_of(frame[TIMES] <= 0, frame),
-        "out_of_bounds": first_of(mark_outside(SOURCE, frame, COLUMNS, _NUMBERS), frame),
+        "not_a_whole_number": describe_first_bad(frame[WHOLE] % 1 != 0, frame),
+        "not_positive": describe_first_bad(frame[TIMES] <= 0, frame),
+        "out_of_bounds": describe_first_bad(mark_outside(SOURCE, frame, COLUMNS, _NUMBERS), frame),
         "another_unit": frame["unit"].where(frame["unit"] != unit),
         "inconsistent_rate": ("rate: " + frame["rate_text"]).where(~(deviation <= RATE_TOLERANCE)),
         "interrupted": shares.where(frame["interrupted"] == 1),

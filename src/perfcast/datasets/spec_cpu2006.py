@@ -9,14 +9,14 @@ from typing import Any
 import pandas as pd
 
 from perfcast.datasets import _spec_cpu2017_repair as repair
-from perfcast.datasets._spec_common import only_file, submissions, within_bounds
+from perfcast.datasets._spec_common import find_only_file, name_submissions, reject_out_of_bounds
 from perfcast.datasets._spec_cpu2006_columns import COLUMNS
-from perfcast.datasets._spec_cpu2006_rows import FIRST_TEST, RAW_COLUMNS, screen
+from perfcast.datasets._spec_cpu2006_rows import FIRST_TEST, RAW_COLUMNS, screen_rows
 from perfcast.datasets._spec_cpu2006_text import parse_coverage, parse_texts
-from perfcast.datasets._spec_cpu2017_quality import quality_of
+from perfcast.datasets._spec_cpu2017_quality import summarize_quality
 from perfcast.datasets._spec_cpu2017_read import read_dump
 from perfcast.datasets._spec_cpu2017_rows import Quarantine
-from perfcast.datasets._strict_csv import rejected_frame
+from perfcast.datasets._strict_csv import build_rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.datasets.spec_cpu2017 import join_processors
 from perfcast.errors import UserError
@@ -35,12 +35,12 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         UserError: The file is not a whole table with the dump's columns, or holds no usable result.
     """
     del options
-    path = only_file(SOURCE, raw[SOURCE], _ENDINGS)
+    path = find_only_file(SOURCE, raw[SOURCE], _ENDINGS)
     rows = read_dump(SOURCE, path, RAW_COLUMNS)
     if rows.rows_in == 0:
         raise UserError(f"{path} must hold results", "it has a header and no row", "ingest the source again")
     quarantine = Quarantine(SOURCE, path.name, rows.rejections)
-    frame = screen(rows.frame, quarantine)
+    frame = screen_rows(rows.frame, quarantine)
     if frame.empty:
         raise UserError(f"{path} must hold a usable result", f"none of {rows.rows_in} rows is usable", "check the file")
 
@@ -49,19 +49,19 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else read_project_catalog()
     stated = frame["cores_per_chip_stated"]
     frame = join_processors(frame, catalogue).assign(cores_per_chip_stated=stated)
-    repairs = _repair(frame)
+    repairs = _repair_rows(frame)
     frame = frame.assign(
-        source=SOURCE, file=path.name, part_id=frame["part_key"].map(part_id), submission_id=submissions(frame)
+        source=SOURCE, file=path.name, part_id=frame["part_key"].map(part_id), submission_id=name_submissions(frame)
     )
-    frame = within_bounds(frame, COLUMNS, quarantine)
+    frame = reject_out_of_bounds(frame, COLUMNS, quarantine)
     table = build_table(SOURCE, frame, COLUMNS)
-    quality = quality_of(frame, table, repairs.counts, 0, parse_coverage(frame))
-    return Standardized(table, rejected_frame(quarantine.rejections), rows.rows_in, merged, quality)
+    quality = summarize_quality(frame, table, repairs.counts, 0, parse_coverage(frame))
+    return Standardized(table, build_rejected_frame(quarantine.rejections), rows.rows_in, merged, quality)
 
 
-def _repair(frame: pd.DataFrame) -> repair.Repairs:
+def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
     repairs = repair.Repairs()
-    frame["cores_per_chip_part"] = repair.modal_cores(frame)
+    frame["cores_per_chip_part"] = repair.find_modal_cores(frame)
     _count_cores(frame, repairs)
     _complete_clocks(frame, repairs)
     whole = frame["l1_scope"] == "chip"
@@ -74,7 +74,7 @@ def _repair(frame: pd.DataFrame) -> repair.Repairs:
     repairs.put(frame, "test_month", early, pd.Series(pd.NaT, index=frame.index), "test_month_before_the_suite")
     repair.repair_dates(frame, repairs)
     frame["q_date"] = frame["q_date"].mask(early, 1.0)
-    repair.repair_rest(frame, repairs)
+    repair.repair_unstated(frame, repairs)
     repair.add_flags(frame)
     return repairs
 

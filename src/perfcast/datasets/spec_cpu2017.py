@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from perfcast.datasets import _spec_cpu2017_repair as repair
-from perfcast.datasets._spec_common import month_of, only_file, submissions, within_bounds
+from perfcast.datasets._spec_common import find_only_file, name_submissions, parse_last_month, reject_out_of_bounds
 from perfcast.datasets._spec_cpu2017_columns import COLUMNS
-from perfcast.datasets._spec_cpu2017_quality import quality_of
+from perfcast.datasets._spec_cpu2017_quality import summarize_quality
 from perfcast.datasets._spec_cpu2017_read import read_dump
-from perfcast.datasets._spec_cpu2017_rows import RAW_COLUMNS, Quarantine, screen
+from perfcast.datasets._spec_cpu2017_rows import RAW_COLUMNS, Quarantine, screen_rows
 from perfcast.datasets._spec_cpu2017_text import parse_coverage, parse_texts
-from perfcast.datasets._strict_csv import rejected_frame
+from perfcast.datasets._strict_csv import build_rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.errors import UserError
 from perfcast.parsing.distinct import by_distinct, codes_of, is_coded, spread
@@ -53,13 +53,13 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         UserError: The file is not a whole table with the dump's columns, holds no usable result, or the option is not a
             month.
     """
-    until = month_of(options.get("published_until"))
-    path = only_file(SOURCE, raw[SOURCE])
+    until = parse_last_month(options.get("published_until"))
+    path = find_only_file(SOURCE, raw[SOURCE])
     rows = read_dump(SOURCE, path, RAW_COLUMNS, plain=_ALL_DIFFERENT)
     if rows.rows_in == 0:
         raise UserError(f"{path} must hold results", "it has a header and no row", "ingest the source again")
     quarantine = Quarantine(SOURCE, path.name, rows.rejections)
-    screened = screen(rows, quarantine, until)
+    screened = screen_rows(rows, quarantine, until)
     if screened.frame.empty:
         raise UserError(
             f"{path} must hold a usable result",
@@ -76,24 +76,24 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
 
     catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else read_project_catalog()
     frame = join_processors(frame, catalogue)
-    repairs = _repair(frame)
+    repairs = _repair_rows(frame)
     same = np.zeros(len(frame), dtype=np.int8)
     frame = frame.assign(
         source=spread([SOURCE], same, frame.index),
         file=spread([path.name], same, frame.index),
         part_id=by_distinct(frame["part_key"], part_id),
-        submission_id=submissions(frame),
+        submission_id=name_submissions(frame),
     )
 
-    frame = within_bounds(frame, COLUMNS, quarantine)
+    frame = reject_out_of_bounds(frame, COLUMNS, quarantine)
     table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")}, copy=False)
     merged = {"identical_but_for_disclosure": int(identical.sum())}
     return Standardized(
         table,
-        rejected_frame(quarantine.rejections),
+        build_rejected_frame(quarantine.rejections),
         rows_in - after,
         merged,
-        quality_of(frame, table, repairs.counts, after, parse_coverage(frame)),
+        summarize_quality(frame, table, repairs.counts, after, parse_coverage(frame)),
     )
 
 
@@ -104,9 +104,9 @@ def join_processors(frame: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     listed = catalogue.lookup(keys)
     parts = {name: families[fact] for name, fact in _FROM_FAMILY.items()}
     parts |= {name: listed[name] for name in _FROM_CATALOGUE}
-    parts |= {name: _first_known(listed[name], families[name]) for name in _CATALOGUE_FIRST}
+    parts |= {name: _fill_missing(listed[name], families[name]) for name in _CATALOGUE_FIRST}
     # The family table lists the channels of more parts than the catalog; the two agree wherever both do.
-    parts["mem_channels_per_chip"] = _first_known(families["channels_per_chip"], listed["mem_channels_per_chip"])
+    parts["mem_channels_per_chip"] = _fill_missing(families["channels_per_chip"], listed["mem_channels_per_chip"])
     parts |= {"catalogue_cores": listed["cores_per_chip"], "catalogue_table": listed["table"]}
     if is_coded(frame["part_key"]):
         codes, names = codes_of(frame["part_key"])
@@ -118,17 +118,17 @@ def join_processors(frame: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
     return joined.assign(cores_per_chip_stated=joined["cores"] / joined["chips"])
 
 
-def _first_known(first: pd.Series, second: pd.Series) -> pd.Series:
+def _fill_missing(first: pd.Series, second: pd.Series) -> pd.Series:
     return first.astype(object).where(first.notna(), second).infer_objects()
 
 
-def _repair(frame: pd.DataFrame) -> repair.Repairs:
+def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
     repairs = repair.Repairs()
-    frame["cores_per_chip_part"] = repair.modal_cores(frame)
+    frame["cores_per_chip_part"] = repair.find_modal_cores(frame)
     repair.repair_cores(frame, repairs)
     repair.repair_caches(frame, repairs)
     repair.repair_memory(frame, repairs)
     repair.repair_dates(frame, repairs)
-    repair.repair_rest(frame, repairs)
+    repair.repair_unstated(frame, repairs)
     repair.add_flags(frame)
     return repairs

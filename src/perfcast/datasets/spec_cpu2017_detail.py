@@ -14,10 +14,10 @@ from perfcast.datasets._spec_cpu2017_detail_columns import COLUMNS, LEFT_OUT, re
 from perfcast.datasets._spec_cpu2017_detail_published import SOURCE as PUBLISHED
 from perfcast.datasets._spec_cpu2017_detail_published import join_published, read_published
 from perfcast.datasets._spec_cpu2017_detail_rows import SOURCE, read_detail
-from perfcast.datasets._spec_cpu2017_quality import quality_of
+from perfcast.datasets._spec_cpu2017_quality import summarize_quality
 from perfcast.datasets._spec_cpu2017_rows import Quarantine
 from perfcast.datasets._spec_cpu2017_text import parse_coverage
-from perfcast.datasets._strict_csv import rejected_frame
+from perfcast.datasets._strict_csv import build_rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.datasets.spec_cpu2017 import CATALOGUE, join_processors
 from perfcast.errors import UserError
@@ -46,24 +46,24 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else read_project_catalog()
     # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
     frame = join_processors(frame, catalogue).copy()
-    repairs = _repair(frame)
+    repairs = _repair_rows(frame)
     frame = frame.assign(
         source=SOURCE,
         file=frame["source_file"],
         part_id=frame["part_key"].map(part_id),
-        submission_id=_submission(frame),
+        submission_id=_name_submissions(frame),
     )
-    frame = _within_bounds(frame, detail.quarantines)
+    frame = _reject_out_of_bounds(frame, detail.quarantines)
     refuse_leaks(COLUMNS)
     table = build_table(SOURCE, frame, COLUMNS)
     rejections = [rejection for quarantine in detail.quarantines.values() for rejection in quarantine.rejections]
     return Standardized(
         table,
-        rejected_frame(rejections),
+        build_rejected_frame(rejections),
         detail.rows_in,
         {"identical_but_for_result_id": detail.identical},
         {
-            **_quality(frame, table, repairs),
+            **_summarize_quality(frame, table, repairs),
             "joined": joined,
             "columns_left_out": LEFT_OUT,
             "columns_unknown": {name: columns for name, columns in detail.unknown.items() if columns},
@@ -71,7 +71,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     )
 
 
-def _repair(frame: pd.DataFrame) -> repair.Repairs:
+def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
     """Repair as spec_cpu2017 does, without the rules on peak and energy results, which these files lack."""
     repairs = repair.Repairs()
     stated = frame["max_turbo_mhz"].isna() & frame["max_mhz"].notna()
@@ -79,7 +79,7 @@ def _repair(frame: pd.DataFrame) -> repair.Repairs:
     repairs.put(
         frame, "max_turbo_mhz", frame["max_turbo_mhz"] < frame["base_mhz"], frame["base_mhz"], "turbo_below_base"
     )
-    frame["cores_per_chip_part"] = repair.modal_cores(frame)
+    frame["cores_per_chip_part"] = repair.find_modal_cores(frame)
     repair.repair_cores(frame, repairs)
     frame["q_cores_mismatch"] = frame["q_cores_mismatch"].where(frame["cores_per_chip_stated"].notna(), 0.0)
     repair.repair_caches(frame, repairs)
@@ -90,7 +90,7 @@ def _repair(frame: pd.DataFrame) -> repair.Repairs:
     return repairs
 
 
-def _submission(frame: pd.DataFrame) -> pd.Series:
+def _name_submissions(frame: pd.DataFrame) -> pd.Series:
     """Return vendor, system, part, chips and month; without the dump, "?" replaces the system name."""
     month = frame["published_month"].dt.strftime("%Y-%m")
     chips = frame["chips"].map("{:.0f}".format, na_action="ignore").fillna("?")
@@ -99,7 +99,7 @@ def _submission(frame: pd.DataFrame) -> pd.Series:
     return joined
 
 
-def _within_bounds(frame: pd.DataFrame, quarantines: Mapping[str, Quarantine]) -> pd.DataFrame:
+def _reject_out_of_bounds(frame: pd.DataFrame, quarantines: Mapping[str, Quarantine]) -> pd.DataFrame:
     """Quarantine rows with a value outside its column's bounds, each in the quarantine of its file."""
     wrong, detail = describe_out_of_bounds(frame, COLUMNS)
     for name, quarantine in quarantines.items():
@@ -107,10 +107,10 @@ def _within_bounds(frame: pd.DataFrame, quarantines: Mapping[str, Quarantine]) -
     return frame[~wrong]
 
 
-def _quality(frame: pd.DataFrame, table: Table, repairs: repair.Repairs) -> dict[str, Any]:
+def _summarize_quality(frame: pd.DataFrame, table: Table, repairs: repair.Repairs) -> dict[str, Any]:
     """Return the quality facts of spec_cpu2017, with coverage only of texts that a source states."""
     coverage = parse_coverage(frame.assign(disclosure_parsed=True))
     stated = {column: column_coverage for column, column_coverage in coverage.items() if column_coverage["stated"]}
-    quality = quality_of(frame, table, repairs.counts, 0, stated)
+    quality = summarize_quality(frame, table, repairs.counts, 0, stated)
     del quality["after_published_until"]
     return quality

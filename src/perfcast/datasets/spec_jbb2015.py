@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 
 from perfcast.datasets import _spec_java_columns as shared
-from perfcast.datasets._spec_common import month_of, within_bounds
-from perfcast.datasets._spec_cpu2017_quality import quality_of
+from perfcast.datasets._spec_common import parse_last_month, reject_out_of_bounds
+from perfcast.datasets._spec_cpu2017_quality import summarize_quality
 from perfcast.datasets._spec_java_machine import CATALOGUE, join_and_repair, parse_coverage, parse_machine
 from perfcast.datasets._spec_java_rows import Typed, parse_measured, read_results, reject_impossible_counts
-from perfcast.datasets._strict_csv import rejected_frame
+from perfcast.datasets._strict_csv import build_rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.parsing.coverage import parse_column
 from perfcast.parsing.scalars import Scalar
@@ -43,12 +43,12 @@ _TEXTS = {
 }
 
 
-def _suite(text: str) -> Scalar[str]:
+def _parse_suite(text: str) -> Scalar[str]:
     return Scalar(SUITES.get(normalize(text)))
 
 
 _TYPED: dict[str, Typed] = {
-    "suite": ("Benchmark", _suite, "unknown_suite"),
+    "suite": ("Benchmark", _parse_suite, "unknown_suite"),
     "max_jops": ("Max-jOPS", parse_measured, "score_not_numeric"),
     "critical_jops": ("Critical-jOPS", parse_measured, "score_not_numeric"),
     "nodes": ("# of nodes", parse_measured, "count_not_numeric"),
@@ -85,7 +85,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         UserError: The file is not a whole table with the dump's columns, no row is a result, or the option is not a
             month.
     """
-    results = read_results(SOURCE, raw[SOURCE], RAW_COLUMNS, _TYPED, month_of(options.get("published_until")))
+    results = read_results(SOURCE, raw[SOURCE], RAW_COLUMNS, _TYPED, parse_last_month(options.get("published_until")))
     quarantine, frame = results.quarantine, results.frame
     withdrawn = (frame["max_jops"] == 0) | (frame["critical_jops"] == 0)
     frame = results.reject(frame, withdrawn, "no_score", frame["result_id"].astype("str"))
@@ -95,21 +95,21 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         frame, above, "inconsistent_result", "critical " + frame["Critical-jOPS"] + ", max " + frame["Max-jOPS"]
     )
     frame = reject_impossible_counts(frame, results)
-    frame = _typed(parse_machine(frame, _TEXTS))
+    frame = _parse_jbb_columns(parse_machine(frame, _TEXTS))
     frame, repairs = join_and_repair(frame, raw.get(CATALOGUE))
     frame = frame.assign(source=SOURCE, file=quarantine.file)
-    frame = within_bounds(frame, COLUMNS, quarantine)
+    frame = reject_out_of_bounds(frame, COLUMNS, quarantine)
     table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")})
     return Standardized(
         table,
-        rejected_frame(quarantine.rejections),
+        build_rejected_frame(quarantine.rejections),
         results.rows_in,
         {"identical_but_for_disclosure": results.identical},
-        quality_of(frame, table, repairs, results.after, parse_coverage(frame, _TEXTS)),
+        summarize_quality(frame, table, repairs, results.after, parse_coverage(frame, _TEXTS)),
     )
 
 
-def _typed(frame: pd.DataFrame) -> pd.DataFrame:
+def _parse_jbb_columns(frame: pd.DataFrame) -> pd.DataFrame:
     """Parse the columns of this dump alone: memory with remarks, threads in two columns, no test date."""
     first = frame["Memory (GB)"].str.extract(r"^\s*([\d.,]+)", expand=False).fillna("")
     return frame.assign(

@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from perfcast.datasets import _spec_java_columns as shared
-from perfcast.datasets._spec_common import month_of, within_bounds
-from perfcast.datasets._spec_cpu2017_quality import quality_of
+from perfcast.datasets._spec_common import parse_last_month, reject_out_of_bounds
+from perfcast.datasets._spec_cpu2017_quality import summarize_quality
 from perfcast.datasets._spec_java_machine import CATALOGUE, join_and_repair, parse_coverage, parse_machine
 from perfcast.datasets._spec_java_rows import (
     Results,
@@ -21,7 +21,7 @@ from perfcast.datasets._spec_java_rows import (
     read_results,
     reject_impossible_counts,
 )
-from perfcast.datasets._strict_csv import rejected_frame
+from perfcast.datasets._strict_csv import build_rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.parsing.coverage import parse_column
 from perfcast.parsing.scalars import parse_month
@@ -104,26 +104,26 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         UserError: The file is not a whole table with the dump's columns, no row is a result, or the option is not a
             month.
     """
-    results = read_results(SOURCE, raw[SOURCE], RAW_COLUMNS, _TYPED, month_of(options.get("published_until")))
+    results = read_results(SOURCE, raw[SOURCE], RAW_COLUMNS, _TYPED, parse_last_month(options.get("published_until")))
     quarantine = results.quarantine
-    frame = _screen(results.frame, results)
+    frame = _screen_rows(results.frame, results)
     version = frame["Operating System Version"]
     frame = frame.assign(os=frame["Operating System"] + " " + version, suite=SUITE)
-    frame = _of_one_node(parse_machine(frame, _TEXTS))
+    frame = _divide_by_nodes(parse_machine(frame, _TEXTS))
     frame, repairs = join_and_repair(frame, raw.get(CATALOGUE))
     frame = frame.assign(source=SOURCE, file=quarantine.file)
-    frame = within_bounds(frame, COLUMNS, quarantine)
+    frame = reject_out_of_bounds(frame, COLUMNS, quarantine)
     table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")})
     return Standardized(
         table,
-        rejected_frame(quarantine.rejections),
+        build_rejected_frame(quarantine.rejections),
         results.rows_in,
         {"identical_but_for_disclosure": results.identical},
-        quality_of(frame, table, repairs, results.after, parse_coverage(frame, _TEXTS)),
+        summarize_quality(frame, table, repairs, results.after, parse_coverage(frame, _TEXTS)),
     )
 
 
-def _screen(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
+def _screen_rows(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     """Quarantine withdrawn results, inconsistent results, and impossible counts."""
     # SPEC replaces a non-compliant result by 0; its levels are not valid measurements.
     withdrawn = frame["ssj_ops_per_watt"] == 0
@@ -142,7 +142,7 @@ def _screen(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     return reject_impossible_counts(frame.assign(chips=frame["chips"] / nodes, cores=frame["cores"] / nodes), results)
 
 
-def _of_one_node(frame: pd.DataFrame) -> pd.DataFrame:
+def _divide_by_nodes(frame: pd.DataFrame) -> pd.DataFrame:
     """Divide operations, watts and memory by the nodes, and parse the columns of this dump alone.
 
     A multi-node result publishes sums over equal machines in one enclosure. Divided by the nodes, it is comparable to

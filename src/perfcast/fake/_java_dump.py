@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from perfcast.fake._servers import PARTS, Part
-from perfcast.fake._spec_texts import csv_line
+from perfcast.fake._spec_texts import format_csv_line
 from perfcast.io import atomic_path
 
 Row = dict[str, str]
@@ -49,7 +49,7 @@ class Machine:
         return self.part.launch[0] + self.part.launch[1] / 12 - 2017
 
 
-def machines(count: int, first: int, last: int, random: np.random.Generator) -> list[Machine]:
+def draw_machines(count: int, first: int, last: int, random: np.random.Generator) -> list[Machine]:
     """Draw machines published from month `first` to `last`; every part is drawn once before any repeats."""
     drawn: list[Machine] = []
     turn: list[Part] = []
@@ -78,7 +78,7 @@ def machines(count: int, first: int, last: int, random: np.random.Generator) -> 
     return drawn
 
 
-def module_text(machine: Machine) -> str:
+def format_module(machine: Machine) -> str:
     """Return the description of a module in one of the spellings that occur."""
     ddr = int(machine.part.number("ddr_gen", 4))
     rate = 4800 if ddr == 5 else 3200
@@ -90,7 +90,7 @@ def module_text(machine: Machine) -> str:
     return f"{machine.dimm_gb}GB 2Rx4 DDR{ddr} RDIMM {rate} MHz, running at {rate - 267 if ddr == 4 else 4400} MHz."
 
 
-def jvm_texts(month: int) -> tuple[str, str]:
+def format_jvm(month: int) -> tuple[str, str]:
     """Return the texts of vendor and version of a Java virtual machine of that month."""
     year = month // 12
     if year < 2019:
@@ -104,12 +104,12 @@ def jvm_texts(month: int) -> tuple[str, str]:
     return "Oracle", f"Oracle Java SE {release}.0.2 Java HotSpot(TM) 64-Bit Server VM, version {release}.0.2"
 
 
-def month_text(month: int) -> str:
+def format_month(month: int) -> str:
     """Format year x 12 + month - 1 as the dumps do: Mon-YYYY."""
     return f"{_MONTHS[month % 12]}-{month // 12}"
 
 
-def link(benchmark: str, month: int, number: int) -> str:
+def format_link(benchmark: str, month: int, number: int) -> str:
     """Return the last field of a row: an address directly followed by links, as published."""
     arrival = month - 1
     page = f"{benchmark}-{arrival // 12}{arrival % 12 + 1:02d}{number % 28 + 1:02d}-{number:05d}"
@@ -124,22 +124,29 @@ def make_defective(sound: Sequence[Row], changes: Sequence[Row], benchmark: str,
     """
     rows = []
     for number, change in enumerate(changes[: len(sound)]):
-        copy = {**sound[number], "Disclosure": link(benchmark, month, len(sound) + number)}
-        rows.append({**copy, **({"Published": month_text(month)} if change else {}), **change})
+        copy = {**sound[number], "Disclosure": format_link(benchmark, month, len(sound) + number)}
+        rows.append({**copy, **({"Published": format_month(month)} if change else {}), **change})
     return rows
 
 
 def write_dump(path: Path, header: Sequence[str], rows: Sequence[Row], broken: bool = True) -> None:
     """Write a header whose last two names have no field, the rows, and then lines that are not rows."""
     fields = header[:-2]
-    lines = [_line(header), *(_line([row[name] for name in fields[:-1]], row[fields[-1]]) for row in rows)]
+    lines = [
+        _format_line(header),
+        *(_format_line([row[name] for name in fields[:-1]], row[fields[-1]]) for row in rows),
+    ]
     if broken and rows:
-        lines += [_line(header), _line(list(rows[0].values())[:9]), lines[1].replace(b",", b",\xff\xfe", 1)]
+        lines += [
+            _format_line(header),
+            _format_line(list(rows[0].values())[:9]),
+            lines[1].replace(b",", b",\xff\xfe", 1),
+        ]
     with atomic_path(path) as temporary:
         temporary.write_bytes(b"".join(lines))
 
 
-def _line(fields: Sequence[str], last: str | None = None) -> bytes:
+def _format_line(fields: Sequence[str], last: str | None = None) -> bytes:
     """Format a line whose last field is not quoted."""
     end = "\r\n" if last is None else f",{last}\r\n"
-    return csv_line(fields, "") + end.encode()
+    return format_csv_line(fields, "") + end.encode()

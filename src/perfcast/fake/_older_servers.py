@@ -32,19 +32,19 @@ OLDER_PARTS: tuple[Part, ...] = (
     *parse_parts((2013, 6), "Intel Xeon E3-1270 v3:4:3500, Intel Core i3-4330:2:3500"),
     *parse_parts((2013, 9), "Intel Xeon E5-2697 v2:12:2700, Intel Xeon E5-2620 v2:6:2100, IBM POWER7+:8:4100"),
 )
-"""Parts in order of launch, with names of real families, so that naming rules and family tables apply; one is unknown."""
+"""Parts in order of launch, one unknown; names of real families, so naming rules and family tables apply."""
 
 
-def bus_mts(part: Part) -> int | None:
+def find_bus_rate(part: Part) -> int | None:
     """Return the rate of the front-side bus in MT/s, None for a part with memory channels."""
     if part.facts["family"] not in FRONT_SIDE_BUS:
         return None
     return 800 if part.facts["family"] == "NetBurst MP" else 1333 if part.mhz > 2500 else 1066
 
 
-def characteristics_text(part: Part) -> str:
+def format_characteristics(part: Part) -> str:
     """Return the text of the processor's bus or turbo clock, "" where neither is stated."""
-    bus = bus_mts(part)
+    bus = find_bus_rate(part)
     if bus:
         return f"{part.mhz / 1000:.2f} GHz, {bus} MHz system bus" if part.cores > 2 else f"{bus}MHz system bus"
     if part.facts["cpu_vendor"] == "Intel" and part.facts["isa"] == "x86" and part.launch >= (2009, 1):
@@ -52,7 +52,7 @@ def characteristics_text(part: Part) -> str:
     return ""
 
 
-def older_cache_texts(part: Part) -> tuple[str, str, str]:
+def format_older_caches(part: Part) -> tuple[str, str, str]:
     """Return the three cache columns of a part."""
     family, level1 = part.facts["family"], "32 KB I + 32 KB D on chip per core"
     if family == "NetBurst MP":
@@ -72,7 +72,7 @@ def older_cache_texts(part: Part) -> tuple[str, str, str]:
     return level1, "256 KB I+D on chip per core", f"{part.l3_mb} MB I+D on chip per chip"
 
 
-def older_memory_text(part: Part, dimms: int, dimm_gb: int, wording: int) -> str:
+def format_older_memory(part: Part, dimms: int, dimm_gb: int, wording: int) -> str:
     """Return the memory column in one of several wordings: DDR2 before 2009, then DDR3."""
     total = dimms * dimm_gb
     if part.launch < (2009, 1):
@@ -91,7 +91,7 @@ def older_memory_text(part: Part, dimms: int, dimm_gb: int, wording: int) -> str
     )[wording % 3 if wording % 50 else 3]
 
 
-def older_operating_system_text(year: int, wording: int) -> str:
+def format_older_operating_system(year: int, wording: int) -> str:
     """Return an operating system of the year."""
     if wording % 9 == 0:
         return "Windows Vista Ultimate w/ SP1 (64-bit)" if year < 2010 else "Windows 7 Ultimate (64-bit)"
@@ -102,7 +102,7 @@ def older_operating_system_text(year: int, wording: int) -> str:
     return "Red Hat Enterprise Linux Server release 6.2, (Santiago), 2.6.32-220.el6.x86_64"
 
 
-def older_compiler_text(part: Part, year: int, fortran: bool) -> str:
+def format_older_compiler(part: Part, year: int, fortran: bool) -> str:
     """Return the compiler column in the wording of the year."""
     if part.facts["isa"] == "power":
         return "IBM XL C/C++ for AIX, V11.1" if year > 2009 else "XL C/C++ Enterprise Edition V9.0 for AIX"

@@ -72,17 +72,17 @@ def fake_table(*, rows: int, seed: int, parts: int = 40) -> Table:
     return build_table("fake", frame, _COLUMNS)
 
 
-def _tested(table: Table, seed: int, split: str) -> np.ndarray:
+def _draw_tested(table: Table, seed: int, split: str) -> np.ndarray:
     number = SPLITS.index(LESS_TRAINING[split][0] if split in LESS_TRAINING else split)
     tested: np.ndarray = np.random.default_rng([seed, number]).random(len(table.frame)) < 0.5
     return tested
 
 
-def _folds(split: str) -> int:
+def _count_folds(split: str) -> int:
     return 5 if split == "unseen_cpu" else 1
 
 
-def _rehearsals(frame: pd.DataFrame, wide: float, split: str) -> pd.DataFrame:
+def _draw_rehearsals(frame: pd.DataFrame, wide: float, split: str) -> pd.DataFrame:
     """Return the backtest of every fold: predictions of the rows that are not tested, with errors of usual size."""
     random = np.random.default_rng(len(frame))
     return pd.concat(
@@ -95,7 +95,7 @@ def _rehearsals(frame: pd.DataFrame, wide: float, split: str) -> pd.DataFrame:
                     "rehearsal": 0,
                 }
             )
-            for fold in range(_folds(split))
+            for fold in range(_count_folds(split))
         ],
         ignore_index=True,
     )
@@ -105,13 +105,13 @@ def write_folds(table: Table, folder: Path, *, seed: int) -> None:
     """Write the test rows of each fold of `write_runs`; the other rows are training rows."""
     folder.mkdir(parents=True, exist_ok=True)
     for split in (*SPLITS, *LESS_TRAINING):
-        tested = _tested(table, seed, split)
+        tested = _draw_tested(table, seed, split)
         order = np.cumsum(tested) - 1
         folds = {
             f"fold_{fold}": np.where(
-                tested & (order % _folds(split) == fold), "test", np.where(tested, "unused", "train")
+                tested & (order % _count_folds(split) == fold), "test", np.where(tested, "unused", "train")
             )
-            for fold in range(_folds(split))
+            for fold in range(_count_folds(split))
         }
         pd.DataFrame({"id": table.frame["id"], **folds}).to_parquet(folder / f"{split}.parquet", index=False)
 
@@ -120,12 +120,12 @@ def write_support(table: Table, folder: Path, *, seed: int) -> dict[str, Path]:
     """Write random distances of the machines of `write_runs`, and return the files by split."""
     paths = {}
     for number, split in enumerate((*SPLITS, *LESS_TRAINING)):
-        tested = _tested(table, seed, split)
+        tested = _draw_tested(table, seed, split)
         distance = np.random.default_rng([seed, number, 7]).random((2, len(table.frame))).round(3)
         column = pd.DataFrame({"row": table.frame["id"], "processor": distance[0], "years ahead": distance[1]})
         parts = [
             column[rows].assign(fold=fold, rehearsal=rehearsal)
-            for fold in range(_folds(split))
+            for fold in range(_count_folds(split))
             for rows, rehearsal in ((tested, -1), (~tested, 0))
         ]
         paths[split] = folder / f"{split}.parquet"
@@ -144,7 +144,7 @@ def write_runs(
     """
     runs = {}
     for number, split in enumerate((*SPLITS, *LESS_TRAINING)):
-        tested = _tested(table, seed, split)
+        tested = _draw_tested(table, seed, split)
         frame = table.frame[tested]
         for index, (predictor, error) in enumerate((errors or ERRORS).items()):
             count = seeds if predictor == "network" else 1
@@ -160,7 +160,7 @@ def write_runs(
                             "row": frame["id"],
                             "task": frame["suite"],
                             "entity": frame["part"],
-                            "fold": np.arange(len(frame)) % _folds(split),
+                            "fold": np.arange(len(frame)) % _count_folds(split),
                             "seed": column,
                             "target": "score",
                             "measured": frame["score"],
@@ -171,25 +171,25 @@ def write_runs(
             run = folder / split / predictor
             run.mkdir(parents=True, exist_ok=True)
             pd.concat(parts, ignore_index=True).to_parquet(run / "predictions.parquet", index=False)
-            _rehearsals(table.frame[~tested], wide, split).to_parquet(run / "rehearsals.parquet", index=False)
+            _draw_rehearsals(table.frame[~tested], wide, split).to_parquet(run / "rehearsals.parquet", index=False)
             (run / "explanation").mkdir(exist_ok=True)
-            _importance(error).to_csv(run / "explanation" / "importance.csv", index=False)
+            _make_importance(error).to_csv(run / "explanation" / "importance.csv", index=False)
             if predictor == "network":
-                _history(count).to_csv(run / "history.csv", index=False)
-                for name, shares in _attention().items():
+                _make_history(count).to_csv(run / "history.csv", index=False)
+                for name, shares in _make_attention().items():
                     shares.to_csv(run / "explanation" / f"attention_{name}.csv")
             runs[split, predictor] = run
     return runs
 
 
-def _importance(error: float) -> pd.DataFrame:
+def _make_importance(error: float) -> pd.DataFrame:
     increase = np.array([3.0, 40.0, 8.0]) * (1 - error)
     return pd.DataFrame(
         {"group": ["memory", "processor", "system"], "mape": 100 * error + increase, "increase": increase}
     )
 
 
-def _attention() -> dict[str, pd.DataFrame]:
+def _make_attention() -> dict[str, pd.DataFrame]:
     groups = ["memory", "processor"]
     within = {
         group: pd.DataFrame([[0.5, 0.3, 0.2]], index=["(group)"], columns=[f"{group} a", f"{group} b", "(group)"])
@@ -198,7 +198,7 @@ def _attention() -> dict[str, pd.DataFrame]:
     return {**within, "between_groups": pd.DataFrame([[0.7, 0.3], [0.1, 0.9]], index=groups, columns=groups)}
 
 
-def _history(seeds: int) -> pd.DataFrame:
+def _make_history(seeds: int) -> pd.DataFrame:
     epochs = np.arange(12)
     losses = [
         pd.DataFrame(

@@ -9,23 +9,23 @@ from collections.abc import Sequence
 from perfcast.fake._servers import Part
 
 
-def csv_line(fields: Sequence[str], end: str = "\r\n") -> bytes:
+def format_csv_line(fields: Sequence[str], end: str = "\r\n") -> bytes:
     """Format fields as one line of CSV."""
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator=end).writerow(fields)
     return buffer.getvalue().encode()
 
 
-def broken_lines(lines: Sequence[bytes], header: Sequence[str], end: str) -> list[bytes]:
+def make_broken_lines(lines: Sequence[bytes], header: Sequence[str], end: str) -> list[bytes]:
     """Return lines that are not rows: a repeated header, shifted fields, missing fields, and bad UTF-8."""
     if not lines:
         return []
     fields = next(csv.reader([lines[0].decode()]))
     rows = [header, [fields[-1], *fields[:-1]], fields[:20]]
-    return [*(csv_line(row, end) for row in rows), lines[0].replace(b" GHz", b" GHz \xff\xfe")]
+    return [*(format_csv_line(row, end) for row in rows), lines[0].replace(b" GHz", b" GHz \xff\xfe")]
 
 
-def cache_texts(part: Part) -> tuple[str, str, str]:
+def format_caches(part: Part) -> tuple[str, str, str]:
     """Return the three cache columns of a part."""
     l2 = (
         "2 MB" if part.facts["process_node"] == "Intel 7" else "512 KB" if part.facts["cpu_vendor"] == "AMD" else "1 MB"
@@ -39,7 +39,7 @@ def cache_texts(part: Part) -> tuple[str, str, str]:
     return "32 KB I + 32 KB D on chip per core", f"{l2} I+D on chip per core", l3
 
 
-def memory_text(part: Part, dimms: int, dimm_gb: int) -> str:
+def format_memory(part: Part, dimms: int, dimm_gb: int) -> str:
     """Return the memory column: the fastest DIMMs of the part's generation, running at the part's limit."""
     ddr, limit = int(part.number("ddr_gen", 4)), int(part.number("max_mts_1dpc", 3200))
     rated, letters = (3200, "AA") if ddr == 4 else (max(limit, 4800), "B")
@@ -49,7 +49,7 @@ def memory_text(part: Part, dimms: int, dimm_gb: int) -> str:
     return f"{capacity} ({dimms} x {dimm_gb} GB 2Rx4 PC{ddr}-{rated}{letters}-R{running})"
 
 
-def operating_system_text(year: int) -> str:
+def format_operating_system(year: int) -> str:
     """Return an operating system of the year."""
     if year < 2020:
         return "SUSE Linux Enterprise Server 12 SP4 (x86_64), Kernel 4.12.14-94.41-default"
@@ -58,7 +58,7 @@ def operating_system_text(year: int) -> str:
     return "SUSE Linux Enterprise Server 15 SP4 (x86_64), Kernel 5.14.21-150400.22-default"
 
 
-def compiler_text(part: Part, year: int) -> str:
+def format_compiler(part: Part, year: int) -> str:
     """Return the compiler column: AOCC for AMD, Intel classic and later oneAPI for the others."""
     if part.facts["cpu_vendor"] == "AMD":
         return f"C/C++/Fortran: Version {min(5, max(1, year - 2018))}.0.0 of AOCC"

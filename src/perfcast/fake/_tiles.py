@@ -33,7 +33,7 @@ def write_tiled(folder: Path, *, rows: int, seed: int, block_rows: int = BLOCK_R
     Memory use is that of one block for any number of rows.
     """
     random = np.random.default_rng(seed)
-    sound = spec.results(min(rows, block_rows), random)
+    sound = spec.draw_results(min(rows, block_rows), random)
     counts: Counter[int] = Counter()
     with (
         atomic_path(Path(folder) / spec.FILE) as path,
@@ -45,28 +45,31 @@ def write_tiled(folder: Path, *, rows: int, seed: int, block_rows: int = BLOCK_R
         writer.writerow(spec.HEADER)
         for number, start in enumerate(range(0, rows, block_rows)):
             block = sound[: rows - start]
-            writer.writerows(_block([*block, *spec.defective(block, random)], number, counts))
+            writer.writerows(_iterate_block([*block, *spec.make_defective(block, random)], number, counts))
             file.write(text.getvalue().encode())
             text.seek(0)
             text.truncate()
 
 
-def _block(rows: list[spec.Row], number: int, counts: Counter[int]) -> Iterator[list[str]]:
+def _iterate_block(rows: list[spec.Row], number: int, counts: Counter[int]) -> Iterator[list[str]]:
     """Yield the fields of the rows of a block; `counts` holds the results of each month so far."""
     names = spec.HEADER[:-1]
     for row in rows:
         shifted = row
         if number:
-            month = min(spec.month_of(row["Published"]) + number % _LATER, spec.LAST)
-            shifted = {**row, **_renamed(row, number), **_dated(row, month)}
-        published = spec.month_of(shifted["Published"])
+            month = min(spec.parse_month_text(row["Published"]) + number % _LATER, spec.LAST)
+            shifted = {**row, **_rename_machine(row, number), **_set_dates(row, month)}
+        published = spec.parse_month_text(shifted["Published"])
         count = counts[published]
         counts[published] += 1
-        shifted = {**shifted, "Disclosure": spec.links(published, count % _PER_DAY, count // _PER_DAY % _DAYS + 1)}
+        shifted = {
+            **shifted,
+            "Disclosure": spec.format_links(published, count % _PER_DAY, count // _PER_DAY % _DAYS + 1),
+        }
         yield [shifted[name] for name in names]
 
 
-def _renamed(row: spec.Row, number: int) -> spec.Row:
+def _rename_machine(row: spec.Row, number: int) -> spec.Row:
     return {
         "System": row["System"].replace(" (", f" G{number} (", 1),
         "Storage": f"{row['Storage']}, model S{number}",
@@ -75,7 +78,7 @@ def _renamed(row: spec.Row, number: int) -> spec.Row:
     }
 
 
-def _dated(row: spec.Row, month: int) -> spec.Row:
+def _set_dates(row: spec.Row, month: int) -> spec.Row:
     dates = {
         "Published": month,
         "Updated ": month,
@@ -83,7 +86,7 @@ def _dated(row: spec.Row, month: int) -> spec.Row:
         "HW Avail": month - 1,
         "SW Avail": month - 3,
     }
-    sound = row["Test Date"] == spec.month_text(spec.month_of(row["Published"]) - 1)
+    sound = row["Test Date"] == spec.format_month(spec.parse_month_text(row["Published"]) - 1)
     if not sound:  # a defective date stays
         return {}
-    return {name: spec.month_text(value) for name, value in dates.items()}
+    return {name: spec.format_month(value) for name, value in dates.items()}

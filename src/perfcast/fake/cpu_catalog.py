@@ -53,10 +53,12 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     base_of_p = Part("AMD EPYC 7543", 32, 2800, (2021, 3))
     base_of_m = Part("Intel Xeon Gold 6142", 16, 2600, (2017, 9))
     folder = Path(folder)
-    _write(folder / "intel-cpus.csv", _ARK, map(_ark_row, [*in_ark, base_of_m, in_ark[0], *older]), "")
-    _write(folder / "amd-cpus.csv", _AMD, map(_amd_row, [*amd, base_of_p]), "\ufeff")
-    _write(folder / "intel_xeon_processors_v1_8.csv", _XEON, map(_xeon_row, [p for p in intel if p not in extra]), "")
-    _write(folder / "boavizta_cpu_specs.csv", _BOAVIZTA, map(_boavizta_row, [*intel, *amd]), "")
+    _write(folder / "intel-cpus.csv", _ARK, map(_make_ark_row, [*in_ark, base_of_m, in_ark[0], *older]), "")
+    _write(folder / "amd-cpus.csv", _AMD, map(_make_amd_row, [*amd, base_of_p]), "\ufeff")
+    _write(
+        folder / "intel_xeon_processors_v1_8.csv", _XEON, map(_make_xeon_row, [p for p in intel if p not in extra]), ""
+    )
+    _write(folder / "boavizta_cpu_specs.csv", _BOAVIZTA, map(_make_boavizta_row, [*intel, *amd]), "")
 
 
 def _write(path: Path, header: tuple[str, ...], rows: Iterable[Mapping[str, object]], mark: str) -> None:
@@ -67,12 +69,12 @@ def _write(path: Path, header: tuple[str, ...], rows: Iterable[Mapping[str, obje
         writer.writerows(rows)
 
 
-def _quarter(part: Part) -> str:
+def _format_quarter(part: Part) -> str:
     year, month = part.launch
     return f"Q{(month + 2) // 3}'{year % 100:02d}"
 
 
-def _ark_row(part: Part) -> dict[str, object]:
+def _make_ark_row(part: Part) -> dict[str, object]:
     marked = part.name.replace("Intel Xeon", "Intel® Xeon®")
     no_turbo = part.facts["tier"] == "bronze"
     node = part.facts["process_node"]
@@ -80,7 +82,7 @@ def _ark_row(part: Part) -> dict[str, object]:
     return {
         "CpuName": f"{marked} Processor",
         "AVX512FusedMultiplyAddUnits": int(part.number("fma_units", 2)) if part.number("simd_bits", 0) == 512 else "",
-        "BornOnDate": _quarter(part),
+        "BornOnDate": _format_quarter(part),
         "ClockSpeed": f"{part.mhz / 1000:.2f} GHz",
         "ClockSpeedMax": "" if no_turbo else f"{part.turbo_mhz / 1000:.2f} GHz",
         "CoreCount": part.cores,
@@ -93,7 +95,7 @@ def _ark_row(part: Part) -> dict[str, object]:
     }
 
 
-def _amd_row(part: Part) -> dict[str, object]:
+def _make_amd_row(part: Part) -> dict[str, object]:
     return {
         "Model": part.name.replace("EPYC", "EPYC™"),
         "# of CPU Cores": part.cores,
@@ -107,10 +109,10 @@ def _amd_row(part: Part) -> dict[str, object]:
     }
 
 
-def _xeon_row(part: Part) -> dict[str, object]:
+def _make_xeon_row(part: Part) -> dict[str, object]:
     return {
         "Product": part.name.removeprefix("Intel ").replace(" v6", "v6"),
-        "Release Date": _quarter(part),
+        "Release Date": _format_quarter(part),
         "Cores": part.cores,
         # This list writes Intel 7 as 7 nm, and a cache size in the power column of one part.
         "Lithography(nm)": 7 if part.facts["process_node"] == "Intel 7" else 14,
@@ -120,7 +122,7 @@ def _xeon_row(part: Part) -> dict[str, object]:
     }
 
 
-def _boavizta_row(part: Part) -> dict[str, object]:
+def _make_boavizta_row(part: Part) -> dict[str, object]:
     year, month = part.launch
     name_only = part.cores % 16 == 0
     known: dict[str, object] = {

@@ -41,14 +41,14 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         for index in np.sort(random.permutation(len(settings))[:per_shape])
     ][:count]
     texts = [
-        _record(number, shape, setting, number >= 0.9 * len(drawn), random)
+        _format_record(number, shape, setting, number >= 0.9 * len(drawn), random)
         for number, (shape, setting) in enumerate(drawn)
     ]
     failed = [
-        ",".join(map(str, (*shape, _kernel("h", layout), requested, *tile, 32, 2, "linear_combination", *factors)))
+        ",".join(map(str, (*shape, _name_kernel("h", layout), requested, *tile, 32, 2, "linear_combination", *factors)))
         for shape, (layout, requested, tile, factors) in drawn[: max(1, count // 4)]
     ]
-    contents = {RESULTS: HEADER + "".join([*texts, *_defective(texts)]), FAILED: "\n".join(failed) + "\n"}
+    contents = {RESULTS: HEADER + "".join([*texts, *_make_defective(texts)]), FAILED: "\n".join(failed) + "\n"}
     write_archive(Path(folder) / ARCHIVE, {f"{_FOLDER}/{name}": text.encode() for name, text in contents.items()})
 
 
@@ -64,11 +64,11 @@ def write_archive(path: Path, contents: dict[str, bytes]) -> None:
         temporary.write_bytes(gzip.compress(buffer.getvalue(), mtime=0))
 
 
-def _kernel(kind: str, layout: str) -> str:
+def _name_kernel(kind: str, layout: str) -> str:
     return f"cutlass_simt_{kind}gemm_128x128_8x2_{layout}_align1"
 
 
-def _record(
+def _format_record(
     number: int,
     shape: tuple[int, ...],
     setting: tuple[str, str, tuple[int, int], tuple[str, str]],
@@ -90,7 +90,7 @@ def _record(
         m,
         n,
         k,
-        _kernel("s", layout),
+        _name_kernel("s", layout),
         requested,
         *tile,
         32,
@@ -102,7 +102,7 @@ def _record(
     after = [power, " 2505", " 10501", " 28", f" {share}", " 0"]
     before = ["NVIDIA GeForce RTX 4070", " 8.9", " 10501 MHz", " 3105 MHz", " 200.00 W", " 28", " Default"]
     memory = [" 12282 MiB", f" {12003 - used} MiB", f" {used} MiB", f" {share} %", " 0 %"]
-    fields = [*first, f"{ms:.6g}", "", *after, *before, *memory, "kernel_name", _kernel("s", layout)]
+    fields = [*first, f"{ms:.6g}", "", *after, *before, *memory, "kernel_name", _name_kernel("s", layout)]
     intensity = 2 * m * n * k / (4 * (m * k + k * n + m * n))
     described = [
         ",".join(map(str, fields)),
@@ -116,7 +116,7 @@ def _record(
     return "\n".join(described) + "\n"
 
 
-def _defective(records: list[str]) -> list[str]:
+def _make_defective(records: list[str]) -> list[str]:
     """Return defective records: truncated, one line too many, no time, other kernel, repetition, other sides."""
     whole, *lines = records[0], *records[0].splitlines(keepends=True)
     time = lines[0].split(",")[13]

@@ -34,11 +34,11 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     count = max(_MIN_ARCHITECTURES, rows // 5)
     for space in DEVICES:
-        content, work = {"nasbench201": _cells, "fbnet": _fbnet, "ofa": _ofa}[space](count, random)
+        content, work = {"nasbench201": _draw_cells, "fbnet": _draw_fbnet, "ofa": _draw_ofa}[space](count, random)
         _save(folder / space / ARCHITECTURES[space], content)
         _save(folder / space / REFERENCES, [int(position) for position in random.permutation(count)[:10]])
         for number, device in enumerate(DEVICES[space]):
-            latency = _latencies(work, random)
+            latency = _draw_latencies(work, random)
             if space == "nasbench201" and device in NEAR_ZERO:
                 latency[:: count // 3] = latency.mean() * 1e-3
             listed: list[Any] = [float(value) for value in latency]
@@ -49,13 +49,13 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
             _save(folder / latency_file(space, device), listed)
 
 
-def _latencies(work: np.ndarray, random: np.random.Generator) -> np.ndarray:
+def _draw_latencies(work: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Draw latencies of networks on a further device in ms. Shapes: work (networks, kinds) -> (networks,)."""
     device_costs = random.uniform(0.3, 3.0, work.shape[1])
     return np.asarray((5.0 + work @ device_costs) * np.exp(random.normal(0, 0.01, len(work))))
 
 
-def _cells(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
+def _draw_cells(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
     cells = list(product(OPERATIONS, repeat=len(EDGES)))
     chosen = [cells[index] for index in random.choice(len(cells), count, replace=False)]
     texts = []
@@ -65,7 +65,7 @@ def _cells(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
     return {text: position for position, text in enumerate(texts)}, work
 
 
-def _fbnet(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
+def _draw_fbnet(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
     chosen = random.integers(len(BLOCKS), size=(count, 22))
     networks = [
         {"op_idx_list": [int(index) for index in row], "arch_str": [BLOCKS[index] for index in row]} for row in chosen
@@ -74,7 +74,7 @@ def _fbnet(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
     return {"dataset": "generated", "num_classes": 10, "arch": networks}, work
 
 
-def _ofa(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
+def _draw_ofa(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
     networks: list[dict[str, Any]] = []
     for _ in range(count):
         networks.append(

@@ -49,7 +49,7 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
             "threads": random.choice([1, 2, 4], size=rows),
         }
     ).drop_duplicates()
-    frame = _timed(frame, random)
+    frame = _add_timings(frame, random)
     repeated = frame.iloc[: max(1, rows // 20)].assign(seconds_spread=0.3, **{"pass": 1})
     unstable, untimed = frame.iloc[:1].assign(seconds_spread=0.9), frame.iloc[:1].assign(seconds_median=0.0)
     frame = pd.concat([frame, repeated, unstable, untimed], ignore_index=True)
@@ -67,24 +67,24 @@ def write_measurements(folder: Path, name: str, table: str) -> None:
     write_json(folder / f"{name}.json", MACHINE)
 
 
-def _timed(frame: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
+def _add_timings(frame: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
     size = frame["dtype"].map(_BYTES)
     flops = 2.0 * frame["m"] * frame["n"] * frame["k"]
     moved = size * (frame["m"] * frame["k"] + frame["k"] * frame["n"] + frame["m"] * frame["n"])
     compute = flops / (60e9 * 4 / size * frame["threads"] ** 0.9)
     seconds = 2e-6 + compute.clip(lower=moved / 20e9)
-    seconds = six_digits(seconds * np.exp(random.normal(0, 0.03, size=len(frame))))
+    seconds = round_six_digits(seconds * np.exp(random.normal(0, 0.03, size=len(frame))))
     return frame.assign(
         warmups=2,
         repeats=5,
         seconds_median=seconds,
-        seconds_min=six_digits(seconds * 0.97),
+        seconds_min=round_six_digits(seconds * 0.97),
         seconds_spread=random.uniform(0.001, 0.1, size=len(frame)).round(4),
-        gflops=six_digits(flops / seconds / 1e9),
+        gflops=round_six_digits(flops / seconds / 1e9),
         **{"pass": 0},
     )
 
 
-def six_digits(values: pd.Series) -> pd.Series:
+def round_six_digits(values: pd.Series) -> pd.Series:
     """Round to six significant digits."""
     return pd.Series([float(f"{value:.6g}") for value in values], index=values.index)

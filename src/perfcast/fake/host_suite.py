@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.fake.host_gemm import six_digits, write_measurements
+from perfcast.fake.host_gemm import round_six_digits, write_measurements
 
 # kernel, variant, unit, how threads combine, rate of one thread in the first-level cache and in memory
 _KERNELS = (
@@ -40,7 +40,7 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     near = 1 / (1 + frame["bytes"] / _CACHE_BYTES)
     per_thread = frame["cached"] ** near * frame["far"] ** (1 - near)
     per_thread = per_thread * frame["threads"] ** -0.1 * np.exp(random.normal(0, 0.03, size=len(frame)))
-    seconds = six_digits(1e-3 / per_thread)
+    seconds = round_six_digits(1e-3 / per_thread)
     frame = frame.assign(
         pinned=1,
         warmups=8,
@@ -48,9 +48,9 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         calls=20,
         work=1e-3,
         seconds_median=seconds,
-        seconds_min=six_digits(seconds * 0.97),
+        seconds_min=round_six_digits(seconds * 0.97),
         seconds_spread=random.uniform(0.001, 0.1, size=len(frame)).round(4),
-        rate=six_digits(1e-3 / seconds * frame["threads"].where(frame["combined"] == "sum", 1)),
+        rate=round_six_digits(1e-3 / seconds * frame["threads"].where(frame["combined"] == "sum", 1)),
         waited_share=0.001,
         stolen_share=0.0,
         other_load=0.1,

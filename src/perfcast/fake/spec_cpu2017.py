@@ -13,12 +13,12 @@ import numpy as np
 
 from perfcast.fake._servers import PARTS, Part
 from perfcast.fake._spec_texts import (
-    broken_lines,
-    cache_texts,
-    compiler_text,
-    csv_line,
-    memory_text,
-    operating_system_text,
+    format_caches,
+    format_compiler,
+    format_csv_line,
+    format_memory,
+    format_operating_system,
+    make_broken_lines,
 )
 from perfcast.io import atomic_path
 
@@ -61,41 +61,41 @@ class _Machine:
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write cpu2017-results.csv.gz: `rows` sound results of 2017-06 to 2024-12, and every known defect a few times."""
     random = np.random.default_rng(seed)
-    sound = results(rows, random)
-    texts = [csv_line(list(row.values())[:-1]) for row in [*sound, *defective(sound, random)]]
+    sound = draw_results(rows, random)
+    texts = [format_csv_line(list(row.values())[:-1]) for row in [*sound, *make_defective(sound, random)]]
     order = random.permutation(len(texts))
-    lines = [csv_line(HEADER), *(texts[i] for i in order), *broken_lines(texts, HEADER, "\r\n")]
+    lines = [format_csv_line(HEADER), *(texts[i] for i in order), *make_broken_lines(texts, HEADER, "\r\n")]
     # The gzip header has no name and no time, so equal rows give equal bytes.
     data = gzip.compress(b"".join(lines), mtime=0)
     with atomic_path(Path(folder) / FILE) as path:
         path.write_bytes(data)
 
 
-def month_text(month: int) -> str:
+def format_month(month: int) -> str:
     """Format year x 12 + month - 1 as the dump does: Mon-YYYY."""
     return f"{_MONTHS[month % 12]}-{month // 12}"
 
 
-def month_of(text: str) -> int:
+def parse_month_text(text: str) -> int:
     """Parse a text of `month_text`: year x 12 + month - 1."""
     name, year = text.split("-")
     return int(year) * 12 + _MONTHS.index(name)
 
 
-def results(rows: int, random: np.random.Generator) -> list[Row]:
+def draw_results(rows: int, random: np.random.Generator) -> list[Row]:
     """Draw sound results as rows of text."""
     rows_made: list[Row] = []
     # Every part is measured once before any repeats, so few rows already span the years and families.
     turn: list[Part] = []
     while len(rows_made) < rows:
         turn = turn or [PARTS[i] for i in random.permutation(len(PARTS))]
-        machine = _machine(turn.pop(), random)
+        machine = _draw_machine(turn.pop(), random)
         suites = _SUITES if random.random() < 0.7 else _SUITES[2:]
-        rows_made += [_result(machine, suite, len(rows_made) + i, random) for i, suite in enumerate(suites)]
+        rows_made += [_make_result(machine, suite, len(rows_made) + i, random) for i, suite in enumerate(suites)]
     return rows_made[:rows]
 
 
-def _machine(part: Part, random: np.random.Generator) -> _Machine:
+def _draw_machine(part: Part, random: np.random.Generator) -> _Machine:
     vendor, stem = VENDORS[int(random.integers(len(VENDORS)))]
     launch = part.launch[0] * 12 + part.launch[1] - 1
     month = int(np.clip(launch + random.integers(_LONGEST_SALE), _FIRST, LAST))
@@ -106,7 +106,7 @@ def _machine(part: Part, random: np.random.Generator) -> _Machine:
     )
 
 
-def score(part: Part, chips: int, suite: str, threads: int) -> float:
+def compute_score(part: Part, chips: int, suite: str, threads: int) -> float:
     """Return the noiseless score of a generated machine from cores, clock, generation, and bandwidth for CFP."""
     cores, ghz = part.cores * chips, (part.mhz + part.turbo_mhz) / 2000
     year = part.launch[0] + part.launch[1] / 12 - 2017
@@ -122,21 +122,21 @@ def score(part: Part, chips: int, suite: str, threads: int) -> float:
     )
 
 
-def _result(machine: _Machine, suite: str, number: int, random: np.random.Generator) -> Row:
+def _make_result(machine: _Machine, suite: str, number: int, random: np.random.Generator) -> Row:
     part, rate = machine.part, suite.endswith("rate")
     threads = 2 if rate and part.number("smt", 2) > 1 else 1
-    base = score(part, machine.chips, suite, threads) * float(np.exp(random.normal(0, 0.02)))
+    base = compute_score(part, machine.chips, suite, threads) * float(np.exp(random.normal(0, 0.02)))
     peak = f"{base * random.uniform(1.0, 1.06):.3g}" if random.random() < 0.67 else "0"
     channels, slots = int(part.number("channels_per_chip", 8)), int(random.choice([1, 2], p=[0.7, 0.3]))
-    l1, l2, l3 = cache_texts(part)
-    published, bits = month_text(machine.month), "64-bit" if peak != "0" else "Not Applicable"
+    l1, l2, l3 = format_caches(part)
+    published, bits = format_month(machine.month), "64-bit" if peak != "0" else "Not Applicable"
     return {
         **dict.fromkeys(HEADER, ""),
         "Benchmark": suite,
         "Hardware Vendor\t": machine.vendor,
         "System": f"{machine.system} ({part.name}, {part.mhz / 1000:.2f} GHz)",
-        "Peak Result": _plain(peak),
-        "Base Result": _plain(f"{base:.3g}"),
+        "Peak Result": _drop_exponent(peak),
+        "Base Result": _drop_exponent(f"{base:.3g}"),
         "Energy Peak Result": "0",
         "Energy Base Result": "600" if number % 97 == 0 else "0",
         "# Cores": str(part.cores * machine.chips),
@@ -152,29 +152,29 @@ def _result(machine: _Machine, suite: str, number: int, random: np.random.Genera
         "2nd Level Cache": l2,
         "3rd Level Cache": l3,
         "Other Cache": "None",
-        "Memory": memory_text(part, machine.chips * channels * slots, machine.dimm_gb),
+        "Memory": format_memory(part, machine.chips * channels * slots, machine.dimm_gb),
         "Storage": str(random.choice(["1 x 960 GB SATA SSD", "125 GB on tmpfs", "1 x 1.2 TB SAS, 10000 RPM"])),
-        "Operating System": operating_system_text(machine.month // 12),
+        "Operating System": format_operating_system(machine.month // 12),
         "File System": "xfs",
-        "Compiler": compiler_text(part, machine.month // 12),
-        "HW Avail": month_text(machine.month - 1),
-        "SW Avail": month_text(machine.month - 3),
+        "Compiler": format_compiler(part, machine.month // 12),
+        "HW Avail": format_month(machine.month - 1),
+        "SW Avail": format_month(machine.month - 3),
         "License": "55",
         "Tested By": machine.vendor,
         "Test Sponsor": machine.vendor,
-        "Test Date": month_text(machine.month - 1),
+        "Test Date": format_month(machine.month - 1),
         "Published": published,
         "Updated ": published,
-        "Disclosure": links(machine.month, number, number % 28 + 1),
+        "Disclosure": format_links(machine.month, number, number % 28 + 1),
     }
 
 
-def _plain(number: str) -> str:
+def _drop_exponent(number: str) -> str:
     """Write a score without exponent: 1.23e+03 becomes 1230."""
     return f"{float(number):g}"
 
 
-def links(month: int, number: int, day: int) -> str:
+def format_links(month: int, number: int, day: int) -> str:
     """Return the links to a result published in `month` that arrived on `day` of the month before."""
     year, quarter = month // 12, month % 12 // 3 + 1
     arrival = month - 1
@@ -183,7 +183,7 @@ def links(month: int, number: int, day: int) -> str:
     return " ".join(f'<A HREF="{path}.{end}">{text}</A>' for end, text in (("html", "HTML"), ("csv", "CSV")))
 
 
-def defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
+def make_defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
     """Return copies of sound rows with one known defect each, `len(sound) // 500` times each and at least once."""
     changes: list[Row] = [
         {"Base Result": "0", "Peak Result": "0"},
@@ -210,13 +210,13 @@ def defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
             {
                 **row,
                 **changes[i % len(changes)],
-                "Disclosure": links(month_of(row["Published"]), number + i, (number + i) % 28 + 1),
+                "Disclosure": format_links(parse_month_text(row["Published"]), number + i, (number + i) % 28 + 1),
             }
         )
-    return rows + _misnamed(sound, number + len(rows))
+    return rows + _make_misnamed(sound, number + len(rows))
 
 
-def _misnamed(sound: list[Row], number: int) -> list[Row]:
+def _make_misnamed(sound: list[Row], number: int) -> list[Row]:
     """Return copies with another spelling of the processor, or with threads in place of cores."""
     edits = (
         ("Intel Xeon Gold 6534", {"Processor ": "Intel Xeon Gold  6534"}),
@@ -229,7 +229,7 @@ def _misnamed(sound: list[Row], number: int) -> list[Row]:
             **row,
             **edit,
             "System": row["System"] + " B",
-            "Disclosure": links(month_of(row["Published"]), number + i, (number + i) % 28 + 1),
+            "Disclosure": format_links(parse_month_text(row["Published"]), number + i, (number + i) % 28 + 1),
         }
         for i, (row, edit) in enumerate(match)
         if row is not None

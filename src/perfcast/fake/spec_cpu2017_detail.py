@@ -49,7 +49,7 @@ _BATCH = 2000
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write input_FP_rate.csv, input_FP_speed.csv, input_Int_rate.csv and input_Int_speed.csv of `rows` rows each."""
     random = np.random.default_rng([seed, 1])
-    published = [row for row in spec_cpu2017.results(rows, np.random.default_rng(seed)) if _fits(row)]
+    published = [row for row in spec_cpu2017.draw_results(rows, np.random.default_rng(seed)) if _is_detail_result(row)]
     others: list[spec_cpu2017.Row] = []
     for suite, benchmarks in _BENCHMARKS.items():
         linked = [row for row in published if row["Benchmark"] == _SUITES[suite]][:rows]
@@ -57,9 +57,9 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         while len(linked) + len(further) < rows:
             further = [row for row in others if row["Benchmark"] == _SUITES[suite]][: rows - len(linked)]
             if len(linked) + len(further) < rows:
-                others += [row for row in spec_cpu2017.results(_BATCH, random) if _fits(row)]
-        frame = _systems(linked, further, random)
-        frame = pd.concat([frame.drop(columns="base"), _scores(frame, benchmarks, suite, random)], axis=1)
+                others += [row for row in spec_cpu2017.draw_results(_BATCH, random) if _is_detail_result(row)]
+        frame = _describe_machines(linked, further, random)
+        frame = pd.concat([frame.drop(columns="base"), _draw_scores(frame, benchmarks, suite, random)], axis=1)
         missing = random.uniform(size=rows) < _MISSING_SHARE
         for name in _OPTIONAL:
             frame[name] = frame[name].astype("str").mask(missing, "")
@@ -67,31 +67,31 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         write_text(Path(folder) / f"input_{suite}.csv", frame.to_csv(index=False, lineterminator="\n"))
 
 
-def _fits(row: spec_cpu2017.Row) -> bool:
+def _is_detail_result(row: spec_cpu2017.Row) -> bool:
     """Return True for a result with a processor and a date of the detail files."""
-    return row["Processor "] in _PARTS and _identifier(row)[8:14] < _LAST_YEAR_AND_MONTH
+    return row["Processor "] in _PARTS and _find_identifier(row)[8:14] < _LAST_YEAR_AND_MONTH
 
 
-def _identifier(row: spec_cpu2017.Row) -> str:
+def _find_identifier(row: spec_cpu2017.Row) -> str:
     match = re.search(r"cpu2017-\d{8}-\d{5}", row["Disclosure"])
     return match[0] if match else ""
 
 
-def _systems(
+def _describe_machines(
     linked: list[spec_cpu2017.Row], further: list[spec_cpu2017.Row], random: np.random.Generator
 ) -> pd.DataFrame:
     """Return one row per machine; some of the further results repeat another configuration."""
-    rows = [_system(row, random) for row in [*linked, *further]]
+    rows = [_describe_machine(row, random) for row in [*linked, *further]]
     first = len(linked)
     for index in range(first + 1, len(rows)):
         if random.uniform() < _REPEATED_SHARE:
             rows[index] = dict(rows[int(random.integers(first, index))])
     for number, (index, row) in enumerate(zip(range(first, len(rows)), further, strict=True)):
-        rows[index]["file"] = f"{_identifier(row)[:17]}{90000 + number:05d}.csv"
+        rows[index]["file"] = f"{_find_identifier(row)[:17]}{90000 + number:05d}.csv"
     return pd.DataFrame(rows)
 
 
-def _system(row: spec_cpu2017.Row, random: np.random.Generator) -> dict[str, object]:
+def _describe_machine(row: spec_cpu2017.Row, random: np.random.Generator) -> dict[str, object]:
     part = _PARTS[row["Processor "]]
     amd, chips, rate = part.name.startswith("AMD"), int(row["# Chips "]), row["Parallel"] == "No"
     threads = int(row["# Enabled Threads Per Core"])
@@ -128,12 +128,12 @@ def _system(row: spec_cpu2017.Row, random: np.random.Generator) -> dict[str, obj
         "parallel": row["Parallel"],
         "file_system": str(random.choice(["xfs", "btrfs"])),
         "threads_or_copies": logical if rate else part.cores * chips,
-        "file": f"{_identifier(row)}.csv",
+        "file": f"{_find_identifier(row)}.csv",
         "base": float(row["Base Result"]),
     }
 
 
-def _scores(
+def _draw_scores(
     systems: pd.DataFrame, benchmarks: tuple[str, ...], suite: str, random: np.random.Generator
 ) -> pd.DataFrame:
     """Draw a score and a time for every benchmark: score = reference seconds x copies / time.

@@ -12,15 +12,15 @@ import numpy as np
 from perfcast.fake._java_dump import (
     Machine,
     Row,
-    jvm_texts,
-    link,
-    machines,
+    draw_machines,
+    format_jvm,
+    format_link,
+    format_module,
+    format_month,
     make_defective,
-    module_text,
-    month_text,
     write_dump,
 )
-from perfcast.fake._spec_texts import cache_texts
+from perfcast.fake._spec_texts import format_caches
 from perfcast.sources.spec_jbb2015 import FILE
 
 HEADER = (
@@ -58,20 +58,20 @@ _CHANGES: tuple[Row, ...] = (
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write the dump: `rows` sound results of 2017-06 to 2025-06, and every known defect once."""
     random = np.random.default_rng(seed)
-    drawn = machines(rows, _FIRST, _LAST, random)
-    sound = [_result(machine, number, random) for number, machine in enumerate(drawn)]
+    drawn = draw_machines(rows, _FIRST, _LAST, random)
+    sound = [_make_result(machine, number, random) for number, machine in enumerate(drawn)]
     write_dump(Path(folder) / FILE, HEADER, [*sound, *make_defective(sound, _CHANGES, "jbb2015", _FIRST + 20)])
 
 
-def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
+def _make_result(machine: Machine, number: int, random: np.random.Generator) -> Row:
     part, kind = machine.part, str(random.choice(_KINDS, p=[0.5, 0.3, 0.2]))
     nodes = 4 if kind == "JBB2015DIST" and random.random() < 0.3 else 1
     noise = np.exp(random.normal(0, 0.03, 2))
     base = 900 * machine.cores**0.9 * part.turbo_mhz / 1000 * 1.06**machine.year * nodes
     highest = base * (0.8 if kind == "JBB2015COMP" else 1.0) * noise[0]
     critical = highest * min(0.98, 0.6 * float(noise[1]))
-    (os, files), (vendor, jvm) = _SYSTEMS[number % len(_SYSTEMS)], jvm_texts(machine.month)
-    l1, l2, l3 = cache_texts(part)
+    (os, files), (vendor, jvm) = _SYSTEMS[number % len(_SYSTEMS)], format_jvm(machine.month)
+    l1, l2, l3 = format_caches(part)
     threads = machine.threads_per_core
     return {
         **dict.fromkeys(HEADER, ""),
@@ -96,17 +96,17 @@ def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
         "Tertiary Cache": l3,
         "Memory (GB)": f"{machine.dimms * machine.dimm_gb * nodes}{'GB' if number % 5 == 0 else ''}",
         "DIMMS ": f"{machine.dimms * nodes} x {machine.dimm_gb}GB",
-        "Memory Details": module_text(machine),
+        "Memory Details": format_module(machine),
         "Disk \t": "1 x 960GB SATA SSD",
         "File System \t": files,
         "Operating System": os,
         "Form factor\t": "2U Rack",
-        "Hardware Availability": month_text(machine.month - 1),
-        "SW Availability": month_text(machine.month - 2),
+        "Hardware Availability": format_month(machine.month - 1),
+        "SW Availability": format_month(machine.month - 2),
         "License": "55",
         "Tested By": machine.vendor,
         "Test Sponsor": machine.vendor,
-        "Published": month_text(machine.month),
-        "Updated ": month_text(machine.month - 1),
-        "Disclosure": link("jbb2015", machine.month, number),
+        "Published": format_month(machine.month),
+        "Updated ": format_month(machine.month - 1),
+        "Disclosure": format_link("jbb2015", machine.month, number),
     }

@@ -13,15 +13,15 @@ from perfcast.datasets.spec_power import LOADS, OPERATIONS, WATTS
 from perfcast.fake._java_dump import (
     Machine,
     Row,
-    jvm_texts,
-    link,
-    machines,
+    draw_machines,
+    format_jvm,
+    format_link,
+    format_module,
+    format_month,
     make_defective,
-    module_text,
-    month_text,
     write_dump,
 )
-from perfcast.fake._spec_texts import cache_texts
+from perfcast.fake._spec_texts import format_caches
 from perfcast.sources.spec_power import FILE
 
 HEADER = (
@@ -59,11 +59,14 @@ _CHANGES: tuple[Row, ...] = (
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write the dump: `rows` sound results of 2017-06 to 2023-05, and every known defect once."""
     random = np.random.default_rng(seed)
-    sound = [_result(machine, number, random) for number, machine in enumerate(machines(rows, _FIRST, _LAST, random))]
+    sound = [
+        _make_result(machine, number, random)
+        for number, machine in enumerate(draw_machines(rows, _FIRST, _LAST, random))
+    ]
     write_dump(Path(folder) / FILE, HEADER, [*sound, *make_defective(sound, _CHANGES, "power_ssj2008", _FIRST + 20)])
 
 
-def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
+def _make_result(machine: Machine, number: int, random: np.random.Generator) -> Row:
     part = machine.part
     nodes = int(random.choice([1, 2, 4], p=[0.8, 0.1, 0.1]))
     noise = np.exp(random.normal(0, 0.02, 3))
@@ -72,8 +75,8 @@ def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
     idle = (0.2 * part.tdp_w * machine.chips + 2 * machine.dimms + 15) * noise[2] * nodes
     operations = [full * load / 100 for load in LOADS]
     watts = [idle + (peak - idle) * load / 100 for load in (*LOADS, 0)]
-    (os, version, files), (vendor, jvm) = _PLATFORMS[number % len(_PLATFORMS)], jvm_texts(machine.month)
-    l1, l2, l3 = cache_texts(part)
+    (os, version, files), (vendor, jvm) = _PLATFORMS[number % len(_PLATFORMS)], format_jvm(machine.month)
+    l1, l2, l3 = format_caches(part)
     shared = nodes > 1
     return {
         **dict.fromkeys(HEADER, ""),
@@ -101,18 +104,18 @@ def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
         "Operating System Version": version,
         "File System": files,
         "DIMMS": f"{machine.dimms} x {machine.dimm_gb * 1024} MB",
-        "Memory Description\t": module_text(machine),
+        "Memory Description\t": format_module(machine),
         "JVM Vendor ": vendor,
         "JVM Version ": jvm,
         "Disk Drive ": "1 x 480 GB SATA SSD",
         "Power Supplies Installed ": "0" if shared else "1",
         "Power Supply Rating (watts)": "0" if shared else str(round(peak * 1.6 / 100) * 100 + 100),
-        "HW Avail": month_text(machine.month - 1),
-        "SW Avail": month_text(machine.month - 3),
+        "HW Avail": format_month(machine.month - 1),
+        "SW Avail": format_month(machine.month - 3),
         "Tested By": machine.vendor,
         "Test Sponsor": machine.vendor,
-        "Test Date": month_text(machine.month - 1) if number % 40 else "",
-        "Published": month_text(machine.month),
-        "Updated ": month_text(machine.month),
-        "Disclosure": link("power_ssj2008", machine.month, number),
+        "Test Date": format_month(machine.month - 1) if number % 40 else "",
+        "Published": format_month(machine.month),
+        "Updated ": format_month(machine.month),
+        "Disclosure": format_link("power_ssj2008", machine.month, number),
     }
