@@ -11,10 +11,10 @@ FIRST_LINE = (
     *("unix_time", "m", "n", "k", "kernel", "requested_layout"),
     *("requested_tile_m", "requested_tile_n", "requested_tile_k", "requested_stages", "epilogue", "alpha", "beta"),
     *("runtime_ms", "counters"),
-    *("power_w", "sm_clock_mhz", "memory_clock_mhz", "temperature_c", "utilisation_after", "memory_utilisation_after"),
+    *("power_w", "sm_clock_mhz", "memory_clock_mhz", "temperature_c", "utilization_after", "memory_utilization_after"),
     *("device", "compute_capability", "max_memory_clock_mhz", "max_clock_mhz", "power_limit_w", "temperature_before_c"),
-    *("compute_mode", "memory_mib", "memory_free_mib", "memory_used_mib", "utilisation_before"),
-    *("memory_utilisation_before", "kernel_label", "described_kernel"),
+    *("compute_mode", "memory_mib", "memory_free_mib", "memory_used_mib", "utilization_before"),
+    *("memory_utilization_before", "kernel_label", "described_kernel"),
 )
 """Fields of the first line: configuration, time, nvidia-smi's report after the run, then its report before the run."""
 DESCRIPTION = (

@@ -22,7 +22,7 @@ SOURCE = "help"
 PUBLISHED_PART = "published_part"
 _REMEDY = "ingest the source again"
 
-BEFORE = (
+DEVICE_COLUMNS = (
     Column("result_id", Kind.CATEGORICAL, Role.KEY, "device", meaning="device and architecture", tags=(Tag.ROW,)),
     Column(
         "architecture",
@@ -53,7 +53,7 @@ BEFORE = (
         "batch", Kind.NUMERICAL, Role.FEATURE, "device", meaning="batch size in images; missing except for GPUs", low=1
     ),
 )
-AFTER = (
+LATENCY_COLUMNS = (
     Column(
         "latency_ms", Kind.NUMERICAL, Role.TARGET, "device", "ms", "time of one inference; lower is better", low=1e-6
     ),
@@ -141,7 +141,7 @@ def build_space(
     encoded = architectures.assign(architecture=f"{space}-" + text, number=text).iloc[position].reset_index(drop=True)
     result_id = rows["device"] + "/" + encoded["number"]
     frame = pd.concat([rows, encoded.drop(columns="number")], axis=1).assign(result_id=result_id)
-    table = build_table(f"{SOURCE}_{space}", frame, (*BEFORE, *columns, *AFTER))
+    table = build_table(f"{SOURCE}_{space}", frame, (*DEVICE_COLUMNS, *columns, *LATENCY_COLUMNS))
     return Standardized(
         table=table,
         rejected=build_rejected_frame(rejections),

@@ -41,13 +41,13 @@ def parse_last_month(text: object) -> pd.Timestamp:
 def name_submissions(frame: pd.DataFrame) -> pd.Series:
     """Return the test campaign of each row as vendor, system, part, chips and month of publication."""
     numbers, first = combinations(frame, _SUBMISSION)
-    name_submissions = frame[list(_SUBMISSION)].iloc[first]
-    texts = name_submissions[["system_stem", "part_key"]].astype("str")
+    keys = frame[list(_SUBMISSION)].iloc[first]
+    texts = keys[["system_stem", "part_key"]].astype("str")
     texts = texts.assign(
-        chips=name_submissions["chips"].astype("int64").astype("str"),
-        month=name_submissions["published_month"].dt.strftime("%Y-%m"),
+        chips=keys["chips"].astype("int64").astype("str"),
+        month=keys["published_month"].dt.strftime("%Y-%m"),
     )
-    joined = name_submissions["hw_vendor"].astype("str").fillna("?").str.cat(texts, sep=" | ")
+    joined = keys["hw_vendor"].astype("str").fillna("?").str.cat(texts, sep=" | ")
     coded = spread(joined.tolist(), numbers, frame.index)
     return coded if is_coded(frame["part_key"]) else coded.astype("str")
 

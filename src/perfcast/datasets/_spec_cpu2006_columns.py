@@ -7,7 +7,7 @@ from dataclasses import replace
 from perfcast.datasets._spec_cpu2017_columns import COLUMNS as COLUMNS_2017
 from perfcast.schema import Column, Kind, Role, Tag
 
-_LEFT_OUT = frozenset(
+_OMITTED = frozenset(
     {
         *("compiler_classic", "oneapi", "mixed_fortran", "has_amx", "upi_links", "storage_class", "storage_gb"),
         *("energy_base", "arrival_day", "xalanc_notice"),
@@ -74,7 +74,7 @@ _ADDED = {
 def _derive_columns() -> tuple[Column, ...]:
     columns: list[Column] = []
     for column in COLUMNS_2017:
-        if column.name in _LEFT_OUT:
+        if column.name in _OMITTED:
             continue
         low, high = _BOUNDS.get(column.name, (column.low, column.high))
         columns.append(replace(column, low=low, high=high, meaning=_MEANINGS.get(column.name, column.meaning)))

@@ -28,7 +28,7 @@ ENCODE_THE_RESULT = (
 )
 """Pattern of a name in lower case -> the reason why such a column must not be a feature."""
 
-LEFT_OUT = {
+OMITTED = {
     "os_name": "parsed from the operating system text, as in spec_cpu2017",
     "os_vid": "parsed from the operating system text, as in spec_cpu2017",
     "arch": "parsed from the operating system or processor text, as in spec_cpu2017",
@@ -36,7 +36,7 @@ LEFT_OUT = {
 }
 """Column of the files that the table omits -> the reason. Other unused columns are reported as unknown."""
 
-NOT_COMPARED = frozenset(
+OMITTED_PUBLISHED = frozenset(
     {"base_score", "peak_score", "energy_base", "peak_ptr", "updated", "xalanc_notice"}
     | {"q_peak_lt_base", "q_near_dup", "q_score_residual", "q_far_below_peers"}
 )
@@ -78,7 +78,7 @@ def refuse_leaks(columns: Iterable[Column]) -> None:
 
 
 COLUMNS: tuple[Column, ...] = (
-    *(column for column in PUBLISHED_COLUMNS if column.name not in NOT_COMPARED),
+    *(column for column in PUBLISHED_COLUMNS if column.name not in OMITTED_PUBLISHED),
     *_ADDED,
     *_TARGETS,
 )

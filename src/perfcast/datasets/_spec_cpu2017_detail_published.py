@@ -27,7 +27,7 @@ from perfcast.parsing.text import states_something
 SOURCE = "spec_cpu2017"
 _SCORES = ("Base Result", "Peak Result", "Energy Base Result")
 _IDENTIFIER = r"(cpu2017-\d{8}-\d{5})"
-_AGREES = 0.005
+_ROUNDING = 0.005
 """Largest relative rounding error of published scores, which have three digits."""
 
 _FROM_DETAIL = {"Hardware Vendor": "hardware_vendor", "Test Sponsor": "test_sponsor", "Parallel": "parallel"}
@@ -134,7 +134,7 @@ def _count_matches(published: Published, base: pd.Series, frame: pd.DataFrame) -
     """Return the number of matched results, and of scores that equal the geometric mean of the benchmarks."""
     mean = pd.Series(np.exp(np.log(frame[list(TARGETS)]).mean(axis=1)), index=frame.index)
     scored = base > 0
-    agrees = scored & ((mean / base - 1).abs() < _AGREES)
+    agrees = scored & ((mean / base - 1).abs() < _ROUNDING)
     return {
         "source": SOURCE,
         "by": "result_id",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from perfcast.datasets._spec_cpu2017_detail_columns import LEFT_OUT, SUITES, TARGETS
+from perfcast.datasets._spec_cpu2017_detail_columns import OMITTED, SUITES, TARGETS
 from perfcast.datasets._spec_cpu2017_rows import MAX_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine
 from perfcast.datasets._strict_csv import read_rows
 from perfcast.parsing.coverage import parse_column
@@ -73,7 +73,7 @@ def read_detail(folder: Path) -> Detail:
         rows = read_rows(SOURCE, folder / name, columns)
         rows_in += rows.rows_in
         quarantines[name] = Quarantine(SOURCE, name, rows.rejections)
-        unknown[name] = [column for column in rows.header if column not in {*columns, *LEFT_OUT}]
+        unknown[name] = [column for column in rows.header if column not in {*columns, *OMITTED}]
         frames.append(_screen_rows(rows.frame, name, quarantines[name]))
     frame = pd.concat(frames, ignore_index=True).sort_values("result_id", kind="stable", ignore_index=True)
     twice = frame["result_id"].duplicated()

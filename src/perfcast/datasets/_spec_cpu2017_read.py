@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from perfcast import bounds
-from perfcast.datasets._strict_csv import CsvRows, Rejection, require_few, require_some
+from perfcast.datasets._strict_csv import CsvRows, Rejection, limit_rows, require_rows
 from perfcast.errors import UserError
 from perfcast.unpacking import header_of, kind_by_content, unpacked
 
@@ -49,7 +49,7 @@ def read_dump(source: str, path: Path, columns: Sequence[str], plain: Collection
         header = _read_header(path, file, columns)
         columns_read = _ColumnBuffers(columns, columns if plain is None else plain)
         rejections = _read_rows(source, path.name, file, header, columns_read)
-    require_some(columns_read.rows, str(path), rejections)
+    require_rows(columns_read.rows, str(path), rejections)
     return CsvRows(columns_read.frame(), tuple(rejections), columns_read.rows + len(rejections))
 
 
@@ -134,7 +134,7 @@ def _read_rows(
             rejections.append(Rejection(source, name, number, reason, detail))
         else:
             columns_read.add(number, pick(fields))
-        require_few(columns_read.rows, rejections, name, bounds.DUMP_ROWS)
+        limit_rows(columns_read.rows, rejections, name, bounds.DUMP_ROWS)
     return rejections
 
 

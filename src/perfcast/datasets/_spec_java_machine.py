@@ -141,7 +141,7 @@ def join_and_repair(frame: pd.DataFrame, catalogue: Path | None) -> tuple[pd.Dat
     _repair_threads(frame, repairs)
     _repair_cache_units(frame, repairs)
     repair.repair_caches(frame, repairs)
-    _leave_out_impossible(frame, repairs)
+    _remove_impossible(frame, repairs)
     repair.repair_memory(frame, repairs)
     early = frame["test_month"] < frame["arrival_day"] - _OLDEST_TEST
     repairs.put(frame, "test_month", early, pd.Series(pd.NaT, index=frame.index), "test_month_years_before_arrival")
@@ -176,7 +176,7 @@ def _repair_cache_units(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
     repairs.put(frame, "l2_kb_per_core", large, frame["l2_kb_per_core"] / 1024, "l2_mb_for_kb")
 
 
-def _leave_out_impossible(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
+def _remove_impossible(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
     """Remove cache and memory values beyond their bounds: such a typing error does not invalidate a result."""
     bounds = {column.name: column for column in (*PROCESSOR, *MEMORY)}
     for name in (*_CACHES, "dimm_gb", "dimm_ranks", "dimm_width", "mem_rated_mts", "mem_running_mts", "mem_eff_mts"):

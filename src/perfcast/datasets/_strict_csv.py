@@ -36,7 +36,7 @@ def build_rejected_frame(rejections: Iterable[Rejection]) -> pd.DataFrame:
     return pd.DataFrame([astuple(row) for row in ordered], columns=REJECTED_COLUMNS)
 
 
-def require_some(accepted: int, what: str, rejections: Sequence[Rejection]) -> None:
+def require_rows(accepted: int, what: str, rejections: Sequence[Rejection]) -> None:
     """Require a valid row. Raises: UserError with the most frequent reason, when all rows are quarantined."""
     if not accepted and rejections:
         reason, count = Counter(row.reason for row in rejections).most_common(1)[0]
@@ -44,7 +44,7 @@ def require_some(accepted: int, what: str, rejections: Sequence[Rejection]) -> N
         raise UserError(f"{what} must have rows that can be used", fact, _REMEDY)
 
 
-def require_few(accepted: int, rejections: Sequence[Rejection], what: str, limit: int) -> None:
+def limit_rows(accepted: int, rejections: Sequence[Rejection], what: str, limit: int) -> None:
     """Limit the numbers of accepted and rejected rows. Raises: UserError."""
     if accepted > limit:
         raise UserError(f"{what} must have at most {limit} rows", "it has more", _REMEDY)
@@ -87,7 +87,7 @@ def read_rows(source: str, path: Path, columns: Sequence[str]) -> CsvRows:
         raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY) from None
     if not accepted and not rejections:
         raise UserError(f"{path} must have rows", "it has a header only", _REMEDY)
-    require_some(len(accepted), str(path), rejections)
+    require_rows(len(accepted), str(path), rejections)
     frame = pd.DataFrame([row for _, row in accepted], columns=list(columns), dtype="str")
     frame["line"] = [line for line, _ in accepted]
     return CsvRows(frame, tuple(rejections), len(accepted) + len(rejections), tuple(header))
@@ -120,7 +120,7 @@ def _read_rows(
             rejections.append(Rejection(source, path.name, line, reason, detail))
         else:
             accepted.append((line, pick(fields)[:-1]))
-        require_few(len(accepted), rejections, str(path), bounds.TABLE_ROWS)
+        limit_rows(len(accepted), rejections, str(path), bounds.TABLE_ROWS)
     return accepted, rejections
 
 

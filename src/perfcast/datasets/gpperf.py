@@ -22,7 +22,7 @@ import pandas as pd
 from perfcast.datasets._gpperf_columns import ALONE, COLUMNS, QUANTITIES, SHARED, look_up_device_facts
 from perfcast.datasets._gpperf_records import parse_records
 from perfcast.datasets._measured import describe_first_bad, quarantine
-from perfcast.datasets._strict_csv import Rejection, build_rejected_frame, require_some
+from perfcast.datasets._strict_csv import Rejection, build_rejected_frame, require_rows
 from perfcast.datasets.base import Standardized
 from perfcast.schema import build_table, out_of_bounds
 from perfcast.sources.gpperf import ARCHIVE, FAILED, RESULTS, read
@@ -33,13 +33,13 @@ KERNEL = (
     r"_(?P<a>[nt])(?P<b>[nt])_align\d+"
 )
 TYPES = {"s": "float32", "d": "float64", "h": "float16"}
-NOT_ASKED = "[N/A]"
+NOT_REPORTED = "[N/A]"
 """Power that nvidia-smi reports for a sleeping device."""
 
 _NUMBERS = (
     *("unix_time", "m", "n", "k", "requested_tile_m", "requested_tile_n", "requested_tile_k", "alpha", "beta"),
-    *("runtime_ms", "sm_clock_mhz", "temperature_c", "utilisation_after", "compute_capability"),
-    *("max_memory_clock_mhz", "max_clock_mhz", "power_limit_w", "memory_mib", "memory_used_mib", "utilisation_before"),
+    *("runtime_ms", "sm_clock_mhz", "temperature_c", "utilization_after", "compute_capability"),
+    *("max_memory_clock_mhz", "max_clock_mhz", "power_limit_w", "memory_mib", "memory_used_mib", "utilization_before"),
     "power_w",
 )
 _CASE = ["m", "n", "k", "kernel", "requested_layout", "requested_tile_m", "requested_tile_n", "alpha", "beta"]
@@ -65,7 +65,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     )
     good, bad = _parse_records(frame)
     rejections += bad
-    require_some(len(good), f"{RESULTS} in {ARCHIVE}", rejections)
+    require_rows(len(good), f"{RESULTS} in {ARCHIVE}", rejections)
     melted = _melt_quantities(good)
     rejections += [
         _make_rejection(row["line"], f"no_{row['quantity']}", row["power_text"])
@@ -107,7 +107,7 @@ def _parse_records(text: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
     rules = {
         "unknown_kernel": text["kernel"].where(kernel["type"].isna() | ~kernel["type"].isin(list(TYPES))),
         "not_a_number": describe_first_bad(required.isna(), text, ""),
-        "not_a_power": power.where(numbers["power_w"].isna() & ~power.isin([NOT_ASKED, ""])),
+        "not_a_power": power.where(numbers["power_w"].isna() & ~power.isin([NOT_REPORTED, ""])),
         "not_positive": describe_first_bad(required[[*sides, "runtime_ms"]] <= 0, text, ""),
         "inconsistent_shape": describe_first_bad(described_sides != text[sides], text, ""),
         "inconsistent_kernel": text["described_kernel"].where(text["described_kernel"] != text["kernel"]),
@@ -124,7 +124,7 @@ def _melt_quantities(frame: pd.DataFrame) -> pd.DataFrame:
     Energy is power times time, because the file rounds its energy to a thousandth of a joule, often to one digit.
     """
     quiet = (
-        (frame["memory_used_mib"] <= _IDLE_MIB) & (frame["utilisation_before"] == 0) & (frame["utilisation_after"] == 0)
+        (frame["memory_used_mib"] <= _IDLE_MIB) & (frame["utilization_before"] == 0) & (frame["utilization_after"] == 0)
     )
     shape = frame["m"].map("{:.0f}".format) + "x" + frame["n"].map("{:.0f}".format)
     shape = shape + "x" + frame["k"].map("{:.0f}".format)

@@ -25,10 +25,10 @@ COLUMNS = tuple(
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """Standardize the latencies; options and errors as in `build_space`. Source: Wu et al., arXiv 1812.03443."""
-    return build_space("fbnet", raw, options, COLUMNS, encode)
+    return build_space("fbnet", raw, options, COLUMNS, encode_networks)
 
 
-def encode(content: Any) -> pd.DataFrame:
+def encode_networks(content: Any) -> pd.DataFrame:
     """Return the blocks of every network. Raises: UserError when a network does not have 22 known blocks."""
     networks = content.get("arch") if isinstance(content, dict) else None
     rows = [network.get("arch_str") if isinstance(network, dict) else None for network in networks or [None]]

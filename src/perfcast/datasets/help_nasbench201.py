@@ -33,10 +33,10 @@ COLUMNS = tuple(
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """Standardize the latencies; options and errors as in `build_space`. Source: Dong and Yang, arXiv 2001.00326."""
-    return build_space("nasbench201", raw, options, COLUMNS, encode)
+    return build_space("nasbench201", raw, options, COLUMNS, encode_cells)
 
 
-def encode(content: Any) -> pd.DataFrame:
+def encode_cells(content: Any) -> pd.DataFrame:
     """Return the operations of every cell, ordered by position, from the mapping of text to position.
 
     A text |op~0|+|op~0|op~1|+|op~0|op~1|op~2| lists the incoming edges of each node with their origins.

@@ -34,10 +34,10 @@ COLUMNS = (
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """Standardize the latencies; options and errors as in `build_space`. Source: Cai et al., arXiv 1908.09791."""
-    return build_space("ofa", raw, options, COLUMNS, encode)
+    return build_space("ofa", raw, options, COLUMNS, encode_networks)
 
 
-def encode(content: Any) -> pd.DataFrame:
+def encode_networks(content: Any) -> pd.DataFrame:
     """Return the resolution and the layers of every network. Raises: UserError when a network lacks one."""
     networks = content.get("arch") if isinstance(content, dict) else None
     rows = [_encode_layers(network) for network in networks or [None]]

@@ -10,7 +10,7 @@ import pandas as pd
 
 from perfcast.datasets import _spec_cpu2017_repair as repair
 from perfcast.datasets._spec_common import describe_out_of_bounds
-from perfcast.datasets._spec_cpu2017_detail_columns import COLUMNS, LEFT_OUT, refuse_leaks
+from perfcast.datasets._spec_cpu2017_detail_columns import COLUMNS, OMITTED, refuse_leaks
 from perfcast.datasets._spec_cpu2017_detail_published import SOURCE as PUBLISHED
 from perfcast.datasets._spec_cpu2017_detail_published import join_published, read_published
 from perfcast.datasets._spec_cpu2017_detail_rows import SOURCE, read_detail
@@ -65,7 +65,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         {
             **_summarize_quality(frame, table, repairs),
             "joined": joined,
-            "columns_left_out": LEFT_OUT,
+            "columns_left_out": OMITTED,
             "columns_unknown": {name: columns for name, columns in detail.unknown.items() if columns},
         },
     )

@@ -68,7 +68,7 @@ _TYPED: dict[str, Typed] = {
     "base_mhz": ("Processor MHz", parse_measured, "count_not_numeric"),
 }
 _CORES_IN_NAME = r"(?i)\b(\d{1,3}) Cores\b"
-_AGREES = 0.01
+_ROUNDING = 0.01
 """Largest relative rounding error of the sums of published levels."""
 
 _TARGETS = (
@@ -131,7 +131,7 @@ def _screen_rows(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
     operations, watts = (frame[[f"level {name}" for name in names]].sum(axis=1) for names in (OPERATIONS, WATTS))
     ratio = (operations / watts.where(watts > 0) / frame["ssj_ops_per_watt"]).fillna(0.0)
     text = "levels give " + ratio.map("{:.4g}".format) + " of the overall result"
-    frame = results.reject(frame, (ratio - 1).abs() > _AGREES, "inconsistent_result", text)
+    frame = results.reject(frame, (ratio - 1).abs() > _ROUNDING, "inconsistent_result", text)
     # One row lacks chips; they follow from cores and cores per chip.
     per_chip = parse_column(frame["# Cores Per Chip"], parse_measured)["value"]
     frame = frame.assign(chips=frame["chips"].mask(frame["chips"] == 0, frame["cores"] / per_chip))

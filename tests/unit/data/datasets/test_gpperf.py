@@ -60,7 +60,7 @@ def test_build_parses_record_and_kernel_name(tmp_path):
 
 def test_columns_declare_no_reading_as_feature(tmp_path):
     features = set(build(tmp_path, MEASURED).table.select(role=Role.FEATURE))
-    read = ["temperature_c", "utilisation_before", "utilisation_after", "sm_clock_mhz", "memory_used_mib"]
+    read = ["temperature_c", "utilization_before", "utilization_after", "sm_clock_mhz", "memory_used_mib"]
     assert not features & {*read, "device_state", "measured_at", "requested_layout", "requested_tile_m"}
 
 

@@ -13,7 +13,7 @@ import yaml
 from perfcast import plugins, splits
 from perfcast.datasets._help_devices import parse_device_name
 from perfcast.datasets._torch_files import read_torch
-from perfcast.datasets.help_nasbench201 import EDGES, encode
+from perfcast.datasets.help_nasbench201 import EDGES, encode_cells
 from perfcast.errors import UserError
 from perfcast.features import cell_graph, inverted_residuals, mobile_stages
 from perfcast.sources.help import DEVICES, files
@@ -135,13 +135,13 @@ class TestRows:
     def test_encode_orders_cells_by_position(self):
         text = "|none~0|+|nor_conv_3x3~0|skip_connect~1|+|avg_pool_3x3~0|nor_conv_1x1~1|none~2|"
         other = text.replace("none~2", "skip_connect~2")
-        frame = encode({other: 1, text: 0})
+        frame = encode_cells({other: 1, text: 0})
         assert frame["op_2_3"].tolist() == ["none", "skip_connect"]
         operations = ["none", "nor_conv_3x3", "skip_connect", "avg_pool_3x3", "nor_conv_1x1", "none"]
         assert frame[list(EDGES)].iloc[0].tolist() == operations
         for wrong in (text.replace("none~2", "none~1"), text.replace("none~2", "magic~2")):
             with pytest.raises(UserError, match="six known operations"):
-                encode({wrong: 0})
+                encode_cells({wrong: 0})
 
 
 class TestPublishedSplit:
