@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perfcast.fake._servers import PARTS, Part
+from perfcast.fake._servers import PARTS, Part, draw_parts
 from perfcast.fake._spec_texts import format_csv_line
 from perfcast.io import atomic_path
 
@@ -52,10 +52,9 @@ class Machine:
 def draw_machines(count: int, first: int, last: int, random: np.random.Generator) -> list[Machine]:
     """Draw machines published from month `first` to `last`; every part is drawn once before any repeats."""
     drawn: list[Machine] = []
-    turn: list[Part] = []
+    parts = draw_parts(PARTS, random)
     while len(drawn) < count:
-        turn = turn or [PARTS[i] for i in random.permutation(len(PARTS))]
-        part = turn.pop()
+        part = next(parts)
         vendor, stem = VENDORS[int(random.integers(len(VENDORS)))]
         launch = part.launch[0] * 12 + part.launch[1] - 1
         month = launch + int(random.integers(_LONGEST_SALE))

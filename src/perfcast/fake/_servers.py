@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
 
 from perfcast.processors.families import facts_of
 from perfcast.processors.names import part_key
@@ -54,6 +57,12 @@ def parse_parts(launch: tuple[int, int], names: str) -> list[Part]:
     """Parse 'name:cores:MHz' items separated by commas."""
     items = (item.strip().split(":") for item in names.split(","))
     return [Part(name, int(cores), int(mhz), launch) for name, cores, mhz in items]
+
+
+def draw_parts(parts: Sequence[Part], random: np.random.Generator) -> Iterator[Part]:
+    """Yield parts in random order without end, every part once before any repeats."""
+    while True:
+        yield from (parts[index] for index in reversed(random.permutation(len(parts))))
 
 
 PARTS: tuple[Part, ...] = (

@@ -20,7 +20,7 @@ from perfcast.fake._older_servers import (
     format_older_memory,
     format_older_operating_system,
 )
-from perfcast.fake._servers import Part
+from perfcast.fake._servers import Part, draw_parts
 from perfcast.fake._spec_texts import format_csv_line, make_broken_lines
 from perfcast.fake.spec_cpu2017 import compute_score, format_month
 from perfcast.io import atomic_path
@@ -71,11 +71,9 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
 
 def _draw_results(rows: int, random: np.random.Generator) -> list[Row]:
     rows_made: list[Row] = []
-    # Every part is measured once before any repeats, so few rows already span the years and families.
-    turn: list[Part] = []
+    parts = draw_parts(OLDER_PARTS, random)  # so few rows already span the years and families
     while len(rows_made) < rows:
-        turn = turn or [OLDER_PARTS[i] for i in random.permutation(len(OLDER_PARTS))]
-        machine = _draw_machine(turn.pop(), random)
+        machine = _draw_machine(next(parts), random)
         rows_made += [
             _make_result(machine, suite, random) for suite in (_SUITES if random.random() < 0.7 else _SUITES[2:])
         ]

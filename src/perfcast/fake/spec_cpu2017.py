@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perfcast.fake._servers import PARTS, Part
+from perfcast.fake._servers import PARTS, Part, draw_parts
 from perfcast.fake._spec_texts import (
     format_caches,
     format_compiler,
@@ -85,11 +85,9 @@ def parse_month_text(text: str) -> int:
 def draw_results(rows: int, random: np.random.Generator) -> list[Row]:
     """Draw sound results as rows of text."""
     rows_made: list[Row] = []
-    # Every part is measured once before any repeats, so few rows already span the years and families.
-    turn: list[Part] = []
+    parts = draw_parts(PARTS, random)  # so few rows already span the years and families
     while len(rows_made) < rows:
-        turn = turn or [PARTS[i] for i in random.permutation(len(PARTS))]
-        machine = _draw_machine(turn.pop(), random)
+        machine = _draw_machine(next(parts), random)
         suites = _SUITES if random.random() < 0.7 else _SUITES[2:]
         rows_made += [_make_result(machine, suite, len(rows_made) + i, random) for i, suite in enumerate(suites)]
     return rows_made[:rows]

@@ -18,26 +18,14 @@ import pandas as pd
 from perfcast.fake import spec_cpu2017
 from perfcast.fake._servers import PARTS
 from perfcast.io import write_text
+from perfcast.sources.spec_cpu2017_detail import BENCHMARKS
 
-_BENCHMARKS = {
-    "FP_rate": (
-        *("503.bwaves_r", "507.cactuBSSN_r", "508.namd_r", "510.parest_r", "511.povray_r", "519.lbm_r", "521.wrf_r"),
-        *("526.blender_r", "527.cam4_r", "538.imagick_r", "544.nab_r", "549.fotonik3d_r", "554.roms_r"),
-    ),
-    "FP_speed": (
-        *("603.bwaves_s", "607.cactuBSSN_s", "619.lbm_s", "621.wrf_s", "627.cam4_s", "628.pop2_s", "638.imagick_s"),
-        *("644.nab_s", "649.fotonik3d_s", "654.roms_s"),
-    ),
-    "Int_rate": (
-        *("500.perlbench_r", "502.gcc_r", "505.mcf_r", "520.omnetpp_r", "523.xalancbmk_r", "525.x264_r"),
-        *("531.deepsjeng_r", "541.leela_r", "548.exchange2_r", "557.xz_r"),
-    ),
-    "Int_speed": (
-        *("600.perlbench_s", "602.gcc_s", "605.mcf_s", "620.omnetpp_s", "623.xalancbmk_s", "625.x264_s"),
-        *("631.deepsjeng_s", "641.leela_s", "648.exchange2_s", "657.xz_s"),
-    ),
+_SUITES = {
+    "input_FP_rate.csv": "CFP2017rate",
+    "input_FP_speed.csv": "CFP2017",
+    "input_Int_rate.csv": "CINT2017rate",
+    "input_Int_speed.csv": "CINT2017",
 }
-_SUITES = {"FP_rate": "CFP2017rate", "FP_speed": "CFP2017", "Int_rate": "CINT2017rate", "Int_speed": "CINT2017"}
 _PARTS = {part.name: part for part in PARTS if part.name.startswith(("Intel ", "AMD "))}
 _LAST_YEAR_AND_MONTH = "202006"
 _MEMORY = re.compile(r"\((\d+) x (\d+) GB .*?PC\d-(\d+)")
@@ -51,20 +39,20 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     random = np.random.default_rng([seed, 1])
     published = [row for row in spec_cpu2017.draw_results(rows, np.random.default_rng(seed)) if _is_detail_result(row)]
     others: list[spec_cpu2017.Row] = []
-    for suite, benchmarks in _BENCHMARKS.items():
-        linked = [row for row in published if row["Benchmark"] == _SUITES[suite]][:rows]
+    for file, benchmarks in BENCHMARKS.items():
+        linked = [row for row in published if row["Benchmark"] == _SUITES[file]][:rows]
         further: list[spec_cpu2017.Row] = []
         while len(linked) + len(further) < rows:
-            further = [row for row in others if row["Benchmark"] == _SUITES[suite]][: rows - len(linked)]
+            further = [row for row in others if row["Benchmark"] == _SUITES[file]][: rows - len(linked)]
             if len(linked) + len(further) < rows:
                 others += [row for row in spec_cpu2017.draw_results(_BATCH, random) if _is_detail_result(row)]
         frame = _describe_machines(linked, further, random)
-        frame = pd.concat([frame.drop(columns="base"), _draw_scores(frame, benchmarks, suite, random)], axis=1)
+        frame = pd.concat([frame.drop(columns="base"), _draw_scores(frame, benchmarks, _SUITES[file], random)], axis=1)
         missing = random.uniform(size=rows) < _MISSING_SHARE
         for name in _OPTIONAL:
             frame[name] = frame[name].astype("str").mask(missing, "")
         frame["max_mhz"] = frame["max_mhz"].astype("str").mask(random.uniform(size=rows) < _MISSING_SHARE, "")
-        write_text(Path(folder) / f"input_{suite}.csv", frame.to_csv(index=False, lineterminator="\n"))
+        write_text(Path(folder) / file, frame.to_csv(index=False, lineterminator="\n"))
 
 
 def _is_detail_result(row: spec_cpu2017.Row) -> bool:
