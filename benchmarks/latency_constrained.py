@@ -34,7 +34,7 @@ def judge(predictor: Predictor, table: Table, rows: pd.DataFrame, work: str) -> 
         pick = np.flatnonzero(chosen)[np.argmax(size[chosen])] if chosen.any() else -1
         found.append(
             {
-                "device": rows[table.one(Tag.TASK)].iloc[0],
+                "device": rows[table.column_of(Tag.TASK)].iloc[0],
                 "bound_ms": bound,
                 "told within": 100 * chosen.mean(),
                 "truly within, of these": 100 * kept[chosen].mean() if chosen.any() else np.nan,
@@ -56,7 +56,7 @@ def main() -> None:
     options = parser.parse_args()
     table = read_table(options.results / "features" / f"{options.dataset}.parquet")
     folds = pd.read_parquet(options.results / "splits" / options.dataset / "published.parquet")
-    row, task = table.one(Tag.ROW), table.one(Tag.TASK)
+    row, task = table.column_of(Tag.ROW), table.column_of(Tag.TASK)
     part = folds.set_index(row)["fold_0"].loc[table.frame[row]].to_numpy()
     asked = sorted(set(table.frame[task][part == "test"]))
     unknown = table.frame[~np.isin(part, ["train", "valid"])]

@@ -32,9 +32,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     table = read_table(options.table)
-    row = table.one(Tag.ROW)
+    row = table.column_of(Tag.ROW)
     labels = shared_labels(table).set_axis(table.frame[row].to_numpy(), axis=0)
-    blocks = table.frame.set_index(row)[table.one(Tag.BLOCK)].astype(str)
+    blocks = table.frame.set_index(row)[table.column_of(Tag.BLOCK)].astype(str)
     far = pd.read_parquet(options.support)
     names = [name for name in far if name not in ("fold", "rehearsal", "row")]
 

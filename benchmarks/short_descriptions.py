@@ -52,7 +52,7 @@ def main() -> None:
     drawn = np.sort(np.random.default_rng(options.seed).choice(tested, min(options.rows, len(tested)), replace=False))
     predictor = load_predictor(options.run / "model")
     rows = standard.frame.iloc[drawn]
-    target, task = predictor.targets_[0], rows[standard.one(Tag.TASK)].to_numpy()
+    target, task = predictor.targets_[0], rows[standard.column_of(Tag.TASK)].to_numpy()
     measured = rows[target].to_numpy()
 
     past = Table(standard.dataset, standard.frame[np.isin(part, ["train", "valid"])], standard.columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perfcast.cli.main import main
-from perfcast.io import digests
+from perfcast.io import file_digests
 
 REPOSITORY = Path(__file__).parents[1]
 LONGEST = 3000
@@ -34,7 +34,7 @@ def call(arguments, capsys):
 
 def everything_in(folder: Path):
     """Return what a folder holds: hidden files, folders and digests; nothing where there is none."""
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")), digests(folder)
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*")), file_digests(folder)
 
 
 def refused(arguments, capsys, *words, out: Path | None = None) -> str:

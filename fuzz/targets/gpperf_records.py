@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from perfcast.data.sources import gpperf
-from perfcast.datasets._gpperf_records import records
+from perfcast.datasets._gpperf_records import parse_records
 from perfcast.fake import gpperf as fake
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
@@ -17,7 +17,7 @@ SEEDS = [gpperf.read_archive(_made / gpperf.ARCHIVE)[gpperf.RESULTS].encode()[:4
 def check(data: bytes) -> None:
     """Read records."""
     text = data.decode("utf-8", errors="replace")
-    found = list(records(text))
+    found = list(parse_records(text))
     stated = [number for number, line in enumerate(text.split("\n"), 1) if line.rstrip("\r")]
     if bool(stated) != bool(found):
         raise AssertionError("lines are lost")

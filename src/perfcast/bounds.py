@@ -1,7 +1,7 @@
-"""How much of what comes from outside is looked at: every limit that several readers share, with its reason.
+"""Size limits for files from outside that several readers share, each with its reason.
 
-conf/source states the exact size of every published file; what follows bounds what a size on disk says nothing of: what
-a file unpacks to, how long a line is, how many columns there are. A server's limits: `perfcast.serving.request_limits`.
+conf/source states the exact size of every published file. These limits hold for what the size on disk does not show:
+unpacked bytes, length of a line, number of columns. The limits of the server are in `perfcast.serving.request_limits`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ UNPACKED = 128 << 20
 """Bytes of one file after decompression: the largest published one (SPEC CPU 2017) has 44 million."""
 
 DUMP = 8 << 30
-"""Bytes of SPEC CPU 2017's dump after decompression: it is read piece by piece, and may hold 100 times today's rows."""
+"""Bytes of the SPEC CPU 2017 dump after decompression: it is read in chunks and may hold 100 times today's rows."""
 
 TABLE = 64 << 20
-"""Bytes of a CSV file that is no dump of SPEC's: the largest published one (scores by benchmark) has 2.9 million."""
+"""Bytes of any other CSV file: the largest published one (scores by benchmark) has 2.9 million."""
 
 DUMP_ROWS = 10_000_000
-"""Rows of SPEC CPU 2017's dump that are kept; the published one has 42 thousand."""
+"""Rows that are read of the SPEC CPU 2017 dump; the published one has 42 thousand."""
 
 TABLE_ROWS = 1_000_000
-"""Rows that are kept of another CSV file: the longest published one (scores by benchmark) has 11 thousand."""
+"""Rows that are read of any other CSV file: the longest published one (scores by benchmark) has 11 thousand."""
 
 REJECTED = 1_000_000
-"""Rows of one file that may be quarantined: beyond, it is no table of the kind that was expected."""
+"""Rows of one file that may be quarantined; with more it is not the expected kind of table."""
 
 LINE = 1_000_000
 """Bytes or characters of one line: the longest published one (Intel ARK) has 4.8 thousand."""
@@ -31,7 +31,7 @@ COLUMNS = 1_000
 """Columns of a table: the widest published one (Intel ARK) has 247."""
 
 DICTIONARY = 256 << 20
-"""Bytes that an xz file may ask for to be unpacked: `xz -9` asks for 65 MiB, the format allows 4 GiB."""
+"""Memory in bytes that an xz file may require: `xz -9` asks for 65 MiB, the format allows 4 GiB."""
 
 WORKBOOK = 64 << 20
 """Bytes of all members of a workbook: the published one has 26 million."""
@@ -49,7 +49,7 @@ JSON = 64 << 20
 """Bytes of a JSON file that perfcast wrote: the largest (a model's) have a few million."""
 
 YAML = 1 << 20
-"""Bytes of a YAML file: the reader holds some hundred times as much. The longest of conf/ has 11 thousand."""
+"""Bytes of a YAML file: the reader needs about a hundred times as much memory. The longest in conf/ has 11 thousand."""
 
 CELLS = 1_000_000_000
 """Rows times columns that are read of a Parquet file: 100 times the rows of SPEC CPU 2017 are 500 million."""

@@ -1,4 +1,4 @@
-"""Digests of code: what a stage's modules import, so that an edit re-runs the jobs that depend on it and no others."""
+"""Hashes of the code that a stage imports: an edit re-runs the jobs that depend on it and no others."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def imports(module: str) -> frozenset[str]:
     path = _path(module)
     if path is None:
         return frozenset()
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            found.add(node.module)
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return frozenset(name for name in found if _path(name) is not None)
+            modules.add(node.module)
+            modules.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return frozenset(name for name in modules if _path(name) is not None)
 
 
 def closure(*modules: str) -> set[str]:

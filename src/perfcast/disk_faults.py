@@ -1,4 +1,4 @@
-"""Tell in one line what the system refused of files: room, writing, access. Nothing of perfcast is at fault then."""
+"""One-line messages for file errors of the operating system: full disk, read-only disk, permissions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from perfcast.errors import UserError
 
-_AGAIN = "then start again: what was finished is kept"
+_AGAIN = "then start again: finished jobs are kept"
 _FULL = ("the disk must have room", "no space is left on it", f"make room, {_AGAIN}")
 _READ_ONLY = ("the disk must be writable", "it is read-only", f"mount it for writing, {_AGAIN}")
 _REFUSED = ("this user must have access", "permission is denied", f"change the permissions, {_AGAIN}")
@@ -29,20 +29,20 @@ _BY_WORDS = {
     "Permission denied": _REFUSED,
     "disk I/O error": _BROKEN,
 }
-"""What libraries say that hide the system's number."""
+"""Texts of libraries that hide the error number."""
 
 
-def explain(error: BaseException) -> UserError | None:
-    """Return the error as one that a user can repair, None where no file is to blame.
+def explain_os_error(error: BaseException) -> UserError | None:
+    """Return the error as a `UserError`, or None when no file caused it.
 
-    Looked at are also the errors that this one was raised from: libraries wrap what the system told them.
+    Also looks at the errors that this one was raised from, because libraries wrap errors of the system.
     """
-    for one in _chain(error):
-        known = _BY_NUMBER.get(one.errno or 0) if isinstance(one, OSError) else None
-        known = known or next((told for words, told in _BY_WORDS.items() if words in str(one)), None)
+    for cause in _chain(error):
+        known = _BY_NUMBER.get(cause.errno or 0) if isinstance(cause, OSError) else None
+        known = known or next((message for words, message in _BY_WORDS.items() if words in str(cause)), None)
         if known:
             requirement, fact, remedy = known
-            where = getattr(one, "filename", None)
+            where = getattr(cause, "filename", None)
             return UserError(requirement, f"{fact}{f' ({where})' if where else ''}", remedy)
     if isinstance(error, OSError) and error.errno is not None:  # no such file, a folder where a file must be
         why = (error.strerror or "input/output error").lower()

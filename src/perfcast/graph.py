@@ -13,7 +13,7 @@ from typing import Any
 from perfcast import config, plugins
 from perfcast.config import DatasetConf, Params, PredictorConf, Settings
 from perfcast.digest import closure, code_digest
-from perfcast.io import abandoned, remove
+from perfcast.io import abandoned_paths, remove_path
 from perfcast.splits import learning_curve_point
 
 _DIGITS = 16
@@ -139,7 +139,7 @@ class Graph:
 
 def remove_unfinished(results: Path) -> list[Path]:
     """Remove the temporary files that killed jobs left below a folder of results, and return them."""
-    paths = list(abandoned(results, without={results / "mlflow"}))
+    paths = list(abandoned_paths(results, without={results / "mlflow"}))
     for path in paths:
-        remove(path)
+        remove_path(path)
     return paths

@@ -18,15 +18,15 @@ from perfcast import bounds
 from perfcast.errors import UserError
 
 TEMPORARY = re.compile(r"^\..+\.[a-z0-9_]{8}(\.\w+)*$")
-"""Names that `atomic_path` and `atomic_folder` give until a file or folder is whole."""
+"""Temporary names that `atomic_path` and `atomic_folder` use."""
 
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path` that takes its name when the block ends well.
+    """Yield a temporary path that replaces `path` when the block ends without an exception.
 
-    A kill at any moment leaves the old file, or nothing, under the final name. The temporary name keeps the
-    suffix, because many writers choose their format by it.
+    A kill at any moment leaves the old file, or none, under the final name. The temporary name keeps the suffix,
+    because many writers choose their format by it.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     os.close(handle)
     temporary = Path(name)
     try:
-        with _claimed(temporary):
+        with _lock_temporary(temporary):
             yield temporary
             temporary.chmod(0o644)
             temporary.replace(path)
@@ -44,44 +44,44 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Give a temporary folder beside `path` that replaces it when the block ends well.
+    """Yield a temporary folder that replaces `path` when the block ends without an exception.
 
-    A folder that was there is moved away whole before it is removed: no kill leaves half of it under the final name.
+    An older folder is renamed before it is removed, so that a kill never leaves half of it under the final name.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     try:
-        with _claimed(temporary):
+        with _lock_temporary(temporary):
             yield temporary
             temporary.chmod(0o755)
             if path.exists():
-                _put_away(path)
+                _remove_renamed(path)
             temporary.replace(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _put_away(path: Path) -> None:
+def _remove_renamed(path: Path) -> None:
     away = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     path.replace(away)
     shutil.rmtree(away)
 
 
 @contextmanager
-def _claimed(temporary: Path) -> Iterator[None]:
-    """Show that a living process writes there, for as long as it does: a kill ends an flock, and only that."""
+def _lock_temporary(temporary: Path) -> Iterator[None]:
+    """Hold an flock on a temporary path while it is written: a kill releases it."""
     handle = os.open(temporary, os.O_RDONLY)
     try:
-        with suppress(OSError):  # not every file system has it; then nothing counts as abandoned
+        with suppress(OSError):  # some file systems have no locks: nothing counts as abandoned there
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
         os.close(handle)
 
 
-def abandoned(folder: Path, without: Collection[Path] = ()) -> Iterator[Path]:
-    """Yield what has a temporary name below a folder and is written by no living process; `without` is not entered."""
+def abandoned_paths(folder: Path, without: Collection[Path] = ()) -> Iterator[Path]:
+    """Yield the temporary paths below a folder that no living process writes; `without` is not searched."""
     for where, folders, files in os.walk(folder):
         here = Path(where)
         named = [name for name in (*folders, *files) if TEMPORARY.match(name)]
@@ -92,7 +92,7 @@ def abandoned(folder: Path, without: Collection[Path] = ()) -> Iterator[Path]:
 def _is_abandoned(path: Path) -> bool:
     try:
         handle = os.open(path, os.O_RDONLY)
-    except OSError:  # it took its final name meanwhile, or is another user's
+    except OSError:  # renamed meanwhile, or owned by another user
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -103,8 +103,8 @@ def _is_abandoned(path: Path) -> bool:
     return True
 
 
-def remove(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it."""
+def remove_path(path: Path) -> None:
+    """Remove a file, or a folder with its content."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -117,16 +117,17 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def digests(folder: Path) -> dict[str, str]:
+def file_digests(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every file below a folder, by its path there."""
     files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
 
 
 def first_changed(folder: Path, expected: Mapping[str, str]) -> Path | None:
-    """Return the first file below a folder that is not the one of the expected SHA-256, None where all are.
+    """Return the first file below a folder whose SHA-256 is not the expected one, or None.
 
-    Raises: OSError when one cannot be read.
+    Raises:
+        OSError: A file cannot be read.
     """
     return next((folder / name for name, digest in expected.items() if sha256(folder / name) != digest), None)
 
@@ -143,23 +144,31 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read one JSON file that perfcast wrote. Raises: UserError when it is absent, too large or no JSON."""
+    """Return the content of a JSON file that perfcast wrote.
+
+    Raises:
+        UserError: The file is absent, too large or not JSON.
+    """
     path = Path(path)
     try:
         with path.open("rb") as file:
             content = file.read(bounds.JSON + 1)
     except FileNotFoundError:
-        raise UserError("a file that is read must exist", f"there is no {path}", "run what makes it first") from None
+        raise UserError(f"{path} must exist", "there is no such file", "run snakemake to make it") from None
     if len(content) > bounds.JSON:
         raise UserError(f"{path} must have at most {bounds.JSON} bytes", "it is larger", "make it again")
     try:
         return json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} must be JSON, as it was saved", str(error)[:200], "make it again") from None
+        raise UserError(f"{path} must be JSON", f"it cannot be read ({str(error)[:200]})", "make it again") from None
 
 
 def read_object(path: Path, *keys: str) -> dict[str, Any]:
-    """Read one JSON object that perfcast wrote. Raises: UserError when it is none, or lacks one of the keys."""
+    """Return a JSON object that perfcast wrote.
+
+    Raises:
+        UserError: The file does not hold an object, or the object lacks one of `keys`.
+    """
     value = read_json(path)
     if not isinstance(value, dict):
         raise UserError(f"{path} must hold one JSON object", f"it holds {type(value).__name__}", "make it again")

@@ -1,4 +1,4 @@
-"""A miniature project on generated inputs: the whole graph, small enough for a test."""
+"""Miniature project on generated inputs: the whole pipeline, small enough for a test."""
 
 from __future__ import annotations
 
@@ -18,12 +18,19 @@ _SMALL = {"epochs": 2, "max_epochs": 2, "trees": 5, "rounds": 10, "n_estimators"
 
 
 def make_project(project: Path, out: Path, *, rows: int, seed: int) -> None:
-    """Write a runnable copy of a project whose sources are generated files with checksums of their own.
+    """Write a runnable copy of a project with generated sources and their checksums.
 
-    Raises: UserError when `out` exists and is not empty.
+    Args:
+        project: Folder of the project to copy.
+        out: Folder of the miniature project.
+        rows: Approximate rows of each source.
+        seed: Seed of the generators.
+
+    Raises:
+        UserError: `out` exists and is not empty.
     """
     if out.exists() and any(out.iterdir()):
-        raise UserError("the folder of a miniature project must be new", f"{out} is not empty", "name another folder")
+        raise UserError("the folder of a miniature project must be new", f"{out} is not empty", "choose another folder")
     out.mkdir(parents=True, exist_ok=True)
     shutil.copytree(project / "conf", out / "conf")
     shutil.copytree(project / "workflow", out / "workflow")
@@ -42,7 +49,7 @@ def make_project(project: Path, out: Path, *, rows: int, seed: int) -> None:
 
 
 def _generate_source(out: Path, source: str, rows: int, seed: int) -> None:
-    """Write one source's generated files to the mirror, or to data/embedded, and their checksums to conf/."""
+    """Write the generated files of a source to the mirror, or to data/embedded, and their checksums to conf/."""
     path = out / "conf" / "source" / f"{source}.yaml"
     conf: dict[str, Any] = read_yaml(path)
     if conf.get("embedded"):
@@ -52,7 +59,7 @@ def _generate_source(out: Path, source: str, rows: int, seed: int) -> None:
     snapshots = conf.get("snapshots", [conf])
     for snapshot in snapshots:
         for file in snapshot["files"]:
-            if len(snapshots) == 1:  # a generator knows the files' names, and not where a mirror keeps them
+            if len(snapshots) == 1:  # generators write flat names, without the folders of a mirror
                 file["mirror"] = f"{source}/{file['name']}"
             generated = out / "mirror" / file["mirror"]
             if generated.is_file():

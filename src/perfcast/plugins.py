@@ -1,4 +1,4 @@
-"""Find and load named things without a registry: modules by name, classes by dotted path."""
+"""Plug-ins: modules and classes that are found by name, without a registry."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The self-describing table: column declarations that travel with the data in Parquet metadata.
+"""Self-describing table: column declarations that travel with the data in Parquet metadata.
 
-Every stage after standardisation reads and writes `Table`. Nothing downstream knows a column by name unless the
-data set's own configuration gave it the name: columns are selected by role, semantic type, group and tag.
+Every stage after standardization reads and writes `Table`. Later stages select columns by role, semantic type, group
+and tag, never by name, unless the configuration of the dataset states the name.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pandas as pd
 class Kind(StrEnum):
     """Semantic type of a column. pandas types: float64, str, str, datetime64[us]; missing is NaN or NaT.
 
-    Texts may be coded instead: a pandas category of str, which takes a tenth of the memory where texts repeat. Files
-    hold texts either way.
+    Texts may also be pandas categories of str, which take a tenth of the memory where texts repeat. Files hold plain
+    texts in both cases.
     """
 
     NUMERICAL = "numerical"
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 
 
 class Role(StrEnum):
-    """What a column may be used for. Predictors learn from FEATURE columns only."""
+    """Use of a column. Predictors learn from FEATURE columns only."""
 
     FEATURE = "feature"
     TARGET = "target"
@@ -38,20 +38,20 @@ class Role(StrEnum):
 
 
 class Tag(StrEnum):
-    """What generic code needs to know of a column beyond its role.
+    """Meaning of a column for generic code, beyond its role.
 
     ROW       the unique key of a row; exactly one column
-    TASK      a separate test inside the data set (the suite); metrics are told per task
-    IDENTITY  with TASK: what the `lookup` baseline calls the same machine (processor, chips)
-    SCALING   a positive quantity that performance grows with as a power: the `physical` baseline's terms
-    ENTITY    what an unseen-entity split holds out and a clustered bootstrap resamples (processor)
+    TASK      a separate test inside the dataset (the suite); metrics are computed per task
+    IDENTITY  with TASK: equal values are the same machine for the `lookup` baseline (CPU model, chips)
+    SCALING   a positive quantity whose power performance grows with: the terms of the `physical` baseline
+    ENTITY    the unit that unseen splits hold out and the clustered bootstrap resamples (CPU model)
     BLOCK     rows that must stay together in any split (submission)
-    TIME      when the result became known (publication); orders forward splits
+    TIME      date of publication; orders forward splits
     SLICE     a column by which errors are reported (vendor, family)
-    UNJUDGED  1 where the measured score cannot be its machine's own: no forecast is judged by the row
-    COST      an amount whose time adds to that of the row: the terms of the roofline law (operations, bytes)
-    WORK      what a rate counts: work / score is the time; without such a column a score is itself a time or a cost
-    PARALLEL  how many workers share a row's work: what a question about more of them holds out
+    UNJUDGED  1 where the score cannot be that of its machine: metrics exclude the row
+    COST      an amount whose time adds to that of the row: the terms of the roofline model (operations, bytes)
+    WORK      the quantity that a rate counts: work / score is the time; without it a score is a time or a cost
+    PARALLEL  workers that share the work of a row; scaling splits hold out higher numbers
     CONFIG    rows equal on every CONFIG column are repetitions of one configuration (noise floor)
     """
 
@@ -72,10 +72,10 @@ class Tag(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """Declaration of one column: everything a reader needs to use it without asking.
+    """Declaration of one column: name, type, role, group, unit, meaning, bounds and tags.
 
     Units: `unit` is the unit of the stored numbers ("MHz", "GiB", "MT/s", "" for counts and ratios).
-    `low` and `high` bound plausible values, inclusive; a value outside is quarantined at standardisation.
+    `low` and `high` bound plausible values, inclusive; standardization quarantines rows with a value outside.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A tidy frame with its column declarations.
+    """Tidy frame with its column declarations.
 
     Shapes: `frame` has one row per measured result and exactly the declared columns, in declared order.
     """
@@ -112,11 +112,11 @@ class Table:
         """Return the names of the columns that match every given condition, in declared order."""
         return [column.name for column in select(self.columns, role=role, kind=kind, group=group, tag=tag)]
 
-    def one(self, tag: Tag) -> str:
+    def column_of(self, tag: Tag) -> str:
         """Return the name of the only column with `tag`. Raises ValueError when there is not exactly one."""
         names = self.select(tag=tag)
         if len(names) != 1:
-            raise ValueError(f"data set {self.dataset!r} must declare exactly one column tagged {tag!r}: {names}")
+            raise ValueError(f"dataset {self.dataset!r} must declare exactly one column tagged {tag!r}: {names}")
         return names[0]
 
     def with_columns(self, added: Iterable[tuple[Column, pd.Series]]) -> Table:
@@ -163,7 +163,7 @@ def as_declared(values: pd.Series, column: Column) -> pd.Series:
     typed: pd.Series
     text = column.kind in (Kind.CATEGORICAL, Kind.TEXT)
     if values.dtype == _TYPES[column.kind] or (text and _is_coded(values)):
-        typed = values  # most columns are declared again and again
+        typed = values  # already typed: the common case
     elif column.kind is Kind.NUMERICAL:
         typed = pd.to_numeric(values).astype("float64")
     elif column.kind is Kind.DATE:
@@ -185,9 +185,13 @@ def build_table(
     *,
     copy: bool = True,
 ) -> Table:
-    """Make a Table of a frame: declared columns only, declared order, declared types, fresh index.
+    """Return a Table of a frame: declared columns only, declared order, declared types, new index.
 
-    Without `copy` a large frame shares its columns with what it was built from; steps on a small one are slower then.
+    Args:
+        copy: False shares the memory of `frame`, for large frames; later steps on small frames are slower then.
+
+    Raises:
+        ValueError: The frame lacks a declared column.
     """
     missing = [column.name for column in columns if column.name not in frame.columns]
     if missing:
@@ -197,8 +201,8 @@ def build_table(
     return Table(dataset, built, tuple(columns), dict(facts or {}))
 
 
-def plain(table: Table) -> Table:
-    """Return a table with its coded texts as texts."""
+def decode_texts(table: Table) -> Table:
+    """Return a table with its categories as plain texts."""
     coded = [column.name for column in table.columns if _is_coded(table.frame[column.name])]
     texts = {name: table.frame[name].astype("str") for name in coded}
     return replace(table, frame=table.frame.assign(**texts))
@@ -211,7 +215,10 @@ def out_of_bounds(table: Table) -> pd.DataFrame:
 
 
 def outside(values: pd.Series, column: Column) -> pd.Series:
-    """Say which values lie outside their column's declared bounds, (n,) bool; a missing one lies inside."""
+    """Mark the values outside the declared bounds of their column. Missing values are inside.
+
+    Shapes: values (n,) -> (n,) bool.
+    """
     low = values < column.low if column.low is not None else pd.Series(False, index=values.index)
     high = values > column.high if column.high is not None else pd.Series(False, index=values.index)
     return low | high

@@ -1,4 +1,4 @@
-"""What every data set keeps: accounting, declarations, bounds, determinism. No data set is named here."""
+"""Contract of every dataset: accounting, declarations, bounds, determinism. The tests name no dataset."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perfcast import plugins
 from perfcast.config import DatasetConf, validated
 from perfcast.datasets.base import REJECTED_COLUMNS, Standardized
 from perfcast.evaluation import AVERAGE
-from perfcast.schema import Kind, Role, Tag, out_of_bounds, plain
+from perfcast.schema import Kind, Role, Tag, decode_texts, out_of_bounds
 from perfcast.table_files import read_table, write_table
 
 CONF = Path(__file__).parents[2] / "conf" / "dataset"
@@ -30,12 +30,12 @@ def conf(name: str) -> dict[str, Any]:
 
 
 def build(name: str, *, optional: bool = True) -> Standardized:
-    """Build a data set from the generated files of its sources, in a folder that is gone afterwards."""
+    """Build a dataset from generated files of its sources in a temporary folder."""
     sources = conf(name)["sources"]
-    wanted = [*sources["required"], *(sources.get("optional", []) if optional else [])]
+    names = [*sources["required"], *(sources.get("optional", []) if optional else [])]
     with TemporaryDirectory() as folder:
         raw = {}
-        for source in wanted:
+        for source in names:
             raw[source] = Path(folder) / source
             raw[source].mkdir()
             plugins.load("fake", source).write(raw[source], rows=ROWS, seed=SEED)
@@ -53,28 +53,28 @@ def dataset(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_conf_names_the_data_set_and_existing_things(dataset: str) -> None:
+def test_conf_names_dataset_sources_features_and_splits(dataset: str) -> None:
     settings = conf(dataset)
     assert settings["name"] == dataset
     assert settings["title"]
     assert set(settings["features"]) <= set(plugins.names("features"))
     assert set(settings["sources"]["required"]) <= {path.stem for path in (CONF.parent / "source").glob("*.yaml")}
     checked = validated(DatasetConf, dataset, settings)
-    tasks = set(built(dataset).table.frame[built(dataset).table.one(Tag.TASK)]) if checked.published else set()
+    tasks = set(built(dataset).table.frame[built(dataset).table.column_of(Tag.TASK)]) if checked.published else set()
     for errors in checked.published:
         assert errors.split in settings["splits"]
         assert {task for by_task in errors.figures.values() for task in by_task} <= {*tasks, AVERAGE}
         assert errors.citation
 
 
-def test_no_row_disappears(dataset: str) -> None:
+def test_build_accounts_for_every_row(dataset: str) -> None:
     result = built(dataset)
     assert len(result.table.frame) > 0
     assert result.rows_in == len(result.table.frame) + result.rows_merged + len(result.rejected)
     assert all(rows >= 0 for rows in result.merged.values())
 
 
-def test_every_rejection_says_where_and_why(dataset: str) -> None:
+def test_rejections_have_position_and_reason(dataset: str) -> None:
     rejected = built(dataset).rejected
     assert list(rejected.columns) == REJECTED_COLUMNS
     assert rejected["reason"].str.fullmatch("[a-z0-9_]+").all()
@@ -83,7 +83,7 @@ def test_every_rejection_says_where_and_why(dataset: str) -> None:
 
 
 def test_frame_has_the_declared_columns_and_types(dataset: str) -> None:
-    table = plain(built(dataset).table)
+    table = decode_texts(built(dataset).table)
     assert table.dataset == dataset
     assert list(table.frame.columns) == [column.name for column in table.columns]
     types = {Kind.NUMERICAL: "float64", Kind.DATE: "datetime64[us]", Kind.CATEGORICAL: "str", Kind.TEXT: "str"}
@@ -93,12 +93,12 @@ def test_frame_has_the_declared_columns_and_types(dataset: str) -> None:
     assert table.frame.index.equals(pd.RangeIndex(len(table.frame)))
 
 
-def test_tags_that_generic_code_needs(dataset: str) -> None:
+def test_columns_have_required_tags(dataset: str) -> None:
     table = built(dataset).table
-    row = table.one(Tag.ROW)
+    row = table.column_of(Tag.ROW)
     assert table.frame[row].is_unique
     assert table.frame[row].notna().all()
-    assert table.frame[table.one(Tag.TASK)].notna().all()
+    assert table.frame[table.column_of(Tag.TASK)].notna().all()
     targets = table.select(role=Role.TARGET)
     assert targets
     assert table.frame[targets].notna().any(axis=1).all()
@@ -120,25 +120,25 @@ def test_numbers_lie_within_their_bounds(dataset: str) -> None:
     assert bad[bad > 0].to_dict() == {}
 
 
-def test_every_column_is_explained(dataset: str) -> None:
+def test_every_column_has_group_and_meaning(dataset: str) -> None:
     assert [column.name for column in built(dataset).table.columns if not (column.meaning and column.group)] == []
 
 
-def test_round_trip_keeps_the_table(dataset: str, tmp_path: Path) -> None:
+def test_table_survives_round_trip(dataset: str, tmp_path: Path) -> None:
     table = built(dataset).table
     write_table(table, tmp_path / "table.parquet")
     again = read_table(tmp_path / "table.parquet")
     assert (again.dataset, again.columns, again.facts) == (table.dataset, table.columns, table.facts)
-    pd.testing.assert_frame_equal(again.frame, plain(table).frame)
+    pd.testing.assert_frame_equal(again.frame, decode_texts(table).frame)
 
 
 def test_two_builds_give_equal_bytes(dataset: str, tmp_path: Path) -> None:
-    one, other = built(dataset), build(dataset)
-    write_table(one.table, tmp_path / "one.parquet")
-    write_table(other.table, tmp_path / "other.parquet")
+    first, second = built(dataset), build(dataset)
+    write_table(first.table, tmp_path / "one.parquet")
+    write_table(second.table, tmp_path / "other.parquet")
     assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "other.parquet").read_bytes()
-    pd.testing.assert_frame_equal(one.rejected, other.rejected)
-    assert one.quality == other.quality
+    pd.testing.assert_frame_equal(first.rejected, second.rejected)
+    assert first.quality == second.quality
 
 
 def test_no_absolute_path_is_in_the_table(dataset: str) -> None:
@@ -148,7 +148,7 @@ def test_no_absolute_path_is_in_the_table(dataset: str) -> None:
     assert hits[hits].index.tolist() == []
 
 
-def test_builds_without_its_optional_sources(dataset: str) -> None:
+def test_build_works_without_optional_sources(dataset: str) -> None:
     result = build(dataset, optional=False)
     assert len(result.table.frame) == len(built(dataset).table.frame)
     assert result.table.columns == built(dataset).table.columns

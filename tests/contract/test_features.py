@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from perfcast import plugins
-from perfcast.schema import Kind, Role, Tag, build_table, out_of_bounds, plain, select
+from perfcast.schema import Kind, Role, Tag, build_table, decode_texts, out_of_bounds, select
 from perfcast.table_files import read_table, write_table
 
 CONF = Path(__file__).parents[2] / "conf" / "dataset"
@@ -63,7 +63,7 @@ def test_appends_declared_finite_columns(dataset, module, standard, tmp_path):
     assert not out_of_bounds(after)[numerical].any(axis=None)
     assert [name for name in after.frame[[c.name for c in added]] if after.frame[name].isna().all()] == []
     write_table(after, tmp_path / "table.parquet")
-    pd.testing.assert_frame_equal(read_table(tmp_path / "table.parquet").frame, plain(after).frame)
+    pd.testing.assert_frame_equal(read_table(tmp_path / "table.parquet").frame, decode_texts(after).frame)
 
 
 @pytest.mark.parametrize(("dataset", "module"), PAIRS)

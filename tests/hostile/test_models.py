@@ -11,7 +11,7 @@ import pytest
 from forecasting_project import project
 from hostile_input import refused
 
-from perfcast.io import digests
+from perfcast.io import file_digests
 
 ASKED = ["--processor", "Xeon Gold 6148", "--chips", "2"]
 FILES = sorted(path.relative_to(project().folder).as_posix() for path in project().folder.rglob("*") if path.is_file())
@@ -37,7 +37,7 @@ def signed(champion: Path) -> None:
         except (ValueError, RecursionError):
             continue
         if isinstance(told, dict):
-            found = digests(about.parent)
+            found = file_digests(about.parent)
             told["files"] = {name: found[name] for name in told.get("files", {}) if name in found}
             about.write_text(json.dumps(told))
 

@@ -53,7 +53,7 @@ def test_pool_of_nothing_and_of_an_unknown_module_says_nothing() -> None:
 @given(st.one_of(st.text(max_size=40), st.from_regex(r"MTC[0-9]{2}F[1248]0[48][0-9]S1RC[0-9]{2}BA1", fullmatch=True)))
 def test_decode_never_fails_and_never_contradicts_itself(text: str) -> None:
     part = decode(text)
-    assert part.maker is not None or set(astuple(part)) == {None}
+    assert part.vendor is not None or set(astuple(part)) == {None}
     if part.devices is not None and part.ranks is not None and part.width is not None:
         assert part.devices * part.width == 80 * part.ranks
         assert part.density_gbit is not None and part.capacity_gb is not None

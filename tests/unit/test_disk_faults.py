@@ -8,7 +8,6 @@ import sqlite3
 import pytest
 
 from perfcast.cli import main as cli
-from perfcast.disk_faults import explain
 
 
 @pytest.mark.parametrize(
@@ -24,26 +23,26 @@ from perfcast.disk_faults import explain
     ],
 )  # fmt: skip
 def test_what_a_disk_refuses_is_told_in_one_line(error, words):
-    assert re.search(words, str(explain(error)))
+    assert re.search(words, str(explain_os_error(error)))
     wrapped = RuntimeError("the store failed")
     wrapped.__cause__ = ValueError("in between")
     wrapped.__cause__.__context__ = error
-    assert str(explain(wrapped)) == str(explain(error))
+    assert str(explain_os_error(wrapped)) == str(explain_os_error(error))
 
 
 @pytest.mark.parametrize("error", [ValueError("a bug"), KeyError("another"), OSError()])
 def test_what_is_no_disk_stays_what_it_is(error):
-    assert explain(error) is None
+    assert explain_os_error(error) is None
     error.__context__ = error  # a loop
-    assert explain(error) is None
+    assert explain_os_error(error) is None
 
 
 def test_a_file_that_is_not_there_is_told_unless_it_is_only_behind_another_error():
     absent = FileNotFoundError(errno.ENOENT, "No such file", "a")
-    assert re.search("readable and writable.*a: no such file", str(explain(absent)))
+    assert re.search("readable and writable.*a: no such file", str(explain_os_error(absent)))
     wrapped = RuntimeError("a bug")
     wrapped.__cause__ = absent
-    assert explain(wrapped) is None
+    assert explain_os_error(wrapped) is None
 
 
 def test_the_command_ends_with_code_2_and_one_line(monkeypatch, tmp_path, capsys):

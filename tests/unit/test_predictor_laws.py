@@ -20,7 +20,7 @@ GENOA = 1.14 * 1.25**0.5
 
 
 @pytest.mark.parametrize("kind", [LawPredictor, TimeLawPredictor])
-def test_a_core_never_measured_is_its_forerunner_times_the_announced_gain(kind):
+def test_a_core_never_measured_is_its_predecessor_times_the_announced_gain(kind):
     train = machines()
     law = kind().fit(train, scores(train), columns=COLUMNS, when=dates(len(train), "2022-12-31"))
     asked = machines(200, ("Milan",), seed=1)

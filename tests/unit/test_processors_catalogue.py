@@ -9,7 +9,7 @@ import pytest
 
 from perfcast.errors import UserError
 from perfcast.fake import cpu_catalog
-from perfcast.processors.catalogue import FACTS, Catalogue, fallback_key, own_catalogue, read_catalogue
+from perfcast.processors.catalogue import FACTS, Catalogue, fallback_key, read_catalogue, read_project_catalog
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_only_two_kinds_of_parts_have_twins(key: str, twin: str | None) -> None:
 
 
 def test_missing_stays_missing() -> None:
-    found = own_catalogue().lookup(["no such part"])
+    found = read_project_catalog().lookup(["no such part"])
     assert found[list(FACTS)].isna().all(axis=None)
     assert found["table"].isna().all()
 
@@ -81,7 +81,7 @@ def test_missing_stays_missing() -> None:
 def test_a_renamed_column_is_named(folder: Path, tmp_path: Path) -> None:
     text = (folder / "intel-cpus.csv").read_text(encoding="utf-8")
     (tmp_path / "intel-cpus.csv").write_text(text.replace("MaxTDP", "TDP"), encoding="utf-8")
-    with pytest.raises(UserError, match=r"'MaxTDP', however"):
+    with pytest.raises(UserError, match=r"'MaxTDP', but"):
         read_catalogue(tmp_path)
 
 
@@ -91,7 +91,9 @@ def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_projects_table_comes_last_and_has_twins_too(catalogue: Catalogue) -> None:
-    assert own_catalogue().lookup(["epyc 9355p"])[["max_turbo_mhz", "table"]].to_numpy().tolist() == [[4400, "twin"]]
+    assert read_project_catalog().lookup(["epyc 9355p"])[["max_turbo_mhz", "table"]].to_numpy().tolist() == [
+        [4400, "twin"]
+    ]
     facts = pd.DataFrame(catalogue.facts.loc[["xeon gold 6148"]])
     assert facts["max_turbo_mhz"].item() == 3600
 
@@ -105,6 +107,6 @@ def test_a_part_named_without_its_clock_takes_the_twins() -> None:
 
 
 def test_the_projects_table_is_plausible() -> None:
-    facts = own_catalogue().facts
+    facts = read_project_catalog().facts
     assert facts["tdp_w"].between(30, 600).all() and facts["max_turbo_mhz"].between(2000, 6000).all()
     assert facts.index.is_unique

@@ -24,17 +24,17 @@ def test_every_core_named_by_a_family_is_in_the_table():
 
 
 @pytest.mark.parametrize("table", [core_table, process_table])
-def test_forerunners_are_listed_before_their_followers_and_of_the_same_table(table):
+def test_predecessors_are_listed_before_their_followers_and_of_the_same_table(table):
     seen = set()
     for design in table().values():
-        assert design.forerunner is None or design.forerunner in seen
+        assert design.predecessor is None or design.predecessor in seen
         seen.add(design.name)
 
 
 @pytest.mark.parametrize("table", [core_table, process_table])
 def test_a_gain_has_a_day_and_a_place_where_it_was_said(table):
     for design in table().values():
-        assert (design.gain is None) == (design.announced is None) == (not design.said), design
+        assert (design.gain is None) == (design.announced is None) == (not design.source), design
 
 
 def test_every_process_named_by_a_core_is_in_the_table():
@@ -76,7 +76,7 @@ def test_nothing_announced_later_is_known():
     assert announced_index(after)["Zen 5"] - announced_index(after)["Zen 4"] == pytest.approx(log(1.16))
 
 
-def test_a_core_of_which_nothing_was_announced_counts_as_its_forerunner():
+def test_a_core_of_which_nothing_was_announced_counts_as_its_predecessor():
     index = announced_index(LATE)
     assert index["Raptor Cove"] == index["Golden Cove"]
 

@@ -113,7 +113,7 @@ def test_part_numbers_of_modules_say_what_all_agree_on(texts):
 
 @given(st.text(alphabet="0123456789,\n\r xGPU_") | st.text())
 def test_every_stretch_of_lines_is_a_record_or_has_a_reason(text):
-    found = list(_gpperf_records.records(text))
+    found = list(_gpperf_records.parse_records(text))
     assert all(bool(record.fields) != bool(record.reason) for record in found)
     assert [record.line for record in found] == sorted({record.line for record in found})
     assert bool(found) == any(line.rstrip("\r") for line in text.split("\n"))

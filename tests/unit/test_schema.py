@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from perfcast.errors import UserError
 from perfcast.io import sha256
-from perfcast.schema import Column, Kind, Role, Tag, build_table, infer_columns, out_of_bounds, plain
-from perfcast.table_files import groups_of_rows, read_table, write_table, write_tables
+from perfcast.schema import Column, Kind, Role, Tag, build_table, decode_texts, infer_columns, out_of_bounds
+from perfcast.table_files import count_row_groups, read_table, write_table, write_tables
 
 COLUMNS = (
     Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
@@ -58,8 +58,8 @@ def test_coded_texts_are_written_and_read_as_texts(tmp_path):
     assert sha256(tmp_path / "coded") == sha256(tmp_path / "plain")
     read = read_table(tmp_path / "coded", coded=True)
     assert {name: str(read.frame[name].dtype) for name in ("id", "vendor")} == {"id": "str", "vendor": "category"}
-    pd.testing.assert_frame_equal(plain(read).frame, read_table(tmp_path / "plain").frame)
-    assert plain(read).columns == read.columns
+    pd.testing.assert_frame_equal(decode_texts(read).frame, read_table(tmp_path / "plain").frame)
+    assert decode_texts(read).columns == read.columns
 
 
 def test_only_wanted_columns_are_read(tmp_path):
@@ -75,7 +75,7 @@ def test_a_table_taken_by_groups_of_rows_is_the_whole_one(tmp_path, monkeypatch,
     names = [f"r{number}" for number in range(rows)]
     table = build_table("demo", pd.concat([frame()] * 3).iloc[:rows].assign(id=names), COLUMNS)
     write_table(table, tmp_path / "whole")
-    count = groups_of_rows(tmp_path / "whole")
+    count = count_row_groups(tmp_path / "whole")
     assert count == max(1, (rows + 1) // 2)
     write_tables((read_table(tmp_path / "whole", group=one) for one in range(count)), tmp_path / "parts")
     pd.testing.assert_frame_equal(read_table(tmp_path / "parts").frame, table.frame)
@@ -87,9 +87,9 @@ def test_selection_by_role_kind_group_and_tag():
     assert table.select(role=Role.FEATURE) == ["mhz", "vendor"]
     assert table.select(role=Role.FEATURE, kind=Kind.NUMERICAL) == ["mhz"]
     assert table.select(group="system") == ["vendor"]
-    assert table.one(Tag.TIME) == "month"
+    assert table.column_of(Tag.TIME) == "month"
     with pytest.raises(ValueError, match="exactly one"):
-        table.one(Tag.TASK)
+        table.column_of(Tag.TASK)
 
 
 def test_derived_columns_are_appended_and_never_overwrite():
@@ -117,7 +117,7 @@ def test_out_of_bounds_marks_exactly_what_is_outside(values):
 def test_a_file_that_is_no_table_is_told_in_one_line(tmp_path):
     (tmp_path / "x.parquet").write_text("nonsense")
     pq.write_table(pa.table({"a": [1]}), tmp_path / "plain.parquet")
-    for name, words in {"none": "no file", "x.parquet": "is not", "plain.parquet": "has none"}.items():
+    for name, words in {"none": "no such file", "x.parquet": "is not", "plain.parquet": "has none"}.items():
         with pytest.raises(UserError, match=words) as raised:
             read_table(tmp_path / name)
         assert "\n" not in str(raised.value)

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from perfcast import __version__, plugins
 from perfcast.cli._examples import EXAMPLES
-from perfcast.disk_faults import explain
+from perfcast.disk_faults import explain_os_error
 from perfcast.errors import UserError, printable
 
 PIPELINE = "pipeline"
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{prog}: interrupted, nothing half-written is left", file=sys.stderr)
         return 130
     except Exception as error:
-        fault = explain(error)
+        fault = explain_os_error(error)
         if fault is None:
             raise
         print(f"{prog}: {fault}", file=sys.stderr)

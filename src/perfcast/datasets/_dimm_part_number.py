@@ -1,8 +1,8 @@
-"""What a memory module's part number says, where that is certain; missing where it is not.
+"""Decoder of part numbers of memory modules; a property that the number does not give for certain is missing.
 
-Sources: Micron DDR5 module numbers were checked against the stated sizes and against arithmetic (number of DRAM devices
-= ranks x 80 bits / width); SK hynix and Samsung codes against the stated sizes. Ranks and width of SK hynix and Samsung
-modules need the vendor's tables and stay missing.
+Micron DDR5 numbers were checked against the stated sizes and against DRAM devices = ranks x 80 bits / width. SK hynix
+and Samsung codes were checked against the stated sizes; their ranks and widths need the vendor's tables and stay
+missing.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _DATA_BITS = 64
 
 @dataclass(frozen=True)
 class DimmPart:
-    """A memory module; None where the part number does not say it with certainty.
+    """Memory module; a property is None where the part number does not give it for certain.
 
     Units: `capacity_gb` GiB, `density_gbit` Gibit per DRAM device, `width` bits per device, `rated_mts` MT/s. Only
-    values pooled over different modules are fractional.
+    means over different modules are fractional.
     """
 
-    maker: str | None = None
+    vendor: str | None = None
     dimm_type: str | None = None
     ddr_gen: float | None = None
     capacity_gb: float | None = None
@@ -44,15 +44,15 @@ class DimmPart:
 
 
 def decode(part_number: str) -> DimmPart:
-    """Decode one part number, such as `MTC10F1084S1RC48BA1`; an unknown one gives a part that says nothing."""
+    """Decode one part number, such as `MTC10F1084S1RC48BA1`. An unknown number gives a part without properties."""
     text = part_number.strip().upper()
     if match := _MICRON.fullmatch(text):
-        return _micron(match)
+        return _decode_micron(match)
     if match := _HYNIX.fullmatch(text):
-        return DimmPart(maker="SK hynix", ddr_gen=5, capacity_gb=_HYNIX_GB.get(match["size"]))
+        return DimmPart(vendor="SK hynix", ddr_gen=5, capacity_gb=_HYNIX_GB.get(match["size"]))
     if match := _SAMSUNG.fullmatch(text):
         return DimmPart(
-            maker="Samsung",
+            vendor="Samsung",
             dimm_type="R",
             ddr_gen=5,
             # The digit is the depth in Gi words of 64 data bits.
@@ -62,13 +62,13 @@ def decode(part_number: str) -> DimmPart:
     return DimmPart()
 
 
-def _micron(match: re.Match[str]) -> DimmPart:
+def _decode_micron(match: re.Match[str]) -> DimmPart:
     devices, ranks, width = int(match["devices"]), int(match["ranks"]), int(match["width"])
     capacity = 2.0 ** int(match["log2_gb"])
     if match["type"] != "R" or devices != ranks * _RDIMM_BITS // width:
-        return DimmPart(maker="Micron", ddr_gen=5)
+        return DimmPart(vendor="Micron", ddr_gen=5)
     return DimmPart(
-        maker="Micron",
+        vendor="Micron",
         dimm_type="R",
         ddr_gen=5,
         capacity_gb=capacity,
@@ -81,9 +81,9 @@ def _micron(match: re.Match[str]) -> DimmPart:
 
 
 def pool(parts: Sequence[DimmPart]) -> DimmPart:
-    """Summarise the modules of one system: numbers by their mean, texts by the common value or "mixed".
+    """Summarize the modules of one system: numbers by their mean, texts by the common value or "mixed".
 
-    A property that any of the modules does not state is missing. No modules give a part that says nothing.
+    A property that one of the modules lacks is missing. No modules give a part without properties.
     """
     pooled: dict[str, str | float | None] = {}
     for field in fields(DimmPart):

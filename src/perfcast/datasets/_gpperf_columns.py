@@ -1,4 +1,4 @@
-"""Columns of the GPU measurements, and what makers publish of a device that its own report does not say."""
+"""Columns of the GPU measurements, and published device facts that nvidia-smi does not report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pandas as pd
 from perfcast.schema import Column, Kind, Role, Tag
 
 QUANTITIES = {"runtime": "ms", "power": "W", "energy": "mJ"}
-"""What is measured, with its unit."""
+"""Measured quantity -> its unit."""
 ALONE, SHARED = "alone", "shared"
 
 _DEVICES = {
@@ -17,8 +17,8 @@ _DEVICES = {
 _FACTS = ("sms", "lanes", "boost_mhz", "l2_mib", "gb_per_s")
 
 
-def device_facts(device: pd.Series) -> dict[str, pd.Series]:
-    """Return published facts of each device by column, missing for a device that is not listed."""
+def look_up_device_facts(device: pd.Series) -> dict[str, pd.Series]:
+    """Return published facts of each device by column; they are missing for an unlisted device."""
     return {name: device.map({key: facts[name] for key, facts in _DEVICES.items()}).astype(float) for name in _FACTS}
 
 
@@ -32,7 +32,7 @@ def _word(name: str, role: Role, group: str, meaning: str, *tags: Tag) -> Column
     return Column(name, Kind.CATEGORICAL, role, group, meaning=meaning, tags=tags)
 
 
-def _read(name: str, meaning: str, unit: str = "") -> Column:
+def _reading(name: str, meaning: str, unit: str = "") -> Column:
     return Column(name, Kind.NUMERICAL, Role.PROVENANCE, "device", unit, meaning, 0)
 
 
@@ -41,42 +41,42 @@ _UNITS = ", ".join(f"{name} in {unit}" for name, unit in QUANTITIES.items())
 COLUMNS = (
     _word("result_id", Role.KEY, "problem", "configuration and quantity as text", Tag.ROW),
     _word("shape", Role.KEY, "problem", "MxNxK: A is M x K, B is K x N, C is M x N", Tag.ENTITY, Tag.BLOCK),
-    _word("quantity", Role.FEATURE, "problem", "what was measured", Tag.TASK, Tag.CONFIG),
+    _word("quantity", Role.FEATURE, "problem", "measured quantity", Tag.TASK, Tag.CONFIG),
     _feature("m", "problem", "rows of the product", low=1, tags=_SAME),
     _feature("n", "problem", "columns of the product", low=1, tags=_SAME),
     _feature("k", "problem", "length of the inner products", low=1, tags=_SAME),
-    _word("dtype", Role.FEATURE, "problem", "type of the elements, by the kernel's name", *_SAME),
-    _feature("transpose_a", "layout", "1 where A is stored by rows: t in the kernel's name", tags=_SAME),
-    _feature("transpose_b", "layout", "1 where B is stored by rows: t in the kernel's name", tags=_SAME),
+    _word("dtype", Role.FEATURE, "problem", "element type, from the kernel's name", *_SAME),
+    _feature("transpose_a", "layout", "1 where A is stored by rows (t in the kernel's name)", tags=_SAME),
+    _feature("transpose_b", "layout", "1 where B is stored by rows (t in the kernel's name)", tags=_SAME),
     _feature("tile_m", "kernel", "rows of C that one block of threads computes", low=1, tags=_SAME),
     _feature("tile_n", "kernel", "columns of C that one block of threads computes", low=1, tags=_SAME),
     _feature("tile_k", "kernel", "elements of the inner products loaded at once", low=1, tags=_SAME),
-    _feature("stages", "kernel", "loads under way at once", low=1, tags=_SAME),
+    _feature("stages", "kernel", "pipelined loads", low=1, tags=_SAME),
     _feature("alpha", "kernel", "factor of the product: C = alpha A B + beta C", tags=_SAME),
-    _feature("beta", "kernel", "factor of the old C, which is read unless it is 0", tags=_SAME),
-    _word("device", Role.FEATURE, "device", "as the device names itself", *_SAME),
-    _feature("compute_capability", "device", "version of the architecture"),
+    _feature("beta", "kernel", "factor of the old C; C is not read where beta is 0", tags=_SAME),
+    _word("device", Role.FEATURE, "device", "device name as nvidia-smi reports it", *_SAME),
+    _feature("compute_capability", "device", "CUDA compute capability"),
     _feature("max_clock_mhz", "device", "highest clock of the multiprocessors", "MHz"),
     _feature("max_memory_clock_mhz", "device", "highest clock of the memory", "MHz"),
-    _feature("power_limit_w", "device", "power that the device may draw", "W"),
-    _feature("memory_mib", "device", "memory of the device", "MiB"),
+    _feature("power_limit_w", "device", "power limit", "W"),
+    _feature("memory_mib", "device", "device memory", "MiB"),
     _feature("sms", "device", "multiprocessors, as published", low=1),
     _feature("lanes", "device", "single-precision lanes of a multiprocessor, as published", low=1),
     _feature("boost_mhz", "device", "boost clock, as published", "MHz"),
     _feature("l2_mib", "device", "second-level cache, as published", "MiB"),
     _feature("gb_per_s", "device", "memory bandwidth, as published", "GB/s"),
     Column("value", Kind.NUMERICAL, Role.TARGET, "problem", "", f"{_UNITS}; lower is better", 0),
-    _word("requested_layout", Role.PROVENANCE, "kernel", "layout asked for, which nothing reads"),
-    _read("requested_tile_m", "tile asked for, which nothing reads"),
-    _read("requested_tile_n", "tile asked for, which nothing reads"),
-    _read("requested_tile_k", "tile asked for, which nothing reads"),
-    _read("memory_used_mib", "memory of the device in use before the run", "MiB"),
-    _read("utilisation_before", "share of time in which the device was busy before the run", "%"),
-    _read("utilisation_after", "share of time in which the device was busy after the run", "%"),
-    _read("sm_clock_mhz", "clock of the multiprocessors after the run", "MHz"),
-    _read("temperature_c", "temperature after the run", "°C"),
-    _word("device_state", Role.PROVENANCE, "device", "whether other processes used the device", Tag.SLICE),
-    Column("measured_at", Kind.DATE, Role.PROVENANCE, "problem", meaning="when the run ended"),
-    _word("source_file", Role.PROVENANCE, "problem", "file the row was read from"),
+    _word("requested_layout", Role.PROVENANCE, "kernel", "requested layout; the profiler ignores it"),
+    _reading("requested_tile_m", "requested rows of a tile; the profiler ignores them"),
+    _reading("requested_tile_n", "requested columns of a tile; the profiler ignores them"),
+    _reading("requested_tile_k", "requested depth of a tile; the profiler ignores it"),
+    _reading("memory_used_mib", "device memory in use before the run", "MiB"),
+    _reading("utilization_before", "busy share of time before the run", "%"),
+    _reading("utilization_after", "busy share of time after the run", "%"),
+    _reading("sm_clock_mhz", "clock of the multiprocessors after the run", "MHz"),
+    _reading("temperature_c", "temperature after the run", "°C"),
+    _word("device_state", Role.PROVENANCE, "device", "alone or shared with other processes", Tag.SLICE),
+    Column("measured_at", Kind.DATE, Role.PROVENANCE, "problem", meaning="end of the run"),
+    _word("source_file", Role.PROVENANCE, "problem", "file of the row"),
     Column("source_line", Kind.NUMERICAL, Role.PROVENANCE, "problem", meaning="line of that file", low=1),
 )

@@ -1,4 +1,4 @@
-"""Records of the authors' script: seven lines each, because it pasted a description of seven lines into its row."""
+"""Parser of the records that the authors' script wrote: seven lines each, a result and a description of its kernel."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ FIRST_LINE = (
     *("unix_time", "m", "n", "k", "kernel", "requested_layout"),
     *("requested_tile_m", "requested_tile_n", "requested_tile_k", "requested_stages", "epilogue", "alpha", "beta"),
     *("runtime_ms", "counters"),
-    *("power_w", "sm_clock_mhz", "memory_clock_mhz", "temperature_c", "utilisation_after", "memory_utilisation_after"),
+    *("power_w", "sm_clock_mhz", "memory_clock_mhz", "temperature_c", "utilization_after", "memory_utilization_after"),
     *("device", "compute_capability", "max_memory_clock_mhz", "max_clock_mhz", "power_limit_w", "temperature_before_c"),
-    *("compute_mode", "memory_mib", "memory_free_mib", "memory_used_mib", "utilisation_before"),
-    *("memory_utilisation_before", "kernel_label", "described_kernel"),
+    *("compute_mode", "memory_mib", "memory_free_mib", "memory_used_mib", "utilization_before"),
+    *("memory_utilization_before", "kernel_label", "described_kernel"),
 )
-"""Fields of the first line: the configuration, its time, what nvidia-smi said after the run, then before it."""
+"""Fields of the first line: configuration, time, nvidia-smi's report after the run, then its report before the run."""
 DESCRIPTION = (
     *("arithmetic_intensity", "uses_shared_memory", "computation_pattern"),
     *("problem_size_m", "problem_size_n", "problem_size_k"),
 )
-"""What each further line begins with; the last one ends with RESULTS."""
+"""First field of each further line; the last line ends with RESULTS."""
 RESULTS = ("energy_j", "gflops_per_watt", "tflops")
 
 _BEGIN = re.compile(r"\d{1,12},\d+,\d+,\d+,")
@@ -29,9 +29,9 @@ _BEGIN = re.compile(r"\d{1,12},\d+,\d+,\d+,")
 
 @dataclass(frozen=True)
 class Record:
-    """One stretch of lines from one record's beginning to the next: its fields, or what is wrong with it.
+    """Fields of one record, or the reason why it is broken.
 
-    `line` is the file's line where it begins.
+    `line` is the first line of the record in the file.
     """
 
     line: int
@@ -40,26 +40,26 @@ class Record:
     detail: str = ""
 
 
-def records(text: str) -> Iterator[Record]:
-    """Give the records of the text that follows the header, whole or not, in order.
+def parse_records(text: str) -> Iterator[Record]:
+    """Yield the records of the text after the header, whole or broken, in order.
 
-    A record begins where a line does with a time and three sides; what stands before the first one is a record that is
-    not whole. A line break is LF or CRLF; empty lines are passed over.
+    A record begins at a line that starts with a time and three sides. Lines before the first record form a broken
+    record. A line break is LF or CRLF; empty lines are skipped.
     """
     begin, lines = 1, list[str]()
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.rstrip("\r")
         if _BEGIN.match(stripped) and lines:
-            yield _record(begin, lines)
+            yield _parse_record(begin, lines)
             lines = []
         if stripped:
             begin = begin if lines else number
             lines.append(stripped)
     if lines:
-        yield _record(begin, lines)
+        yield _parse_record(begin, lines)
 
 
-def _record(line: int, lines: list[str]) -> Record:
+def _parse_record(line: int, lines: list[str]) -> Record:
     if not _BEGIN.match(lines[0]):
         return Record(line, {}, "stray_lines", lines[0][:100])
     if len(lines) != LINES:
@@ -70,8 +70,8 @@ def _record(line: int, lines: list[str]) -> Record:
     fields = dict(zip(FIRST_LINE, (field.strip() for field in first), strict=True))
     for name, further in zip(DESCRIPTION, lines[1:], strict=True):
         label, *values = (field.strip() for field in further.split(","))
-        wanted = 1 + len(RESULTS) * (name == DESCRIPTION[-1])
-        if label != name or len(values) != wanted:
+        value_count = 1 + len(RESULTS) * (name == DESCRIPTION[-1])
+        if label != name or len(values) != value_count:
             return Record(line, {}, "wrong_description", further[:100])
         fields |= dict(zip((name, *RESULTS), values, strict=False))
     return Record(line, fields)

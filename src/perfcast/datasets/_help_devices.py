@@ -1,4 +1,4 @@
-"""What the names of HELP's devices say: what kind of device, which model, and how many images it was given at once."""
+"""Kind, model and batch size of HELP's devices, from the names of their files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OTHERS = {
     "gold_6240": ("cpu", "Xeon Gold 6240"),
     "silver_4114": ("cpu", "Xeon Silver 4114"),
     "silver_4210r": ("cpu", "Xeon Silver 4210R"),
-    "essential_ph_1": ("phone", "Essential PH-1"),  # its 1 is no batch size
+    "essential_ph_1": ("phone", "Essential PH-1"),  # the 1 belongs to the model name
     "pixel2": ("phone", "Pixel 2"),
     "pixel3": ("phone", "Pixel 3"),
     "samsung_a50": ("phone", "Galaxy A50"),
@@ -31,15 +31,17 @@ _OTHERS = {
 }
 
 
-def describe(device: str) -> tuple[str, str, float]:
-    """Return the kind, the model and the batch size of a device, by the name of its file.
+def parse_device_name(device: str) -> tuple[str, str, float]:
+    """Return the kind, model and batch size of a device from the name of its file.
 
-    The kind is gpu, cpu, phone, board or accelerator; the batch size is NaN where the name does not say it. Raises:
-    ValueError when the name is none of HELP's.
+    The kind is gpu, cpu, phone, board or accelerator. The batch size is NaN where the name does not contain it.
+
+    Raises:
+        ValueError: The name is none of HELP's.
     """
     if device in _OTHERS:
         return (*_OTHERS[device], np.nan)
-    found = re.fullmatch(r"(.+)_(\d+)", device)
-    if not found or found[1] not in _GPUS:
-        raise ValueError(f"{device!r} is no device of HELP")
-    return "gpu", _GPUS[found[1]], float(found[2])
+    match = re.fullmatch(r"(.+)_(\d+)", device)
+    if not match or match[1] not in _GPUS:
+        raise ValueError(f"{device!r} is not a device of HELP")
+    return "gpu", _GPUS[match[1]], float(match[2])

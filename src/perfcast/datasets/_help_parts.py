@@ -1,4 +1,4 @@
-"""Which rows HELP's authors learned from, chose by and were judged on, from what the data set's conf says of it."""
+"""Training, validation and test rows of HELP's authors, from option `protocol` of the dataset's conf."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import numpy as np
 
 from perfcast.errors import UserError
 
-_REMEDY = "edit options in the data set's conf"
+_REMEDY = "edit options.protocol in the dataset's conf"
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """The authors' parts: devices to learn from, to choose by and to be judged on, and architectures by position.
+    """The authors' split: devices by subset, and architectures by position.
 
-    Devices to learn from show the first `pool` architectures and the references, others the references alone; those
-    to choose by are judged on the pool. The next `queries` architectures are what test devices are judged on, without
-    the share `trimmed` of the fastest and of the slowest. At most four fifths of the architectures are learned from.
+    Training devices use the first `pool` architectures and the references. Other devices train on the references
+    alone. Validation devices are evaluated on the pool. Test devices are evaluated on the next `queries`
+    architectures, without the share `trimmed` of the fastest and of the slowest. The pool holds at most four fifths of
+    the architectures.
     """
 
     train: tuple[str, ...]
@@ -30,42 +31,49 @@ class Protocol:
     trimmed: float
 
 
-def protocol_of(options: Mapping[str, Any], devices: Sequence[str]) -> Protocol:
-    """Read the option `protocol`. Raises: UserError when it is incomplete, or names no device of the data set."""
-    given = options.get("protocol")
+def read_protocol(options: Mapping[str, Any], devices: Sequence[str]) -> Protocol:
+    """Return option `protocol`.
+
+    Raises:
+        UserError: The option is incomplete, or lists a device that the dataset lacks or lists twice.
+    """
+    protocol = options.get("protocol")
     keys = {"train", "valid", "test", "pool", "queries", "trimmed"}
-    if not isinstance(given, Mapping) or set(given) != keys:
-        found = sorted(given) if isinstance(given, Mapping) else given
-        raise UserError(f"option 'protocol' must have the keys {', '.join(sorted(keys))}", f"found {found!r}", _REMEDY)
-    parts = {part: tuple(given[part]) for part in ("train", "valid", "test")}
-    named = [device for part in parts.values() for device in part]
-    unknown = sorted(set(named) - set(devices))
-    if unknown or len(set(named)) < len(named):
-        fact = f"{', '.join(unknown)} is none" if unknown else "one is there twice"
-        raise UserError("the devices of 'protocol' must be different ones of the data set", fact, _REMEDY)
-    return Protocol(**parts, pool=int(given["pool"]), queries=int(given["queries"]), trimmed=float(given["trimmed"]))
+    if not isinstance(protocol, Mapping) or set(protocol) != keys:
+        value = sorted(protocol) if isinstance(protocol, Mapping) else protocol
+        raise UserError(f"option 'protocol' must have the keys {', '.join(sorted(keys))}", f"found {value!r}", _REMEDY)
+    subsets = {subset: tuple(protocol[subset]) for subset in ("train", "valid", "test")}
+    listed = [device for subset in subsets.values() for device in subset]
+    unknown = sorted(set(listed) - set(devices))
+    if unknown or len(set(listed)) < len(listed):
+        fact = f"the dataset has no {', '.join(unknown)}" if unknown else "one device is listed twice"
+        raise UserError("option 'protocol' must list different devices of the dataset", fact, _REMEDY)
+    pool, queries, trimmed = int(protocol["pool"]), int(protocol["queries"]), float(protocol["trimmed"])
+    return Protocol(**subsets, pool=pool, queries=queries, trimmed=trimmed)
 
 
-def parts_of(protocol: Protocol, device: str, latency: np.ndarray, references: Sequence[int]) -> np.ndarray:
-    """Return the part of each architecture on a device: train, valid, test, or unused.
+def assign_subsets(protocol: Protocol, device: str, latency: np.ndarray, references: Sequence[int]) -> np.ndarray:
+    """Return the subset of each architecture on a device: train, valid, test, or unused.
 
-    Shapes: latency (architectures,) ms, NaN where it was quarantined -> (architectures,) object.
-    A reference is never judged: the authors left one of them among the architectures that they judged.
+    A reference is never evaluated, although the authors left one reference among their test architectures.
+
+    Shapes: latency (architectures,) -> (architectures,) object.
+    Units: latency ms, NaN where it was quarantined.
     """
     count = len(latency)
     position = np.arange(count)
     pool = min(protocol.pool, count * 4 // 5)
-    learned = position < pool
+    pooled = position < pool
     reference = np.isin(position, list(references))
-    parts = np.full(count, "unused", dtype=object)
+    subsets = np.full(count, "unused", dtype=object)
     if device in protocol.train:
-        parts[learned | reference] = "train"
+        subsets[pooled | reference] = "train"
     elif device in protocol.valid:
-        parts[learned] = "valid"
-        parts[reference] = "train"
+        subsets[pooled] = "valid"
+        subsets[reference] = "train"
     elif device in protocol.test:
-        asked = np.flatnonzero((position >= pool) & (position < pool + protocol.queries))
-        order = asked[np.argsort(latency[asked], kind="stable")]
-        parts[order[int(len(order) * protocol.trimmed) : int(len(order) * (1 - protocol.trimmed))]] = "test"
-        parts[reference] = "train"
-    return parts
+        query_rows = np.flatnonzero((position >= pool) & (position < pool + protocol.queries))
+        order = query_rows[np.argsort(latency[query_rows], kind="stable")]
+        subsets[order[int(len(order) * protocol.trimmed) : int(len(order) * (1 - protocol.trimmed))]] = "test"
+        subsets[reference] = "train"
+    return subsets

@@ -1,4 +1,4 @@
-"""Long rows, one value per test and iteration, to runs: quarantine, copies, means over iterations."""
+"""Conversion of long rows, one per test and iteration, to runs: quarantine, copies, means over iterations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perfcast.datasets._strict_csv import Rejection
 SOURCE = "perfcastdb"
 RUN, SUITE, TEST = "kubernetes.pod_id", "RESULT.WorkloadName", "RESULT.TestName"
 ITERATION, VALUE = "RESULT.IterationIndex", "RESULT.Value"
-WANTED = [RUN, SUITE, TEST, ITERATION, VALUE, *STATED]
+READ_COLUMNS = [RUN, SUITE, TEST, ITERATION, VALUE, *STATED]
 
 _UNITS = {
     "MB/s": ("MB/s", 1.0),
@@ -30,9 +30,9 @@ LOWER_IS_BETTER = {"ns"}
 
 @dataclass
 class LongRows:
-    """Rows still in use, and what became of the others.
+    """Accepted long rows, with the rejections and the counts of merged rows by rule.
 
-    Shapes: `frame` has the columns `WANTED`, all text, and file, line, part. `merged` counts rows by rule.
+    Shapes: `frame` has `READ_COLUMNS` as text, and file, line and part.
     """
 
     frame: pd.DataFrame
@@ -48,16 +48,16 @@ class LongRows:
         self.frame = self.frame[~rows]
 
     def merge(self, rows: pd.Series, rule: str) -> None:
-        """Leave out the rows of a boolean mask that are folded into others."""
+        """Drop the rows of a boolean mask that are count_folded into others, and count them under the rule."""
         self.merged[rule] = self.merged.get(rule, 0) + int(rows.sum())
         self.frame = self.frame[~rows]
 
 
-def clean(rows: LongRows) -> None:
-    """Quarantine what is no result, fold copies, and hold each run to one set of characteristics.
+def clean_rows(rows: LongRows) -> None:
+    """Quarantine invalid rows, fold copies, and enforce one set of characteristics per run.
 
-    The suite mean is the geometric mean of the other rows of its run: as a target it would be no test of its own, so it
-    is quarantined with the reason `suite_mean`.
+    A suite mean is the geometric mean of the other rows of its run, so it adds no measurement. It is quarantined with
+    the reason `suite_mean`.
     """
     for name in (RUN, SUITE, TEST, CPU_MODEL):
         rows.reject(rows.frame[name].str.strip() == "", "missing_key", name)
@@ -70,25 +70,25 @@ def clean(rows: LongRows) -> None:
     value = pd.to_numeric(rows.frame[VALUE]).astype("float64")
     rows.reject(value <= 0, "not_positive", rows.frame[VALUE])
     units = rows.frame[TEST].map(lambda test: split_unit(test)[1])
-    rows.reject(units != units.groupby(_targets(rows.frame)).transform("first"), "unit_conflict", rows.frame[TEST])
+    rows.reject(units != units.groupby(_name_targets(rows.frame)).transform("first"), "unit_conflict", rows.frame[TEST])
     _fold_copies(rows)
-    _hold_to_one_configuration(rows)
+    _reject_inconsistent_runs(rows)
 
 
 def _fold_copies(rows: LongRows) -> None:
-    rows.merge(rows.frame.duplicated(WANTED), "repeated_row")
+    rows.merge(rows.frame.duplicated(READ_COLUMNS), "repeated_row")
     same = rows.frame.duplicated([RUN, SUITE, TEST, ITERATION])
     rows.reject(same, "conflicting_value", rows.frame[TEST])
-    copies = _copied_runs(rows.frame)
-    rows.merge(_run_keys(rows.frame).isin(copies), "copied_run")
+    copies = _find_copied_runs(rows.frame)
+    rows.merge(_make_run_keys(rows.frame).isin(copies), "copied_run")
 
 
-def _copied_runs(frame: pd.DataFrame) -> set[str]:
-    """Return the runs that are another run under a longer or later name, equal in every value and characteristic."""
-    content = [name for name in WANTED if name != RUN]
+def _find_copied_runs(frame: pd.DataFrame) -> set[str]:
+    """Return the runs that repeat every value and characteristic of a run with a shorter or earlier name."""
+    content = [name for name in READ_COLUMNS if name != RUN]
     first: dict[tuple[tuple[str, ...], ...], str] = {}
     copies = set()
-    keys = _run_keys(frame)
+    keys = _make_run_keys(frame)
     for key in sorted(keys.unique(), key=lambda name: (len(name), name)):
         fingerprint = tuple(sorted(map(tuple, frame.loc[keys == key, content].to_numpy().tolist())))
         if first.setdefault(fingerprint, key) != key:
@@ -96,32 +96,32 @@ def _copied_runs(frame: pd.DataFrame) -> set[str]:
     return copies
 
 
-def _hold_to_one_configuration(rows: LongRows) -> None:
-    """Quarantine rows whose characteristics differ from those most rows of their run state."""
+def _reject_inconsistent_runs(rows: LongRows) -> None:
+    """Quarantine rows whose characteristics differ from the most frequent ones of their run."""
     stated = pd.util.hash_pandas_object(rows.frame[STATED], index=False)
-    votes = pd.DataFrame({"run": _run_keys(rows.frame), "stated": stated}, index=rows.frame.index)
+    votes = pd.DataFrame({"run": _make_run_keys(rows.frame), "stated": stated}, index=rows.frame.index)
     size = votes.groupby(["run", "stated"])["stated"].transform("size")
     order = votes.assign(size=size).sort_values("size", ascending=False, kind="stable")
-    winner = order.drop_duplicates("run").set_index("run")["stated"]
-    rows.reject(votes["stated"] != votes["run"].map(winner), "inconsistent_run", rows.frame[RUN])
+    majority = order.drop_duplicates("run").set_index("run")["stated"]
+    rows.reject(votes["stated"] != votes["run"].map(majority), "inconsistent_run", rows.frame[RUN])
 
 
-def _run_keys(frame: pd.DataFrame) -> pd.Series:
-    return frame[RUN].str.strip() + ":" + frame[SUITE].map(slug)
+def _make_run_keys(frame: pd.DataFrame) -> pd.Series:
+    return frame[RUN].str.strip() + ":" + frame[SUITE].map(make_slug)
 
 
-def _targets(frame: pd.DataFrame) -> pd.Series:
-    """Return the name of the target that each row is a value of."""
-    return frame[SUITE].map(slug) + "__" + frame[TEST].map(lambda test: slug(split_unit(test)[0]))
+def _name_targets(frame: pd.DataFrame) -> pd.Series:
+    """Return the target of each row."""
+    return frame[SUITE].map(make_slug) + "__" + frame[TEST].map(lambda test: make_slug(split_unit(test)[0]))
 
 
-def slug(text: str) -> str:
-    """Return lower-case letters, digits and single underscores."""
+def make_slug(text: str) -> str:
+    """Return the text in lower case, with single underscores for all but letters and digits."""
     return re.sub(r"[^a-z0-9]+", "_", text.casefold()).strip("_")
 
 
 def split_unit(test: str) -> tuple[str, str, float]:
-    """Return a test's name without its unit, the standard unit ("" for a ratio), and the factor to it."""
+    """Return the name of a test without unit, its standard unit ("" for a ratio), and the factor to that unit."""
     name, _, ending = test.strip().rpartition("(")
     unit = ending.removesuffix(")")
     if unit == ending or unit not in _UNITS:
@@ -131,30 +131,30 @@ def split_unit(test: str) -> tuple[str, str, float]:
 
 @dataclass(frozen=True)
 class Runs:
-    """One row per run and suite.
+    """Table with one row per run and suite.
 
-    Shapes: `frame` is indexed by result_id, with the stated columns of the run's first row, its targets and the spread
-    over iterations. `targets` maps a target's name to (suite, test, unit).
+    Shapes: `frame` is indexed by result_id. It has the stated columns of the run's first row, its targets, and the
+    spread over iterations. `targets` maps the name of a target to (suite, test, unit).
     """
 
     frame: pd.DataFrame
     targets: dict[str, tuple[str, str, str]]
 
 
-def to_runs(frame: pd.DataFrame) -> Runs:
-    """Pivot clean long rows: the mean over iterations of each test becomes a column.
+def pivot_runs(frame: pd.DataFrame) -> Runs:
+    """Pivot clean_rows long rows: the mean over iterations of each test becomes a column.
 
-    Units: values are brought to MB/s, ns and GFLOP/s; the spread is (largest - smallest) / mean.
+    Units: values in MB/s, ns and GFLOP/s; the spread is (max - min) / mean.
     """
-    named = frame[TEST].map(split_unit)
+    parsed = frame[TEST].map(split_unit)
     long = pd.DataFrame(
         {
-            "result_id": _run_keys(frame),
-            "target": _targets(frame),
-            "value": pd.to_numeric(frame[VALUE]).astype("float64") * named.map(lambda item: item[2]).astype("float64"),
+            "result_id": _make_run_keys(frame),
+            "target": _name_targets(frame),
+            "value": pd.to_numeric(frame[VALUE]).astype("float64") * parsed.map(lambda item: item[2]).astype("float64"),
         }
     )
-    meanings = zip(long["target"], frame[SUITE], named, strict=True)
+    meanings = zip(long["target"], frame[SUITE], parsed, strict=True)
     targets = {name: (suite, test, unit) for name, suite, (test, unit, _) in meanings}
     tests = long.groupby(["result_id", "target"])["value"].agg(["mean", "min", "max", "size"])
     tests["spread"] = ((tests["max"] - tests["min"]) / tests["mean"]).where(tests["size"] > 1)
@@ -169,15 +169,15 @@ def to_runs(frame: pd.DataFrame) -> Runs:
     return Runs(runs.sort_index(), dict(sorted(targets.items())))
 
 
-def folded(frame: pd.DataFrame, runs: Sequence[str]) -> dict[str, int]:
-    """Count the rows that became part of a run: iterations averaged, and tests beside the first."""
-    kept = frame[_run_keys(frame).isin(list(runs))]
-    keys = pd.DataFrame({"run": _run_keys(kept), "test": _targets(kept)})
+def count_folded(frame: pd.DataFrame, runs: Sequence[str]) -> dict[str, int]:
+    """Count the rows that were count_folded into a run: averaged iterations, and tests after the first."""
+    iterations = frame[_make_run_keys(frame).isin(list(runs))]
+    keys = pd.DataFrame({"run": _make_run_keys(iterations), "test": _name_targets(iterations)})
     tests = len(keys.drop_duplicates())
-    return {"iterations_averaged": len(kept) - tests, "tests_of_one_run": tests - len(runs)}
+    return {"iterations_averaged": len(iterations) - tests, "tests_of_one_run": tests - len(runs)}
 
 
 def reject_runs(rows: LongRows, details: dict[str, str], reason: str) -> None:
-    """Quarantine all rows of the runs that are keys of `details`."""
-    keys = _run_keys(rows.frame)
+    """Quarantine all rows of the runs in `details`, a mapping of run to detail."""
+    keys = _make_run_keys(rows.frame)
     rows.reject(keys.isin(list(details)), reason, keys.map(details))

@@ -1,4 +1,4 @@
-"""The table of processor samples: clocks by instruction set, caches and limits, by sample code."""
+"""Reader of the processor samples: clocks by instruction set, caches and limits, by sample code."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from perfcast.errors import UserError
 
 CODE = "QDF/SSPEC"
 FIRST_ROWS = 5
-"""The header is looked for in so many rows: a row of group titles comes before it."""
+"""Number of first rows searched for the header; a row of group titles precedes it."""
 
 MAX_ROWS, MAX_COLUMNS = 20_000, 128
-"""Bounds of what is read; all wanted columns are among the first 100."""
+"""Limits of the rows and columns read; all used columns are among the first 100."""
 
 _REMEDY = "ingest the source again"
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*(GHz|MHz|MB|W)?", re.ASCII)
 _GHZ = {"GHz": 1000.0, "MHz": 1.0, None: 1000.0}
 _COUNT: dict[str | None, float] = {None: 1.0, "MB": 1.0, "W": 1.0}
 
-# standard name -> (title in the sheet, unit of the text -> factor); titles in the sheet may end differently
+# standard name -> (beginning of the title in the sheet, unit of the text -> factor)
 FIELDS: dict[str, tuple[str, dict[str | None, float]]] = {
     "sku_cores": ("Functional Core", _COUNT),
     "sku_l3_mb": ("Cache", _COUNT),
@@ -56,8 +56,8 @@ FIELDS: dict[str, tuple[str, dict[str | None, float]]] = {
 class Skus:
     """Processor samples by code.
 
-    Shapes: `frame` has one row per code (the index) and the columns `FIELDS`, float64. `repeated` counts the rows left
-    out because their code came before, `conflicts` those of them that say something else.
+    Shapes: `frame` is indexed by code and has the columns `FIELDS`, float64. `repeated` counts the dropped rows of a
+    repeated code; `conflicts` counts those of them with other values.
     """
 
     frame: pd.DataFrame
@@ -66,40 +66,41 @@ class Skus:
 
 
 def read_skus(path: Path) -> Skus:
-    """Read the sheet; blank rows are passed over and the first row of each code is taken.
+    """Read the sheet; skip blank rows and use the first row of each code.
 
-    Units: clocks MHz, cache MB per processor, power W. A 0 means that a sample has no such mode, and is missing.
+    Units: clocks MHz, cache MB per processor, power W. A 0 marks an absent mode and becomes missing.
 
-    Raises: UserError when the file is absent, is not such a workbook, or lacks a column.
+    Raises:
+        UserError: The file is absent, is not such a workbook, or lacks a column.
     """
-    rows = _rows(Path(path))
-    code, positions = _header(path, rows)
-    found: dict[str, dict[str, float | None]] = {}
+    rows = _read_sheet(Path(path))
+    code, positions = _find_header(path, rows)
+    skus: dict[str, dict[str, float | None]] = {}
     repeated = conflicts = 0
     for row in rows:
-        key = _text(row, code)
+        key = _read_cell(row, code)
         if not key:
             continue
-        values = {name: quantity(_text(row, positions[name]), FIELDS[name][1]) for name in FIELDS}
-        if key in found:
+        values = {name: parse_quantity(_read_cell(row, positions[name]), FIELDS[name][1]) for name in FIELDS}
+        if key in skus:
             repeated += 1
-            conflicts += values != found[key]
+            conflicts += values != skus[key]
         else:
-            found[key] = values
-    frame = pd.DataFrame.from_dict(found, orient="index", columns=list(FIELDS)).astype("float64")
+            skus[key] = values
+    frame = pd.DataFrame.from_dict(skus, orient="index", columns=list(FIELDS)).astype("float64")
     return Skus(frame, repeated, conflicts)
 
 
-def quantity(text: str, factors: dict[str | None, float]) -> float | None:
-    """Return the number of `2.7`, `2.2 GHz`, `97.5 MB` times its unit's factor; None for 0, other units and texts."""
+def parse_quantity(text: str, factors: dict[str | None, float]) -> float | None:
+    """Return the number of a text such as `2.2 GHz` times the factor of its unit; None for 0 and for other texts."""
     match = _QUANTITY.fullmatch(text)
     if match is None or match[2] not in factors:
         return None
     return float(match[1]) * factors[match[2]] or None
 
 
-def _rows(path: Path) -> Iterable[Sequence[Any]]:
-    """Iterate over the rows of the first sheet, within bounds."""
+def _read_sheet(path: Path) -> Iterable[Sequence[Any]]:
+    """Return an iterator over the rows of the first sheet, within the size limits."""
     import openpyxl
 
     if not path.is_file():
@@ -113,13 +114,13 @@ def _rows(path: Path) -> Iterable[Sequence[Any]]:
             return iter(list(sheet.iter_rows(max_row=MAX_ROWS, max_col=MAX_COLUMNS, values_only=True)))
         finally:
             workbook.close()
-    except Exception as error:  # openpyxl and what it parses with raise many kinds of errors at what they do not read
-        told = str(error)[:200] or type(error).__name__
-        raise UserError(f"{path} must be an Excel workbook", f"it cannot be read ({told})", _REMEDY) from None
+    except Exception as error:  # openpyxl and its parsers raise many kinds of errors
+        problem = str(error)[:200] or type(error).__name__
+        raise UserError(f"{path} must be an Excel workbook", f"it cannot be read ({problem})", _REMEDY) from None
 
 
-def _header(path: Path, rows: Iterable[Sequence[Any]]) -> tuple[int, dict[str, int]]:
-    """Return the position of the code and of every field: the column of that title, else the first that begins so."""
+def _find_header(path: Path, rows: Iterable[Sequence[Any]]) -> tuple[int, dict[str, int]]:
+    """Return the position of the code and of every field: its exact title, else the first that begins with it."""
     titles: list[str] = []
     for _, row in zip(range(FIRST_ROWS), rows, strict=False):
         titles = [str(value or "").strip() for value in row]
@@ -131,10 +132,10 @@ def _header(path: Path, rows: Iterable[Sequence[Any]]) -> tuple[int, dict[str, i
     for name, (title, _) in FIELDS.items():
         begins = [i for i, text in enumerate(titles) if text.startswith(title)]
         if not begins:
-            raise UserError(f"{path} must have the column {title!r}", "no title begins so", _REMEDY)
+            raise UserError(f"{path} must have the column {title!r}", "no title begins with it", _REMEDY)
         positions[name] = titles.index(title) if title in titles else begins[0]
     return titles.index(CODE), positions
 
 
-def _text(row: Sequence[Any], position: int) -> str:
+def _read_cell(row: Sequence[Any], position: int) -> str:
     return str(row[position]).strip() if position < len(row) and row[position] is not None else ""

@@ -1,4 +1,4 @@
-"""Characteristics of one run: stated texts to standard values, units repaired."""
+"""Parser of one run's stated texts: standard values with repaired units."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SCALED: dict[str, tuple[str, float]] = {
     "mem_seen_gb": ("SVR.Memory.MemTotal", 1 / 1024**2),
 }
 NUMERICAL = [*(column for column, _ in SCALED.values()), L1D, L1I, L2, L3, LOGICAL_CPUS, LISTED_GB, LISTED_COUNT]
-"""Stated columns that hold a number or nothing."""
+"""Stated columns of numbers; a cell may be empty."""
 
 TEXTS: dict[str, str] = {
     "suite_version": "RESULT.WorkloadVersion",
@@ -71,7 +71,7 @@ STATED = [
     *SWITCHES.values(),
     *(CPU_MODEL, INSTALLED, SLOT_SIZES, SLOT_PARTS, LISTED_PARTS, ISA, DEVICES, OS),
 ]
-"""All stated columns read. Names of hosts, clusters and namespaces are not among them."""
+"""All stated columns that are read, without names of hosts, clusters and namespaces."""
 
 _GROUP = re.compile(
     r"(\d{1,4})\s*x\s*(\d{1,5})\s*GB\s+(DDR|HBM)(\d)[Ee]?\s+(\d{3,5})\s*MT/s(?:\s*\[(\d{3,5})\s*MT/s\])?", re.ASCII
@@ -81,38 +81,39 @@ _SERIES = re.compile(r"\b(platinum|gold|silver|bronze|max)\b", re.IGNORECASE)
 _ISA_RANK = ("AVX512", "AVX2", "AVX", "SSE")
 _DDR_SLOTS, _SLOTS_PER_CHANNEL = 32, 2
 _WHOLE_SYSTEM_BELOW = {"l1": 16.0, "l2": 256.0, "l3": 2048.0}
-"""KB that a cache of one core (L1, L2) or one processor (L3) has at least: a smaller number is MB of the system."""
+"""Smallest cache in KB of one core (L1, L2) or one processor (L3); a smaller number is the system's total in MB."""
 
 
-def characterise(stated: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
-    """Return standard values of one run's stated texts, None where nothing is stated, and the repairs made.
+def characterize_run(stated: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the standard values of one run, None where nothing is stated, and the rules of the repairs.
 
-    `stated` has the columns `STATED`, those of `NUMERICAL` as numbers or empty.
+    Args:
+        stated: Text by column of `STATED`; those of `NUMERICAL` are numbers or empty.
     """
     repairs: list[str] = []
-    values: dict[str, Any] = {name: _scaled(stated[column], factor) for name, (column, factor) in SCALED.items()}
+    values: dict[str, Any] = {name: _scale(stated[column], factor) for name, (column, factor) in SCALED.items()}
     values |= {name: " ".join(stated[column].split()) or None for name, column in TEXTS.items()}
     values |= {name: {"enabled": 1, "disabled": 0}.get(stated[column].lower()) for name, column in SWITCHES.items()}
-    values |= _flags(stated)
-    values |= _processor(stated)
+    values |= _parse_flags(stated)
+    values |= _parse_processor(stated)
     if values["chips"] and values["cores_per_chip_part"]:
         values["cores_enabled_total"] = values["chips"] * values["cores_per_chip_part"]
-    values |= _caches(stated, values.get("cores_enabled_total"), values["chips"], repairs)
-    values |= _memory(stated[INSTALLED])
-    values |= _modules(stated)
+    values |= _parse_caches(stated, values.get("cores_enabled_total"), values["chips"], repairs)
+    values |= _parse_memory(stated[INSTALLED])
+    values |= _parse_modules(stated)
     system = parse_operating_system(stated[OS])
     values |= {"os_name": system.os_name, "os_version": system.os_version}
     values["preset_isa"] = next((isa for isa in _ISA_RANK if isa in stated[TEXTS["preset"]].upper()), None)
     return values, repairs
 
 
-def _scaled(text: str, factor: float) -> float | None:
+def _scale(text: str, factor: float) -> float | None:
     return round(float(text) * factor, 6) if text.strip() else None
 
 
-def _flags(stated: Mapping[str, str]) -> dict[str, float | None]:
-    """Read `AVX2:Yes AMX-TILE:No` and `QAT:2 DSA:8`."""
-    sets, devices = _pairs(stated[ISA]), _pairs(stated[DEVICES])
+def _parse_flags(stated: Mapping[str, str]) -> dict[str, float | None]:
+    """Parse instruction sets such as `AVX2:Yes AMX-TILE:No`, and accelerators such as `QAT:2 DSA:8`."""
+    sets, devices = _split_pairs(stated[ISA]), _split_pairs(stated[DEVICES])
     counts = {name: devices.get(key, "") for name, key in ACCELERATORS.items()}
     return {
         **{name: {"Yes": 1.0, "No": 0.0}.get(sets.get(key, "")) for name, key in INSTRUCTIONS.items()},
@@ -120,25 +121,25 @@ def _flags(stated: Mapping[str, str]) -> dict[str, float | None]:
     }
 
 
-def _pairs(text: str) -> dict[str, str]:
-    """Return the words of the form key:value."""
-    found = (word.partition(":") for word in text.split())
-    return {key: value for key, _, value in found}
+def _split_pairs(text: str) -> dict[str, str]:
+    """Return words of the form key:value as a mapping."""
+    groups = (word.partition(":") for word in text.split())
+    return {key: value for key, _, value in groups}
 
 
-def _processor(stated: Mapping[str, str]) -> dict[str, str | None]:
+def _parse_processor(stated: Mapping[str, str]) -> dict[str, str | None]:
     key = part_key(stated[CPU_MODEL]) if stated[CPU_MODEL].strip() else None
     series = _SERIES.search(key or "")
     return {"part_key": key, "cpu_series": series[1].lower() if series else None}
 
 
-def _caches(
+def _parse_caches(
     stated: Mapping[str, str], cores: float | None, chips: float | None, repairs: list[str]
 ) -> dict[str, float | None]:
-    """Return cache sizes; MB for the whole system, as newer versions of lscpu state them, are divided out."""
+    """Return cache sizes; a total in MB over the system, as newer lscpu prints it, is divided by its shares."""
 
     def size(column: str, level: str, shares: float | None) -> float | None:
-        value = _scaled(stated[column], 1.0)
+        value = _scale(stated[column], 1.0)
         if value is None or value >= _WHOLE_SYSTEM_BELOW[level]:
             return value
         repairs.append(f"{level}_whole_system_mb")
@@ -153,18 +154,20 @@ def _caches(
     }
 
 
-def _memory(text: str) -> dict[str, float | None]:
-    """Read `256GB (8x32GB DDR5 4400 MT/s [4000 MT/s]); 64GB (4x16GB HBM2 3200 MT/s)`; in brackets: as run."""
-    found = _GROUP.findall(text)
-    # A group that was not understood shows in the sum; then nothing is said rather than too little.
-    if not found or sum(map(int, _CAPACITY.findall(text))) != sum(int(count) * int(size) for count, size, *_ in found):
+def _parse_memory(text: str) -> dict[str, float | None]:
+    """Parse `256GB (8x32GB DDR5 4400 MT/s [4000 MT/s]); 64GB (4x16GB HBM2 3200 MT/s)`; brackets: running rate."""
+    groups = _GROUP.findall(text)
+    # The sums differ where a group was not parsed; a partial total would be wrong.
+    if not groups or sum(map(int, _CAPACITY.findall(text))) != sum(
+        int(count) * int(size) for count, size, *_ in groups
+    ):
         return {}
     dimms = [
         (int(n), float(gb), int(gen), int(mts), int(now or mts))
-        for n, gb, kind, gen, mts, now in found
+        for n, gb, kind, gen, mts, now in groups
         if kind == "DDR"
     ]
-    stacks = [(int(n), float(gb), int(now or mts)) for n, gb, kind, _, mts, now in found if kind == "HBM"]
+    stacks = [(int(n), float(gb), int(now or mts)) for n, gb, kind, _, mts, now in groups if kind == "HBM"]
     count, stack_count = sum(group[0] for group in dimms), sum(group[0] for group in stacks)
     dimm_gb, hbm_gb = sum(n * gb for n, gb, *_ in dimms), sum(n * gb for n, gb, _ in stacks)
     return {
@@ -181,28 +184,28 @@ def _memory(text: str) -> dict[str, float | None]:
     }
 
 
-def slot_sizes(text: str) -> list[float]:
-    """Return GB by slot of `64|0|16|...`, 0 for an empty one; an empty list where it cannot be read."""
+def parse_slot_sizes(text: str) -> list[float]:
+    """Return GB by slot of `64|0|16|...`, 0 for an empty slot; an invalid text gives an empty list."""
     sizes = text.split("|")
     return [float(size) for size in sizes] if all(re.fullmatch(r"\d{1,5}", size, re.ASCII) for size in sizes) else []
 
 
-def part_numbers(stated: Mapping[str, str]) -> list[str]:
-    """Return the part number of every module, by slot where slots are listed, else of every kind of module."""
+def list_part_numbers(stated: Mapping[str, str]) -> list[str]:
+    """Return the part number of every DIMM by slot; without a list of slots, of every kind of DIMM."""
     by_slot = [part.strip() for part in stated[SLOT_PARTS].split("|")]
     listed = [part.strip() for part in stated[LISTED_PARTS].split("|")]
     return [part for part in by_slot if part not in {"", "NO DIMM"}] or [part for part in listed if part]
 
 
-def _modules(stated: Mapping[str, str]) -> dict[str, Any]:
-    numbers = part_numbers(stated)
+def _parse_modules(stated: Mapping[str, str]) -> dict[str, Any]:
+    numbers = list_part_numbers(stated)
     pooled = pool([decode(number) for number in numbers])
-    ddr = slot_sizes(stated[SLOT_SIZES])[:_DDR_SLOTS]
+    ddr = parse_slot_sizes(stated[SLOT_SIZES])[:_DDR_SLOTS]
     channels = [any(ddr[i : i + _SLOTS_PER_CHANNEL]) for i in range(0, len(ddr), _SLOTS_PER_CHANNEL)]
     return {
-        # 32 slots on two processors of eight channels each: neighbouring slots share a channel.
+        # 32 slots on two processors of eight channels each: adjacent slots share a channel.
         "mem_channels_filled": sum(channels) if len(ddr) == _DDR_SLOTS else None,
-        "dimm_maker": pooled.maker,
+        "dimm_vendor": pooled.vendor,
         "dimm_type": pooled.dimm_type,
         "dimm_ranks": pooled.ranks,
         "dimm_width": pooled.width,

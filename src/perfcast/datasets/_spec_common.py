@@ -1,4 +1,4 @@
-"""Steps that the dumps of published SPEC CPU results share: the file, the submission of a row, the bounds."""
+"""Steps that the dumps of published SPEC results share: file, last month, submission, bounds."""
 
 from __future__ import annotations
 
@@ -16,38 +16,57 @@ from perfcast.schema import Column, Kind, as_declared, outside, select
 _SUBMISSION = ("hw_vendor", "system_stem", "part_key", "chips", "published_month")
 
 
-def only_file(source: str, folder: Path, endings: tuple[str, ...] = (".csv", ".csv.gz")) -> Path:
-    """Return the one file of a source's folder. Raises: UserError when there is none or more than one."""
-    found = sorted(path for path in Path(folder).iterdir() if path.name.endswith(endings))
-    if len(found) != 1:
+def find_only_file(source: str, folder: Path, endings: tuple[str, ...] = (".csv", ".csv.gz")) -> Path:
+    """Return the only file of a source's folder with these endings. Raises: UserError for none or several."""
+    files = sorted(path for path in Path(folder).iterdir() if path.name.endswith(endings))
+    if len(files) != 1:
         raise UserError(
             f"source {source!r} must be one file {' or '.join(f'*{ending}' for ending in endings)}",
-            f"{folder} has {', '.join(path.name for path in found) or 'none'}",
+            f"{folder} has {', '.join(path.name for path in files) or 'none'}",
             "ingest the source again",
         )
-    return found[0]
+    return files[0]
 
 
-def submissions(frame: pd.DataFrame) -> pd.Series:
-    """Return the test campaign of each row: vendor, system, part, chips and month of publication."""
+def parse_last_month(text: object) -> pd.Timestamp:
+    """Return the first day of a month written YYYY-MM, and the end of time for None. Raises: UserError."""
+    try:
+        return pd.Timestamp.max if text is None else pd.Timestamp(pd.Period(str(text), freq="M").start_time)
+    except ValueError:
+        raise UserError(
+            "published_until must be a month such as 2024-12", f"found {text!r}", "correct it in params.yaml"
+        ) from None
+
+
+def name_submissions(frame: pd.DataFrame) -> pd.Series:
+    """Return the test campaign of each row as vendor, system, part, chips and month of publication."""
     numbers, first = combinations(frame, _SUBMISSION)
-    one = frame[list(_SUBMISSION)].iloc[first]
-    texts = one[["system_stem", "part_key"]].astype("str")
+    keys = frame[list(_SUBMISSION)].iloc[first]
+    texts = keys[["system_stem", "part_key"]].astype("str")
     texts = texts.assign(
-        chips=one["chips"].astype("int64").astype("str"), month=one["published_month"].dt.strftime("%Y-%m")
+        chips=keys["chips"].astype("int64").astype("str"),
+        month=keys["published_month"].dt.strftime("%Y-%m"),
     )
-    joined = one["hw_vendor"].astype("str").fillna("?").str.cat(texts, sep=" | ")
+    joined = keys["hw_vendor"].astype("str").fillna("?").str.cat(texts, sep=" | ")
     coded = spread(joined.tolist(), numbers, frame.index)
     return coded if is_coded(frame["part_key"]) else coded.astype("str")
 
 
-def within_bounds(dataset: str, frame: pd.DataFrame, columns: Sequence[Column], quarantine: Quarantine) -> pd.DataFrame:
-    """Quarantine rows with a value outside its column's bounds, naming the first such column."""
+def reject_out_of_bounds(frame: pd.DataFrame, columns: Sequence[Column], quarantine: Quarantine) -> pd.DataFrame:
+    """Quarantine rows with a value outside its column's bounds; the detail names the first such column."""
+    wrong, detail = describe_out_of_bounds(frame, columns)
+    return quarantine.reject(frame, wrong, "out_of_bounds", detail)
+
+
+def describe_out_of_bounds(frame: pd.DataFrame, columns: Sequence[Column]) -> tuple[pd.Series, pd.Series]:
+    """Mark rows with a value outside its column's bounds, and describe the first such value of each.
+
+    Shapes: mask on the index of `frame`; details on the index of the marked rows.
+    """
     first: dict[Any, str] = {}
     wrong = pd.Series(False, index=frame.index)
     for column in select(columns, kind=Kind.NUMERICAL):
         bad = outside(as_declared(frame[column.name], column), column)
         first |= {row: column.name for row in frame.index[bad] if row not in first}
         wrong |= bad
-    detail = pd.Series({row: f"{name}={frame.at[row, name]!s}" for row, name in first.items()}, dtype="object")
-    return quarantine.reject(frame, wrong, "out_of_bounds", detail)
+    return wrong, pd.Series({row: f"{name}={frame.at[row, name]!s}" for row, name in first.items()}, dtype="object")

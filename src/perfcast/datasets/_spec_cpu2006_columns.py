@@ -1,4 +1,4 @@
-"""The standard columns of spec_cpu2006: those of spec_cpu2017 that its dump can fill, with the bounds of its years."""
+"""Standard columns of spec_cpu2006: those of spec_cpu2017 that its dump fills, with bounds of its years."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import replace
 from perfcast.datasets._spec_cpu2017_columns import COLUMNS as COLUMNS_2017
 from perfcast.schema import Column, Kind, Role, Tag
 
-_LEFT_OUT = frozenset(
+_OMITTED = frozenset(
     {
         *("compiler_classic", "oneapi", "mixed_fortran", "has_amx", "upi_links", "storage_class", "storage_gb"),
         *("energy_base", "arrival_day", "xalanc_notice"),
     }
 )
-"""Columns of which the dump says nothing, or the same of every row."""
+"""Columns that the dump lacks, or that are equal on every row."""
 
 _BOUNDS: dict[str, tuple[float, float]] = {
     "base_mhz": (200, 6000),
@@ -33,12 +33,12 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "orderable_min": (1, 4096),
     "orderable_max": (1, 4096),
 }
-"""Bounds that differ: DDR and DDR2, processors of a few watts, machines of hundreds of processors."""
+"""Bounds that differ from spec_cpu2017: DDR and DDR2, processors of a few watts, machines of many processors."""
 
 _MEANINGS = {
-    "result_id": "identifier of the result: its line in the dump, which has no identifiers",
+    "result_id": "identifier of the result: its line, as the dump has no identifiers",
     "suite": "CINT or CFP, rate or speed; the dump's CINT2006 is CINT2006speed",
-    "max_turbo_mhz": "highest clock of one core as stated, else of the catalogue; the base clock where turbo is off",
+    "max_turbo_mhz": "highest clock of a core as stated, else of the catalog; the base clock where turbo is off",
     "isa": "instruction set architecture: x86, ia64, power, sparc",
     "dimm_type": "R registered, F fully buffered, L load-reduced, E or U unbuffered, S small",
     "line": "line of the file",
@@ -51,7 +51,7 @@ _ADDED = {
         Role.FEATURE,
         "workload",
         "",
-        "1 where compilers of several vendors are named",
+        "1 where the text names compilers of several vendors",
         0,
         1,
         (Tag.CONFIG,),
@@ -62,25 +62,25 @@ _ADDED = {
         Role.FEATURE,
         "processor",
         "MT/s",
-        "rate of the front-side bus as stated of the part; missing without one",
+        "rate of the front-side bus as stated; missing without a bus",
         100,
         4000,
         (Tag.CONFIG,),
     ),
 }
-"""Column after which a further one stands -> that column."""
+"""Name of a column -> the additional column that follows it."""
 
 
-def _columns() -> tuple[Column, ...]:
-    made: list[Column] = []
+def _derive_columns() -> tuple[Column, ...]:
+    columns: list[Column] = []
     for column in COLUMNS_2017:
-        if column.name in _LEFT_OUT:
+        if column.name in _OMITTED:
             continue
         low, high = _BOUNDS.get(column.name, (column.low, column.high))
-        made.append(replace(column, low=low, high=high, meaning=_MEANINGS.get(column.name, column.meaning)))
-        made += [_ADDED[column.name]] if column.name in _ADDED else []
-    return tuple(made)
+        columns.append(replace(column, low=low, high=high, meaning=_MEANINGS.get(column.name, column.meaning)))
+        columns += [_ADDED[column.name]] if column.name in _ADDED else []
+    return tuple(columns)
 
 
-COLUMNS: tuple[Column, ...] = _columns()
-"""All standard columns in table order."""
+COLUMNS: tuple[Column, ...] = _derive_columns()
+"""Standard columns in table order."""

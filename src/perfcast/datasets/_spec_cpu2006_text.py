@@ -1,4 +1,4 @@
-"""The text columns of the CPU2006 dump as typed standard columns, and how much of each was understood."""
+"""Parser of the text columns of the CPU2006 dump, and its coverage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from perfcast.datasets._spec_cpu2006_rows import TYPED
-from perfcast.datasets._spec_cpu2017_text import described, mapped, system_stems
+from perfcast.datasets._spec_cpu2017_text import extract_system_stems, map_texts, serialize_coverage
 from perfcast.datasets._spec_cpu2017_vendors import canonical_company
 from perfcast.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
 from perfcast.parsing.coverage import Parsed, measure, parse_column
@@ -38,7 +38,7 @@ _FIELDS: dict[str, tuple[Callable[[str], Parsed], tuple[str, ...]]] = {
     "CPU(s) Orderable": (parse_older_orderable, ("orderable_min", "orderable_max")),
     "Processor Characteristics": (parse_characteristics, ("turbo_mhz", "turbo_off", "bus_mts")),
 }
-"""Raw column -> its parser, and the fields that become columns of the same name."""
+"""Raw column -> its parser, and the parsed fields that become columns of the same name."""
 
 _SINGLE: dict[str, tuple[Callable[[str], Parsed], str]] = {
     "Auto Parallelization": (parse_flag, "parallel"),
@@ -49,7 +49,7 @@ _SINGLE: dict[str, tuple[Callable[[str], Parsed], str]] = {
     "SW Avail": (parse_month, "sw_avail"),
     "Updated": (parse_month, "updated"),
 }
-"""Raw column of one value -> its parser and the column it becomes."""
+"""Raw column of a single value -> its parser and standard column."""
 
 _DATES = ("test_month", "hw_avail", "sw_avail", "updated")
 _SPELLINGS = (
@@ -62,11 +62,11 @@ _SPELLINGS = (
     (re.compile(r"^(core 2) duo (?=x6800)"), r"\1 extreme "),
     (re.compile(r"^(core 2) quad (?=qx)"), r"\1 extreme "),
 )
-"""Ways of typing one part -> the way that the catalogue types it."""
+"""Spelling of a processor name -> the spelling of the catalog."""
 
 
 def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with the standard columns of its text columns added; every distinct text is parsed once."""
+    """Add the standard columns of the text columns; every distinct text is parsed once."""
     parts: dict[str, pd.Series] = {}
     for column, (parse, names) in _FIELDS.items():
         parsed = parse_column(frame[column], parse)
@@ -77,17 +77,17 @@ def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
         **parts,
         metric=frame["suite"].str.extract("(rate|speed)$", expand=False),
         domain=frame["suite"].str.startswith("CINT").map({True: "int", False: "fp"}),
-        part_key=mapped(frame["Processor"], older_part_key),
-        hw_vendor=mapped(frame["Hardware Vendor"], canonical_company),
-        tester=mapped(frame["Tested By"], canonical_company),
-        sponsor=mapped(frame["Test Sponsor"], canonical_company),
-        file_system=mapped(frame["File System"], _file_system),
-        system_stem=system_stems(frame),
+        part_key=map_texts(frame["Processor"], older_part_key),
+        hw_vendor=map_texts(frame["Hardware Vendor"], canonical_company),
+        tester=map_texts(frame["Tested By"], canonical_company),
+        sponsor=map_texts(frame["Test Sponsor"], canonical_company),
+        file_system=map_texts(frame["File System"], _parse_file_system),
+        system_stem=extract_system_stems(frame),
     )
 
 
 def older_part_key(name: str) -> str:
-    """Return the join key of a processor name in the spellings of 2006 to 2014 (see `names.part_key`)."""
+    """Return the join key of a processor name in a spelling of 2006 to 2014 (see `names.part_key`)."""
     folded = " ".join(name.casefold().split())
     for pattern, replacement in _SPELLINGS[:1]:
         folded = pattern.sub(replacement, folded)
@@ -97,15 +97,15 @@ def older_part_key(name: str) -> str:
     return key
 
 
-def _file_system(text: str) -> str | None:
-    """Return the first word of a file system: remarks and the place of other files follow it."""
+def _parse_file_system(text: str) -> str | None:
+    """Return the first word of a file system text, without the remarks that follow."""
     words = text.strip().casefold().replace(",", " ").split()
     return words[0] if words and not words[0].startswith("(") else None
 
 
 def parse_coverage(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Return per raw column: rows, rows that state something, rows understood completely, their share, misses."""
+    """Return the coverage of each raw column: rows, stated rows, completely parsed rows, their share, examples."""
     parsers: dict[str, Callable[[str], Parsed]] = {column: parse for column, (parse, _) in _FIELDS.items()}
     parsers |= {column: parse for column, (parse, _) in _SINGLE.items()}
     parsers |= dict(TYPED.values())
-    return described({column: measure(frame[column], parse) for column, parse in parsers.items()})
+    return serialize_coverage({column: measure(frame[column], parse) for column, parse in parsers.items()})

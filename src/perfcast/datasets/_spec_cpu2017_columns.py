@@ -1,4 +1,4 @@
-"""The standard columns of spec_cpu2017: names, units, bounds, groups, roles and tags."""
+"""Standard columns of spec_cpu2017: names, units, bounds, groups, roles and tags."""
 
 from __future__ import annotations
 
@@ -26,105 +26,120 @@ def _date(name: str, group: str, unit: str, meaning: str, *tags: Tag) -> Column:
 
 
 _KEYS = (
-    Column("result_id", Kind.TEXT, Role.KEY, "audit", "", "identifier of the result: day, number", tags=(Tag.ROW,)),
+    Column("result_id", Kind.TEXT, Role.KEY, "audit", "", "identifier: arrival day and number", tags=(Tag.ROW,)),
     Column(
         "submission_id",
         Kind.TEXT,
         Role.KEY,
         "audit",
         "",
-        "vendor, system, part, chips and month: results of one test campaign",
+        "test campaign: vendor, system, processor, chips and month",
         tags=(Tag.BLOCK,),
     ),
     _name("part_id", "processor", "part_key as one word", role=Role.KEY),
     _name(
-        "part_key", "processor", "normalised processor name", _IDENTITY, Tag.ENTITY, role=Role.KEY
+        "part_key", "processor", "normalized processor name", _IDENTITY, Tag.ENTITY, role=Role.KEY
     ),
 )  # fmt: skip
 
 _WORKLOAD = (
-    _name("suite", "workload", "CINT or CFP, rate or speed; the dump's CINT2017 is CINT2017speed", Tag.TASK),
-    _name("metric", "workload", "rate (throughput of copies) or speed (time of one)"),
-    _name("domain", "workload", "int or fp"),
-    _flag("parallel", "workload", "1 where threads were used inside a benchmark"),
-    _name("compiler_vendor", "workload", "C/C++ compiler"),
-    _name("compiler_major_minor", "workload", "its version as major.minor"),
-    _flag("compiler_classic", "workload", "1 where an Intel classic compiler was used"),
-    _flag("oneapi", "workload", "1 where an Intel oneAPI compiler was used"),
-    _flag("mixed_fortran", "workload", "1 where Fortran uses another compiler than C/C++"),
+    _name("suite", "workload", "suite: CINT or CFP, rate or speed; the dump's CINT2017 is CINT2017speed", Tag.TASK),
+    _name("metric", "workload", "rate (throughput of many copies) or speed (time of one copy)"),
+    _name("domain", "workload", "int (integer) or fp (floating point)"),
+    _flag("parallel", "workload", "1 where benchmarks ran with several threads"),
+    _name("compiler_vendor", "workload", "vendor of the C/C++ compiler"),
+    _name("compiler_major_minor", "workload", "version of the C/C++ compiler as major.minor"),
+    _flag("compiler_classic", "workload", "1 for an Intel classic compiler"),
+    _flag("oneapi", "workload", "1 for an Intel oneAPI compiler"),
+    _flag("mixed_fortran", "workload", "1 where Fortran and C/C++ use different compilers"),
     _name("base_ptr", "workload", "pointer size of the base run: 32, 64 or 32/64 bits"),
 )
 
 _PROCESSOR = (
-    _name("cpu_vendor", "processor", "who made the processor", _SLICE),
+    _name("cpu_vendor", "processor", "vendor of the processor", _SLICE),
     _name("family", "processor", "microarchitecture and market, from processors/families.csv", _SLICE),
     _name("series", "processor", "product line"),
-    _name("tier", "processor", "market tier inside the line"),
-    _name("suffix", "processor", "letters after the part's number; none where there are none"),
+    _name("tier", "processor", "market tier within the product line"),
+    _name("suffix", "processor", "letters after the model number; none without letters"),
     _name("isa", "processor", "instruction set architecture: x86, arm, power, sparc"),
     _number("base_mhz", "processor", "MHz", "nominal clock", (800, 6000), Tag.SCALING),
-    _number("max_turbo_mhz", "processor", "MHz", "highest clock of one core", (800, 6500)),
+    _number("max_turbo_mhz", "processor", "MHz", "highest clock of a core", (800, 6500)),
     _number("tdp_w", "processor", "W", "thermal design power", (10, 1000)),
-    _number("cores_per_chip_part", "processor", "", "cores of the part: most frequent value of its results", (1, 512)),
+    _number(
+        "cores_per_chip_part", "processor", "", "cores per processor: most frequent value over its results", (1, 512)
+    ),
     _number("l1i_kb", "processor", "KiB", "first-level instruction cache per core", (8, 512)),
     _number("l1d_kb", "processor", "KiB", "first-level data cache per core", (8, 512)),
     _number("l2_kb_per_core", "processor", "KiB", "second-level cache per core", (64, 16384)),
-    _name("l2_scope", "processor", "what the stated second-level size is per"),
-    _number("l3_mb_per_chip", "processor", "MiB", "third-level cache of a chip", (0, 4096)),
-    _number("l3_slice_mb", "processor", "MiB", "third-level cache one core can reach as its own", (0, 4096)),
-    _number("l3_cores_per_slice", "processor", "", "cores that share one such slice", (1, 512)),
-    _flag("l3_asymmetric", "processor", "1 where slices differ in size"),
-    _number("l4_mb", "processor", "MiB", "further cache as stated; 0 for none", (0, 65536)),
+    _name("l2_scope", "processor", "scope of the stated second-level cache: core or chip"),
+    _number("l3_mb_per_chip", "processor", "MiB", "third-level cache per processor", (0, 4096)),
+    _number("l3_slice_mb", "processor", "MiB", "third-level cache slice shared by neighboring cores", (0, 4096)),
+    _number("l3_cores_per_slice", "processor", "", "cores that share a third-level cache slice", (1, 512)),
+    _flag("l3_asymmetric", "processor", "1 where third-level cache slices differ in size"),
+    _number("l4_mb", "processor", "MiB", "further cache as stated; 0 without one", (0, 65536)),
     _number("simd_bits", "processor", "bit", "width of the vector units", (64, 2048)),
-    _number("fma_units", "processor", "", "fused multiply-add units of that width per core", (1, 8)),
-    _flag("has_amx", "processor", "1 where the core has a matrix unit (AMX)"),
-    _number("mem_channels_per_chip", "processor", "", "DDR channels of a chip", (1, 32)),
+    _number("fma_units", "processor", "", "fused multiply-add units per core", (1, 8)),
+    _flag("has_amx", "processor", "1 with a matrix unit (AMX)"),
+    _number("mem_channels_per_chip", "processor", "", "DDR channels per processor", (1, 32)),
     _number("mem_max_mts_1dpc", "processor", "MT/s", "highest memory rate with one DIMM per channel", (800, 12800)),
     _number("pcie_gen", "processor", "", "highest PCI Express generation", (1, 8)),
-    _number("upi_links", "processor", "", "processor links", (0, 16)),
-    _number("max_sockets", "processor", "", "sockets the part scales to", (1, 64)),
-    _name("process_node", "processor", "manufacturing process as marketed"),
-    _date("launch_quarter", "processor", "quarter", "launch of the part"),
+    _number("upi_links", "processor", "", "UPI links between processors", (0, 16)),
+    _number("max_sockets", "processor", "", "largest number of sockets", (1, 64)),
+    _name("process_node", "processor", "marketed manufacturing process"),
+    _date("launch_quarter", "processor", "quarter", "launch of the processor"),
 )
 
 _MEMORY = (
     _number("mem_total_gb", "memory", "GiB", "memory capacity", (1, 131072)),
-    _number("hbm_gb", "memory", "GiB", "of it, high-bandwidth memory in the package", (0, 8192)),
-    _number("dimm_count", "memory", "", "DIMMs", (0, 2048)),
+    _number("hbm_gb", "memory", "GiB", "high-bandwidth memory in the package, part of mem_total_gb", (0, 8192)),
+    _number("dimm_count", "memory", "", "installed DIMMs", (0, 2048)),
     _number("dimm_gb", "memory", "GiB", "capacity of a DIMM of the largest group", (0.5, 2048)),
     _number("dimm_groups", "memory", "", "different kinds of DIMM", (0, 16)),
-    _number("dimm_ranks", "memory", "", "ranks of a DIMM, stacked dies counted", (1, 32)),
+    _number("dimm_ranks", "memory", "", "ranks of a DIMM, including stacked dies", (1, 32)),
     _number("dimm_width", "memory", "bit", "data width of a DRAM device", (4, 32)),
     _name("dimm_type", "memory", "R registered, L load-reduced, E or U unbuffered, S small, M multiplexed"),
     _flag("ecc", "memory", "1 with error correction"),
     _number("ddr_gen", "memory", "", "DDR generation", (2, 6)),
-    _number("mem_rated_mts", "memory", "MT/s", "rate the DIMMs are rated for", (400, 12800)),
-    _number("mem_running_mts", "memory", "MT/s", "rate they are stated to run at", (400, 12800)),
+    _number("mem_rated_mts", "memory", "MT/s", "rated transfer rate of the DIMMs", (400, 12800)),
+    _number("mem_running_mts", "memory", "MT/s", "stated running transfer rate of the DIMMs", (400, 12800)),
     _number(
-        "mem_eff_mts", "memory", "MT/s", "running, else rated, at most the processor's limit", (400, 12800)
+        "mem_eff_mts",
+        "memory",
+        "MT/s",
+        "effective transfer rate: running, else rated, at most the processor's limit",
+        (400, 12800),
     ),
 )  # fmt: skip
 
 _SYSTEM = (
-    _name("hw_vendor", "system", "who sells the machine, aliases merged", _SLICE),
-    _number("chips", "system", "", "processors", (1, 64), _IDENTITY, _SLICE),
-    _number("cores_enabled_total", "system", "", "enabled cores, corrected", (1, 8192), Tag.SCALING),
-    _number("threads_per_core", "system", "", "enabled hardware threads of a core", (1, 8)),
-    _number("orderable_min", "system", "", "least processors the machine is sold with", (1, 128)),
-    _number("orderable_max", "system", "", "most processors the machine is sold with", (1, 128)),
+    _name("hw_vendor", "system", "vendor of the machine, aliases merged", _SLICE),
+    _number("chips", "system", "", "processors of the machine", (1, 64), _IDENTITY, _SLICE),
+    _number("cores_enabled_total", "system", "", "enabled cores of all processors, corrected", (1, 8192), Tag.SCALING),
+    _number("threads_per_core", "system", "", "enabled hardware threads per core", (1, 8)),
+    _number("orderable_min", "system", "", "smallest number of processors sold", (1, 128)),
+    _number("orderable_max", "system", "", "largest number of processors sold", (1, 128)),
     _name("os_name", "system", "operating system"),
-    _name("os_version", "system", "its release"),
-    _name("kernel_series", "system", "first two numbers of the kernel"),
-    _name("arch", "system", "architecture of the operating system; that of the processor where not stated"),
+    _name("os_version", "system", "release of the operating system"),
+    _name("kernel_series", "system", "first two numbers of the kernel version"),
+    _name("arch", "system", "architecture of the operating system; the processor's where not stated"),
     _name("file_system", "system", "file system of the benchmark"),
     _name("storage_class", "system", "ram, nvme, ssd or hdd"),
-    _number("storage_gb", "system", "GB", "raw capacity of the storage", (1, 1e6)),
+    _number("storage_gb", "system", "GB", "raw storage capacity", (1, 1e6)),
 )
 
 _LABELS = (
     Column("base_score", Kind.NUMERICAL, Role.TARGET, "workload", "ratio to reference", "base result", 0.01, 1e6),
     Column("peak_score", Kind.NUMERICAL, Role.PROVENANCE, "workload", "ratio to reference", "peak result", 0.01, 1e6),
-    Column("energy_base", Kind.NUMERICAL, Role.PROVENANCE, "workload", "ratio to reference", "energy, base", 0.01, 1e6),
+    Column(
+        "energy_base",
+        Kind.NUMERICAL,
+        Role.PROVENANCE,
+        "workload",
+        "ratio to reference",
+        "base energy result",
+        0.01,
+        1e6,
+    ),
 )
 
 _AUDIT = (
@@ -132,46 +147,49 @@ _AUDIT = (
     _date("test_month", "audit", "month", "month of the test"),
     _date("hw_avail", "audit", "month", "availability of the hardware"),
     _date("sw_avail", "audit", "month", "availability of the software"),
-    _date("arrival_day", "audit", "day", "day the result reached SPEC"),
-    _date("updated", "audit", "month", "last change of the published page: known only afterwards"),
-    _name("system_stem", "audit", "the machine's name without its processor", role=Role.PROVENANCE),
-    _name("tester", "audit", "who tested", role=Role.PROVENANCE),
-    _name("sponsor", "audit", "who sponsored the test", role=Role.PROVENANCE),
+    _date("arrival_day", "audit", "day", "day on which SPEC received the result"),
+    _date("updated", "audit", "month", "last change of the published page; unknown at publication"),
+    _name("system_stem", "audit", "name of the machine without its processor", role=Role.PROVENANCE),
+    _name("tester", "audit", "tester of the result", role=Role.PROVENANCE),
+    _name("sponsor", "audit", "sponsor of the test", role=Role.PROVENANCE),
     _name("peak_ptr", "audit", "pointer size of the peak run", role=Role.PROVENANCE),
-    _flag("xalanc_notice", "audit", "1 under SPEC's notice on 523/623.xalancbmk of 2024", role=Role.PROVENANCE),
+    _flag("xalanc_notice", "audit", "1 under SPEC's notice of 2024 on 523/623.xalancbmk", role=Role.PROVENANCE),
     Column(
         "cores_per_chip_stated", Kind.NUMERICAL, Role.PROVENANCE, "audit", "", "cores per chip as published", 1, 512
     ),
-    _flag("q_cores_mismatch", "audit", "1 where stated cores per chip differ from the part's", role=Role.PROVENANCE),
-    _flag("q_mem_arith", "audit", "1 where capacity is not DIMMs x size", role=Role.PROVENANCE),
+    _flag("q_cores_mismatch", "audit", "1 where stated cores per chip are not the processor's", role=Role.PROVENANCE),
+    _flag("q_mem_arith", "audit", "1 where the capacity differs from DIMMs x size", role=Role.PROVENANCE),
     _flag("q_ddr_gen", "audit", "1 where the DDR generation was corrected", role=Role.PROVENANCE),
-    _flag("q_date", "audit", "1 where a date was after publication and left out", role=Role.PROVENANCE),
-    _flag("q_peak_lt_base", "audit", "1 where peak is below base", role=Role.PROVENANCE),
+    _flag("q_date", "audit", "1 where a date after publication was removed", role=Role.PROVENANCE),
+    _flag("q_peak_lt_base", "audit", "1 where the peak score is below the base score", role=Role.PROVENANCE),
     _flag("q_near_dup", "audit", "1 where system, scores and month repeat another result", role=Role.PROVENANCE),
     _flag(
-        "q_score_residual", "audit", "1 where base is far from its part, chips and suite's median", role=Role.PROVENANCE
+        "q_score_residual",
+        "audit",
+        "1 where the base score is far from the median of processor, chips and suite",
+        role=Role.PROVENANCE,
     ),
     _flag(
         "q_far_below_peers",
         "audit",
-        "1 where base is below two thirds of the median of its part, chips, suite and memory",
+        "1 where the base score is below 2/3 of the median of processor, chips, suite and memory",
         Tag.UNJUDGED,
         role=Role.PROVENANCE,
     ),
-    _name("source", "audit", "source the row came from", role=Role.PROVENANCE),
-    Column("file", Kind.TEXT, Role.PROVENANCE, "audit", "", "file of the source"),
-    Column("line", Kind.NUMERICAL, Role.PROVENANCE, "audit", "", "line of the file, cut at the last month", 1, None),
+    _name("source", "audit", "source of the row", role=Role.PROVENANCE),
+    Column("file", Kind.TEXT, Role.PROVENANCE, "audit", "", "file of the row"),
+    Column("line", Kind.NUMERICAL, Role.PROVENANCE, "audit", "", "line of the file, without later rows", 1, None),
 )  # fmt: skip
 
 
-def _in_configuration(column: Column) -> Column:
-    """Tag what makes a configuration: every feature, and the processor's name."""
+def _add_config_tag(column: Column) -> Column:
+    """Add tag CONFIG to every feature and to the processor's name: together they are the configuration."""
     if column.role is Role.FEATURE or Tag.ENTITY in column.tags:
         return replace(column, tags=(*column.tags, Tag.CONFIG))
     return column
 
 
 COLUMNS: tuple[Column, ...] = tuple(
-    map(_in_configuration, (*_KEYS, *_WORKLOAD, *_PROCESSOR, *_MEMORY, *_SYSTEM, *_LABELS, *_AUDIT))
+    map(_add_config_tag, (*_KEYS, *_WORKLOAD, *_PROCESSOR, *_MEMORY, *_SYSTEM, *_LABELS, *_AUDIT))
 )
-"""All standard columns in table order."""
+"""Standard columns in table order."""

@@ -1,7 +1,7 @@
-"""What the dump of published results knows of the results in the detail files, joined by the result's identifier.
+"""Join of the dump of published results to the detail files, by the result's identifier.
 
-The detail files have no dates and no memory text, and cut the texts of compiler and operating system short. Scores of
-the dump are compared with the benchmarks' geometric mean for the record, and go no further.
+The detail files lack dates and memory texts, and truncate the texts of compiler and operating system. The dump's
+scores are only compared with the benchmarks' geometric mean for quality.json; they reach no feature.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from perfcast.datasets._spec_common import find_only_file
 from perfcast.datasets._spec_cpu2017_detail_columns import TARGETS
 from perfcast.datasets._spec_cpu2017_detail_rows import TEXTS
 from perfcast.datasets._spec_cpu2017_read import read_dump
 from perfcast.datasets._spec_cpu2017_rows import RAW_COLUMNS, SUITES
 from perfcast.datasets._spec_cpu2017_text import parse_texts
-from perfcast.errors import UserError
 from perfcast.parsing.coverage import parse_column
 from perfcast.parsing.memory_speed import snap
 from perfcast.parsing.scalars import parse_month, parse_number
@@ -27,8 +27,8 @@ from perfcast.parsing.text import states_something
 SOURCE = "spec_cpu2017"
 _SCORES = ("Base Result", "Peak Result", "Energy Base Result")
 _IDENTIFIER = r"(cpu2017-\d{8}-\d{5})"
-_AGREES = 0.005
-"""Published scores are rounded to three digits: half a per cent."""
+_ROUNDING = 0.005
+"""Largest relative rounding error of published scores, which have three digits."""
 
 _FROM_DETAIL = {"Hardware Vendor": "hardware_vendor", "Test Sponsor": "test_sponsor", "Parallel": "parallel"}
 _LONGER_IN_DUMP = {"Operating System": "os", "Compiler": "compiler", "File System": "file_system"}
@@ -42,54 +42,44 @@ _FILLED = {
 
 @dataclass(frozen=True)
 class Published:
-    """The dump's texts of every result. Shapes: `texts` has RAW_COLUMNS, "" where the dump lacks the result."""
+    """Texts of the dump for every result. Shapes: `texts` has RAW_COLUMNS, "" for a result that the dump lacks."""
 
     texts: pd.DataFrame
-    found: pd.Series
+    matched: pd.Series
     other_suite: int
 
 
 def read_published(folder: Path | None, frame: pd.DataFrame) -> Published:
-    """Look every result up in the dump; without a dump nothing is found. A row of another suite is not a match.
+    """Look up every result in the dump; without a dump no result matches. A row of another suite does not match.
 
-    Raises: UserError when the folder does not hold exactly one dump, or that is not a whole table.
+    Raises:
+        UserError: The folder does not hold exactly one dump, or the dump is not a whole table.
     """
     if folder is None:
         none = pd.DataFrame("", index=frame.index, columns=list(RAW_COLUMNS), dtype="str")
         return Published(none, pd.Series(False, index=frame.index), 0)
-    dump = read_dump(SOURCE, _only_file(folder), RAW_COLUMNS).frame
+    dump = read_dump(SOURCE, find_only_file(SOURCE, folder), RAW_COLUMNS).frame
     dump["result_id"] = dump["Disclosure"].str.extract(_IDENTIFIER, expand=False)
     dump = dump.dropna(subset="result_id").drop_duplicates("result_id").set_index("result_id")
     texts = dump[list(RAW_COLUMNS)].reindex(frame["result_id"]).set_axis(frame.index, axis=0)
     suite = texts["Benchmark"].str.strip().map(SUITES)
     other = suite.notna() & (suite != frame["suite"])
-    found = suite.notna() & ~other
-    texts.loc[~found] = ""
-    return Published(texts.astype("str"), found, int(other.sum()))
-
-
-def _only_file(folder: Path) -> Path:
-    found = sorted(path for path in Path(folder).iterdir() if path.name.endswith((".csv", ".csv.gz")))
-    if len(found) != 1:
-        raise UserError(
-            f"source {SOURCE!r} must be one file *.csv or *.csv.gz",
-            f"{folder} has {', '.join(path.name for path in found) or 'none'}",
-            "ingest the source again",
-        )
-    return found[0]
+    matched = suite.notna() & ~other
+    texts.loc[~matched] = ""
+    return Published(texts.astype("str"), matched, int(other.sum()))
 
 
 def join_published(frame: pd.DataFrame, published: Published) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Add the standard columns of the texts, the dump's where it has the result, and tell what was joined.
+    """Add the standard columns of the texts, from the dump where it has the result; return the join's counts too.
 
-    A quantity that both state is the detail file's: it was read from the machine, and where core counts differ the
-    dump's are the typing errors.
+    The detail file wins where both state a quantity: its values were read from the machine, and differing core counts
+    of the dump are typing errors.
     """
     texts = published.texts
     base = parse_column(texts["Base Result"], parse_number)["value"]
     stated = {name: parse_column(texts[column], parse_number)["value"] for name, column in _FILLED.items()}
     month = pd.to_datetime(parse_column(texts["Published"], parse_month)["value"])
-    known = texts.assign(
+    merged_texts = texts.assign(
         **dict.fromkeys(_SCORES, ""),
         **{column: frame[name] for column, name in _FROM_DETAIL.items()},
         **{
@@ -98,10 +88,10 @@ def join_published(frame: pd.DataFrame, published: Published) -> tuple[pd.DataFr
         },
         Processor=frame["vendor"] + " " + frame["model_name"],
     )
-    parsed = parse_texts(known.assign(suite=frame["suite"]))
-    kept = frame.drop(columns=list(TEXTS))
-    # The copy joins the many blocks of a frame that grew by columns; without it every later step is slow.
-    joined = pd.concat([kept, parsed[[column for column in parsed if column not in kept]]], axis=1).copy()
+    parsed = parse_texts(merged_texts.assign(suite=frame["suite"]))
+    others = frame.drop(columns=list(TEXTS))
+    # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
+    joined = pd.concat([others, parsed[[column for column in parsed if column not in others]]], axis=1).copy()
     joined = joined.assign(cores=frame["chips"] * frame["cores_per_socket"])
     filled = {name: joined[name].isna() & values.notna() for name, values in stated.items()}
     joined = joined.assign(
@@ -109,13 +99,13 @@ def join_published(frame: pd.DataFrame, published: Published) -> tuple[pd.DataFr
         published_month=month.fillna(frame["arrival_day"].dt.to_period("M").dt.to_timestamp()),
         system_stem=parsed["system_stem"].where(parsed["system_stem"] != ""),
         q_withdrawn=(base == 0).astype("float64"),
-        **_memory(frame, parsed),
+        **_combine_memory(frame, parsed),
         l3_mb_per_chip=frame["l3_kb"].div(1024).fillna(parsed["l3_mb_per_chip"]),
         **{
             name: frame[name].fillna(parsed[name]) for name in ("l1d_kb", "l1i_kb", "l2_kb_per_core", "storage_gb")
         },
     )  # fmt: skip
-    account = _account(published, base, frame)
+    account = _count_matches(published, base, frame)
     return joined, {
         **account,
         "date_of_arrival_for_publication": int(month.isna().sum()),
@@ -123,8 +113,8 @@ def join_published(frame: pd.DataFrame, published: Published) -> tuple[pd.DataFr
     }
 
 
-def _memory(frame: pd.DataFrame, parsed: pd.DataFrame) -> dict[str, pd.Series]:
-    """Return capacity as published, else DIMMs x size; DIMMs as counted on the machine; rates in JEDEC grades."""
+def _combine_memory(frame: pd.DataFrame, parsed: pd.DataFrame) -> dict[str, pd.Series]:
+    """Return the published capacity, else DIMMs x size; DIMMs as counted on the machine; rates as JEDEC grades."""
     dimm_gb = (frame["dimm_kb"] / 1024**2).fillna(parsed["dimm_gb"])
     count = frame["dimm_count"].fillna(parsed["dimm_count"])
     graded = frame["mem_data_rate"].map(snap, na_action="ignore").astype("float64")
@@ -140,16 +130,16 @@ def _memory(frame: pd.DataFrame, parsed: pd.DataFrame) -> dict[str, pd.Series]:
     }
 
 
-def _account(published: Published, base: pd.Series, frame: pd.DataFrame) -> dict[str, Any]:
-    """Tell how many results were found, and whether the benchmarks' scores give the published one."""
+def _count_matches(published: Published, base: pd.Series, frame: pd.DataFrame) -> dict[str, Any]:
+    """Return the number of matched results, and of scores that equal the geometric mean of the benchmarks."""
     mean = pd.Series(np.exp(np.log(frame[list(TARGETS)]).mean(axis=1)), index=frame.index)
     scored = base > 0
-    agrees = scored & ((mean / base - 1).abs() < _AGREES)
+    agrees = scored & ((mean / base - 1).abs() < _ROUNDING)
     return {
         "source": SOURCE,
         "by": "result_id",
         "rows": len(frame),
-        "found": int(published.found.sum()),
+        "matched": int(published.matched.sum()),
         "found_in_another_suite": published.other_suite,
         "published_score_is_geometric_mean": int(agrees.sum()),
         "published_score_differs": int((scored & ~agrees).sum()),

@@ -1,4 +1,4 @@
-"""From the four files to typed rows: what a row must have to be a result by benchmark, else why it is quarantined."""
+"""Reader of the four detail files: typed rows, and the reasons to quarantine a row."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 from perfcast.data.sources.spec_cpu2017_detail import BENCHMARKS
-from perfcast.datasets._spec_cpu2017_detail_columns import LEFT_OUT, SUITES, TARGETS
-from perfcast.datasets._spec_cpu2017_rows import MOST_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine
+from perfcast.datasets._spec_cpu2017_detail_columns import OMITTED, SUITES, TARGETS
+from perfcast.datasets._spec_cpu2017_rows import MAX_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine
 from perfcast.datasets._strict_csv import read_rows
 from perfcast.parsing.coverage import parse_column
 from perfcast.parsing.disclosure import parse_disclosure
@@ -41,21 +41,21 @@ NUMBERS = {
     "storage_gb": "storage_gb",
     "threads_or_copies": "copies_or_threads",
 }
-"""Column of the files -> name here; `mem_channels` counts DIMMs and `channel_kb` is the size of one."""
+"""Column of the files -> typed column; `mem_channels` counts DIMMs, `channel_kb` is the size of a DIMM."""
 
 _COUNTS = ("threads_per_core", "cores_per_socket", "sockets", "mem_channels", "threads_or_copies")
 _NOT_FINITE = ("inf", "infinity", "nan")
-_number = partial(parse_number, low=0)
+_parse_number = partial(parse_number, low=0)
 
 
 @dataclass(frozen=True)
 class Detail:
-    """The results of the four files.
+    """Results of the four files.
 
-    Shapes: `frame` has TEXTS as text, the typed columns that NUMBERS names, TARGETS (NaN outside the row's suite),
-    suite, result_id, arrival_day, source_file, line and line_in_file, ordered by result_id. `quarantines` maps every
-    file to its rejected rows, `unknown` to the columns that nothing is known of; `identical` counts rows folded into
-    another one that is equal in everything but its identifier.
+    Shapes: `frame` has TEXTS as text, the typed columns of NUMBERS, TARGETS (NaN outside the row's suite), suite,
+    result_id, arrival_day, source_file, line and line_in_file, ordered by result_id. `quarantines` maps each file to
+    its rejected rows, `unknown` maps it to its unknown columns. `identical` counts rows folded into a row that differs
+    in its identifier alone.
     """
 
     frame: pd.DataFrame
@@ -66,15 +66,15 @@ class Detail:
 
 
 def read_detail(folder: Path) -> Detail:
-    """Read the four files. Raises: UserError when one is absent, is not a whole table or lacks a column."""
+    """Read the four files. Raises: UserError when a file is absent, not a whole table, or lacks a column."""
     frames, quarantines, unknown, rows_in = [], {}, {}, 0
     for name in SUITES:
-        wanted = [*TEXTS, *NUMBERS, *BENCHMARKS[name]]
-        rows = read_rows(SOURCE, folder / name, wanted)
+        columns = [*TEXTS, *NUMBERS, *BENCHMARKS[name]]
+        rows = read_rows(SOURCE, folder / name, columns)
         rows_in += rows.rows_in
         quarantines[name] = Quarantine(SOURCE, name, rows.rejections)
-        unknown[name] = [column for column in rows.header if column not in {*wanted, *LEFT_OUT}]
-        frames.append(_screen(rows.frame, name, quarantines[name]))
+        unknown[name] = [column for column in rows.header if column not in {*columns, *OMITTED}]
+        frames.append(_screen_rows(rows.frame, name, quarantines[name]))
     frame = pd.concat(frames, ignore_index=True).sort_values("result_id", kind="stable", ignore_index=True)
     twice = frame["result_id"].duplicated()
     for name, quarantine in quarantines.items():
@@ -85,13 +85,13 @@ def read_detail(folder: Path) -> Detail:
     return Detail(frame[~identical].reset_index(drop=True), quarantines, unknown, rows_in, int(identical.sum()))
 
 
-def _screen(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.DataFrame:
-    """Type one file's rows and quarantine those that are no result."""
+def _screen_rows(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.DataFrame:
+    """Parse the typed columns of one file, and quarantine rows that are not results."""
     benchmarks = list(BENCHMARKS[name])
     disclosure = parse_column(raw["file"].str.strip().str.removesuffix(".csv"), parse_disclosure)
     frame = raw[list(TEXTS)].assign(
-        **{to: parse_column(raw[column], _number)["value"] for column, to in NUMBERS.items()},
-        **{score: parse_column(raw[score], _number)["value"] for score in benchmarks},
+        **{to: parse_column(raw[column], _parse_number)["value"] for column, to in NUMBERS.items()},
+        **{score: parse_column(raw[score], _parse_number)["value"] for score in benchmarks},
         **{other: float("nan") for other in TARGETS if other not in benchmarks},
         suite=SUITES[name],
         result_id=disclosure["result_id"],
@@ -113,13 +113,13 @@ def _screen(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.DataFram
     stated = raw[list(NUMBERS)].apply(lambda column: column.map(states_something))
     missing = frame[list(NUMBERS.values())].isna().set_axis(list(NUMBERS), axis=1)
     frame = _reject_cells(frame, missing & stated.loc[frame.index], "count_not_numeric", raw[list(NUMBERS)], quarantine)
-    return _reject_cells(frame, _impossible(frame), "impossible_counts", raw[list(_COUNTS)], quarantine)
+    return _reject_cells(frame, _mark_impossible_counts(frame), "impossible_counts", raw[list(_COUNTS)], quarantine)
 
 
 def _reject_cells(
     frame: pd.DataFrame, bad: pd.DataFrame, reason: str, texts: pd.DataFrame, quarantine: Quarantine
 ) -> pd.DataFrame:
-    """Quarantine the rows with a bad cell, naming the first one."""
+    """Quarantine the rows with a bad cell; the detail names the first one."""
     bad = bad.loc[frame.index]
     wrong = bad.any(axis=1)
     detail = pd.Series("", index=frame.index, dtype="str")
@@ -130,10 +130,10 @@ def _reject_cells(
     return quarantine.reject(frame, wrong, reason, detail)
 
 
-def _impossible(frame: pd.DataFrame) -> pd.DataFrame:
-    """Say which counts cannot be; one that is not stated can be anything."""
+def _mark_impossible_counts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Mark the impossible counts; a missing count is possible."""
     counts = frame[[NUMBERS[column] for column in _COUNTS]].set_axis(list(_COUNTS), axis=1)
     bad = counts.notna() & ~((counts % 1 == 0) & (counts > 0))
-    bad["cores_per_socket"] |= counts["cores_per_socket"] > MOST_CORES_PER_CHIP
+    bad["cores_per_socket"] |= counts["cores_per_socket"] > MAX_CORES_PER_CHIP
     bad["threads_per_core"] |= counts["threads_per_core"].notna() & ~counts["threads_per_core"].isin(THREADS_PER_CORE)
     return bad

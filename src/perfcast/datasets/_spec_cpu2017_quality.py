@@ -1,4 +1,4 @@
-"""What quality.json tells of spec_cpu2017: parse and join coverage, missing rates, ranges, repairs."""
+"""Quality facts of the SPEC datasets: parse and join coverage, missing rates, ranges, repairs."""
 
 from __future__ import annotations
 
@@ -12,38 +12,42 @@ from perfcast.processors.catalogue import TABLES
 from perfcast.schema import Kind, Table
 
 
-def quality_of(
+def summarize_quality(
     frame: pd.DataFrame,
     table: Table,
     repairs: Mapping[str, int],
     after: int,
     coverage: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Return the quality of a standardised dump.
+    """Return the quality facts of a standardized dump.
 
-    Shapes: `frame` holds the kept rows with raw and intermediate columns, `table` the same rows as standard columns.
-    `coverage` says per raw column how much of it was understood.
+    Args:
+        frame: Accepted rows with raw and intermediate columns.
+        table: The same rows with standard columns.
+        repairs: Number of repaired rows by rule.
+        after: Number of rows published after the last month.
+        coverage: Parse coverage by raw column.
     """
     return {
         "after_published_until": after,
         "parse_coverage": coverage,
-        "join_coverage": _join_coverage(frame),
-        "families": _counts(table.frame["family"]),
-        "unknown_processors": _counts(frame.loc[table.frame["family"].isna().to_numpy(), "part_key"]),
+        "join_coverage": _measure_join_coverage(frame),
+        "families": _count_values(table.frame["family"]),
+        "unknown_processors": _count_values(frame.loc[table.frame["family"].isna().to_numpy(), "part_key"]),
         "missing": {name: round(float(share), 6) for name, share in table.frame.isna().mean().items()},
-        "ranges": _ranges(table),
+        "ranges": _find_ranges(table),
         "flags": {name: int(table.frame[name].sum()) for name in table.frame if str(name).startswith("q_")},
         "repairs": dict(sorted(repairs.items())),
     }
 
 
-def _counts(values: pd.Series) -> dict[str, int]:
+def _count_values(values: pd.Series) -> dict[str, int]:
     return {str(value): int(count) for value, count in value_counts(values).sort_index().items()}
 
 
-def _join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return how many parts and rows each catalogue table named first, and the share of rows by year and fact."""
-    found = frame["catalogue_table"].notna()
+def _measure_join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return the parts and rows joined from each catalog table, and the joined shares by year and by fact."""
+    joined = frame["catalogue_table"].notna()
     parts = frame.drop_duplicates("part_key")
     year = frame["published_month"].dt.year
     first = frame.groupby("part_key")["published_month"].transform("min").dt.year == year
@@ -66,24 +70,24 @@ def _join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
             }
             for name in (*TABLES, "twin")
         },
-        "share_of_rows": _share(found),
-        "share_of_parts": _share(parts["catalogue_table"].notna()),
-        "share_of_rows_by_year": _by_year(found, year),
-        "share_of_rows_of_new_parts_by_year": _by_year(found[first], year[first]),
-        "share_of_rows_with": {name: _share(frame[name].notna()) for name in facts},
+        "share_of_rows": _compute_share(joined),
+        "share_of_parts": _compute_share(parts["catalogue_table"].notna()),
+        "share_of_rows_by_year": _compute_share_by_year(joined, year),
+        "share_of_rows_of_new_parts_by_year": _compute_share_by_year(joined[first], year[first]),
+        "share_of_rows_with": {name: _compute_share(frame[name].notna()) for name in facts},
     }
 
 
-def _share(flags: pd.Series) -> float:
+def _compute_share(flags: pd.Series) -> float:
     return round(float(flags.mean()), 6) if len(flags) else 0.0
 
 
-def _by_year(flags: pd.Series, year: pd.Series) -> dict[str, float]:
-    return {str(key): _share(group) for key, group in flags.groupby(year)}
+def _compute_share_by_year(flags: pd.Series, year: pd.Series) -> dict[str, float]:
+    return {str(key): _compute_share(group) for key, group in flags.groupby(year)}
 
 
-def _ranges(table: Table) -> dict[str, list[Any]]:
-    """Return [least, greatest] of every numerical and date column that has a value."""
+def _find_ranges(table: Table) -> dict[str, list[Any]]:
+    """Return [minimum, maximum] of every numerical and date column with a value."""
     ranges: dict[str, list[Any]] = {}
     for column in table.columns:
         values = table.frame[column.name].dropna()

@@ -1,4 +1,4 @@
-"""Read the dump line by line: one line is one row, so that a broken row never costs its neighbours."""
+"""Reader of SPEC's dumps line by line: one line is one row, so a broken row never affects others."""
 
 from __future__ import annotations
 
@@ -15,39 +15,46 @@ import pyarrow as pa
 
 from perfcast import bounds
 from perfcast.data.bounded_files import header_of, kind_by_content, unpacked
-from perfcast.datasets._strict_csv import CsvRows, Rejection, require_few, require_some
+from perfcast.datasets._strict_csv import CsvRows, Rejection, limit_rows, require_rows
 from perfcast.errors import UserError
 
 _ROWS_AT_ONCE = 1 << 16
-"""Rows that are held as lists: a block of them is moved to arrays."""
+"""Number of rows buffered as lists before they move to arrays."""
 
 _UNUSED_LAST = ("Disclosure URL", "Disclosures")
-"""Names at the header's end that have no field in the rows of SPEC's dumps."""
+"""Last names of the header, without fields in the rows of SPEC's dumps."""
 
 _REMEDY = "ingest the source again"
 
 
 def read_dump(source: str, path: Path, columns: Sequence[str], plain: Collection[str] | None = None) -> CsvRows:
-    """Read the named columns of the dump as text, and where each row stands; blank lines are no rows.
+    """Read columns of a dump as text, and the line of each row; skip blank lines.
 
-    A row that is not UTF-8, not CSV, too long, of another number of fields than the header, or the header again is
-    quarantined. With `plain`, all columns but these are coded (`parsing/distinct.py`): of a large dump, whose texts
-    repeat, each distinct one is kept once.
+    A row is quarantined when it is not UTF-8, not CSV, too long, a repeated header, or differs from the header in its
+    number of fields.
 
-    Raises: UserError when the file is empty, cut off, not a table, or lacks a wanted column or has it twice.
+    Args:
+        source: Name of the source, for rejections and errors.
+        path: The dump, compressed or not.
+        columns: Columns to read.
+        plain: Columns to keep as plain text; the others are coded (`parsing/distinct.py`), which stores each distinct
+            text of a large dump once. None keeps all as plain text.
+
+    Raises:
+        UserError: The file is empty, truncated or not a table, or lacks a column or has it twice.
     """
     if not path.is_file():
         raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY)
     with unpacked(path, kind_by_content(path), most=bounds.DUMP, remedy=_REMEDY) as file:
-        header = _header(path, file, columns)
-        kept = _Kept(columns, columns if plain is None else plain)
-        rejections = _rows(source, path.name, file, header, kept)
-    require_some(kept.rows, str(path), rejections)
-    return CsvRows(kept.frame(), tuple(rejections), kept.rows + len(rejections))
+        header = _read_header(path, file, columns)
+        columns_read = _ColumnBuffers(columns, columns if plain is None else plain)
+        rejections = _read_rows(source, path.name, file, header, columns_read)
+    require_rows(columns_read.rows, str(path), rejections)
+    return CsvRows(columns_read.frame(), tuple(rejections), columns_read.rows + len(rejections))
 
 
-class _Kept:
-    """The wanted texts of the rows so far, and their lines; moved from lists to arrays block by block."""
+class _ColumnBuffers:
+    """Buffer of the texts read and their lines, moved from lists to arrays block by block."""
 
     def __init__(self, columns: Sequence[str], plain: Collection[str]) -> None:
         self.columns, self.rows = tuple(columns), 0
@@ -61,14 +68,13 @@ class _Kept:
         self._block.append(texts)
         self.rows += 1
         if len(self._block) == _ROWS_AT_ONCE:
-            self._move()
+            self._move_block()
 
-    def _move(self) -> None:
+    def _move_block(self) -> None:
         turned = zip(*self._block, strict=True) if self._block else ((),) * len(self.columns)
         for name, texts in zip(self.columns, turned, strict=True):
             if name in self._codes:
-                known = self._codes[name]
-                numbers = map(known.__getitem__, texts)
+                numbers = map(self._codes[name].__getitem__, texts)
                 self._arrays[name].append(np.fromiter(numbers, dtype=np.int32, count=len(texts)))
             else:
                 self._arrays[name].append(pa.array(texts, pa.large_string()))
@@ -76,48 +82,50 @@ class _Kept:
         self._block, self._lines = [], []
 
     def frame(self) -> pd.DataFrame:
-        self._move()
-        found = {}
+        self._move_block()
+        series = {}
         for name in self.columns:
             parts = self._arrays.pop(name)
             if name in self._codes:
                 categories = pd.Index(list(self._codes[name]), dtype="str")
-                found[name] = pd.Series(pd.Categorical.from_codes(np.concatenate(parts), categories))
+                series[name] = pd.Series(pd.Categorical.from_codes(np.concatenate(parts), categories))
             else:
-                found[name] = pa.chunked_array(parts, pa.large_string()).to_pandas()
-        return pd.DataFrame({**found, "line": np.concatenate(self._arrays["line"])}, copy=False)
+                series[name] = pa.chunked_array(parts, pa.large_string()).to_pandas()
+        return pd.DataFrame({**series, "line": np.concatenate(self._arrays["line"])}, copy=False)
 
 
 class _Codes(dict[str, int]):
-    """The numbers of texts; a new one gets the next."""
+    """Mapping of texts to consecutive codes; a new text gets the next code."""
 
     def __missing__(self, text: str) -> int:
         self[text] = number = len(self)
         return number
 
 
-def _header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[str]:
+def _read_header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[str]:
     line = file.readline(bounds.LINE).decode("utf-8-sig", errors="replace")
     names = [" ".join(name.split()) for name in header_of(line, str(path), remedy=_REMEDY)]
     for column in columns:
         if names.count(column) != 1:
             near = get_close_matches(column, [name for name in names if name not in columns], n=1, cutoff=0.4)
-            shown = f", the nearest unknown one is {near[0]!r}" if near else ""
+            hint = f", the nearest unknown one is {near[0]!r}" if near else ""
             raise UserError(
                 f"{path} must have the column {column!r} once",
-                f"found it {names.count(column)} times among {len(names)}{shown}",
+                f"found it {names.count(column)} times among {len(names)}{hint}",
                 _REMEDY,
             )
     return names
 
 
-def _rows(source: str, name: str, file: IO[bytes], header: list[str], kept: _Kept) -> list[Rejection]:
-    """Add the rows of the file to those that are kept, and return the quarantined ones."""
-    pick = itemgetter(*(header.index(column) for column in kept.columns))
+def _read_rows(
+    source: str, name: str, file: IO[bytes], header: list[str], columns_read: _ColumnBuffers
+) -> list[Rejection]:
+    """Add the valid rows of the file to `columns_read`, and return the rejections."""
+    pick = itemgetter(*(header.index(column) for column in columns_read.columns))
     widths = {len(header), len(header) - sum(name in _UNUSED_LAST for name in header[-len(_UNUSED_LAST) :])}
     rejections: list[Rejection] = []
-    for number, line in _lines(file):
-        fields, reason, detail = _fields(line)
+    for number, line in _iterate_lines(file):
+        fields, reason, detail = _split_fields(line)
         if not reason and fields[0] == header[0] and [" ".join(field.split()) for field in fields] == header:
             reason, detail = "repeated_header", ""
         elif not reason and len(fields) not in widths:
@@ -125,25 +133,25 @@ def _rows(source: str, name: str, file: IO[bytes], header: list[str], kept: _Kep
         if reason:
             rejections.append(Rejection(source, name, number, reason, detail))
         else:
-            kept.add(number, pick(fields))
-        require_few(kept.rows, rejections, name, bounds.DUMP_ROWS)
+            columns_read.add(number, pick(fields))
+        limit_rows(columns_read.rows, rejections, name, bounds.DUMP_ROWS)
     return rejections
 
 
-def _lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Give each line that is not blank with its number, the header being line 1; a longer one is cut."""
+def _iterate_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield each line that is not blank with its number, and truncate long lines; the header is line 1."""
     number = 1
     while line := file.readline(bounds.LINE):
         number += 1
-        rest = line
-        while rest and not rest.endswith(b"\n"):
-            rest = file.readline(bounds.LINE)
+        remainder = line
+        while remainder and not remainder.endswith(b"\n"):
+            remainder = file.readline(bounds.LINE)
         if line.strip():
             yield number, line
 
 
-def _fields(line: bytes) -> tuple[list[str], str, str]:
-    """Return the fields of a line, or no fields and the reason and detail why it has none."""
+def _split_fields(line: bytes) -> tuple[list[str], str, str]:
+    """Return the fields of a line, or no fields with the reason and the detail of a defect."""
     if len(line) == bounds.LINE:
         return [], "line_too_long", f"longer than {bounds.LINE} bytes"
     try:

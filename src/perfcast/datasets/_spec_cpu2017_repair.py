@@ -1,27 +1,27 @@
-"""Repairs of the dump's known errors, each counted, and audit flags; nothing here looks at a score to change a row."""
+"""Counted repairs of the dump's known errors, and audit flags. No repair depends on a score."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-from perfcast.datasets._spec_cpu2017_peers import far_below_peers
+from perfcast.datasets._spec_cpu2017_peers import mark_far_below_peers
 from perfcast.parsing.distinct import by_distinct
 
 _TRUSTED_CORES = ("ark", "amd", "twin")
-"""Catalogue tables without a single conflict with the dump's core counts."""
+"""Catalog tables without any conflict with the dump's core counts."""
 
 _NAMES_OF_SEVERAL_PARTS = ("power", "sparc")
 
 _SIERRA_FOREST_MODULE = 4
-"""Cores that share one second-level cache in Sierra Forest; the dump states the module's size as a core's."""
+"""Cores that share a second-level cache in Sierra Forest; the dump states the module's size per core."""
 
-_FAR_SCORE, _LEAST_PEERS = 0.3, 5
+_FAR_SCORE, _MIN_PEERS = 0.3, 5
 _ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
 
 
 class Repairs:
-    """Counts rows changed by each rule."""
+    """Counter of the rows that each rule changes."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
@@ -33,32 +33,32 @@ class Repairs:
         self.counts[rule] = self.counts.get(rule, 0) + int(where.sum())
 
 
-def modal_cores(frame: pd.DataFrame) -> pd.Series:
-    """Return each row's cores per chip of its part: the trusted catalogue's, else the part's most frequent value.
+def find_modal_cores(frame: pd.DataFrame) -> pd.Series:
+    """Return the cores per chip of each row's part: from the trusted catalog, else the part's most frequent value.
 
-    Of equally frequent values the catalogue's counts, then the largest. POWER and SPARC names stand for parts with
-    different numbers of cores: there the stated number is the part's.
+    Ties go to the catalog's value, then to the largest. A POWER or SPARC name covers several parts with different
+    numbers of cores, so their stated number is used.
     """
     counts = frame.groupby(["part_key", "cores_per_chip_stated"]).size().rename("rows").reset_index()
-    known = frame.drop_duplicates("part_key").set_index("part_key")
+    parts = frame.drop_duplicates("part_key").set_index("part_key")
     counts["part_key"] = counts["part_key"].astype("str")
-    listed = counts["part_key"].map(known["catalogue_cores"].set_axis(known.index.astype("str"), axis=0))
+    listed = counts["part_key"].map(parts["catalogue_cores"].set_axis(parts.index.astype("str"), axis=0))
     counts["listed"] = counts["cores_per_chip_stated"] == listed
     best = counts.sort_values(["part_key", "rows", "listed", "cores_per_chip_stated"]).drop_duplicates(
         "part_key", keep="last"
     )
-    most = best.set_index("part_key")["cores_per_chip_stated"]
-    modal = by_distinct(frame["part_key"], most.get)
+    frequent = best.set_index("part_key")["cores_per_chip_stated"]
+    modal = by_distinct(frame["part_key"], frequent.get)
     trusted = frame["catalogue_table"].isin(_TRUSTED_CORES) & frame["catalogue_cores"].notna()
     cores = modal.mask(trusted, frame["catalogue_cores"])
     return cores.mask(frame["isa"].isin(_NAMES_OF_SEVERAL_PARTS), frame["cores_per_chip_stated"])
 
 
 def repair_cores(frame: pd.DataFrame, repairs: Repairs) -> None:
-    """Add the core counts of the part and the total enabled, corrected where the stated one cannot be.
+    """Add the total of enabled cores, corrected where the stated number is impossible, and its flag.
 
-    More cores than the part has are threads or typing errors. Fewer are an error on a rate run, whose scores are
-    those of all cores; on a speed run the firmware may really have switched some off, so the statement stands.
+    A number above the cores of the part counts threads or is a typing error. A smaller one is an error on a rate run,
+    which uses all cores. On a speed run it stands, because firmware can disable cores.
     """
     part, stated = frame["cores_per_chip_part"], frame["cores_per_chip_stated"]
     frame["cores_enabled_total"] = frame["cores"]
@@ -71,7 +71,7 @@ def repair_cores(frame: pd.DataFrame, repairs: Repairs) -> None:
 
 
 def repair_caches(frame: pd.DataFrame, repairs: Repairs) -> None:
-    """Bring caches to one scope: second level per core, third level per chip and per slice."""
+    """Convert caches to one scope: second level per core, third level per chip and per slice."""
     cores = frame["cores_per_chip_part"]
     module = (frame["family"] == "Sierra Forest") & (frame["l2_kb_per_core"] == 4096)
     repairs.put(frame, "l2_kb_per_core", module, frame["l2_kb_per_core"] / _SIERRA_FOREST_MODULE, "l2_per_module")
@@ -86,7 +86,7 @@ def repair_caches(frame: pd.DataFrame, repairs: Repairs) -> None:
 
 
 def repair_memory(frame: pd.DataFrame, repairs: Repairs) -> None:
-    """Correct the capacity's unit and the DDR generation, and cap the effective rate at the processor's limit."""
+    """Correct the unit of the capacity and the DDR generation; limit the effective rate to the processor's."""
     total, sum_gb = frame["mem_total_gb"], frame["mem_sum_gb"]
     frame["q_mem_arith"] = (total.notna() & sum_gb.notna() & (total != sum_gb)).astype("float64")
     repairs.put(frame, "mem_total_gb", sum_gb == total * 1024, sum_gb, "capacity_mb_for_gb")
@@ -104,7 +104,7 @@ def repair_memory(frame: pd.DataFrame, repairs: Repairs) -> None:
 
 
 def repair_dates(frame: pd.DataFrame, repairs: Repairs) -> None:
-    """Leave out test months after publication and days of arrival, where there are any, after its month."""
+    """Remove test months and arrival days after the month of publication."""
     end = frame["published_month"] + pd.offsets.MonthBegin(1)
     dates = [column for column in ("test_month", "arrival_day") if column in frame]
     late = {column: frame[column] >= end for column in dates}
@@ -114,11 +114,11 @@ def repair_dates(frame: pd.DataFrame, repairs: Repairs) -> None:
         repairs.counts[f"{column}_after_publication"] = int(late[column].sum())
 
 
-def repair_rest(frame: pd.DataFrame, repairs: Repairs) -> None:
-    """Turn zeros that mean 'not given' into missing values, and complete what the processor implies."""
+def repair_unstated(frame: pd.DataFrame, repairs: Repairs) -> None:
+    """Replace zeros that mean 'not stated' by missing values, and fill what the processor implies."""
     frame["peak_score"] = frame["peak_score"].where(frame["peak_score"] > 0)
     if "energy_base" in frame:
-        # 1 stands in place of a measured energy ratio on a few rows; real ones are larger.
+        # A few rows state 1 instead of a measured energy ratio; measured ratios are larger.
         frame["energy_base"] = frame["energy_base"].where(frame["energy_base"] > 1)
     unstated = frame["arch"].isna() & frame["isa"].isin(_ARCHITECTURE)
     frame["arch"] = frame["arch"].astype("str")
@@ -129,13 +129,13 @@ def repair_rest(frame: pd.DataFrame, repairs: Repairs) -> None:
 
 
 def add_flags(frame: pd.DataFrame) -> None:
-    """Add the audit flags that compare rows with each other; they are provenance, never features."""
+    """Add the audit flags that compare rows; they are provenance, never features."""
     frame["q_peak_lt_base"] = (frame["peak_score"] < frame["base_score"]).astype("float64")
     same = ["suite", "hw_vendor", "System", "part_key", "base_score", "peak_score", "published_month"]
     frame["q_near_dup"] = frame.duplicated(same).astype("float64")
     peers = frame.groupby(["part_key", "chips", "suite"])["base_score"]
     residual = pd.Series(np.log(frame["base_score"] / peers.transform("median")), index=frame.index)
-    frame["q_far_below_peers"] = far_below_peers(frame).astype("float64")
-    frame["q_score_residual"] = ((residual.abs() > _FAR_SCORE) & (peers.transform("size") >= _LEAST_PEERS)).astype(
+    frame["q_far_below_peers"] = mark_far_below_peers(frame).astype("float64")
+    frame["q_score_residual"] = ((residual.abs() > _FAR_SCORE) & (peers.transform("size") >= _MIN_PEERS)).astype(
         "float64"
     )

@@ -1,4 +1,4 @@
-"""From text rows to typed rows: what a row must have to be a result at all, else why it is quarantined."""
+"""Screening of the CPU2017 dump: text rows to typed rows, and the reasons to quarantine a row."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ RAW_COLUMNS = (
     "Updated",
     "Disclosure",
 )
-"""Columns the dump must have; its others (licence number, peak energy) are not used."""
+"""Required columns of the dump; the others (license number, peak energy) are unused."""
 
 SUITES = {
     "CINT2017rate": "CINT2017rate",
@@ -60,29 +60,29 @@ SUITES = {
     "CINT2017speed": "CINT2017speed",
     "CFP2017speed": "CFP2017speed",
 }
-"""The dump's `Benchmark` -> suite; the dump leaves the word speed out."""
+"""The dump's `Benchmark` -> suite; the dump omits the word speed."""
 
 FIRST_MONTH = pd.Timestamp(2017, 6, 1)
-"""SPEC released CPU2017 in June 2017: no result can be older."""
+"""Month in which SPEC released CPU2017; no result is older."""
 
-MOST_CORES_PER_CHIP = 512
+MAX_CORES_PER_CHIP = 512
 THREADS_PER_CORE = (1, 2, 4, 8)
 _MANY_DEFECTS = 2
 _SHOWN = 120
 
 
 class Quarantine:
-    """Collects rejected rows of one file; a frame given to it has the column `line_in_file` and a unique index."""
+    """Collector of the rejected rows of one file; its frames have the column `line_in_file` and a unique index."""
 
     def __init__(self, source: str, file: str, rejections: tuple[Rejection, ...] = ()) -> None:
         self.source, self.file, self.rejections = source, file, list(rejections)
 
     def reject(self, frame: pd.DataFrame, bad: pd.Series, reason: str, detail: pd.Series) -> pd.DataFrame:
-        """Take the rows where `bad` holds and return the others.
+        """Quarantine the rows where `bad` holds, and return the others.
 
-        Shapes: `bad` on the frame's index, `detail` on that of the bad rows at least.
+        Shapes: `bad` has the frame's index; the index of `detail` contains at least the bad rows.
         """
-        if not bad.any():  # also of no rows, whose `bad` is not of type bool and would choose columns
+        if not bad.any():  # also without rows: then `bad` is not boolean and would select columns
             return frame
         lines = frame.loc[bad, "line_in_file"]
         self.rejections += [
@@ -94,7 +94,7 @@ class Quarantine:
 
 @dataclass(frozen=True)
 class Screened:
-    """Rows that are results published until the last month, in file order.
+    """Results published until the last month, in file order.
 
     Shapes: `frame` has RAW_COLUMNS as text and the typed columns suite, base_score, peak_score, cores, chips,
     threads_per_core, base_mhz, result_id, arrival_day, published_month, disclosure_parsed, line_in_file, line.
@@ -105,15 +105,15 @@ class Screened:
     after: int
 
 
-def _suite(text: str) -> Scalar[str]:
+def _parse_suite(text: str) -> Scalar[str]:
     return Scalar(SUITES.get(normalize(text)))
 
 
-def _typed(raw: pd.DataFrame) -> pd.DataFrame:
-    """Return the raw frame with its indispensable columns typed; missing where the text gives no value."""
+def _parse_required(raw: pd.DataFrame) -> pd.DataFrame:
+    """Add the typed required columns to the raw frame; a value is missing where its text is invalid."""
     number = partial(parse_number, low=0)
     parsers: dict[str, tuple[str, Callable[[str], Parsed]]] = {
-        "suite": ("Benchmark", _suite),
+        "suite": ("Benchmark", _parse_suite),
         "base_score": ("Base Result", number),
         "peak_score": ("Peak Result", number),
         "cores": ("# Cores", number),
@@ -144,43 +144,47 @@ _DEFECTS = {
     "published_month": ("Published", "date_impossible"),
     "result_id": ("Disclosure", "no_result_id"),
 }
-"""Typed column -> the raw column it comes from, and the reason when that alone is wrong."""
+"""Typed column -> its raw column, and the reason where only that column is invalid."""
 
 
-def screen(rows: CsvRows, quarantine: Quarantine, until: pd.Timestamp) -> Screened:
-    """Keep the rows that are results published until the month `until`; quarantine what is not a result.
+def screen_rows(rows: CsvRows, quarantine: Quarantine, until: pd.Timestamp) -> Screened:
+    """Return the results published until the month `until`, and quarantine rows that are not results.
 
-    `line` counts the lines of the file without the rows published later, so that it is the same for every snapshot.
+    `line` counts the lines of the file without the rows published later, so every snapshot gives the same lines.
     """
-    frame = _typed(rows.frame.rename(columns={"line": "line_in_file"}))
+    frame = _parse_required(rows.frame.rename(columns={"line": "line_in_file"}))
     after = frame["published_month"] > until
     frame = frame.assign(line=frame["line_in_file"] - after.cumsum())[~after]
     frame = reject_untyped(frame, quarantine, _DEFECTS)
 
     early = frame["published_month"] < FIRST_MONTH
-    frame = quarantine.reject(frame, early, "date_impossible", "Published " + _texts(frame[early], "Published"))
+    frame = quarantine.reject(frame, early, "date_impossible", "Published " + _to_texts(frame[early], "Published"))
     scoreless = frame["base_score"] == 0
-    frame = quarantine.reject(frame, scoreless, "no_score", _texts(frame[scoreless], "result_id"))
-    impossible = ~_possible_counts(frame)
-    frame = quarantine.reject(frame, impossible, "impossible_counts", _counts_text(frame[impossible]))
-    repeated = _repeated(frame)
-    frame = quarantine.reject(frame, repeated, "duplicate_result_id", _texts(frame[repeated], "result_id"))
+    frame = quarantine.reject(frame, scoreless, "no_score", _to_texts(frame[scoreless], "result_id"))
+    impossible = ~_mark_possible_counts(frame)
+    frame = quarantine.reject(frame, impossible, "impossible_counts", _describe_counts(frame[impossible]))
+    repeated = _mark_repeated(frame)
+    frame = quarantine.reject(frame, repeated, "duplicate_result_id", _to_texts(frame[repeated], "result_id"))
     return Screened(frame, int(after.sum()))
 
 
-def _repeated(frame: pd.DataFrame) -> pd.Series:
-    """Mark rows whose identifier an earlier row has, that one's whole copies apart."""
-    # copies have one identifier: it is enough to compare the rows that share theirs
+def _mark_repeated(frame: pd.DataFrame) -> pd.Series:
+    """Mark rows that repeat an earlier identifier without being whole copies of that row."""
+    # Copies share their identifier, so only rows with a repeated one are compared.
     shared = frame[frame["result_id"].duplicated(keep=False)]
     again = shared["result_id"].duplicated() & ~shared.duplicated(list(RAW_COLUMNS))
     return again.reindex(frame.index, fill_value=False)
 
 
 def reject_untyped(frame: pd.DataFrame, quarantine: Quarantine, reasons: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
-    """Quarantine rows that lack an indispensable value; several at once mean that the columns are shifted.
+    """Quarantine rows that lack a required value; several missing values mean shifted columns.
 
-    `reasons` maps each typed column to the raw one it comes from and the reason when that alone is wrong. A peak
-    score that is not stated at all is no defect.
+    A peak score that is not stated is no defect.
+
+    Args:
+        frame: Rows with raw and typed columns.
+        quarantine: Collector of the rejected rows.
+        reasons: Typed column -> its raw column, and the reason where only that column is invalid.
     """
     missing = pd.DataFrame({name: frame[name].isna() for name in reasons}, index=frame.index)
     missing["peak_score"] &= by_distinct(frame[reasons["peak_score"][0]], states_something)
@@ -190,40 +194,41 @@ def reject_untyped(frame: pd.DataFrame, quarantine: Quarantine, reasons: Mapping
 def reject_defects(
     frame: pd.DataFrame, quarantine: Quarantine, missing: pd.DataFrame, reasons: Mapping[str, tuple[str, str]]
 ) -> pd.DataFrame:
-    """Quarantine rows in which an indispensable text gives no value; two such texts are shifted columns.
+    """Quarantine rows with an invalid required text; two such texts mean shifted columns.
 
-    Shapes: `missing` has a boolean column per key of `reasons`, on the frame's index. `reasons` maps a typed column to
-    the raw column it comes from and the reason when that alone is wrong.
+    `reasons` maps a typed column to its raw column, and to the reason where only that column is invalid.
+
+    Shapes: `missing` has a boolean column per key of `reasons`, on the frame's index.
     """
     defects = missing.sum(axis=1)
-    named = [column for column, _ in reasons.values()]
+    raw_columns = [column for column, _ in reasons.values()]
     detail = pd.Series("", index=frame.index[defects > 0], dtype="object")
     for row in detail.index:
-        wrong = [column for column, bad in zip(named, missing.loc[row], strict=True) if bad]
+        wrong = [column for column, bad in zip(raw_columns, missing.loc[row], strict=True) if bad]
         detail[row] = ", ".join(f"{column}={normalize(str(frame.at[row, column]))!r}" for column in wrong)
     shifted = defects >= _MANY_DEFECTS
     single = {reason: pd.Series(False, index=frame.index) for _, reason in reasons.values()}
     for name, (_, reason) in reasons.items():
         single[reason] |= missing[name] & ~shifted
-    kept = quarantine.reject(frame, shifted, "shifted_columns", detail)
+    valid_rows = quarantine.reject(frame, shifted, "shifted_columns", detail)
     for reason, bad in single.items():
-        kept = quarantine.reject(kept, bad[kept.index], reason, detail)
-    return kept
+        valid_rows = quarantine.reject(valid_rows, bad[valid_rows.index], reason, detail)
+    return valid_rows
 
 
-def _possible_counts(frame: pd.DataFrame) -> pd.Series:
+def _mark_possible_counts(frame: pd.DataFrame) -> pd.Series:
     cores, chips = frame["cores"], frame["chips"]
     per_chip = cores / chips.replace(0, np.nan)
     whole = (per_chip % 1 == 0) & (chips % 1 == 0)
-    return whole & per_chip.between(1, MOST_CORES_PER_CHIP) & frame["threads_per_core"].isin(THREADS_PER_CORE)
+    return whole & per_chip.between(1, MAX_CORES_PER_CHIP) & frame["threads_per_core"].isin(THREADS_PER_CORE)
 
 
-def _counts_text(frame: pd.DataFrame) -> pd.Series:
-    cores, chips, threads = (_texts(frame, name) for name in ("# Cores", "# Chips", "# Enabled Threads Per Core"))
+def _describe_counts(frame: pd.DataFrame) -> pd.Series:
+    cores, chips, threads = (_to_texts(frame, name) for name in ("# Cores", "# Chips", "# Enabled Threads Per Core"))
     text: pd.Series = cores + " cores, " + chips + " chips, " + threads + " threads per core"
     return text
 
 
-def _texts(frame: pd.DataFrame, name: str) -> pd.Series:
-    """Return a column as plain texts."""
+def _to_texts(frame: pd.DataFrame, name: str) -> pd.Series:
+    """Return a column as plain text, not coded."""
     return frame[name].astype("str")

@@ -1,4 +1,4 @@
-"""The text columns of the dump as typed standard columns, and how much of each was understood."""
+"""Parser of the text columns of the CPU2017 dump, and its coverage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from perfcast.parsing.scalars import parse_flag, parse_month, parse_number, pars
 from perfcast.parsing.storage import parse_storage
 from perfcast.processors.names import part_key
 
-_number = partial(parse_number, low=0)
+_parse_number = partial(parse_number, low=0)
 _FIELDS: dict[str, tuple[Callable[[str], Parsed], dict[str, str]]] = {
     "1st Level Cache": (parse_l1, {"l1i_kb": "l1i_kb", "l1d_kb": "l1d_kb"}),
     "2nd Level Cache": (
@@ -77,21 +77,21 @@ _FIELDS: dict[str, tuple[Callable[[str], Parsed], dict[str, str]]] = {
     "Parallel": (parse_flag, {"value": "parallel"}),
     "Base Pointer Size": (parse_pointer_bits, {"value": "base_ptr"}),
     "Peak Pointer Size": (parse_pointer_bits, {"value": "peak_ptr"}),
-    "Energy Base Result": (_number, {"value": "energy_base"}),
+    "Energy Base Result": (_parse_number, {"value": "energy_base"}),
     "Test Date": (parse_month, {"value": "test_month"}),
     "HW Avail": (parse_month, {"value": "hw_avail"}),
     "SW Avail": (parse_month, {"value": "sw_avail"}),
     "Updated": (parse_month, {"value": "updated"}),
 }
-"""Raw column -> its parser, and field of the result -> standard (or intermediate) column."""
+"""Raw column -> its parser, and parsed field -> standard or intermediate column."""
 
 _PARSED_ELSEWHERE: dict[str, Callable[[str], Parsed]] = {
-    "Base Result": _number,
-    "Peak Result": _number,
-    "# Cores": _number,
-    "# Chips": _number,
-    "# Enabled Threads Per Core": _number,
-    "Processor MHz": _number,
+    "Base Result": _parse_number,
+    "Peak Result": _parse_number,
+    "# Cores": _parse_number,
+    "# Chips": _parse_number,
+    "# Enabled Threads Per Core": _parse_number,
+    "Processor MHz": _parse_number,
     "Published": parse_month,
 }
 _METRIC = re.compile("(rate|speed)$")
@@ -103,7 +103,7 @@ _STRAY = re.compile(r"\s*[,;]\s*(?=[,;)]|$)|(?<=\()\s*[,;]\s*")
 
 
 def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with the standard columns of its text columns added; every distinct text is parsed once."""
+    """Add the standard columns of the text columns; every distinct text is parsed once."""
     parts: dict[str, pd.Series] = {}
     for column, (parse, names) in _FIELDS.items():
         parsed = parse_column(frame[column], parse, names)
@@ -113,35 +113,35 @@ def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
     integer = frame["suite"].str.startswith("CINT")
     return frame.assign(
         **parts,
-        metric=mapped(frame["suite"], lambda suite: found[0] if (found := _METRIC.search(suite)) else None),
-        domain=mapped(frame["suite"], lambda suite: "int" if suite.startswith("CINT") else "fp"),
+        metric=map_texts(frame["suite"], lambda suite: match[0] if (match := _METRIC.search(suite)) else None),
+        domain=map_texts(frame["suite"], lambda suite: "int" if suite.startswith("CINT") else "fp"),
         xalanc_notice=(integer & noticed).astype("float64"),
-        part_key=mapped(frame["Processor"], part_key),
-        hw_vendor=mapped(frame["Hardware Vendor"], canonical_company),
-        tester=mapped(frame["Tested By"], canonical_company),
-        sponsor=mapped(frame["Test Sponsor"], canonical_company),
-        file_system=mapped(frame["File System"], lambda text: text.strip().casefold() or None),
-        system_stem=system_stems(frame),
+        part_key=map_texts(frame["Processor"], part_key),
+        hw_vendor=map_texts(frame["Hardware Vendor"], canonical_company),
+        tester=map_texts(frame["Tested By"], canonical_company),
+        sponsor=map_texts(frame["Test Sponsor"], canonical_company),
+        file_system=map_texts(frame["File System"], lambda text: text.strip().casefold() or None),
+        system_stem=extract_system_stems(frame),
     )
 
 
-def mapped(texts: pd.Series, function: Callable[[str], str | None]) -> pd.Series:
-    """Return a function of each text; every distinct text is asked once, and what is made of coded texts is coded."""
+def map_texts(texts: pd.Series, function: Callable[[str], str | None]) -> pd.Series:
+    """Apply a function to each text, once per distinct text; the result of coded texts is coded."""
     if is_coded(texts):
         return by_distinct(texts, function)
     return texts.map({text: function(text) for text in texts.unique()})
 
 
-def system_stems(frame: pd.DataFrame) -> pd.Series:
-    """Return each machine's name without its processor and clock, once per distinct pair of texts."""
+def extract_system_stems(frame: pd.DataFrame) -> pd.Series:
+    """Return the names of the machines without processor and clock, computed once per distinct pair of texts."""
     numbers, first = combinations(frame, ["System", "Processor"])
     pairs = frame[["System", "Processor"]].iloc[first].astype("str")
-    stems = spread([system_stem(*pair) for pair in pairs.itertuples(index=False)], numbers, frame.index)
+    stems = spread([extract_system_stem(*pair) for pair in pairs.itertuples(index=False)], numbers, frame.index)
     return stems if is_coded(frame["System"]) else stems.astype("str")
 
 
-def system_stem(system: str, processor: str) -> str:
-    """Return a machine's name without its processor, clock and the brackets they stood in."""
+def extract_system_stem(system: str, processor: str) -> str:
+    """Return the name of a machine without processor and clock, and without their brackets."""
     text, name = " ".join(system.split()), " ".join(processor.split())
     text = re.sub(re.escape(name), " ", text, flags=re.IGNORECASE) if name else text
     text = _CORE_WORDS.sub(" ", _CLOCK.sub(" ", text))
@@ -153,17 +153,17 @@ def system_stem(system: str, processor: str) -> str:
 
 
 def parse_coverage(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Return per raw column: rows, rows that state something, rows understood completely, their share, misses."""
+    """Return the coverage of each raw column: rows, stated rows, completely parsed rows, their share, examples."""
     parsers = {column: parse for column, (parse, _) in _FIELDS.items()} | _PARSED_ELSEWHERE
     measured = {column: measure(frame[column], parse) for column, parse in parsers.items()}
-    # Links differ on every row: parsing them a second time would take longer than all other columns together.
+    # Links differ on every row, so parsing them again would take longer than all other columns together.
     parsed = int(frame["disclosure_parsed"].sum())
     measured["Disclosure"] = Coverage(rows=len(frame), stated=len(frame), complete=parsed, examples=())
-    return described(measured)
+    return serialize_coverage(measured)
 
 
-def described(measured: Mapping[str, Coverage]) -> dict[str, dict[str, Any]]:
-    """Return coverages as plain values for quality.json."""
+def serialize_coverage(measured: Mapping[str, Coverage]) -> dict[str, dict[str, Any]]:
+    """Convert coverages to plain values for quality.json."""
     return {
         column: {**asdict(coverage), "examples": list(coverage.examples), "share": round(coverage.share, 6)}
         for column, coverage in measured.items()

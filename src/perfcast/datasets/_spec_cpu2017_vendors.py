@@ -1,4 +1,4 @@
-"""Canonical names of companies: one name per company however it signed, merged by name only."""
+"""Canonical names of companies, whatever their spelling; companies are merged by name only."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ _LEGAL_FORM = re.compile(
 
 
 def canonical_company(name: str) -> str | None:
-    """Return the company's canonical name; an unlisted company keeps its name without the legal form."""
+    """Return the canonical name of a company; for an unlisted company, its name without the legal form."""
     text = " ".join(name.split())
     folded = text.casefold()
-    known = next((canonical for pattern, canonical in _PATTERNS if pattern.match(folded)), None)
-    while known is None and (shorter := _LEGAL_FORM.sub("", text)) not in ("", text):
+    listed = next((canonical for pattern, canonical in _PATTERNS if pattern.match(folded)), None)
+    while listed is None and (shorter := _LEGAL_FORM.sub("", text)) not in ("", text):
         text = shorter
-    return known or text.strip(" ,.") or None
+    return listed or text.strip(" ,.") or None

@@ -1,4 +1,4 @@
-"""Standard columns that spec_power and spec_jbb2015 share: spec_cpu2017's by their own names, and the JVM's."""
+"""Standard columns that spec_power and spec_jbb2015 share: those of spec_cpu2017, and the JVM's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perfcast.schema import Column, Kind, Role, Tag
 _BY_NAME = {column.name: column for column in CPU2017}
 
 _TYPES = "R registered, L load-reduced, F fully buffered, E or U unbuffered, S small, M multiplexed"
-_RELEASE = "Java release that the JVM implements: 7 for 1.7.0, 17 for 17.0.2"
+_RELEASE = "Java release of the JVM: 7 for 1.7.0, 17 for 17.0.2"
 
 
 def _feature(name: str, kind: Kind, group: str, meaning: str, bounds: tuple[float, float] | None = None) -> Column:
@@ -19,18 +19,20 @@ def _feature(name: str, kind: Kind, group: str, meaning: str, bounds: tuple[floa
     return Column(name, kind, Role.FEATURE, group, "", meaning, low, high, (Tag.CONFIG,))
 
 
-def named(names: Iterable[str]) -> tuple[Column, ...]:
-    """Return the declarations of spec_cpu2017's columns of these names."""
+def select_columns(names: Iterable[str]) -> tuple[Column, ...]:
+    """Return the declarations of these columns of spec_cpu2017."""
     return tuple(_BY_NAME[name] for name in names)
 
 
-KEYS = named(("result_id", "submission_id", "part_id", "part_key"))
-SUITE = replace(_BY_NAME["suite"], meaning="benchmark and how it was set up")
+KEYS = select_columns(("result_id", "submission_id", "part_id", "part_key"))
+SUITE = replace(_BY_NAME["suite"], meaning="benchmark and its setup")
 JVM = (
-    _feature("jvm_vendor", Kind.CATEGORICAL, "workload", "who made the Java virtual machine"),
-    _feature("jvm_name", Kind.CATEGORICAL, "workload", "which Java virtual machine"),
+    _feature("jvm_vendor", Kind.CATEGORICAL, "workload", "vendor of the Java virtual machine"),
+    _feature("jvm_name", Kind.CATEGORICAL, "workload", "name of the Java virtual machine"),
     _feature("jvm_release", Kind.NUMERICAL, "workload", _RELEASE, (1, 99)),
-    _feature("jvm_update", Kind.NUMERICAL, "workload", "its update, of J9 the service release", (0, 999)),
+    _feature(
+        "jvm_update", Kind.NUMERICAL, "workload", "update of the Java release; for J9, the service release", (0, 999)
+    ),
 )
 PROCESSOR = tuple(
     column
@@ -43,12 +45,12 @@ MEMORY = tuple(
     if column.group == "memory"
 )
 SYSTEM = (
-    *named(("hw_vendor", "chips", "cores_enabled_total", "threads_per_core")),
-    *named(("os_name", "os_version", "kernel_series", "arch", "file_system", "storage_class")),
-    _feature("form_factor", Kind.CATEGORICAL, "system", "height of the enclosure, blade or tower"),
+    *select_columns(("hw_vendor", "chips", "cores_enabled_total", "threads_per_core")),
+    *select_columns(("os_name", "os_version", "kernel_series", "arch", "file_system", "storage_class")),
+    _feature("form_factor", Kind.CATEGORICAL, "system", "height of the enclosure such as 2U, else blade or tower"),
     _feature("nodes", Kind.NUMERICAL, "system", "machines in the measured system", (1, 1024)),
 )
-AUDIT = named(
+AUDIT = select_columns(
     (
         *("published_month", "test_month", "hw_avail", "sw_avail", "arrival_day", "updated"),
         *("system_stem", "tester", "sponsor"),
@@ -59,5 +61,5 @@ AUDIT = named(
 
 
 def target(name: str, unit: str, meaning: str, bounds: tuple[float, float]) -> Column:
-    """Declare a measured result."""
+    """Declare a target."""
     return Column(name, Kind.NUMERICAL, Role.TARGET, "workload", unit, meaning, *bounds)

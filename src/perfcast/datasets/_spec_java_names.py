@@ -1,4 +1,6 @@
-"""Processor names of the Java benchmarks, which repeat the clock and leave words out, as the catalogues write them."""
+"""Processor names of the Java benchmarks, converted to the catalog's spelling.
+
+The dumps repeat the clock and omit words."""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ _REPLACED = tuple(
         (r"[®™]", " "),
         (r"\((?:r|tm)\)", " "),
         (r"\bprocessors?\b|\b(?:dual|quad|six|eight|twelve)-core\b|\b64-bit multi-core\b", " "),
-        # What follows a bracket or comma tells clocks, order numbers and turbo modes; so does a clock at either end.
+        # Clocks, order numbers and turbo modes follow a bracket or comma; a clock also stands at either end.
         (r"\s*[(\[,].*$", ""),
         (r"^\d(?:\.\d+)? ?ghz\s+(?=\w)", ""),
         (r"(?<=\d)((?:\S*\s+(?:v\d\s+)?)(?:cpu\s+)?)@?\s*\d(?:\.\d+)? ?ghz$", r"\1"),
@@ -30,7 +32,7 @@ _MISTYPED = {
     "xeon 8490h": "xeon platinum 8490h",
     "xeon platinum 6252": "xeon gold 6252",
 }
-"""Keys that lack the series or have that of another part -> the only part of that number."""
+"""Key without series, or with that of another part -> the only part of that number."""
 
 
 def java_part_key(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Read a small CSV file row by row: every row is either understood or quarantined with its line number."""
+"""Strict reader of CSV files: every row is either valid or quarantined with its line number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REMEDY = "ingest the source again, or delete its folder under results/raw first
 
 @dataclass(frozen=True)
 class Rejection:
-    """One quarantined row, in the order of `REJECTED_COLUMNS`."""
+    """Quarantined row; the fields are in the order of `REJECTED_COLUMNS`."""
 
     source: str
     file: str
@@ -30,24 +30,24 @@ class Rejection:
     detail: str
 
 
-def rejected_frame(rejections: Iterable[Rejection]) -> pd.DataFrame:
+def build_rejected_frame(rejections: Iterable[Rejection]) -> pd.DataFrame:
     """Return quarantined rows as the frame of rejected.csv, ordered by file and line."""
     ordered = sorted(rejections, key=lambda row: (row.source, row.file, row.line, row.reason))
     return pd.DataFrame([astuple(row) for row in ordered], columns=REJECTED_COLUMNS)
 
 
-def require_some(kept: int, what: str, rejections: Sequence[Rejection]) -> None:
-    """Make sure that something is left. Raises: UserError, with the most frequent reason, when all is quarantined."""
-    if not kept and rejections:
+def require_rows(accepted: int, what: str, rejections: Sequence[Rejection]) -> None:
+    """Require a valid row. Raises: UserError with the most frequent reason, when all rows are quarantined."""
+    if not accepted and rejections:
         reason, count = Counter(row.reason for row in rejections).most_common(1)[0]
         fact = f"all {len(rejections)} are rejected, {count} of them as {reason}"
         raise UserError(f"{what} must have rows that can be used", fact, _REMEDY)
 
 
-def require_few(kept: int, rejections: Sequence[Rejection], what: str, most: int) -> None:
-    """Make sure that no more is held than a file of its kind can have. Raises: UserError."""
-    if kept > most:
-        raise UserError(f"{what} must have at most {most} rows", "it has more", _REMEDY)
+def limit_rows(accepted: int, rejections: Sequence[Rejection], what: str, limit: int) -> None:
+    """Limit the numbers of accepted and rejected rows. Raises: UserError."""
+    if accepted > limit:
+        raise UserError(f"{what} must have at most {limit} rows", "it has more", _REMEDY)
     if len(rejections) > bounds.REJECTED:
         fact = f"more than {bounds.REJECTED} are rejected, the first as {rejections[0].reason}"
         raise UserError(f"{what} must have rows that can be used", fact, _REMEDY)
@@ -55,10 +55,10 @@ def require_few(kept: int, rejections: Sequence[Rejection], what: str, most: int
 
 @dataclass(frozen=True)
 class CsvRows:
-    """The rows of one file as text.
+    """Rows of one file as text.
 
-    Shapes: `frame` has the wanted columns and `line`, the line a row begins at (the header is line 1).
-    `rows_in` counts all rows but the header: those of `frame` and those of `rejections`.
+    Shapes: `frame` has the requested columns and `line`, the first line of a row (the header is line 1). `rows_in`
+    counts the rows of `frame` and of `rejections`.
     """
 
     frame: pd.DataFrame
@@ -69,29 +69,31 @@ class CsvRows:
 
 
 def read_rows(source: str, path: Path, columns: Sequence[str]) -> CsvRows:
-    """Read the named columns of a CSV file, compressed when its name ends in .gz; other columns are left out.
+    """Read the given columns of a CSV file, which is compressed where its name ends in .gz.
 
-    A row with another number of fields than the header, a repeated header and a row that is not UTF-8 are quarantined.
+    A row is quarantined when its number of fields differs from the header's, when it repeats the header, or when it is
+    not UTF-8.
 
-    Raises: UserError when the file is absent, empty, broken, not a table, or lacks a column or has it twice.
+    Raises:
+        UserError: The file is absent, empty, broken or not a table, or lacks a column or has it twice.
     """
     path = Path(path)
     try:
         with unpacked(path, kind_by_name(path), most=bounds.TABLE, remedy=_REMEDY) as file:
             lines = text_lines(file, str(path), remedy=_REMEDY)
-            header = _header(path, next(lines, ""), columns)
-            kept, rejections = _rows(source, path, lines, header, columns)
+            header = _read_header(path, next(lines, ""), columns)
+            accepted, rejections = _read_rows(source, path, lines, header, columns)
     except FileNotFoundError:
         raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY) from None
-    if not kept and not rejections:
+    if not accepted and not rejections:
         raise UserError(f"{path} must have rows", "it has a header only", _REMEDY)
-    require_some(len(kept), str(path), rejections)
-    frame = pd.DataFrame([row for _, row in kept], columns=list(columns), dtype="str")
-    frame["line"] = [line for line, _ in kept]
-    return CsvRows(frame, tuple(rejections), len(kept) + len(rejections), tuple(header))
+    require_rows(len(accepted), str(path), rejections)
+    frame = pd.DataFrame([row for _, row in accepted], columns=list(columns), dtype="str")
+    frame["line"] = [line for line, _ in accepted]
+    return CsvRows(frame, tuple(rejections), len(accepted) + len(rejections), tuple(header))
 
 
-def _header(path: Path, line: str, columns: Sequence[str]) -> list[str]:
+def _read_header(path: Path, line: str, columns: Sequence[str]) -> list[str]:
     header = header_of(line, str(path), remedy=_REMEDY)
     missing = [name for name in columns if name not in header]
     if missing:
@@ -105,24 +107,24 @@ def _header(path: Path, line: str, columns: Sequence[str]) -> list[str]:
     return header
 
 
-def _rows(
+def _read_rows(
     source: str, path: Path, lines: Iterable[str], header: list[str], columns: Sequence[str]
 ) -> tuple[list[tuple[int, tuple[str, ...]]], list[Rejection]]:
-    # only what is wanted stays in memory
+    # Other columns are dropped at once to save memory.
     pick = itemgetter(*(header.index(column) for column in columns), -1)
-    kept: list[tuple[int, tuple[str, ...]]] = []
+    accepted: list[tuple[int, tuple[str, ...]]] = []
     rejections: list[Rejection] = []
     for line, fields in records(lines, str(path), remedy=_REMEDY):
-        reason, detail = _defect(fields, header)
+        reason, detail = _find_defect(fields, header)
         if reason:
             rejections.append(Rejection(source, path.name, line, reason, detail))
         else:
-            kept.append((line, pick(fields)[:-1]))
-        require_few(len(kept), rejections, str(path), bounds.TABLE_ROWS)
-    return kept, rejections
+            accepted.append((line, pick(fields)[:-1]))
+        limit_rows(len(accepted), rejections, str(path), bounds.TABLE_ROWS)
+    return accepted, rejections
 
 
-def _defect(fields: list[str], header: list[str]) -> tuple[str, str]:
+def _find_defect(fields: list[str], header: list[str]) -> tuple[str, str]:
     if len(fields) != len(header):
         return "wrong_field_count", f"{len(fields)} fields, the header has {len(header)}"
     if [field.strip() for field in fields] == header:

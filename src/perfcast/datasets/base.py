@@ -1,4 +1,4 @@
-"""What every data set module returns."""
+"""Result of every dataset module: a standardized table with its row accounting."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pandas as pd
 from perfcast.schema import Table
 
 REJECTED_COLUMNS = ["source", "file", "line", "reason", "detail"]
-"""Columns of rejected.csv: where the row was, a short stable reason (snake_case), and the offending text."""
+"""Columns of rejected.csv: position of the row, a short stable reason (snake_case), and the offending text."""
 
 
 @dataclass(frozen=True)
 class Standardized:
-    """One standardised data set with its row accounting.
+    """Standardized dataset with its row accounting.
 
-    `rows_in == len(table.frame) + rows_merged + len(rejected)` holds for every data set; `merged` says by which rule
-    rows were folded into others (rule -> rows). `quality` holds what is particular to the data set: parse coverage
-    per column, join coverage, repairs made (rule -> rows).
+    Every dataset satisfies `rows_in == len(table.frame) + rows_merged + len(rejected)`. `merged` counts folded rows
+    by rule. `quality` holds the facts particular to the dataset, such as parse coverage per column, join coverage, and
+    repaired rows by rule.
     """
 
     table: Table
@@ -30,5 +30,5 @@ class Standardized:
 
     @property
     def rows_merged(self) -> int:
-        """Rows folded into other rows."""
+        """Number of rows folded into other rows."""
         return sum(self.merged.values())

@@ -1,12 +1,13 @@
-"""CUTLASS matrix products on one GPU: one row per measurement and quantity, which is the task.
+"""CUTLASS matrix products on one GPU: one row per measurement and quantity; the quantity is the task.
 
-What the rows tell, beyond what their authors say of them:
-- The kernel's name fixes layout and tile. The script also varied a layout and a tile that no option of the profiler
-  reads; they are kept as provenance, and a case is shape, kernel, alpha and beta, measured 28 times.
-- nvidia-smi was asked for two seconds after the profiler had ended, or 30 W to an idle device. Where the power is
-  higher another process was using the device: power and energy are of that state, not of the product.
-- From the evening of 14 November on others used the device all the time: the same kernels run at half and a third of
-  their speed. `device_state` says so by what nvidia-smi told before and after a run, and errors are told by it.
+Properties of the measurements that the authors do not document:
+- The kernel's name fixes layout and tile. The script also varied a layout and a tile that the profiler ignores; they
+  are provenance. A case is shape, kernel, alpha and beta, measured 28 times.
+- nvidia-smi ran for two seconds after the profiler had ended; an idle device draws 30 W. A higher power means that
+  another process used the device: power and energy describe that state, not the product.
+- From the evening of 14 November 2024 on, other processes used the device all the time: the same kernels run at half
+  and a third of their speed. `device_state` marks these rows by nvidia-smi's reports before and after a run, and the
+  evaluation reports errors by it.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.sources.gpperf import ARCHIVE, FAILED, RESULTS, read_archive
-from perfcast.datasets._gpperf_columns import ALONE, COLUMNS, QUANTITIES, SHARED, device_facts
-from perfcast.datasets._gpperf_records import records
-from perfcast.datasets._strict_csv import Rejection, rejected_frame, require_some
+from perfcast.datasets._gpperf_columns import ALONE, COLUMNS, QUANTITIES, SHARED, look_up_device_facts
+from perfcast.datasets._gpperf_records import parse_records
+from perfcast.datasets._measured import describe_first_bad, quarantine
+from perfcast.datasets._strict_csv import Rejection, build_rejected_frame, require_rows
 from perfcast.datasets.base import Standardized
 from perfcast.schema import build_table, out_of_bounds
 
@@ -31,112 +33,98 @@ KERNEL = (
     r"_(?P<a>[nt])(?P<b>[nt])_align\d+"
 )
 TYPES = {"s": "float32", "d": "float64", "h": "float16"}
-NOT_ASKED = "[N/A]"
-"""What nvidia-smi says of the power of a device that sleeps."""
+NOT_REPORTED = "[N/A]"
+"""Power that nvidia-smi reports for a sleeping device."""
 
 _NUMBERS = (
     *("unix_time", "m", "n", "k", "requested_tile_m", "requested_tile_n", "requested_tile_k", "alpha", "beta"),
-    *("runtime_ms", "sm_clock_mhz", "temperature_c", "utilisation_after", "compute_capability"),
-    *("max_memory_clock_mhz", "max_clock_mhz", "power_limit_w", "memory_mib", "memory_used_mib", "utilisation_before"),
+    *("runtime_ms", "sm_clock_mhz", "temperature_c", "utilization_after", "compute_capability"),
+    *("max_memory_clock_mhz", "max_clock_mhz", "power_limit_w", "memory_mib", "memory_used_mib", "utilization_before"),
     "power_w",
 )
 _CASE = ["m", "n", "k", "kernel", "requested_layout", "requested_tile_m", "requested_tile_n", "alpha", "beta"]
 _IDLE_MIB = 8.0
-"""Memory in use, in MiB, up to which no process has a context on the device; a context needs over a hundred."""
+"""Largest memory in use, in MiB, without a context of any process; a context needs over a hundred."""
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardise the measurements. A row in is a quantity of a record, or a configuration that did not run.
+    """Standardize the measurements. An input row is one quantity of a record, or a configuration that did not run.
 
-    Raises: UserError when the archive is absent or broken.
+    Raises:
+        UserError: The archive is absent or broken.
     """
     del options
     texts = read_archive(raw[SOURCE] / ARCHIVE)
-    parsed = list(records(texts[RESULTS]))
+    parsed = list(parse_records(texts[RESULTS]))
     failed = [line for line in enumerate(texts[FAILED].splitlines(), 1) if line[1].strip()]
     rejections = [Rejection(SOURCE, FAILED, number, "did_not_run", text[:200]) for number, text in failed]
-    rejections += [_rejection(record.line, record.reason, record.detail) for record in parsed if record.reason]
+    rejections += [_make_rejection(record.line, record.reason, record.detail) for record in parsed if record.reason]
     frame = pd.DataFrame(
         [{**record.fields, "line": record.line} for record in parsed if not record.reason],
         columns=[*_FIELDS, "line"],
     )
-    good, bad = _understood(frame)
+    good, bad = _parse_records(frame)
     rejections += bad
-    require_some(len(good), f"{RESULTS} in {ARCHIVE}", rejections)
-    melted = _melted(good)
+    require_rows(len(good), f"{RESULTS} in {ARCHIVE}", rejections)
+    melted = _melt_quantities(good)
     rejections += [
-        _rejection(row["line"], f"no_{row['quantity']}", row["power_text"])
+        _make_rejection(row["line"], f"no_{row['quantity']}", row["power_text"])
         for row in melted[melted["value"].isna()].to_dict("records")
     ]
-    kept = melted[melted["value"].notna()]
-    repeated = kept.duplicated("result_id")
-    table = build_table(SOURCE, kept[~repeated], COLUMNS)
+    measured = melted[melted["value"].notna()]
+    repeated = measured.duplicated("result_id")
+    table = build_table(SOURCE, measured[~repeated], COLUMNS)
     outside = out_of_bounds(table)
     wrong = outside.any(axis=1)
     rejections += [
-        _rejection(int(line), "out_of_bounds", str(column))
+        _make_rejection(int(line), "out_of_bounds", str(column))
         for line, column in zip(table.frame.loc[wrong, "source_line"], outside[wrong].idxmax(axis=1), strict=True)
     ]
     table = build_table(SOURCE, table.frame[~wrong], COLUMNS)
     return Standardized(
         table=table,
-        rejected=rejected_frame(rejections),
+        rejected=build_rejected_frame(rejections),
         rows_in=len(failed) + len(bad) + sum(bool(record.reason) for record in parsed) + len(melted),
         merged={"repeated_configuration": int(repeated.sum())},
-        quality=_quality(table.frame),
+        quality=_summarize_quality(table.frame),
     )
 
 
-def _rejection(line: int, reason: str, detail: str) -> Rejection:
+def _make_rejection(line: int, reason: str, detail: str) -> Rejection:
     return Rejection(SOURCE, RESULTS, line, reason, detail[:200])
 
 
-def _understood(text: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
-    """Return the records with numbers and what the kernel's name tells, and the rejected others."""
+def _parse_records(text: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
+    """Return the records with parsed numbers and kernel names, and the rejections of the others."""
     power = text["power_w"]
     units = {name: text[name].str.replace(r"\s*(MHz|MiB|W|%)$", "", regex=True) for name in _NUMBERS}
     numbers = pd.DataFrame({name: pd.to_numeric(values, errors="coerce") for name, values in units.items()})
     numbers = numbers.astype("float64").where(np.isfinite(numbers.astype("float64")))
-    named = text["kernel"].str.extract(f"^{KERNEL}$")
+    kernel = text["kernel"].str.extract(f"^{KERNEL}$")
     sides = ["m", "n", "k"]
-    described = text[[f"problem_size_{side}" for side in sides]].set_axis(sides, axis=1)
-    needed = numbers.drop(columns="power_w")
+    described_sides = text[[f"problem_size_{side}" for side in sides]].set_axis(sides, axis=1)
+    required = numbers.drop(columns="power_w")
     rules = {
-        "unknown_kernel": text["kernel"].where(named["type"].isna() | ~named["type"].isin(list(TYPES))),
-        "not_a_number": _first(needed.isna(), text),
-        "not_a_power": power.where(numbers["power_w"].isna() & ~power.isin([NOT_ASKED, ""])),
-        "not_positive": _first(needed[[*sides, "runtime_ms"]] <= 0, text),
-        "inconsistent_shape": _first(described != text[sides], text),
+        "unknown_kernel": text["kernel"].where(kernel["type"].isna() | ~kernel["type"].isin(list(TYPES))),
+        "not_a_number": describe_first_bad(required.isna(), text, ""),
+        "not_a_power": power.where(numbers["power_w"].isna() & ~power.isin([NOT_REPORTED, ""])),
+        "not_positive": describe_first_bad(required[[*sides, "runtime_ms"]] <= 0, text, ""),
+        "inconsistent_shape": describe_first_bad(described_sides != text[sides], text, ""),
         "inconsistent_kernel": text["described_kernel"].where(text["described_kernel"] != text["kernel"]),
     }
-    good, rejections = pd.Series(True, index=text.index), []
-    for reason, detail in rules.items():
-        hit = good & detail.notna()
-        good &= ~hit
-        rejections += [
-            _rejection(line, reason, str(found)) for line, found in zip(text.loc[hit, "line"], detail[hit], strict=True)
-        ]
-    frame = text.assign(**numbers, power_text=power, dtype=named["type"].map(TYPES), layout=named["a"] + named["b"])
+    frame = text.assign(**numbers, power_text=power, dtype=kernel["type"].map(TYPES), layout=kernel["a"] + kernel["b"])
     for name in ("tile_m", "tile_n", "tile_k", "stages"):
-        frame[name] = pd.to_numeric(named[name])
-    return frame[good], rejections
+        frame[name] = pd.to_numeric(kernel[name])
+    return quarantine(SOURCE, RESULTS, frame, rules)
 
 
-def _first(bad: pd.DataFrame, text: pd.DataFrame) -> pd.Series:
-    """Return '<column>: <text>' of the first bad cell of each row, missing where there is none."""
-    detail = pd.Series(np.nan, index=text.index, dtype="str")
-    for name in reversed(list(bad.columns)):
-        detail[bad[name]] = f"{name}: " + text.loc[bad[name], name]
-    return detail
+def _melt_quantities(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per record and quantity; the value is missing where the power is unknown.
 
-
-def _melted(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per record and quantity, the value missing where the power is not known.
-
-    Energy is power times time: the file rounds its own to a thousandth of a joule, often to one digit.
+    Energy is power times time, because the file rounds its energy to a thousandth of a joule, often to one digit.
     """
     quiet = (
-        (frame["memory_used_mib"] <= _IDLE_MIB) & (frame["utilisation_before"] == 0) & (frame["utilisation_after"] == 0)
+        (frame["memory_used_mib"] <= _IDLE_MIB) & (frame["utilization_before"] == 0) & (frame["utilization_after"] == 0)
     )
     shape = frame["m"].map("{:.0f}".format) + "x" + frame["n"].map("{:.0f}".format)
     shape = shape + "x" + frame["k"].map("{:.0f}".format)
@@ -149,7 +137,7 @@ def _melted(frame: pd.DataFrame) -> pd.DataFrame:
         measured_at=pd.to_datetime(frame["unix_time"], unit="s"),
         source_file=f"{ARCHIVE}/{RESULTS}",
         source_line=frame["line"],
-        **device_facts(frame["device"]),
+        **look_up_device_facts(frame["device"]),
     )
     values = {
         "runtime": wide["runtime_ms"],
@@ -162,8 +150,8 @@ def _melted(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _quality(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return how many cases there are, and how often the device was shared, by quantity."""
+def _summarize_quality(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return the number of cases, and the rows measured on a shared device by quantity."""
     cases = frame.groupby(["shape", "transpose_a", "transpose_b", "alpha", "beta"]).ngroups
     shared = frame["device_state"].eq(SHARED).groupby(frame["quantity"]).agg(["size", "sum"])
     return {

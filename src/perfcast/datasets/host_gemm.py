@@ -1,4 +1,4 @@
-"""Matrix products measured on one machine: one row per configuration, its rate the target."""
+"""Matrix products measured on one machine: one row per configuration; the target is the rate in GFLOP/s."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from perfcast.datasets._measured import (
     FACTS,
     MACHINE_COLUMNS,
     audit,
+    describe_first_bad,
     feature,
-    first_of,
     keep_steadiest,
     key,
-    max_spread,
+    mark_outside,
+    parse_numbers,
     quarantine,
     read_machine,
-    with_numbers,
+    read_max_spread,
 )
-from perfcast.datasets._strict_csv import Rejection, read_rows, rejected_frame
+from perfcast.datasets._strict_csv import Rejection, build_rejected_frame, read_rows
 from perfcast.datasets.base import Standardized
-from perfcast.schema import Column, Kind, Role, Tag, build_table, out_of_bounds
+from perfcast.schema import Column, Kind, Role, Tag, build_table
 
 SOURCE = "host_gemm"
 TABLE, MACHINE = "host_gemm.csv.gz", "host_gemm.json"
@@ -32,12 +33,12 @@ DTYPES = ("bfloat16", "float32", "float64")
 CONFIGURATION = ["m", "n", "k", "dtype", "transpose_a", "transpose_b", "threads"]
 TIMING = ["warmups", "repeats", "seconds_median", "seconds_min", "seconds_spread", "gflops", "order", "pass"]
 RATE_TOLERANCE = 1e-3
-"""How far `gflops` may be from 2 m n k / seconds_median: both are rounded to six digits."""
+"""Largest relative difference of `gflops` from 2 m n k / seconds_median; both are rounded to six digits."""
 
 _NUMBERS = [name for name in [*CONFIGURATION, *TIMING] if name != "dtype"]
 
 _SAME = (Tag.IDENTITY, Tag.CONFIG)
-_DTYPE = "type of the elements of A, B and C"
+_DTYPE = "element type of A, B and C"
 _RATE = "rate of the median sample, 2 m n k / seconds_median; higher is better"
 COLUMNS = (
     key("result_id", "the configuration as text", Tag.ROW),
@@ -46,40 +47,41 @@ COLUMNS = (
     feature("m", "problem", "rows of the product", tags=_SAME),
     feature("n", "problem", "columns of the product", tags=_SAME),
     feature("k", "problem", "length of the inner products", tags=_SAME),
-    feature("transpose_a", "kernel", "1 where A lies transposed in memory", low=0, high=1, tags=_SAME),
-    feature("transpose_b", "kernel", "1 where B lies transposed in memory", low=0, high=1, tags=_SAME),
-    feature("threads", "kernel", "threads the product may use", tags=(*_SAME, Tag.SCALING, Tag.PARALLEL)),
+    feature("transpose_a", "kernel", "1 where A is transposed in memory", low=0, high=1, tags=_SAME),
+    feature("transpose_b", "kernel", "1 where B is transposed in memory", low=0, high=1, tags=_SAME),
+    feature("threads", "kernel", "threads of the product", tags=(*_SAME, Tag.SCALING, Tag.PARALLEL)),
     *MACHINE_COLUMNS,
     Column("gflops", Kind.NUMERICAL, Role.TARGET, "problem", "GFLOP/s", _RATE, low=0),
-    audit("seconds_median", "median over samples of the time of one product", unit="s"),
-    audit("seconds_min", "fastest sample", unit="s"),
-    audit("seconds_spread", "interquartile range / median of the samples"),
+    audit("seconds_median", "median time of one product over the samples", unit="s"),
+    audit("seconds_min", "time of the fastest sample", unit="s"),
+    audit("seconds_spread", "interquartile range / median of the sample times"),
     audit("warmups", "products before the first sample"),
-    audit("repeats", "samples"),
+    audit("repeats", "number of samples"),
     audit("order", "position in the sequence of measurements"),
-    audit("pass", "0 when measured for the first time, more when measured again"),
-    Column("source_file", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="file the row was read from"),
+    audit("pass", "0 for the first measurement, more for repetitions"),
+    Column("source_file", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="file of the row"),
     audit("source_line", "line of that file"),
 )
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardise the measured products.
+    """Standardize the measured products.
 
     Options: `max_spread`, the relative interquartile range above which a measurement is quarantined as unstable.
 
-    Raises: UserError when a file is missing or broken, or an option is.
+    Raises:
+        UserError: A file is missing or broken, or an option is invalid.
     """
-    bound = max_spread(SOURCE, options)
+    bound = read_max_spread(SOURCE, options)
     rows = read_rows(SOURCE, raw[SOURCE] / TABLE, [*CONFIGURATION, *TIMING])
     frame, rejections = _quarantine(
-        with_numbers(rows.frame.assign(dtype=rows.frame["dtype"].str.strip()), _NUMBERS), bound
+        parse_numbers(rows.frame.assign(dtype=rows.frame["dtype"].str.strip()), _NUMBERS), bound
     )
     best, duplicates = keep_steadiest(frame, CONFIGURATION)
     machine = read_machine(SOURCE, raw[SOURCE] / MACHINE, _REMEDY)
     best = best.assign(
-        result_id=_result_id(best),
-        shape=_shape(best),
+        result_id=_name_result(best),
+        shape=_name_shape(best),
         source_file=TABLE,
         source_line=best["line"],
         **{column.name: machine.get(column.name) for column in MACHINE_COLUMNS},
@@ -88,7 +90,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     table = build_table("host_gemm", best, COLUMNS, facts)
     return Standardized(
         table=table,
-        rejected=rejected_frame([*rows.rejections, *rejections]),
+        rejected=build_rejected_frame([*rows.rejections, *rejections]),
         rows_in=rows.rows_in,
         merged={"duplicate_configuration": duplicates},
         quality={
@@ -101,36 +103,30 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
 
 
 def _quarantine(frame: pd.DataFrame, bound: float) -> tuple[pd.DataFrame, list[Rejection]]:
-    """Take out rows by the first rule they break; return the others and the rejections."""
+    """Quarantine each row under the first rule that it breaks; return the other rows and the rejections."""
     whole = [name for name in CONFIGURATION if name != "dtype"]
     expected = 2 * frame["m"] * frame["n"] * frame["k"] / frame["seconds_median"] / 1e9
     off = (frame["gflops"] / expected - 1).abs()
     times = frame[["seconds_median", "seconds_min", "gflops"]]
     rules = {
-        "not_a_number": first_of(frame[_NUMBERS].isna(), frame),
+        "not_a_number": describe_first_bad(frame[_NUMBERS].isna(), frame),
         "unknown_dtype": frame["dtype"].where(~frame["dtype"].isin(DTYPES)),
-        "not_a_whole_number": first_of(frame[whole] % 1 != 0, frame),
-        "not_positive": first_of(times <= 0, frame),
-        "out_of_bounds": first_of(_outside(frame), frame),
+        "not_a_whole_number": describe_first_bad(frame[whole] % 1 != 0, frame),
+        "not_positive": describe_first_bad(times <= 0, frame),
+        "out_of_bounds": describe_first_bad(mark_outside(SOURCE, frame, COLUMNS, _NUMBERS), frame),
         "inconsistent_rate": ("gflops: " + frame["gflops_text"]).where(~(off <= RATE_TOLERANCE)),
         "unstable": ("seconds_spread: " + frame["seconds_spread_text"]).where(frame["seconds_spread"] > bound),
     }
     return quarantine(SOURCE, TABLE, frame, rules)
 
 
-def _outside(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return which of the numbers read lie outside their declared bounds."""
-    columns = [column for column in COLUMNS if column.name in _NUMBERS]
-    return out_of_bounds(build_table("host_gemm", frame, columns)).set_axis(frame.index)
-
-
-def _shape(frame: pd.DataFrame) -> pd.Series:
+def _name_shape(frame: pd.DataFrame) -> pd.Series:
     m, n, k = (frame[side].astype("int64").astype("str") for side in ("m", "n", "k"))
     return m + "x" + n + "x" + k
 
 
-def _result_id(frame: pd.DataFrame) -> pd.Series:
-    """Return e.g. 'float32-64x96x128-nt-t2': n and t say which operand lies transposed, t2 is two threads."""
+def _name_result(frame: pd.DataFrame) -> pd.Series:
+    """Return e.g. 'float32-64x96x128-nt-t2': A as it is, B transposed, two threads."""
     layout = frame["transpose_a"].map({0: "n", 1: "t"}) + frame["transpose_b"].map({0: "n", 1: "t"})
     threads = frame["threads"].astype("int64").astype("str")
-    return frame["dtype"] + "-" + _shape(frame) + "-" + layout + "-t" + threads
+    return frame["dtype"] + "-" + _name_shape(frame) + "-" + layout + "-t" + threads

@@ -1,4 +1,4 @@
-"""The public sample of PerfCastDB: one row per run of a suite on a machine, one target per test."""
+"""Public sample of PerfCastDB: one row per run of a suite on a machine, one target per test."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Any
 import pandas as pd
 
 from perfcast.datasets import _perfcastdb_columns as declared
-from perfcast.datasets._perfcastdb_quality import quality_of, stated_texts
+from perfcast.datasets._perfcastdb_quality import list_stated_texts, summarize_quality
 from perfcast.datasets._perfcastdb_runs import (
     LOWER_IS_BETTER,
+    READ_COLUMNS,
     RUN,
     SOURCE,
     SUITE,
-    WANTED,
     LongRows,
     Runs,
-    clean,
-    folded,
+    clean_rows,
+    count_folded,
+    make_slug,
+    pivot_runs,
     reject_runs,
-    slug,
-    to_runs,
 )
 from perfcast.datasets._perfcastdb_sku import Skus, read_skus
-from perfcast.datasets._perfcastdb_values import characterise
-from perfcast.datasets._strict_csv import Rejection, read_rows, rejected_frame
+from perfcast.datasets._perfcastdb_values import characterize_run
+from perfcast.datasets._strict_csv import Rejection, build_rejected_frame, read_rows
 from perfcast.datasets.base import Standardized
 from perfcast.errors import UserError
 from perfcast.schema import Column, Table, build_table, out_of_bounds
@@ -37,52 +37,55 @@ SKU_TABLE = "SPR_QDF_INFO.xlsx"
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardise the published sample: long rows to runs, processor samples joined, units repaired.
+    """Standardize the sample: convert long rows to runs, join the processor samples, and repair units.
 
-    Raises: UserError when a file is missing, broken or lacks a column, or when an option is given: there is none.
+    Raises:
+        UserError: A file is missing, broken or lacks a column, or `options` is not empty.
     """
     if options:
-        raise UserError("data set 'perfcastdb' has no options", f"found {', '.join(sorted(options))}")
+        raise UserError(
+            "dataset 'perfcastdb' has no options", f"found {', '.join(sorted(options))}", "remove them from its conf"
+        )
     folder = raw[SOURCE]
-    rows, rows_in = _read(folder)
+    rows, rows_in = _read_files(folder)
     skus = read_skus(folder / SKU_TABLE)
-    clean(rows)
-    runs = to_runs(rows.frame)
-    table, repairs = _table(runs, skus)
-    bad = _out_of_bounds(table)
+    clean_rows(rows)
+    runs = pivot_runs(rows.frame)
+    table, repairs = _build_table(runs, skus)
+    bad = _find_out_of_bounds(table)
     if bad:
         reject_runs(rows, bad, "out_of_bounds")
-        runs = to_runs(rows.frame)
-        table, repairs = _table(runs, skus)
+        runs = pivot_runs(rows.frame)
+        table, repairs = _build_table(runs, skus)
     return Standardized(
         table=table,
-        rejected=rejected_frame(rows.rejections),
+        rejected=build_rejected_frame(rows.rejections),
         rows_in=rows_in,
-        merged={**rows.merged, **folded(rows.frame, list(runs.frame.index))},
-        quality=quality_of(table.frame, runs, skus, repairs),
+        merged={**rows.merged, **count_folded(rows.frame, list(runs.frame.index))},
+        quality=summarize_quality(table.frame, runs, skus, repairs),
     )
 
 
-def _read(folder: Path) -> tuple[LongRows, int]:
+def _read_files(folder: Path) -> tuple[LongRows, int]:
     frames, rejections, rows_in = [], list[Rejection](), 0
     for part, file in FILES.items():
-        rows = read_rows(SOURCE, folder / file, WANTED)
+        rows = read_rows(SOURCE, folder / file, READ_COLUMNS)
         frames.append(rows.frame.assign(file=file, part=part))
         rejections += rows.rejections
         rows_in += rows.rows_in
     return LongRows(pd.concat(frames, ignore_index=True), rejections), rows_in
 
 
-def _table(runs: Runs, skus: Skus) -> tuple[Table, dict[str, int]]:
-    """Return the standard table of runs, and the repairs made (rule -> runs)."""
-    described = [characterise(stated) for stated in stated_texts(runs)]
-    values = pd.DataFrame([values for values, _ in described], index=runs.frame.index)
-    repairs = Counter(sorted(rule for _, rules in described for rule in set(rules)))
+def _build_table(runs: Runs, skus: Skus) -> tuple[Table, dict[str, int]]:
+    """Return the standard table of runs, and the number of repaired runs by rule."""
+    characterized = [characterize_run(stated) for stated in list_stated_texts(runs)]
+    values = pd.DataFrame([values for values, _ in characterized], index=runs.frame.index)
+    repairs = Counter(sorted(rule for _, rules in characterized for rule in set(rules)))
     frame = values.join(skus.frame, on="sku_code") if len(values) else values
     frame = frame.assign(
         result_id=runs.frame.index,
         run_id=runs.frame[RUN].str.strip(),
-        suite=runs.frame[SUITE].map(slug),
+        suite=runs.frame[SUITE].map(make_slug),
         published_part=runs.frame["part"],
         source_file=runs.frame["file"],
         source_line=runs.frame["line"],
@@ -99,11 +102,11 @@ def _table(runs: Runs, skus: Skus) -> tuple[Table, dict[str, int]]:
     return table, dict(repairs)
 
 
-def _out_of_bounds(table: Table) -> dict[str, str]:
-    """Return, by result_id, the first value outside its column's bounds."""
+def _find_out_of_bounds(table: Table) -> dict[str, str]:
+    """Return the first value outside its column's bounds by result_id."""
     bad = out_of_bounds(table)
-    found = {}
+    outliers = {}
     for row in bad.index[bad.any(axis=1)]:
         name = str(bad.loc[row].idxmax())
-        found[str(table.frame.loc[row, "result_id"])] = f"{name}: {table.frame.loc[row, name]:g}"
-    return found
+        outliers[str(table.frame.loc[row, "result_id"])] = f"{name}: {table.frame.loc[row, name]:g}"
+    return outliers

@@ -1,4 +1,4 @@
-"""SPEC CPU2017 results by benchmark: one row per result, the base scores of its suite's benchmarks the targets."""
+"""SPEC CPU2017 results by benchmark: one row per result; the targets are the base scores of its suite."""
 
 from __future__ import annotations
 
@@ -9,75 +9,77 @@ from typing import Any
 import pandas as pd
 
 from perfcast.datasets import _spec_cpu2017_repair as repair
-from perfcast.datasets._spec_cpu2017_detail_columns import COLUMNS, LEFT_OUT, refuse_leaks
+from perfcast.datasets._spec_common import describe_out_of_bounds
+from perfcast.datasets._spec_cpu2017_detail_columns import COLUMNS, OMITTED, refuse_leaks
 from perfcast.datasets._spec_cpu2017_detail_published import SOURCE as PUBLISHED
 from perfcast.datasets._spec_cpu2017_detail_published import join_published, read_published
 from perfcast.datasets._spec_cpu2017_detail_rows import SOURCE, read_detail
-from perfcast.datasets._spec_cpu2017_quality import quality_of
+from perfcast.datasets._spec_cpu2017_quality import summarize_quality
 from perfcast.datasets._spec_cpu2017_rows import Quarantine
 from perfcast.datasets._spec_cpu2017_text import parse_coverage
-from perfcast.datasets._strict_csv import rejected_frame
+from perfcast.datasets._strict_csv import build_rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.datasets.spec_cpu2017 import CATALOGUE, join_processors
 from perfcast.errors import UserError
-from perfcast.processors.catalogue import own_catalogue, read_catalogue
+from perfcast.processors.catalogue import read_catalogue, read_project_catalog
 from perfcast.processors.names import part_id
-from perfcast.schema import Table, build_table, out_of_bounds
+from perfcast.schema import Table, build_table
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardise the four files, joined with the dump of published results and the catalogue where they are there.
+    """Standardize the four files, and join the dump of published results and the catalog where available.
 
     There are no options.
 
-    Raises: UserError when a file is absent, is not a whole table or lacks a column, or no row is a result.
+    Raises:
+        UserError: A file is absent, is not a whole table or lacks a column, or no row is a result.
     """
     del options
     detail = read_detail(raw[SOURCE])
     if detail.frame.empty:
         raise UserError(
             f"{raw[SOURCE]} must hold a usable result",
-            f"none of {detail.rows_in} rows is one",
+            f"none of {detail.rows_in} rows is usable",
             "ingest the source again",
         )
     frame, joined = join_published(detail.frame, read_published(raw.get(PUBLISHED), detail.frame))
-    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else own_catalogue()
-    # The copy joins the many blocks of a frame that grew by columns; without it every later step is slow.
+    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else read_project_catalog()
+    # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
     frame = join_processors(frame, catalogue).copy()
-    repairs = _repair(frame)
+    repairs = _repair_rows(frame)
     frame = frame.assign(
         source=SOURCE,
         file=frame["source_file"],
         part_id=frame["part_key"].map(part_id),
-        submission_id=_submission(frame),
+        submission_id=_name_submissions(frame),
     )
-    frame = _within_bounds(frame, detail.quarantines)
+    frame = _reject_out_of_bounds(frame, detail.quarantines)
     refuse_leaks(COLUMNS)
     table = build_table(SOURCE, frame, COLUMNS)
     rejections = [rejection for quarantine in detail.quarantines.values() for rejection in quarantine.rejections]
     return Standardized(
         table,
-        rejected_frame(rejections),
+        build_rejected_frame(rejections),
         detail.rows_in,
         {"identical_but_for_result_id": detail.identical},
         {
-            **_quality(frame, table, repairs),
+            **_summarize_quality(frame, table, repairs),
             "joined": joined,
-            "columns_left_out": LEFT_OUT,
+            "columns_left_out": OMITTED,
             "columns_unknown": {name: columns for name, columns in detail.unknown.items() if columns},
         },
     )
 
 
-def _repair(frame: pd.DataFrame) -> repair.Repairs:
-    """Repair as spec_cpu2017 does; the rules on peak and energy results have nothing to look at here."""
+def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
+    """Repair as spec_cpu2017 does, without the rules on peak and energy results, which these files lack."""
     repairs = repair.Repairs()
     stated = frame["max_turbo_mhz"].isna() & frame["max_mhz"].notna()
     repairs.put(frame, "max_turbo_mhz", stated, frame["max_mhz"], "turbo_as_stated")
     repairs.put(
         frame, "max_turbo_mhz", frame["max_turbo_mhz"] < frame["base_mhz"], frame["base_mhz"], "turbo_below_base"
     )
-    frame["cores_per_chip_part"] = repair.modal_cores(frame)
+    frame["cores_per_chip_part"] = repair.find_modal_cores(frame)
     repair.repair_cores(frame, repairs)
     frame["q_cores_mismatch"] = frame["q_cores_mismatch"].where(frame["cores_per_chip_stated"].notna(), 0.0)
     repair.repair_caches(frame, repairs)
@@ -88,8 +90,8 @@ def _repair(frame: pd.DataFrame) -> repair.Repairs:
     return repairs
 
 
-def _submission(frame: pd.DataFrame) -> pd.Series:
-    """Return vendor, system, part, chips and month; without the dump there is no system name: coarser, never finer."""
+def _name_submissions(frame: pd.DataFrame) -> pd.Series:
+    """Return vendor, system, part, chips and month; without the dump, "?" replaces the system name."""
     month = frame["published_month"].dt.strftime("%Y-%m")
     chips = frame["chips"].map("{:.0f}".format, na_action="ignore").fillna("?")
     parts = [frame["hw_vendor"].fillna("?"), frame["system_stem"].fillna("?"), frame["part_key"], chips, month]
@@ -97,24 +99,18 @@ def _submission(frame: pd.DataFrame) -> pd.Series:
     return joined
 
 
-def _within_bounds(frame: pd.DataFrame, quarantines: Mapping[str, Quarantine]) -> pd.DataFrame:
-    """Quarantine rows with a value outside its column's bounds, naming the first such column."""
-    bad = out_of_bounds(build_table(SOURCE, frame, COLUMNS)).set_axis(frame.index, axis=0)
-    wrong = bad.any(axis=1)
-    detail = pd.Series("", index=frame.index, dtype="str")
-    first = bad[wrong].idxmax(axis=1)
-    for row in first.index:
-        column = str(first[row])
-        detail[row] = f"{column}={frame.at[row, column]!s}"
+def _reject_out_of_bounds(frame: pd.DataFrame, quarantines: Mapping[str, Quarantine]) -> pd.DataFrame:
+    """Quarantine rows with a value outside its column's bounds, each in the quarantine of its file."""
+    wrong, detail = describe_out_of_bounds(frame, COLUMNS)
     for name, quarantine in quarantines.items():
         quarantine.reject(frame, wrong & (frame["source_file"] == name), "out_of_bounds", detail)
     return frame[~wrong]
 
 
-def _quality(frame: pd.DataFrame, table: Table, repairs: repair.Repairs) -> dict[str, Any]:
-    """Return the quality as spec_cpu2017 tells it, of those texts alone that a source states."""
+def _summarize_quality(frame: pd.DataFrame, table: Table, repairs: repair.Repairs) -> dict[str, Any]:
+    """Return the quality facts of spec_cpu2017, with coverage only of texts that a source states."""
     coverage = parse_coverage(frame.assign(disclosure_parsed=True))
-    stated = {column: found for column, found in coverage.items() if found["stated"]}
-    quality = quality_of(frame, table, repairs.counts, 0, stated)
+    stated = {column: column_coverage for column, column_coverage in coverage.items() if column_coverage["stated"]}
+    quality = summarize_quality(frame, table, repairs.counts, 0, stated)
     del quality["after_published_until"]
     return quality

@@ -1,4 +1,4 @@
-"""Published SPECjbb2015 results: one row per result, max-jOPS and critical-jOPS the targets."""
+"""Published SPECjbb2015 results: one row per result; the targets are max-jOPS and critical-jOPS."""
 
 from __future__ import annotations
 
@@ -10,17 +10,11 @@ import pandas as pd
 
 from perfcast.data.sources.spec_jbb2015 import COLUMNS as RAW_COLUMNS
 from perfcast.datasets import _spec_java_columns as shared
-from perfcast.datasets._spec_cpu2017_quality import quality_of
+from perfcast.datasets._spec_common import parse_last_month, reject_out_of_bounds
+from perfcast.datasets._spec_cpu2017_quality import summarize_quality
 from perfcast.datasets._spec_java_machine import CATALOGUE, join_and_repair, parse_coverage, parse_machine
-from perfcast.datasets._spec_java_rows import (
-    Typed,
-    month_of,
-    parse_measured,
-    read_results,
-    reject_impossible_counts,
-    within_bounds,
-)
-from perfcast.datasets._strict_csv import rejected_frame
+from perfcast.datasets._spec_java_rows import Typed, parse_measured, read_results, reject_impossible_counts
+from perfcast.datasets._strict_csv import build_rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.parsing.coverage import parse_column
 from perfcast.parsing.scalars import Scalar
@@ -29,7 +23,7 @@ from perfcast.schema import Column, build_table
 
 SOURCE = "spec_jbb2015"
 SUITES = {"JBB2015COMP": "COMPOSITE", "JBB2015MULTI": "MULTI", "JBB2015DIST": "DISTRIBUTED"}
-"""The dump's `Benchmark` -> how controller, injector and backend are spread: one JVM, one machine, several machines."""
+"""The dump's `Benchmark` -> suite: controller, injector and backend in one JVM, machine, or several machines."""
 
 _TEXTS = {
     "vendor": "Company",
@@ -49,12 +43,12 @@ _TEXTS = {
 }
 
 
-def _suite(text: str) -> Scalar[str]:
+def _parse_suite(text: str) -> Scalar[str]:
     return Scalar(SUITES.get(normalize(text)))
 
 
 _TYPED: dict[str, Typed] = {
-    "suite": ("Benchmark", _suite, "unknown_suite"),
+    "suite": ("Benchmark", _parse_suite, "unknown_suite"),
     "max_jops": ("Max-jOPS", parse_measured, "score_not_numeric"),
     "critical_jops": ("Critical-jOPS", parse_measured, "score_not_numeric"),
     "nodes": ("# of nodes", parse_measured, "count_not_numeric"),
@@ -62,7 +56,7 @@ _TYPED: dict[str, Typed] = {
     "chips": ("# chips", parse_measured, "count_not_numeric"),
     "base_mhz": ("CPU Speed", parse_measured, "count_not_numeric"),
 }
-_CRITICAL = "throughput under limits of response time: geometric mean of the critical jOPS at 10 to 100 ms"
+_CRITICAL = "throughput under response-time limits: geometric mean of critical jOPS at 10 to 100 ms"
 _TARGETS = (
     shared.target("max_jops", "jOPS", "highest throughput: last injection rate before the first failure", (10, 1e9)),
     shared.target("critical_jops", "jOPS", _CRITICAL, (10, 1e9)),
@@ -77,49 +71,51 @@ COLUMNS: tuple[Column, ...] = (
     *_TARGETS,
     *shared.AUDIT,
 )
-"""All standard columns in table order."""
+"""Standard columns in table order."""
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardise the dump, joined with the processor catalogue when that source is there.
+    """Standardize the dump, and join the processor catalog where that source is available.
 
-    The few results of several nodes stay whole, unlike SPECpower's: the nodes work on one throughput together.
+    A result of several nodes stays whole, unlike SPECpower's, because its nodes share one throughput.
+
     Options: `published_until`, the last month of publication as YYYY-MM; None keeps all rows.
 
-    Raises: UserError when the file is not a whole table with the dump's columns, no row is a result, or the option is
-    not a month.
+    Raises:
+        UserError: The file is not a whole table with the dump's columns, no row is a result, or the option is not a
+            month.
     """
-    results = read_results(SOURCE, raw[SOURCE], RAW_COLUMNS, _TYPED, month_of(options.get("published_until")))
+    results = read_results(SOURCE, raw[SOURCE], RAW_COLUMNS, _TYPED, parse_last_month(options.get("published_until")))
     quarantine, frame = results.quarantine, results.frame
-    none = (frame["max_jops"] == 0) | (frame["critical_jops"] == 0)
-    frame = results.reject(frame, none, "no_score", frame["result_id"].astype("str"))
-    # Critical throughput is part of the same ramp: above the highest there is a typing error in one of them.
+    withdrawn = (frame["max_jops"] == 0) | (frame["critical_jops"] == 0)
+    frame = results.reject(frame, withdrawn, "no_score", frame["result_id"].astype("str"))
+    # Critical throughput comes from the same ramp, so a value above the highest is a typing error.
     above = frame["critical_jops"] > frame["max_jops"]
     frame = results.reject(
         frame, above, "inconsistent_result", "critical " + frame["Critical-jOPS"] + ", max " + frame["Max-jOPS"]
     )
     frame = reject_impossible_counts(frame, results)
-    frame = _typed(parse_machine(frame, _TEXTS))
+    frame = _parse_jbb_columns(parse_machine(frame, _TEXTS))
     frame, repairs = join_and_repair(frame, raw.get(CATALOGUE))
     frame = frame.assign(source=SOURCE, file=quarantine.file)
-    frame = within_bounds(SOURCE, frame, COLUMNS, quarantine)
+    frame = reject_out_of_bounds(frame, COLUMNS, quarantine)
     table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")})
     return Standardized(
         table,
-        rejected_frame(quarantine.rejections),
+        build_rejected_frame(quarantine.rejections),
         results.rows_in,
         {"identical_but_for_disclosure": results.identical},
-        quality_of(frame, table, repairs, results.after, parse_coverage(frame, _TEXTS)),
+        summarize_quality(frame, table, repairs, results.after, parse_coverage(frame, _TEXTS)),
     )
 
 
-def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    """Type what this dump alone has: memory with remarks, threads in two columns, no date of the test."""
+def _parse_jbb_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """Parse the columns of this dump alone: memory with remarks, threads in two columns, no test date."""
     first = frame["Memory (GB)"].str.extract(r"^\s*([\d.,]+)", expand=False).fillna("")
     return frame.assign(
         mem_total_gb=parse_column(first, parse_measured)["value"],
         threads_stated=parse_column(frame["# of threads per core"], parse_measured)["value"],
         threads_total_stated=parse_column(frame["Total # of threads"], parse_measured)["value"],
-        # The dump's test dates are empty; a result is handed in within weeks of its test.
+        # The dump's test dates are empty; results are submitted within weeks of their tests.
         test_month=frame["arrival_day"].dt.to_period("M").dt.to_timestamp(),
     )

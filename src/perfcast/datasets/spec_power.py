@@ -1,4 +1,6 @@
-"""Published SPECpower_ssj2008 results: one row per result, brought to one node; operations and watts the targets."""
+"""Published SPECpower_ssj2008 results: one row per result, scaled to one node.
+
+The targets are operations and watts."""
 
 from __future__ import annotations
 
@@ -10,18 +12,17 @@ import pandas as pd
 
 from perfcast.data.sources.spec_power import COLUMNS as NEEDED
 from perfcast.datasets import _spec_java_columns as shared
-from perfcast.datasets._spec_cpu2017_quality import quality_of
+from perfcast.datasets._spec_common import parse_last_month, reject_out_of_bounds
+from perfcast.datasets._spec_cpu2017_quality import summarize_quality
 from perfcast.datasets._spec_java_machine import CATALOGUE, join_and_repair, parse_coverage, parse_machine
 from perfcast.datasets._spec_java_rows import (
     Results,
     Typed,
-    month_of,
     parse_measured,
     read_results,
     reject_impossible_counts,
-    within_bounds,
 )
-from perfcast.datasets._strict_csv import rejected_frame
+from perfcast.datasets._strict_csv import build_rejected_frame
 from perfcast.datasets.base import Standardized
 from perfcast.parsing.coverage import parse_column
 from perfcast.parsing.scalars import parse_month
@@ -36,8 +37,9 @@ WATTS = (
     "Average watts@10% of target load",
     "Average watts @ active idle",
 )
-"""Columns as published, blanks and all. Levels below 100 % only check the overall result: measured together with the
-targets, they tell them and are no features."""
+"""Columns as published, including their blanks.
+
+Levels below 100 % only check the overall result. They are measured with the targets, so they are no features."""
 
 RAW_COLUMNS = tuple(dict.fromkeys((*NEEDED, *OPERATIONS, *WATTS)))
 _TEXTS = {
@@ -66,18 +68,18 @@ _TYPED: dict[str, Typed] = {
     "base_mhz": ("Processor MHz", parse_measured, "count_not_numeric"),
 }
 _CORES_IN_NAME = r"(?i)\b(\d{1,3}) Cores\b"
-_AGREES = 0.01
-"""Published levels are rounded to three digits or more, their sums to better than one per cent."""
+_ROUNDING = 0.01
+"""Largest relative rounding error of the sums of published levels."""
 
 _TARGETS = (
     shared.target("ssj_ops_per_watt", "ssj_ops/W", "overall result: sum of operations / sum of watts", (1, 1e6)),
-    shared.target("ssj_ops_100", "ssj_ops", "operations per second of a node at full load", (1e3, 1e9)),
-    shared.target("watts_100", "W", "average power of a node at full load", (5, 1e5)),
-    shared.target("watts_idle", "W", "average power of a node at active idle", (1, 1e5)),
+    shared.target("ssj_ops_100", "ssj_ops", "operations per second per node at full load", (1e3, 1e9)),
+    shared.target("watts_100", "W", "average power per node at full load", (5, 1e5)),
+    shared.target("watts_idle", "W", "average power per node at active idle", (1, 1e5)),
 )
-_OWN = (
+_POWER_SUPPLY = (
     Column("psu_count", Kind.NUMERICAL, Role.FEATURE, "system", "", "power supplies", 1, 64, (Tag.CONFIG,)),
-    Column("psu_w", Kind.NUMERICAL, Role.FEATURE, "system", "W", "rating of a power supply", 20, 20000, (Tag.CONFIG,)),
+    Column("psu_w", Kind.NUMERICAL, Role.FEATURE, "system", "W", "rated power of a supply", 20, 20000, (Tag.CONFIG,)),
 )
 COLUMNS: tuple[Column, ...] = (
     *shared.KEYS,
@@ -86,65 +88,66 @@ COLUMNS: tuple[Column, ...] = (
     *shared.PROCESSOR,
     *shared.MEMORY,
     *shared.SYSTEM,
-    *_OWN,
+    *_POWER_SUPPLY,
     *_TARGETS,
     *shared.AUDIT,
 )
-"""All standard columns in table order."""
+"""Standard columns in table order."""
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardise the dump, joined with the processor catalogue when that source is there.
+    """Standardize the dump, and join the processor catalog where that source is available.
 
     Options: `published_until`, the last month of publication as YYYY-MM; None keeps all rows.
 
-    Raises: UserError when the file is not a whole table with the dump's columns, no row is a result, or the option is
-    not a month.
+    Raises:
+        UserError: The file is not a whole table with the dump's columns, no row is a result, or the option is not a
+            month.
     """
-    results = read_results(SOURCE, raw[SOURCE], RAW_COLUMNS, _TYPED, month_of(options.get("published_until")))
+    results = read_results(SOURCE, raw[SOURCE], RAW_COLUMNS, _TYPED, parse_last_month(options.get("published_until")))
     quarantine = results.quarantine
-    frame = _screen(results.frame, results)
+    frame = _screen_rows(results.frame, results)
     version = frame["Operating System Version"]
     frame = frame.assign(os=frame["Operating System"] + " " + version, suite=SUITE)
-    frame = _of_one_node(parse_machine(frame, _TEXTS))
+    frame = _divide_by_nodes(parse_machine(frame, _TEXTS))
     frame, repairs = join_and_repair(frame, raw.get(CATALOGUE))
     frame = frame.assign(source=SOURCE, file=quarantine.file)
-    frame = within_bounds(SOURCE, frame, COLUMNS, quarantine)
+    frame = reject_out_of_bounds(frame, COLUMNS, quarantine)
     table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")})
     return Standardized(
         table,
-        rejected_frame(quarantine.rejections),
+        build_rejected_frame(quarantine.rejections),
         results.rows_in,
         {"identical_but_for_disclosure": results.identical},
-        quality_of(frame, table, repairs, results.after, parse_coverage(frame, _TEXTS)),
+        summarize_quality(frame, table, repairs, results.after, parse_coverage(frame, _TEXTS)),
     )
 
 
-def _screen(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """Quarantine results that SPEC withdrew, that contradict themselves, or whose counts make no machine."""
-    # SPEC shows 0 for a result it found non-compliant; the levels beside it are then no measurements to learn from.
+def _screen_rows(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
+    """Quarantine withdrawn results, inconsistent results, and impossible counts."""
+    # SPEC replaces a non-compliant result by 0; its levels are not valid measurements.
     withdrawn = frame["ssj_ops_per_watt"] == 0
     frame = results.reject(frame, withdrawn, "no_score", frame["result_id"].astype("str"))
     operations, watts = (frame[[f"level {name}" for name in names]].sum(axis=1) for names in (OPERATIONS, WATTS))
     ratio = (operations / watts.where(watts > 0) / frame["ssj_ops_per_watt"]).fillna(0.0)
     text = "levels give " + ratio.map("{:.4g}".format) + " of the overall result"
-    frame = results.reject(frame, (ratio - 1).abs() > _AGREES, "inconsistent_result", text)
-    # One row states no chips; cores and cores per chip tell them.
+    frame = results.reject(frame, (ratio - 1).abs() > _ROUNDING, "inconsistent_result", text)
+    # One row lacks chips; they follow from cores and cores per chip.
     per_chip = parse_column(frame["# Cores Per Chip"], parse_measured)["value"]
     frame = frame.assign(chips=frame["chips"].mask(frame["chips"] == 0, frame["cores"] / per_chip))
-    # Two rows count every core of a 24-core chip as a chip; the processor's name tells.
-    named = frame["cores"] / frame["Processor"].str.extract(_CORES_IN_NAME, expand=False).astype("float64")
-    frame = frame.assign(chips=frame["chips"].mask(named < frame["chips"], named))
+    # Two rows count every core of a 24-core chip as a chip; the processor's name gives its cores.
+    implied = frame["cores"] / frame["Processor"].str.extract(_CORES_IN_NAME, expand=False).astype("float64")
+    frame = frame.assign(chips=frame["chips"].mask(implied < frame["chips"], implied))
     nodes = frame["nodes"].where(frame["nodes"] > 0)
     return reject_impossible_counts(frame.assign(chips=frame["chips"] / nodes, cores=frame["cores"] / nodes), results)
 
 
-def _of_one_node(frame: pd.DataFrame) -> pd.DataFrame:
-    """Bring operations, watts and memory to one node (cores and chips are already), and type what the dump alone has.
+def _divide_by_nodes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Divide operations, watts and memory by the nodes, and parse the columns of this dump alone.
 
-    A multi-node result measures equal machines in one enclosure, and publishes sums: divided by the nodes it is a
-    machine like the single ones, a fifth of all results and most of the dense ones. What the enclosure shares (fans,
-    power supplies) is divided with it, so `nodes` stays a feature. Operations per watt are the same either way.
+    A multi-node result publishes sums over equal machines in one enclosure. Divided by the nodes, it is comparable to
+    single machines; a fifth of all results are of this kind. Shared fans and power supplies are divided too, so `nodes`
+    stays a feature. Operations per watt do not change. Cores and chips are already per node.
     """
     nodes = frame["nodes"]
     number = {
@@ -157,7 +160,7 @@ def _of_one_node(frame: pd.DataFrame) -> pd.DataFrame:
         }.items()
     }
     memory = number["memory"] / nodes
-    # DIMMs are told per node; so is the capacity on a few rows.
+    # DIMMs are stated per node; on a few rows so is the capacity.
     stated_per_node = (number["memory"] == frame["mem_sum_gb"]) & (nodes > 1)
     return frame.assign(
         ssj_ops_100=frame[f"level {OPERATIONS[0]}"] / nodes,
@@ -166,7 +169,7 @@ def _of_one_node(frame: pd.DataFrame) -> pd.DataFrame:
         mem_total_gb=memory.mask(stated_per_node, number["memory"]),
         threads_stated=number["threads"],
         threads_total_stated=float("nan"),
-        # 0 stands for supplies that an enclosure shares.
+        # 0 marks power supplies shared in an enclosure.
         psu_count=number["psu_count"].where(number["psu_count"] > 0),
         psu_w=number["psu_w"].where(number["psu_w"] > 0),
         test_month=pd.to_datetime(parse_column(frame["Test Date"], parse_month)["value"]),

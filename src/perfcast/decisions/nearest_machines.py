@@ -105,7 +105,7 @@ def find_nearest_machines(
     if champion.neighbor_index is None:
         raise UserError("similar machines need a champion with distances", "this one has no calibration")
     measured = champion.reference_data.measured
-    task = measured.one(Tag.TASK)
+    task = measured.column_of(Tag.TASK)
     frame = machines.frame
     if tasks:
         positions = np.repeat(np.arange(len(frame)), len(tasks))

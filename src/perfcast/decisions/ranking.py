@@ -116,7 +116,7 @@ def rank_machines(
     """
     machine_entries, candidates = split_candidates(entries)
     machines = parse_machines(machine_entries, champion)
-    task = champion.reference_data.measured.one(Tag.TASK)
+    task = champion.reference_data.measured.column_of(Tag.TASK)
     has_task = machines.frame[task].notna()
     if has_task.any():
         line = int(machines.frame.index[has_task][0])
@@ -164,7 +164,7 @@ def _find_watts(
     others = machines.frame.drop(index=list(watts))
     if not champion.rules.power_columns or others.empty:
         return watts
-    one_task = others.assign(**{champion.reference_data.measured.one(Tag.TASK): next(iter(champion.typical))})
+    one_task = others.assign(**{champion.reference_data.measured.column_of(Tag.TASK): next(iter(champion.typical))})
     completed = impute(machines.with_frame(one_task), champion, assume=options.assume).frame
     power = completed[list(champion.rules.power_columns)].prod(axis=1, skipna=False).dropna()
     return {**watts, **{int(line): (float(value), True) for line, value in power.items()}}  # type: ignore[call-overload]

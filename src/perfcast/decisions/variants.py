@@ -67,7 +67,7 @@ class _Dependencies:
 
     def __init__(self, champion: Champion) -> None:
         measured = champion.reference_data.measured
-        self.cpu, self.task = measured.one(Tag.ENTITY), measured.one(Tag.TASK)
+        self.cpu, self.task = measured.column_of(Tag.ENTITY), measured.column_of(Tag.TASK)
         group = next(column.group for column in measured.columns if column.name == self.cpu)
         self.facts = set(measured.select(group=group))
         self.keys = set(measured.select(role=Role.KEY, group=group))

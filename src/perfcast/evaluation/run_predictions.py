@@ -90,7 +90,7 @@ def build_slices(table: Table) -> pd.DataFrame:
         slices[YEAR] = year.astype("Int64").astype("object").where(year.notna())
     frame = pd.DataFrame(slices, index=table.frame.index)
     frame = frame.map(lambda value: _text(value) if pd.notna(value) else np.nan)
-    return frame.set_index(pd.Index(table.frame[table.one(Tag.ROW)], name="row"))
+    return frame.set_index(pd.Index(table.frame[table.column_of(Tag.ROW)], name="row"))
 
 
 def _text(value: object) -> str:

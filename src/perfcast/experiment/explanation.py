@@ -24,7 +24,7 @@ def group_importance(predictor: Predictor, table: Table, rows: np.ndarray, seed:
     """
     generator = np.random.default_rng(seed)
     frame = table.frame.loc[_sample(rows, generator)]
-    tasks = frame[table.one(Tag.TASK)].astype(str).to_numpy()
+    tasks = frame[table.column_of(Tag.TASK)].astype(str).to_numpy()
     measured = frame[list(predictor.targets_)].to_numpy(dtype=float)
     X = frame[predictor.input_names()]
 

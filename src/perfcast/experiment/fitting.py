@@ -31,9 +31,9 @@ def predict_rows(predictor: Predictor, table: Table, rows: np.ndarray, fold: int
         lines.append(
             pd.DataFrame(
                 {
-                    "row": frame[table.one(Tag.ROW)],
-                    "task": frame[table.one(Tag.TASK)],
-                    "entity": frame[table.one(Tag.ENTITY)],
+                    "row": frame[table.column_of(Tag.ROW)],
+                    "task": frame[table.column_of(Tag.TASK)],
+                    "entity": frame[table.column_of(Tag.ENTITY)],
                     "fold": fold,
                     "seed": seed,
                     "target": target,

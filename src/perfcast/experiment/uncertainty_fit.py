@@ -48,7 +48,7 @@ def fit_uncertainty(
     subset = np.full(len(table.frame), "train", dtype=object)
     known = training_rows(table, subset, label_outlier)
     validation = last_year(table, known)
-    entities = table.frame.loc[known, table.one(Tag.ENTITY)].astype(str)
+    entities = table.frame.loc[known, table.column_of(Tag.ENTITY)].astype(str)
     if validation is None:
         distinct = np.sort(entities.unique())
         drawn = np.random.default_rng(seed).choice(distinct, len(distinct) // _ENTITY_SHARE, replace=False)
@@ -64,7 +64,7 @@ def fit_uncertainty(
     residuals = np.log(lines["predicted"].to_numpy(dtype=float) / lines["measured"].to_numpy(dtype=float))
     outputs, numbers = outputs_of(lines["task"], lines["target"]), lines["rehearsal"].to_numpy()
     calibration = ConformalCalibration().fit(residuals, outputs, numbers, lines[in_domain.names])
-    labels = shared_labels(table).set_axis(table.frame[table.one(Tag.ROW)].to_numpy(), axis=0)
+    labels = shared_labels(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy(), axis=0)
     correlation = ErrorCorrelation().fit(
         residuals,
         labels.loc[lines["row"]],
@@ -87,5 +87,5 @@ def _dates(table: Table, rows: np.ndarray) -> pd.Series | None:
 def _distances(table: Table, backtest: Backtest) -> pd.DataFrame:
     model = _fit_in_domain(table, backtest.fitting)
     distances = model.distances(table.frame.loc[backtest.testing], _dates(table, backtest.testing))
-    distances.insert(0, "row", table.frame.loc[backtest.testing, table.one(Tag.ROW)])
+    distances.insert(0, "row", table.frame.loc[backtest.testing, table.column_of(Tag.ROW)])
     return distances.assign(rehearsal=backtest.number)

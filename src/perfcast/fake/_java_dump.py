@@ -1,16 +1,15 @@
-"""What the generated dumps of the Java benchmarks share: machines in the grammar of those dumps, and their defects."""
+"""Parts that the generated dumps of the Java benchmarks share: machines, texts in their grammar, and defects."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from perfcast.fake._servers import PARTS, Part
+from perfcast.fake._servers import PARTS, Part, draw_parts
+from perfcast.fake._spec_texts import format_csv_line
 from perfcast.io import atomic_path
 
 Row = dict[str, str]
@@ -24,7 +23,7 @@ _LONGEST_SALE = 20
 
 @dataclass(frozen=True)
 class Machine:
-    """One generated machine. Units: month is year x 12 + month - 1."""
+    """Generated machine. Units: month is year x 12 + month - 1."""
 
     part: Part
     vendor: str
@@ -50,20 +49,19 @@ class Machine:
         return self.part.launch[0] + self.part.launch[1] / 12 - 2017
 
 
-def machines(count: int, first: int, last: int, random: np.random.Generator) -> list[Machine]:
-    """Draw machines published from month `first` to `last`, every part once before any is drawn again."""
+def draw_machines(count: int, first: int, last: int, random: np.random.Generator) -> list[Machine]:
+    """Draw machines published from month `first` to `last`; every part is drawn once before any repeats."""
     drawn: list[Machine] = []
-    turn: list[Part] = []
+    parts = draw_parts(PARTS, random)
     while len(drawn) < count:
-        turn = turn or [PARTS[i] for i in random.permutation(len(PARTS))]
-        part = turn.pop()
+        part = next(parts)
         vendor, stem = VENDORS[int(random.integers(len(VENDORS)))]
         launch = part.launch[0] * 12 + part.launch[1] - 1
         month = launch + int(random.integers(_LONGEST_SALE))
         if launch > last:
             continue
-        one = part.number("channels_per_chip", 8) == 2 or part.name.endswith("P")
-        chips = 1 if one else int(random.choice([1, 2, 4], p=[0.2, 0.7, 0.1]))
+        one_socket = part.number("channels_per_chip", 8) == 2 or part.name.endswith("P")
+        chips = 1 if one_socket else int(random.choice([1, 2, 4], p=[0.2, 0.7, 0.1]))
         dimms = chips * int(part.number("channels_per_chip", 8)) * int(random.choice([1, 2], p=[0.7, 0.3]))
         drawn.append(
             Machine(
@@ -79,7 +77,7 @@ def machines(count: int, first: int, last: int, random: np.random.Generator) -> 
     return drawn
 
 
-def module_text(machine: Machine) -> str:
+def format_module(machine: Machine) -> str:
     """Return the description of a module in one of the spellings that occur."""
     ddr = int(machine.part.number("ddr_gen", 4))
     rate = 4800 if ddr == 5 else 3200
@@ -91,8 +89,8 @@ def module_text(machine: Machine) -> str:
     return f"{machine.dimm_gb}GB 2Rx4 DDR{ddr} RDIMM {rate} MHz, running at {rate - 267 if ddr == 4 else 4400} MHz."
 
 
-def jvm_texts(month: int) -> tuple[str, str]:
-    """Return vendor and version of a Java virtual machine of the time."""
+def format_jvm(month: int) -> tuple[str, str]:
+    """Return the texts of vendor and version of a Java virtual machine of that month."""
     year = month // 12
     if year < 2019:
         return (
@@ -105,30 +103,49 @@ def jvm_texts(month: int) -> tuple[str, str]:
     return "Oracle", f"Oracle Java SE {release}.0.2 Java HotSpot(TM) 64-Bit Server VM, version {release}.0.2"
 
 
-def month_text(month: int) -> str:
-    """Return year x 12 + month - 1 as the dumps write it: Mon-YYYY."""
+def format_month(month: int) -> str:
+    """Format year x 12 + month - 1 as the dumps do: Mon-YYYY."""
     return f"{_MONTHS[month % 12]}-{month // 12}"
 
 
-def link(benchmark: str, month: int, number: int) -> str:
-    """Return the last field of a row: a bare address run together with links, as published."""
+def format_link(benchmark: str, month: int, number: int) -> str:
+    """Return the last field of a row: an address directly followed by links, as published."""
     arrival = month - 1
     page = f"{benchmark}-{arrival // 12}{arrival % 12 + 1:02d}{number % 28 + 1:02d}-{number:05d}"
     path = f"/{benchmark}/results/res{month // 12}q{month % 12 // 3 + 1}/{page}.html"
     return f'http://www.spec.org{path}"<A HREF=""{path}"">HTML</A>"'
 
 
+def make_defective(sound: Sequence[Row], changes: Sequence[Row], benchmark: str, month: int) -> list[Row]:
+    """Return copies of sound rows, published in `month`, with one known defect each.
+
+    An empty change keeps the month: that copy is identical but for its identifier.
+    """
+    rows = []
+    for number, change in enumerate(changes[: len(sound)]):
+        copy = {**sound[number], "Disclosure": format_link(benchmark, month, len(sound) + number)}
+        rows.append({**copy, **({"Published": format_month(month)} if change else {}), **change})
+    return rows
+
+
 def write_dump(path: Path, header: Sequence[str], rows: Sequence[Row], broken: bool = True) -> None:
-    """Write rows below a header whose last two names have no field, then lines that are no rows."""
+    """Write a header whose last two names have no field, the rows, and then lines that are not rows."""
     fields = header[:-2]
-    lines = [_line(header), *(_line([row[name] for name in fields[:-1]], row[fields[-1]]) for row in rows)]
+    lines = [
+        _format_line(header),
+        *(_format_line([row[name] for name in fields[:-1]], row[fields[-1]]) for row in rows),
+    ]
     if broken and rows:
-        lines += [_line(header), _line(list(rows[0].values())[:9]), lines[1].replace(b",", b",\xff\xfe", 1)]
+        lines += [
+            _format_line(header),
+            _format_line(list(rows[0].values())[:9]),
+            lines[1].replace(b",", b",\xff\xfe", 1),
+        ]
     with atomic_path(path) as temporary:
         temporary.write_bytes(b"".join(lines))
 
 
-def _line(fields: Sequence[str], last: str | None = None) -> bytes:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="").writerow(fields)
-    return (buffer.getvalue() + (f",{last}" if last is not None else "") + "\r\n").encode()
+def _format_line(fields: Sequence[str], last: str | None = None) -> bytes:
+    """Format a line whose last field is not quoted."""
+    end = "\r\n" if last is None else f",{last}\r\n"
+    return format_csv_line(fields, "") + end.encode()

@@ -1,51 +1,50 @@
-"""Parts of 2006 to 2013 of the generated world, and their texts in the wordings of the dump of those years."""
+"""Generated processors of 2006 to 2013, and their texts in the wordings of the dump of those years."""
 
 from __future__ import annotations
 
-from perfcast.fake._servers import Part
+from perfcast.fake._servers import Part, parse_parts
 
 MODULES = ("Interlagos", "Valencia", "Abu Dhabi")
-"""Families whose cores share caches by pairs."""
+"""Families in which pairs of cores share caches."""
 
 FRONT_SIDE_BUS = ("NetBurst MP", "Woodcrest", "Clovertown", "Tigerton", "Harpertown", "Dunnington")
 
 
-def _parts(year: int, month: int, names: str) -> list[Part]:
-    items = (item.strip().split(":") for item in names.split(","))
-    return [Part(name, int(cores), int(mhz), (year, month)) for name, cores, mhz in items]
-
-
 OLDER_PARTS: tuple[Part, ...] = (
-    *_parts(2006, 9, "Intel Xeon 5160:2:3000, AMD Opteron 2220:2:2800, Intel Xeon 7140M:2:3400, IBM POWER5+:2:2200"),
-    *_parts(2007, 1, "Intel Xeon X5355:4:2666, Intel Xeon E5310:4:1600, Dual-Core Intel Itanium 2 9040:2:1600"),
-    *_parts(2007, 9, "Intel Xeon E7340:4:2400, AMD Opteron 2350:4:2000, IBM POWER6:2:4700, Sun UltraSPARC T2:8:1400"),
-    *_parts(2007, 11, "Intel Xeon E5450:4:3000, Intel Xeon X5460:4:3166, Intel Xeon X5260:2:3333"),
-    *_parts(2008, 9, "Intel Xeon X7460:6:2667, AMD Opteron 2384:4:2700, AMD Opteron 8384:4:2700"),
-    *_parts(2009, 4, "Intel Xeon X5570:4:2933, Intel Xeon E5520:4:2267, Intel Xeon E5502:2:1867"),
-    *_parts(2009, 6, "AMD Opteron 2435:6:2600, AMD Opteron 8435:6:2600, Intel Xeon X3470:4:2933"),
-    *_parts(
-        2010, 3, "Intel Xeon X5670:6:2933, Intel Xeon E5620:4:2400, Intel Xeon X7560:8:2267, AMD Opteron 6174:12:2200"
+    *parse_parts(
+        (2006, 9), "Intel Xeon 5160:2:3000, AMD Opteron 2220:2:2800, Intel Xeon 7140M:2:3400, IBM POWER5+:2:2200"
     ),
-    *_parts(2011, 4, "Intel Xeon E3-1270:4:3400, Intel Xeon E7-4870:10:2400, Intel Core i3-2120:2:3300"),
-    *_parts(2011, 11, "AMD Opteron 6276:16:2300, AMD Opteron 4284:8:3000, Fujitsu Vector V9:16:2100"),
-    *_parts(2012, 3, "Intel Xeon E5-2690:8:2900, Intel Xeon E5-2620:6:2000, Intel Xeon E5-4650:8:2700"),
-    *_parts(2012, 6, "Intel Xeon E5-2420:6:1900, Intel Xeon E3-1270 v2:4:3500, AMD Opteron 6380:16:2500"),
-    *_parts(2013, 6, "Intel Xeon E3-1270 v3:4:3500, Intel Core i3-4330:2:3500"),
-    *_parts(2013, 9, "Intel Xeon E5-2697 v2:12:2700, Intel Xeon E5-2620 v2:6:2100, IBM POWER7+:8:4100"),
+    *parse_parts((2007, 1), "Intel Xeon X5355:4:2666, Intel Xeon E5310:4:1600, Dual-Core Intel Itanium 2 9040:2:1600"),
+    *parse_parts(
+        (2007, 9), "Intel Xeon E7340:4:2400, AMD Opteron 2350:4:2000, IBM POWER6:2:4700, Sun UltraSPARC T2:8:1400"
+    ),
+    *parse_parts((2007, 11), "Intel Xeon E5450:4:3000, Intel Xeon X5460:4:3166, Intel Xeon X5260:2:3333"),
+    *parse_parts((2008, 9), "Intel Xeon X7460:6:2667, AMD Opteron 2384:4:2700, AMD Opteron 8384:4:2700"),
+    *parse_parts((2009, 4), "Intel Xeon X5570:4:2933, Intel Xeon E5520:4:2267, Intel Xeon E5502:2:1867"),
+    *parse_parts((2009, 6), "AMD Opteron 2435:6:2600, AMD Opteron 8435:6:2600, Intel Xeon X3470:4:2933"),
+    *parse_parts(
+        (2010, 3), "Intel Xeon X5670:6:2933, Intel Xeon E5620:4:2400, Intel Xeon X7560:8:2267, AMD Opteron 6174:12:2200"
+    ),
+    *parse_parts((2011, 4), "Intel Xeon E3-1270:4:3400, Intel Xeon E7-4870:10:2400, Intel Core i3-2120:2:3300"),
+    *parse_parts((2011, 11), "AMD Opteron 6276:16:2300, AMD Opteron 4284:8:3000, Fujitsu Vector V9:16:2100"),
+    *parse_parts((2012, 3), "Intel Xeon E5-2690:8:2900, Intel Xeon E5-2620:6:2000, Intel Xeon E5-4650:8:2700"),
+    *parse_parts((2012, 6), "Intel Xeon E5-2420:6:1900, Intel Xeon E3-1270 v2:4:3500, AMD Opteron 6380:16:2500"),
+    *parse_parts((2013, 6), "Intel Xeon E3-1270 v3:4:3500, Intel Core i3-4330:2:3500"),
+    *parse_parts((2013, 9), "Intel Xeon E5-2697 v2:12:2700, Intel Xeon E5-2620 v2:6:2100, IBM POWER7+:8:4100"),
 )
-"""Parts in order of launch; names of real families, so that naming rules and family tables apply, and one unknown."""
+"""Parts in order of launch, one unknown; names of real families, so naming rules and family tables apply."""
 
 
-def bus_mts(part: Part) -> int | None:
-    """Return the rate of the part's front-side bus, None for a part with memory channels of its own."""
+def find_bus_rate(part: Part) -> int | None:
+    """Return the rate of the front-side bus in MT/s, None for a part with memory channels."""
     if part.facts["family"] not in FRONT_SIDE_BUS:
         return None
     return 800 if part.facts["family"] == "NetBurst MP" else 1333 if part.mhz > 2500 else 1066
 
 
-def characteristics_text(part: Part) -> str:
-    """Return what is said about the processor: its bus, its turbo clock, or nothing."""
-    bus = bus_mts(part)
+def format_characteristics(part: Part) -> str:
+    """Return the text of the processor's bus or turbo clock, "" where neither is stated."""
+    bus = find_bus_rate(part)
     if bus:
         return f"{part.mhz / 1000:.2f} GHz, {bus} MHz system bus" if part.cores > 2 else f"{bus}MHz system bus"
     if part.facts["cpu_vendor"] == "Intel" and part.facts["isa"] == "x86" and part.launch >= (2009, 1):
@@ -53,7 +52,7 @@ def characteristics_text(part: Part) -> str:
     return ""
 
 
-def older_cache_texts(part: Part) -> tuple[str, str, str]:
+def format_older_caches(part: Part) -> tuple[str, str, str]:
     """Return the three cache columns of a part."""
     family, level1 = part.facts["family"], "32 KB I + 32 KB D on chip per core"
     if family == "NetBurst MP":
@@ -73,8 +72,8 @@ def older_cache_texts(part: Part) -> tuple[str, str, str]:
     return level1, "256 KB I+D on chip per core", f"{part.l3_mb} MB I+D on chip per chip"
 
 
-def older_memory_text(part: Part, dimms: int, dimm_gb: int, wording: int) -> str:
-    """Return the memory column in one of several wordings: DDR2 before 2009, DDR3 since."""
+def format_older_memory(part: Part, dimms: int, dimm_gb: int, wording: int) -> str:
+    """Return the memory column in one of several wordings: DDR2 before 2009, then DDR3."""
     total = dimms * dimm_gb
     if part.launch < (2009, 1):
         return (
@@ -92,7 +91,7 @@ def older_memory_text(part: Part, dimms: int, dimm_gb: int, wording: int) -> str
     )[wording % 3 if wording % 50 else 3]
 
 
-def older_operating_system_text(year: int, wording: int) -> str:
+def format_older_operating_system(year: int, wording: int) -> str:
     """Return an operating system of the year."""
     if wording % 9 == 0:
         return "Windows Vista Ultimate w/ SP1 (64-bit)" if year < 2010 else "Windows 7 Ultimate (64-bit)"
@@ -103,7 +102,7 @@ def older_operating_system_text(year: int, wording: int) -> str:
     return "Red Hat Enterprise Linux Server release 6.2, (Santiago), 2.6.32-220.el6.x86_64"
 
 
-def older_compiler_text(part: Part, year: int, fortran: bool) -> str:
+def format_older_compiler(part: Part, year: int, fortran: bool) -> str:
     """Return the compiler column in the wording of the year."""
     if part.facts["isa"] == "power":
         return "IBM XL C/C++ for AIX, V11.1" if year > 2009 else "XL C/C++ Enterprise Edition V9.0 for AIX"

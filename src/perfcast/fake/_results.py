@@ -1,4 +1,4 @@
-"""A generated results folder, as the pipeline leaves it before the report is made."""
+"""Generated results folder, in its state before the report is made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAKE_PARAMS: dict[str, Any] = {
 
 
 def write_results(folder: Path, *, rows: int, seed: int) -> None:
-    """Write tables, runs, evaluation, two figures, quality and two manifests, one of them of a missing source."""
+    """Write tables, runs, evaluation, two plots, quality, and the manifests of a present and a missing source."""
     table = fake_table(rows=rows, seed=seed)
     for stage in ("standard", "features"):
         write_table(table, folder / stage / "fake.parquet")
@@ -32,13 +32,13 @@ def write_results(folder: Path, *, rows: int, seed: int) -> None:
     write_evaluation(evaluation, folder / "evaluation" / "fake")
     draw_all(evaluation, folder / "figures" / "fake", FAKE_PARAMS["figures"])
     write_json(folder / "champion" / "fake" / "about.json", {"predictor": "network"})
-    write_json(folder / "standard" / "fake.quality.json", _quality(rows))
+    write_json(folder / "standard" / "fake.quality.json", _make_quality(rows))
     write_json(folder / "raw" / "available.json", {"datasets": ["fake"], "left_out": {"other": ["absent"]}})
-    for manifest in _manifests():
+    for manifest in _make_manifests():
         write_json(folder / "raw" / manifest["source"] / "manifest.json", manifest)
 
 
-def _quality(rows: int) -> dict[str, Any]:
+def _make_quality(rows: int) -> dict[str, Any]:
     return {
         "dataset": "fake",
         "rows_in": rows + 12,
@@ -57,7 +57,7 @@ def _quality(rows: int) -> dict[str, Any]:
     }
 
 
-def _manifests() -> list[dict[str, Any]]:
+def _make_manifests() -> list[dict[str, Any]]:
     shared = {"terms": "Cite the source; estimates are no results.", "homepage": "https://www.spec.org/"}
     present: dict[str, Any] = {
         "source": "fake",

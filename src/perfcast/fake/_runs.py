@@ -1,4 +1,4 @@
-"""A generated table with generated predictions of it: the input of evaluation, figures and report."""
+"""Generated table with generated predictions: the input of evaluation, plots and report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LESS_TRAINING = {
     "random_20_percent": ("random", 1.4),
     "forward_2023_last_2_years": ("forward_2023", 1.6),
 }
-"""Forms of the splits with less training: of which one, and how many times as large the error is."""
+"""Learning-curve split -> its split, and the factor of its error."""
 _TASKS = ("float", "integer")
 PUBLISHED: tuple[dict[str, Any], ...] = (
     {
@@ -36,7 +36,7 @@ PUBLISHED: tuple[dict[str, Any], ...] = (
         "spearman": {"float": 0.95, "average": 0.9},
     },
 )
-"""Figures that nobody published."""
+"""Made-up published errors."""
 _COLUMNS = (
     Column("id", Kind.CATEGORICAL, Role.KEY, "audit", tags=(Tag.ROW,)),
     Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK, Tag.CONFIG)),
@@ -50,7 +50,7 @@ _COLUMNS = (
 
 
 def fake_table(*, rows: int, seed: int, parts: int = 40) -> Table:
-    """Make a table of two tasks in which scores follow the part and the chips, with 1 % noise on repetitions."""
+    """Build a table of two tasks whose scores depend on part and chips, with 1 % noise."""
     random = np.random.default_rng(seed)
     part = random.integers(0, parts, rows)
     chips = random.choice([1.0, 2.0, 4.0], rows)
@@ -72,18 +72,18 @@ def fake_table(*, rows: int, seed: int, parts: int = 40) -> Table:
     return build_table("fake", frame, _COLUMNS)
 
 
-def _tested(table: Table, seed: int, split: str) -> np.ndarray:
+def _draw_tested(table: Table, seed: int, split: str) -> np.ndarray:
     number = SPLITS.index(LESS_TRAINING[split][0] if split in LESS_TRAINING else split)
     tested: np.ndarray = np.random.default_rng([seed, number]).random(len(table.frame)) < 0.5
     return tested
 
 
-def _folds(split: str) -> int:
+def _count_folds(split: str) -> int:
     return 5 if split == "unseen_cpu" else 1
 
 
-def _rehearsals(frame: pd.DataFrame, wide: float, split: str) -> pd.DataFrame:
-    """Return what every fold rehearsed: the rows that are not tested, with errors of the usual size."""
+def _draw_rehearsals(frame: pd.DataFrame, wide: float, split: str) -> pd.DataFrame:
+    """Return the backtest of every fold: predictions of the rows that are not tested, with errors of usual size."""
     random = np.random.default_rng(len(frame))
     return pd.concat(
         [
@@ -95,62 +95,62 @@ def _rehearsals(frame: pd.DataFrame, wide: float, split: str) -> pd.DataFrame:
                     "rehearsal": 0,
                 }
             )
-            for fold in range(_folds(split))
+            for fold in range(_count_folds(split))
         ],
         ignore_index=True,
     )
 
 
 def write_folds(table: Table, folder: Path, *, seed: int) -> None:
-    """Write which rows each fold of `write_runs` tests; it trains on the others."""
+    """Write the test rows of each fold of `write_runs`; the other rows are training rows."""
     folder.mkdir(parents=True, exist_ok=True)
     for split in (*SPLITS, *LESS_TRAINING):
-        tested = _tested(table, seed, split)
-        dealt = np.cumsum(tested) - 1
+        tested = _draw_tested(table, seed, split)
+        order = np.cumsum(tested) - 1
         folds = {
             f"fold_{fold}": np.where(
-                tested & (dealt % _folds(split) == fold), "test", np.where(tested, "unused", "train")
+                tested & (order % _count_folds(split) == fold), "test", np.where(tested, "unused", "train")
             )
-            for fold in range(_folds(split))
+            for fold in range(_count_folds(split))
         }
         pd.DataFrame({"id": table.frame["id"], **folds}).to_parquet(folder / f"{split}.parquet", index=False)
 
 
 def write_support(table: Table, folder: Path, *, seed: int) -> dict[str, Path]:
-    """Write how far the machines of `write_runs` are, at random, and return where by split."""
-    found = {}
+    """Write random distances of the machines of `write_runs`, and return the files by split."""
+    paths = {}
     for number, split in enumerate((*SPLITS, *LESS_TRAINING)):
-        tested = _tested(table, seed, split)
-        far = np.random.default_rng([seed, number, 7]).random((2, len(table.frame))).round(3)
-        one = pd.DataFrame({"row": table.frame["id"], "processor": far[0], "years ahead": far[1]})
+        tested = _draw_tested(table, seed, split)
+        distance = np.random.default_rng([seed, number, 7]).random((2, len(table.frame))).round(3)
+        column = pd.DataFrame({"row": table.frame["id"], "processor": distance[0], "years ahead": distance[1]})
         parts = [
-            one[rows].assign(fold=fold, rehearsal=rehearsal)
-            for fold in range(_folds(split))
+            column[rows].assign(fold=fold, rehearsal=rehearsal)
+            for fold in range(_count_folds(split))
             for rows, rehearsal in ((tested, -1), (~tested, 0))
         ]
-        found[split] = folder / f"{split}.parquet"
+        paths[split] = folder / f"{split}.parquet"
         folder.mkdir(parents=True, exist_ok=True)
-        pd.concat(parts, ignore_index=True).to_parquet(found[split], index=False)
-    return found
+        pd.concat(parts, ignore_index=True).to_parquet(paths[split], index=False)
+    return paths
 
 
 def write_runs(
     table: Table, folder: Path, *, seed: int, seeds: int = 2, errors: Mapping[str, float] | None = None
 ) -> dict[tuple[str, str], Path]:
-    """Write one run folder per split and predictor, as training does, and return where they are.
+    """Write one run folder per split and predictor, as training does, and return the folders.
 
-    A forward split errs twice as much, and forms with less training more. The predictor called network has a seed per
-    training and a history.
+    Errors are twice as large on a forward split, and larger on learning-curve splits. The predictor called network has
+    several seeds and a history.
     """
     runs = {}
     for number, split in enumerate((*SPLITS, *LESS_TRAINING)):
-        tested = _tested(table, seed, split)
+        tested = _draw_tested(table, seed, split)
         frame = table.frame[tested]
         for index, (predictor, error) in enumerate((errors or ERRORS).items()):
             count = seeds if predictor == "network" else 1
             parts = []
-            for one in range(count):
-                random = np.random.default_rng([seed, number, index, one])
+            for column in range(count):
+                random = np.random.default_rng([seed, number, index, column])
                 wide = error * (2 if split.startswith("forward") else 1) * LESS_TRAINING.get(split, ("", 1.0))[1]
                 part_error = dict(zip(sorted(set(frame["part"])), random.normal(0, wide / 2, 10_000), strict=False))
                 noise = frame["part"].map(part_error) + random.normal(0, wide, len(frame))
@@ -160,8 +160,8 @@ def write_runs(
                             "row": frame["id"],
                             "task": frame["suite"],
                             "entity": frame["part"],
-                            "fold": np.arange(len(frame)) % _folds(split),
-                            "seed": one,
+                            "fold": np.arange(len(frame)) % _count_folds(split),
+                            "seed": column,
                             "target": "score",
                             "measured": frame["score"],
                             "predicted": frame["score"] * np.exp(noise),
@@ -171,25 +171,25 @@ def write_runs(
             run = folder / split / predictor
             run.mkdir(parents=True, exist_ok=True)
             pd.concat(parts, ignore_index=True).to_parquet(run / "predictions.parquet", index=False)
-            _rehearsals(table.frame[~tested], wide, split).to_parquet(run / "rehearsals.parquet", index=False)
+            _draw_rehearsals(table.frame[~tested], wide, split).to_parquet(run / "rehearsals.parquet", index=False)
             (run / "explanation").mkdir(exist_ok=True)
-            _importance(error).to_csv(run / "explanation" / "importance.csv", index=False)
+            _make_importance(error).to_csv(run / "explanation" / "importance.csv", index=False)
             if predictor == "network":
-                _history(count).to_csv(run / "history.csv", index=False)
-                for name, shares in _attention().items():
+                _make_history(count).to_csv(run / "history.csv", index=False)
+                for name, shares in _make_attention().items():
                     shares.to_csv(run / "explanation" / f"attention_{name}.csv")
             runs[split, predictor] = run
     return runs
 
 
-def _importance(error: float) -> pd.DataFrame:
+def _make_importance(error: float) -> pd.DataFrame:
     increase = np.array([3.0, 40.0, 8.0]) * (1 - error)
     return pd.DataFrame(
         {"group": ["memory", "processor", "system"], "mape": 100 * error + increase, "increase": increase}
     )
 
 
-def _attention() -> dict[str, pd.DataFrame]:
+def _make_attention() -> dict[str, pd.DataFrame]:
     groups = ["memory", "processor"]
     within = {
         group: pd.DataFrame([[0.5, 0.3, 0.2]], index=["(group)"], columns=[f"{group} a", f"{group} b", "(group)"])
@@ -198,7 +198,7 @@ def _attention() -> dict[str, pd.DataFrame]:
     return {**within, "between_groups": pd.DataFrame([[0.7, 0.3], [0.1, 0.9]], index=groups, columns=groups)}
 
 
-def _history(seeds: int) -> pd.DataFrame:
+def _make_history(seeds: int) -> pd.DataFrame:
     epochs = np.arange(12)
     losses = [
         pd.DataFrame(

@@ -1,8 +1,7 @@
-"""A generated dump of SPEC CPU2017 results of any size, written as a stream: blocks of rows told apart by their names.
+"""Generated dump of SPEC CPU2017 results of any size, streamed in blocks of rows.
 
-The first block is what `spec_cpu2017` generates. Every further one has its machines under other names, at other months,
-with other kernels, disks and compiler builds, and results with identifiers of their own: no text but short ones repeats
-from block to block more often than in the published dump.
+The first block equals the dump of `spec_cpu2017`. Later blocks repeat its machines with other names, months, kernels,
+disks, compiler builds and identifiers. So long texts repeat no more often than in the published dump.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from perfcast.fake import spec_cpu2017 as spec
 from perfcast.io import atomic_path
 
 BLOCK_ROWS = 41_000
-"""Sound results of a block: about as many as were published until the end of 2024."""
+"""Number of sound results per block, about as many as were published until the end of 2024."""
 
 _PER_DAY = 100_000
 _DAYS = 28
 _LATER = 4
-"""A block's results were published up to so many months, less one, after those of the first."""
+"""Number of different shifts of a block, in months after the first block: 0 to one less."""
 
 
 def write_tiled(folder: Path, *, rows: int, seed: int, block_rows: int = BLOCK_ROWS) -> None:
-    """Write cpu2017-results.csv.gz with `rows` sound results and every known defect a few times in each block.
+    """Write cpu2017-results.csv.gz with `rows` sound results, and every known defect a few times per block.
 
-    Memory is that of one block, whatever `rows` is.
+    Memory use is that of one block for any number of rows.
     """
     random = np.random.default_rng(seed)
-    sound = spec.results(min(rows, block_rows), random)
+    sound = spec.draw_results(min(rows, block_rows), random)
     counts: Counter[int] = Counter()
     with (
         atomic_path(Path(folder) / spec.FILE) as path,
@@ -45,29 +44,32 @@ def write_tiled(folder: Path, *, rows: int, seed: int, block_rows: int = BLOCK_R
         writer = csv.writer(text := io.StringIO(), lineterminator="\r\n")
         writer.writerow(spec.HEADER)
         for number, start in enumerate(range(0, rows, block_rows)):
-            own = sound[: rows - start]
-            writer.writerows(_block([*own, *spec.defective(own, random)], number, counts))
+            block = sound[: rows - start]
+            writer.writerows(_iterate_block([*block, *spec.make_defective(block, random)], number, counts))
             file.write(text.getvalue().encode())
             text.seek(0)
             text.truncate()
 
 
-def _block(rows: list[spec.Row], number: int, counts: Counter[int]) -> Iterator[list[str]]:
-    """Give the fields of a block's rows; `counts` holds how many results every month has so far."""
+def _iterate_block(rows: list[spec.Row], number: int, counts: Counter[int]) -> Iterator[list[str]]:
+    """Yield the fields of the rows of a block; `counts` holds the results of each month so far."""
     names = spec.HEADER[:-1]
     for row in rows:
-        told = row
+        shifted = row
         if number:
-            month = min(spec.month_of(row["Published"]) + number % _LATER, spec.LAST)
-            told = {**row, **_renamed(row, number), **_dated(row, month)}
-        published = spec.month_of(told["Published"])
+            month = min(spec.parse_month_text(row["Published"]) + number % _LATER, spec.LAST)
+            shifted = {**row, **_rename_machine(row, number), **_set_dates(row, month)}
+        published = spec.parse_month_text(shifted["Published"])
         count = counts[published]
         counts[published] += 1
-        told = {**told, "Disclosure": spec.links(published, count % _PER_DAY, count // _PER_DAY % _DAYS + 1)}
-        yield [told[name] for name in names]
+        shifted = {
+            **shifted,
+            "Disclosure": spec.format_links(published, count % _PER_DAY, count // _PER_DAY % _DAYS + 1),
+        }
+        yield [shifted[name] for name in names]
 
 
-def _renamed(row: spec.Row, number: int) -> spec.Row:
+def _rename_machine(row: spec.Row, number: int) -> spec.Row:
     return {
         "System": row["System"].replace(" (", f" G{number} (", 1),
         "Storage": f"{row['Storage']}, model S{number}",
@@ -76,9 +78,15 @@ def _renamed(row: spec.Row, number: int) -> spec.Row:
     }
 
 
-def _dated(row: spec.Row, month: int) -> spec.Row:
-    told = {"Published": month, "Updated ": month, "Test Date": month - 1, "HW Avail": month - 1, "SW Avail": month - 3}
-    sound = row["Test Date"] == spec.month_text(spec.month_of(row["Published"]) - 1)
-    if not sound:  # a defect of the dates stays as it is
+def _set_dates(row: spec.Row, month: int) -> spec.Row:
+    dates = {
+        "Published": month,
+        "Updated ": month,
+        "Test Date": month - 1,
+        "HW Avail": month - 1,
+        "SW Avail": month - 3,
+    }
+    sound = row["Test Date"] == spec.format_month(spec.parse_month_text(row["Published"]) - 1)
+    if not sound:  # a defective date stays
         return {}
-    return {name: spec.month_text(value) for name, value in told.items()}
+    return {name: spec.format_month(value) for name, value in dates.items()}

@@ -1,6 +1,6 @@
-"""Generated archive of CUTLASS measurements, shaped like the published one, its known defects included.
+"""Generated archive of CUTLASS measurements, shaped like the published one, with its known defects.
 
-The numbers are made up: they follow a law of waves and bytes with noise and say nothing about any real device.
+The numbers are made up: they follow waves and bytes with noise, and describe no real device.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _START = 1731372844
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write the archive: about `rows` results, and each known defect once.
 
-    A record has a time; one in five has power and energy too. The last tenth of the records is of a shared device.
+    Every record has a time; one in five also has power and energy. The last tenth comes from a shared device.
     """
     random = np.random.default_rng(seed)
     count = max(8, round(rows / 1.4))
@@ -41,19 +41,19 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         for index in np.sort(random.permutation(len(settings))[:per_shape])
     ][:count]
     texts = [
-        _record(number, shape, setting, number >= 0.9 * len(drawn), random)
+        _format_record(number, shape, setting, number >= 0.9 * len(drawn), random)
         for number, (shape, setting) in enumerate(drawn)
     ]
     failed = [
-        ",".join(map(str, (*shape, _kernel("h", layout), asked, *tile, 32, 2, "linear_combination", *factors)))
-        for shape, (layout, asked, tile, factors) in drawn[: max(1, count // 4)]
+        ",".join(map(str, (*shape, _name_kernel("h", layout), requested, *tile, 32, 2, "linear_combination", *factors)))
+        for shape, (layout, requested, tile, factors) in drawn[: max(1, count // 4)]
     ]
-    contents = {RESULTS: HEADER + "".join([*texts, *_defective(texts)]), FAILED: "\n".join(failed) + "\n"}
+    contents = {RESULTS: HEADER + "".join([*texts, *_make_defective(texts)]), FAILED: "\n".join(failed) + "\n"}
     write_archive(Path(folder) / ARCHIVE, {f"{_FOLDER}/{name}": text.encode() for name, text in contents.items()})
 
 
 def write_archive(path: Path, contents: dict[str, bytes]) -> None:
-    """Write a tar.gz with the given members; equal contents give equal bytes."""
+    """Write a tar.gz with these members; equal contents give equal bytes."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, content in contents.items():
@@ -64,11 +64,11 @@ def write_archive(path: Path, contents: dict[str, bytes]) -> None:
         temporary.write_bytes(gzip.compress(buffer.getvalue(), mtime=0))
 
 
-def _kernel(kind: str, layout: str) -> str:
+def _name_kernel(kind: str, layout: str) -> str:
     return f"cutlass_simt_{kind}gemm_128x128_8x2_{layout}_align1"
 
 
-def _record(
+def _format_record(
     number: int,
     shape: tuple[int, ...],
     setting: tuple[str, str, tuple[int, int], tuple[str, str]],
@@ -76,7 +76,7 @@ def _record(
     random: np.random.Generator,
 ) -> str:
     """Return the seven lines of one record."""
-    (m, n, k), (layout, asked, tile, (alpha, beta)) = shape, setting
+    (m, n, k), (layout, requested, tile, (alpha, beta)) = shape, setting
     waves = np.ceil(np.ceil(m / 128) * np.ceil(n / 128) / 46)
     ms = 0.006 + waves * (7e-5 * k + 0.002) + (beta != "0") * 4e-9 * m * n
     ms *= np.exp(random.normal(0, 0.02)) * (2.0 if shared else 1.0)
@@ -85,11 +85,24 @@ def _record(
     power = power if busy or random.random() < 0.1 else "[N/A]"
     used, share = (168, 100) if busy else (1, 0)
     energy, per_watt = (f"{float(power) * ms / 1000:.3f}".lstrip("0"), "1.0") if power != "[N/A]" else ("", "")
-    first = [_START + 9 * number, m, n, k, _kernel("s", layout), asked, *tile, 32, 2, "linear_combination", alpha, beta]
+    first = [
+        _START + 9 * number,
+        m,
+        n,
+        k,
+        _name_kernel("s", layout),
+        requested,
+        *tile,
+        32,
+        2,
+        "linear_combination",
+        alpha,
+        beta,
+    ]
     after = [power, " 2505", " 10501", " 28", f" {share}", " 0"]
     before = ["NVIDIA GeForce RTX 4070", " 8.9", " 10501 MHz", " 3105 MHz", " 200.00 W", " 28", " Default"]
     memory = [" 12282 MiB", f" {12003 - used} MiB", f" {used} MiB", f" {share} %", " 0 %"]
-    fields = [*first, f"{ms:.6g}", "", *after, *before, *memory, "kernel_name", _kernel("s", layout)]
+    fields = [*first, f"{ms:.6g}", "", *after, *before, *memory, "kernel_name", _name_kernel("s", layout)]
     intensity = 2 * m * n * k / (4 * (m * k + k * n + m * n))
     described = [
         ",".join(map(str, fields)),
@@ -103,8 +116,8 @@ def _record(
     return "\n".join(described) + "\n"
 
 
-def _defective(records: list[str]) -> list[str]:
-    """Return broken records: cut off, a line too many, no time, another kernel, a repetition, other sides."""
+def _make_defective(records: list[str]) -> list[str]:
+    """Return defective records: truncated, one line too many, no time, other kernel, repetition, other sides."""
     whole, *lines = records[0], *records[0].splitlines(keepends=True)
     time = lines[0].split(",")[13]
     return [

@@ -1,6 +1,6 @@
-"""Generated latencies of networks, shaped like HELP's files, their defects included.
+"""Generated latencies of networks, shaped like HELP's files, with their defects.
 
-The numbers are made up: a cost per kind of operation and device, with noise; they say nothing about any real device.
+The numbers are made up: a cost per kind of operation and device, with noise. They describe no real device.
 """
 
 from __future__ import annotations
@@ -16,46 +16,48 @@ from perfcast.datasets.help_fbnet import BLOCKS
 from perfcast.datasets.help_nasbench201 import EDGES, OPERATIONS
 
 NEAR_ZERO = ("pixel3", "raspi4")
-WHOLE_MS = ("essential_ph_1", "pixel2", "samsung_a50", "samsung_s7")
-"""Devices that leave out what the output does not depend on, and devices whose times are whole milliseconds."""
+"""Devices that skip operations without effect on the output."""
 
-_LEAST = 60
-"""Fewest architectures of a search space: ten references, and as many again to learn from and to be asked about."""
+WHOLE_MS = ("essential_ph_1", "pixel2", "samsung_a50", "samsung_s7")
+"""Devices that report whole milliseconds."""
+
+_MIN_ARCHITECTURES = 60
+"""Smallest search space that leaves ten references, and enough training and test architectures."""
 
 
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write every file of the source: `rows` / 5 architectures of each search space, at least 60, on its devices.
 
-    A tenth of the cells do not depend on their input, which two devices do not compute; phones tell whole
-    milliseconds; one latency is no number.
+    Three cells do not depend on their input, and two devices skip them. Phones report whole milliseconds. One latency
+    of each search space is not a number.
     """
     random = np.random.default_rng(seed)
-    count = max(_LEAST, rows // 5)
+    count = max(_MIN_ARCHITECTURES, rows // 5)
     for space in DEVICES:
-        content, work = {"nasbench201": _cells, "fbnet": _fbnet, "ofa": _ofa}[space](count, random)
+        content, work = {"nasbench201": _draw_cells, "fbnet": _draw_fbnet, "ofa": _draw_ofa}[space](count, random)
         _save(folder / space / ARCHITECTURES[space], content)
-        _save(folder / space / REFERENCES, [int(one) for one in random.permutation(count)[:10]])
+        _save(folder / space / REFERENCES, [int(position) for position in random.permutation(count)[:10]])
         for number, device in enumerate(DEVICES[space]):
-            latency = _latencies(work, random)
+            latency = _draw_latencies(work, random)
             if space == "nasbench201" and device in NEAR_ZERO:
                 latency[:: count // 3] = latency.mean() * 1e-3
-            listed: list[Any] = [float(one) for one in latency]
+            listed: list[Any] = [float(value) for value in latency]
             if device in WHOLE_MS:
-                listed = [round(one) for one in listed]
+                listed = [round(value) for value in listed]
             if number == 0:
                 listed[count // 2] = float("nan")
             _save(folder / latency_file(space, device), listed)
 
 
-def _latencies(work: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Return latencies in ms of networks on one more device. Shapes: work (networks, kinds) -> (networks,)."""
-    costs = random.uniform(0.3, 3.0, work.shape[1])
-    return np.asarray((5.0 + work @ costs) * np.exp(random.normal(0, 0.01, len(work))))
+def _draw_latencies(work: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Draw latencies of networks on a further device in ms. Shapes: work (networks, kinds) -> (networks,)."""
+    device_costs = random.uniform(0.3, 3.0, work.shape[1])
+    return np.asarray((5.0 + work @ device_costs) * np.exp(random.normal(0, 0.01, len(work))))
 
 
-def _cells(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
-    every = list(product(OPERATIONS, repeat=len(EDGES)))
-    chosen = [every[one] for one in random.choice(len(every), count, replace=False)]
+def _draw_cells(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
+    cells = list(product(OPERATIONS, repeat=len(EDGES)))
+    chosen = [cells[index] for index in random.choice(len(cells), count, replace=False)]
     texts = []
     for first, second, third, fourth, fifth, last in chosen:
         texts.append(f"|{first}~0|+|{second}~0|{third}~1|+|{fourth}~0|{fifth}~1|{last}~2|")
@@ -63,25 +65,27 @@ def _cells(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
     return {text: position for position, text in enumerate(texts)}, work
 
 
-def _fbnet(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
+def _draw_fbnet(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
     chosen = random.integers(len(BLOCKS), size=(count, 22))
-    networks = [{"op_idx_list": [int(one) for one in row], "arch_str": [BLOCKS[one] for one in row]} for row in chosen]
+    networks = [
+        {"op_idx_list": [int(index) for index in row], "arch_str": [BLOCKS[index] for index in row]} for row in chosen
+    ]
     work = np.array([np.bincount(row, minlength=len(BLOCKS))[:-1] for row in chosen], dtype=float)
     return {"dataset": "generated", "num_classes": 10, "arch": networks}, work
 
 
-def _ofa(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
+def _draw_ofa(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
     networks: list[dict[str, Any]] = []
     for _ in range(count):
         networks.append(
             {
-                "ks": [int(one) for one in random.choice([3, 5, 7], 20)],
-                "e": [int(one) for one in random.choice([3, 4, 6], 20)],
-                "d": [int(one) for one in random.choice([2, 3, 4], 5)],
+                "ks": [int(size) for size in random.choice([3, 5, 7], 20)],
+                "e": [int(ratio) for ratio in random.choice([3, 4, 6], 20)],
+                "d": [int(depth) for depth in random.choice([2, 3, 4], 5)],
                 "r": np.int64(random.choice(np.arange(128, 225, 4))),  # as published: NumPy's integer
             }
         )
-    work = [[np.sum(one["d"]), np.sum(one["r"]) / 50, np.mean(one["e"])] for one in networks]
+    work = [[np.sum(net["d"]), np.sum(net["r"]) / 50, np.mean(net["e"])] for net in networks]
     return {"dataset": "generated", "num_classes": 10, "arch": networks}, np.array(work, dtype=float)
 
 

@@ -1,4 +1,4 @@
-"""Generated measurements of matrix products, shaped like the embedded ones, defects included."""
+"""Generated measurements of matrix products, shaped like the embedded ones, with their defects."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ MACHINE = {
 
 
 def write(folder: Path, *, rows: int, seed: int) -> None:
-    """Write host_gemm.csv.gz and host_gemm.json: `rows` good rows, some repeated, one unstable, one without a time.
+    """Write host_gemm.csv.gz and host_gemm.json: `rows` valid rows, some repeated, one unstable, one without a time.
 
-    The rate follows a roofline with a cost per call, so that a predictor has something to learn.
+    The rate follows a roofline model with a cost per call.
     """
     random = np.random.default_rng(seed)
     shapes = np.exp(random.uniform(np.log(16), np.log(4096), size=(max(1, rows // 2), 3))).round()
@@ -49,36 +49,42 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
             "threads": random.choice([1, 2, 4], size=rows),
         }
     ).drop_duplicates()
-    frame = _timed(frame, random)
+    frame = _add_timings(frame, random)
     repeated = frame.iloc[: max(1, rows // 20)].assign(seconds_spread=0.3, **{"pass": 1})
     unstable, untimed = frame.iloc[:1].assign(seconds_spread=0.9), frame.iloc[:1].assign(seconds_median=0.0)
     frame = pd.concat([frame, repeated, unstable, untimed], ignore_index=True)
     frame["order"] = random.permutation(len(frame))
     columns = [*frame.columns.drop(["order", "pass"]), "order", "pass"]
     text = frame[columns].to_csv(index=False, lineterminator="\n")
-    with atomic_path(Path(folder) / "host_gemm.csv.gz") as path:
-        # Neither a time nor the temporary name goes into the bytes.
-        path.write_bytes(gzip.compress(text.encode(), mtime=0))
-    write_json(Path(folder) / "host_gemm.json", MACHINE)
+    write_measurements(Path(folder), "host_gemm", text)
 
 
-def _timed(frame: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
+def write_measurements(folder: Path, name: str, table: str) -> None:
+    """Write the table of measurements and the machine's description; equal tables give equal bytes."""
+    with atomic_path(folder / f"{name}.csv.gz") as path:
+        # The bytes contain neither a time nor the temporary name.
+        path.write_bytes(gzip.compress(table.encode(), mtime=0))
+    write_json(folder / f"{name}.json", MACHINE)
+
+
+def _add_timings(frame: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
     size = frame["dtype"].map(_BYTES)
     flops = 2.0 * frame["m"] * frame["n"] * frame["k"]
     moved = size * (frame["m"] * frame["k"] + frame["k"] * frame["n"] + frame["m"] * frame["n"])
     compute = flops / (60e9 * 4 / size * frame["threads"] ** 0.9)
     seconds = 2e-6 + compute.clip(lower=moved / 20e9)
-    seconds = _six_digits(seconds * np.exp(random.normal(0, 0.03, size=len(frame))))
+    seconds = round_six_digits(seconds * np.exp(random.normal(0, 0.03, size=len(frame))))
     return frame.assign(
         warmups=2,
         repeats=5,
         seconds_median=seconds,
-        seconds_min=_six_digits(seconds * 0.97),
+        seconds_min=round_six_digits(seconds * 0.97),
         seconds_spread=random.uniform(0.001, 0.1, size=len(frame)).round(4),
-        gflops=_six_digits(flops / seconds / 1e9),
+        gflops=round_six_digits(flops / seconds / 1e9),
         **{"pass": 0},
     )
 
 
-def _six_digits(values: pd.Series) -> pd.Series:
+def round_six_digits(values: pd.Series) -> pd.Series:
+    """Round to six significant digits."""
     return pd.Series([float(f"{value:.6g}") for value in values], index=values.index)

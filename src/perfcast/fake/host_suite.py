@@ -1,15 +1,13 @@
-"""Generated measurements of kernels, shaped like the embedded ones, defects included."""
+"""Generated measurements of kernels, shaped like the embedded ones, with their defects."""
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from perfcast.fake.host_gemm import MACHINE
-from perfcast.io import atomic_path, write_json
+from perfcast.fake.host_gemm import round_six_digits, write_measurements
 
 # kernel, variant, unit, how threads combine, rate of one thread in the first-level cache and in memory
 _KERNELS = (
@@ -23,10 +21,10 @@ _CACHE_BYTES = 2.0**20
 
 
 def write(folder: Path, *, rows: int, seed: int) -> None:
-    """Write host_suite.csv.gz and host_suite.json: `rows` rows, some repeated; one interrupted, unstable, untimed each.
+    """Write host_suite.csv.gz and host_suite.json: about `rows` rows, and defects.
 
-    The rate falls from a cache's to the memory's with the size, and grows with the threads where it is their sum, so
-    that a predictor has something to learn.
+    Some rows are repeated; one each is interrupted, unstable and without a time. The rate falls with the size from a
+    cache's to the memory's, and grows with the threads where their rates add up.
     """
     random = np.random.default_rng(seed)
     sizes = np.unique(np.exp2(random.uniform(12, 26, size=max(2, rows // 8))).round() * 64)
@@ -42,7 +40,7 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     near = 1 / (1 + frame["bytes"] / _CACHE_BYTES)
     per_thread = frame["cached"] ** near * frame["far"] ** (1 - near)
     per_thread = per_thread * frame["threads"] ** -0.1 * np.exp(random.normal(0, 0.03, size=len(frame)))
-    seconds = _six_digits(1e-3 / per_thread)
+    seconds = round_six_digits(1e-3 / per_thread)
     frame = frame.assign(
         pinned=1,
         warmups=8,
@@ -50,9 +48,9 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         calls=20,
         work=1e-3,
         seconds_median=seconds,
-        seconds_min=_six_digits(seconds * 0.97),
+        seconds_min=round_six_digits(seconds * 0.97),
         seconds_spread=random.uniform(0.001, 0.1, size=len(frame)).round(4),
-        rate=_six_digits(1e-3 / seconds * frame["threads"].where(frame["combined"] == "sum", 1)),
+        rate=round_six_digits(1e-3 / seconds * frame["threads"].where(frame["combined"] == "sum", 1)),
         waited_share=0.001,
         stolen_share=0.0,
         other_load=0.1,
@@ -66,11 +64,4 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     frame = pd.concat([frame, repeated, interrupted, unstable, untimed], ignore_index=True)
     frame["order"] = random.permutation(len(frame))
     text = frame.drop(columns=["what", "cached", "far"]).to_csv(index=False, lineterminator="\n")
-    with atomic_path(Path(folder) / "host_suite.csv.gz") as path:
-        # Neither a time nor the temporary name goes into the bytes.
-        path.write_bytes(gzip.compress(text.encode(), mtime=0))
-    write_json(Path(folder) / "host_suite.json", MACHINE)
-
-
-def _six_digits(values: pd.Series) -> pd.Series:
-    return pd.Series([float(f"{value:.6g}") for value in values], index=values.index)
+    write_measurements(Path(folder), "host_suite", text)

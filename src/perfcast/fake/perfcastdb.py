@@ -1,8 +1,8 @@
-"""Generated benchmark runs shaped like the public sample of PerfCastDB, defects included.
+"""Generated benchmark runs, shaped like the public sample of PerfCastDB, with its defects.
 
-Defects: a run copied under a longer name, caches in MB for the whole system on one processor, a leading bar in part
-numbers beside high-bandwidth memory, a run without modules, suite means among the tests, a test that only the test part
-has, firmware settings on few runs, a sheet with its header on the second row, every sample twice, and blank rows.
+Defects of the runs: a run copied under a longer name, caches in MB over the whole system, part numbers with a leading
+bar, a run without DIMMs, suite means among the tests, a test in the test file alone, and firmware settings on few runs.
+Defects of the sheet: a header on the second row, repeated samples, and blank rows.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _TITLES = (
 
 @dataclass(frozen=True)
 class _Part:
-    """A generated processor sample. Units: GHz, MB."""
+    """Generated processor sample. Units: GHz, MB."""
 
     code: str
     model: str
@@ -79,10 +79,10 @@ class _Part:
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write train_data.csv, test_data.csv, SPR_QDF_INFO.xlsx and characteristic_description.md.
 
-    There are about `rows` long rows, and at least one run of every suite in either part.
+    There are about `rows` long rows, and at least one run of every suite in either file.
     """
     random = np.random.default_rng(seed)
-    parts = [_part(number, random) for number in range(7)]
+    parts = [_draw_part(number, random) for number in range(7)]
     folder = Path(folder)
     for name, offered in {"train": parts[:4], "test": parts[3:]}.items():
         lines: list[Stated] = []
@@ -90,19 +90,19 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
             for suite, tests in _TESTS.items():
                 extra = _TEST_PART_ONLY.get(suite, ()) if name == "test" else ()
                 part = offered[int(random.integers(len(offered)))]
-                lines += _run(part, suite, (*tests, *extra), random)
+                lines += _draw_run(part, suite, (*tests, *extra), random)
         if name == "train":
             run = lines[0]["kubernetes.pod_id"]
             copied = [line for line in lines if line["kubernetes.pod_id"] == run]
             lines += [{**line, "kubernetes.pod_id": f"{run}33"} for line in copied]
         _write_csv(folder / f"{name}_data.csv", lines)
-    sheet = [_sample_row(part) for part in parts]
+    sheet = [_make_sample_row(part) for part in parts]
     blank: list[list[str]] = [[]] * 20
     write_sheet(folder / "SPR_QDF_INFO.xlsx", [["", "SPEED States"], list(_TITLES), *sheet, *blank, *sheet, *blank])
     write_text(folder / "characteristic_description.md", "# Generated characteristics\n")
 
 
-def _part(number: int, random: np.random.Generator) -> _Part:
+def _draw_part(number: int, random: np.random.Generator) -> _Part:
     hbm = number % 3 == 2
     name = f"Intel (R) Xeon (R) CPU Max 94{number}0" if hbm else f"Intel(R) Xeon(R) Platinum 84{number}0Z"
     cores = int(random.choice([40, 48, 56]))
@@ -110,9 +110,9 @@ def _part(number: int, random: np.random.Generator) -> _Part:
     return _Part(f"QZ{number:02d}", name, cores, base, round(base + 0.8, 1), 97.5, hbm, whole_system_caches=number == 5)
 
 
-def _run(part: _Part, suite: str, tests: tuple[str, ...], random: np.random.Generator) -> list[Stated]:
+def _draw_run(part: _Part, suite: str, tests: tuple[str, ...], random: np.random.Generator) -> list[Stated]:
     run = "-".join(random.bytes(size).hex() for size in (4, 2, 2, 2, 6))
-    stated = {**_software(suite, run), **_processor(part), **_memory(part, suite, random)}
+    stated = {**_describe_software(suite, run), **_describe_processor(part), **_describe_memory(part, suite, random)}
     speed = part.cores * part.all_core
     lines = []
     level = {test: speed * float(random.uniform(0.8, 1.2)) for test in tests}
@@ -129,7 +129,7 @@ def _run(part: _Part, suite: str, tests: tuple[str, ...], random: np.random.Gene
     return lines
 
 
-def _software(suite: str, run: str) -> Stated:
+def _describe_software(suite: str, run: str) -> Stated:
     firmware = {}
     if suite == "Stream":
         firmware = {
@@ -157,7 +157,7 @@ def _software(suite: str, run: str) -> Stated:
     }
 
 
-def _processor(part: _Part) -> Stated:
+def _describe_processor(part: _Part) -> Stated:
     caches = {"L1d": "48", "L1i": "32", "L2": "2048", "L3": f"{part.l3_mb * 1024:g}"}
     if part.whole_system_caches:
         total = 2 * part.cores / 1024
@@ -191,7 +191,7 @@ def _processor(part: _Part) -> Stated:
     }
 
 
-def _memory(part: _Part, suite: str, random: np.random.Generator) -> Stated:
+def _describe_memory(part: _Part, suite: str, random: np.random.Generator) -> Stated:
     size = 0 if part.hbm and suite == "HPCG" else int(random.choice(list(_DIMMS)))
     modules = _CHANNELS if size else 0
     groups, slots, numbers = [], ["0"] * _SLOTS, ["NO DIMM"] * _SLOTS
@@ -218,7 +218,7 @@ def _memory(part: _Part, suite: str, random: np.random.Generator) -> Stated:
     }
 
 
-def _sample_row(part: _Part) -> list[str]:
+def _make_sample_row(part: _Part) -> list[str]:
     clocks = [f"{part.all_core - step / 10:g}" for step in range(9)]
     return [
         *(part.code, "60", str(part.cores), f"{part.base:g} GHz", f"{part.all_core:g}", "3.8 GHz", "4800"),

@@ -1,12 +1,10 @@
-"""Generated dump of SPEC CPU2006 results, shaped like the published one, its known defects included.
+"""Generated dump of SPEC CPU2006 results, shaped like the published one, with its known defects.
 
-The scores are made up: they follow a simple physical law with noise and say nothing about any real machine.
+The scores are made up: they follow a simple physical law with noise, and describe no real machine.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import lzma
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +13,16 @@ import numpy as np
 
 from perfcast.fake._older_servers import (
     OLDER_PARTS,
-    bus_mts,
-    characteristics_text,
-    older_cache_texts,
-    older_compiler_text,
-    older_memory_text,
-    older_operating_system_text,
+    find_bus_rate,
+    format_characteristics,
+    format_older_caches,
+    format_older_compiler,
+    format_older_memory,
+    format_older_operating_system,
 )
-from perfcast.fake._servers import Part
-from perfcast.fake.spec_cpu2017 import month_text, score
+from perfcast.fake._servers import Part, draw_parts
+from perfcast.fake._spec_texts import format_csv_line, make_broken_lines
+from perfcast.fake.spec_cpu2017 import compute_score, format_month
 from perfcast.io import atomic_path
 
 FILE = "cpu2006-results.csv.xz"
@@ -48,7 +47,7 @@ Row = dict[str, str]
 
 @dataclass(frozen=True)
 class _Machine:
-    """One submission: a machine measured in up to four suites in one month; `wording` chooses how texts are typed."""
+    """Submission: a machine measured in up to four suites in one month; `wording` selects the wording of its texts."""
 
     part: Part
     vendor: str
@@ -62,32 +61,26 @@ class _Machine:
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write cpu2006-results.csv.xz: `rows` sound results of 2006-09 to 2014-02, and every known defect a few times."""
     random = np.random.default_rng([seed, 2006])
-    sound = _results(rows, random)
-    texts = [_line(row) for row in [*sound, *_defective(sound, random)]]
+    sound = _draw_results(rows, random)
+    texts = [format_csv_line(list(row.values()), "\n") for row in [*sound, *_make_defective(sound, random)]]
     order = random.permutation(len(texts))
-    lines = [_line(dict(zip(HEADER, HEADER, strict=True))), *(texts[i] for i in order), *_broken(texts)]
+    lines = [format_csv_line(HEADER, "\n"), *(texts[i] for i in order), *make_broken_lines(texts, HEADER, "\n")]
     with atomic_path(Path(folder) / FILE) as path:
         path.write_bytes(lzma.compress(b"".join(lines), preset=1))
 
 
-def _line(row: Row) -> bytes:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow([row[name] for name in HEADER])
-    return buffer.getvalue().encode()
+def _draw_results(rows: int, random: np.random.Generator) -> list[Row]:
+    rows_made: list[Row] = []
+    parts = draw_parts(OLDER_PARTS, random)  # so few rows already span the years and families
+    while len(rows_made) < rows:
+        machine = _draw_machine(next(parts), random)
+        rows_made += [
+            _make_result(machine, suite, random) for suite in (_SUITES if random.random() < 0.7 else _SUITES[2:])
+        ]
+    return rows_made[:rows]
 
 
-def _results(rows: int, random: np.random.Generator) -> list[Row]:
-    made: list[Row] = []
-    # Every part is measured before any is measured again, so that few rows already span the years and families.
-    turn: list[Part] = []
-    while len(made) < rows:
-        turn = turn or [OLDER_PARTS[i] for i in random.permutation(len(OLDER_PARTS))]
-        machine = _machine(turn.pop(), random)
-        made += [_result(machine, suite, random) for suite in (_SUITES if random.random() < 0.7 else _SUITES[2:])]
-    return made[:rows]
-
-
-def _machine(part: Part, random: np.random.Generator) -> _Machine:
+def _draw_machine(part: Part, random: np.random.Generator) -> _Machine:
     vendor, stem = _VENDORS[int(random.integers(len(_VENDORS)))]
     month = int(np.clip(part.launch[0] * 12 + part.launch[1] - 1 + random.integers(_LONGEST_SALE), _FIRST, _LAST))
     one_socket = " E3-" in part.name or " i3-" in part.name or "X3470" in part.name
@@ -96,14 +89,14 @@ def _machine(part: Part, random: np.random.Generator) -> _Machine:
     return _Machine(part, vendor, system, chips, month, int(random.choice([2, 4, 8])), wording)
 
 
-def _result(machine: _Machine, suite: str, random: np.random.Generator) -> Row:
+def _make_result(machine: _Machine, suite: str, random: np.random.Generator) -> Row:
     part, rate, year = machine.part, suite.endswith("rate"), machine.month // 12
     smt = rate and part.number("smt", 1) > 1
-    base = 3 * score(part, machine.chips, suite, 2 if smt else 1) * float(np.exp(random.normal(0, 0.02)))
+    base = 3 * compute_score(part, machine.chips, suite, 2 if smt else 1) * float(np.exp(random.normal(0, 0.02)))
     peak = f"{base * random.uniform(1.0, 1.08):.3g}" if random.random() < 0.95 else "0"
-    channels = int(part.number("channels_per_chip", 4 if bus_mts(part) else 2))
-    l1, l2, l3 = older_cache_texts(part)
-    memory = older_memory_text(part, machine.chips * channels, machine.dimm_gb, machine.wording)
+    channels = int(part.number("channels_per_chip", 4 if find_bus_rate(part) else 2))
+    l1, l2, l3 = format_older_caches(part)
+    memory = format_older_memory(part, machine.chips * channels, machine.dimm_gb, machine.wording)
     chips = {1: "1 chip", 2: "1,2 chips", 4: "2,4 chip"}[machine.chips]
     return {
         **dict.fromkeys(HEADER, ""),
@@ -118,7 +111,7 @@ def _result(machine: _Machine, suite: str, random: np.random.Generator) -> Row:
         "Threads Per Core": "2" if smt else "1",
         "Processor": part.name,
         "Processor MHz": str(part.mhz),
-        "Processor Characteristics": characteristics_text(part),
+        "Processor Characteristics": format_characteristics(part),
         "CPU(s) Orderable": "4,8 cores" if part.facts["isa"] == "power" else chips,
         "Auto Parallelization": "No" if rate or machine.wording % 2 else "Yes",
         "Base Pointer Size": "32-bit" if suite.startswith("CINT") else "64-bit",
@@ -128,21 +121,21 @@ def _result(machine: _Machine, suite: str, random: np.random.Generator) -> Row:
         "3rd Level Cache": l3,
         "Other Cache": "None",
         "Memory": memory,
-        "Operating System": older_operating_system_text(year, machine.wording),
+        "Operating System": format_older_operating_system(year, machine.wording),
         "File System": "ext3" if year < 2011 else "ext4",
-        "Compiler": older_compiler_text(part, year, suite.startswith("CFP")),
-        "HW Avail": month_text(machine.month - 1),
-        "SW Avail": month_text(machine.month - 4),
+        "Compiler": format_older_compiler(part, year, suite.startswith("CFP")),
+        "HW Avail": format_month(machine.month - 1),
+        "SW Avail": format_month(machine.month - 4),
         "License": "55",
         "Tested By": machine.vendor,
         "Test Sponsor": machine.vendor,
-        "Test Date": month_text(machine.month - 1),
-        "Published": month_text(machine.month),
+        "Test Date": format_month(machine.month - 1),
+        "Published": format_month(machine.month),
         "Updated": "Mar-2012",
     }
 
 
-def _defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
+def _make_defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
     """Return copies of sound rows with one known defect each, `len(sound) // 500` times each and at least once."""
     changes: list[Row] = [
         {"Baseline": "0", "Result": "0"},
@@ -162,18 +155,5 @@ def _defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
     ]  # fmt: skip
     times = max(1, len(sound) // 500)
     chosen = [dict(sound[i]) for i in random.integers(len(sound), size=times * len(changes))] if sound else []
-    # The last change is none: a row that is there twice.
+    # The last change is empty: a repeated row.
     return [{**row, **changes[i % len(changes)]} for i, row in enumerate(chosen)]
-
-
-def _broken(lines: list[bytes]) -> list[bytes]:
-    """Return lines that are no rows: the header again, shifted, cut short, and not UTF-8."""
-    if not lines:
-        return []
-    fields = next(csv.reader([lines[0].decode()]))
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(HEADER)
-    writer.writerow([fields[-1], *fields[:-1]])
-    writer.writerow(fields[:20])
-    return [buffer.getvalue().encode(), lines[0].replace(b" GHz", b" GHz \xff\xfe")]

@@ -1,20 +1,25 @@
-"""Generated dump of SPEC CPU2017 results, shaped like the published one, its known defects included.
+"""Generated dump of SPEC CPU2017 results, shaped like the published one, with its known defects.
 
-The scores are made up: they follow a simple physical law with noise and say nothing about any real machine.
+The scores are made up: they follow a simple physical law with noise, and describe no real machine.
 """
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from perfcast.fake._servers import PARTS, Part
-from perfcast.fake._spec_texts import cache_texts, compiler_text, memory_text, operating_system_text
+from perfcast.fake._servers import PARTS, Part, draw_parts
+from perfcast.fake._spec_texts import (
+    format_caches,
+    format_compiler,
+    format_csv_line,
+    format_memory,
+    format_operating_system,
+    make_broken_lines,
+)
 from perfcast.io import atomic_path
 
 FILE = "cpu2017-results.csv.gz"
@@ -26,7 +31,7 @@ HEADER = (
     "SW Avail", "License", "Tested By", "Test Sponsor", "Test Date", "Published", "Updated ", "Disclosure",
     "Disclosures",
 )  # fmt: skip
-"""Stray blanks and tabs as published; the last name has no field in the rows."""
+"""Names with stray blanks and tabs, as published; the last name has no field in the rows."""
 
 VENDORS = (
     ("Dell Inc.", "PowerEdge R"), ("Lenovo Global Technology", "ThinkSystem SR"), ("Cisco Systems", "Cisco UCS C"),
@@ -43,7 +48,7 @@ Row = dict[str, str]
 
 @dataclass(frozen=True)
 class _Machine:
-    """One submission: a machine measured in up to four suites in one month."""
+    """Submission: a machine measured in up to four suites in one month."""
 
     part: Part
     vendor: str
@@ -56,48 +61,39 @@ class _Machine:
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write cpu2017-results.csv.gz: `rows` sound results of 2017-06 to 2024-12, and every known defect a few times."""
     random = np.random.default_rng(seed)
-    sound = results(rows, random)
-    texts = [_line(row) for row in [*sound, *defective(sound, random)]]
+    sound = draw_results(rows, random)
+    texts = [format_csv_line(list(row.values())[:-1]) for row in [*sound, *make_defective(sound, random)]]
     order = random.permutation(len(texts))
-    lines = [_line(dict(zip(HEADER, HEADER, strict=True)), header=True), *(texts[i] for i in order), *_broken(texts)]
-    # No name and no time in the gzip header, so that equal rows give equal bytes.
+    lines = [format_csv_line(HEADER), *(texts[i] for i in order), *make_broken_lines(texts, HEADER, "\r\n")]
+    # The gzip header has no name and no time, so equal rows give equal bytes.
     data = gzip.compress(b"".join(lines), mtime=0)
     with atomic_path(Path(folder) / FILE) as path:
         path.write_bytes(data)
 
 
-def month_text(month: int) -> str:
-    """Return year x 12 + month - 1 as the dump writes it: Mon-YYYY."""
+def format_month(month: int) -> str:
+    """Format year x 12 + month - 1 as the dump does: Mon-YYYY."""
     return f"{_MONTHS[month % 12]}-{month // 12}"
 
 
-def month_of(text: str) -> int:
-    """Return what `month_text` was given."""
+def parse_month_text(text: str) -> int:
+    """Parse a text of `month_text`: year x 12 + month - 1."""
     name, year = text.split("-")
     return int(year) * 12 + _MONTHS.index(name)
 
 
-def _line(row: Row, header: bool = False) -> bytes:
-    buffer = io.StringIO()
-    names = HEADER if header else HEADER[:-1]
-    csv.writer(buffer, lineterminator="\r\n").writerow([row[name] for name in names])
-    return buffer.getvalue().encode()
-
-
-def results(rows: int, random: np.random.Generator) -> list[Row]:
-    """Return sound results as rows of text; what a seed gives first, whatever is drawn afterwards."""
-    made: list[Row] = []
-    # Every part is measured before any is measured again, so that few rows already span the years and families.
-    turn: list[Part] = []
-    while len(made) < rows:
-        turn = turn or [PARTS[i] for i in random.permutation(len(PARTS))]
-        machine = _machine(turn.pop(), random)
+def draw_results(rows: int, random: np.random.Generator) -> list[Row]:
+    """Draw sound results as rows of text."""
+    rows_made: list[Row] = []
+    parts = draw_parts(PARTS, random)  # so few rows already span the years and families
+    while len(rows_made) < rows:
+        machine = _draw_machine(next(parts), random)
         suites = _SUITES if random.random() < 0.7 else _SUITES[2:]
-        made += [_result(machine, suite, len(made) + i, random) for i, suite in enumerate(suites)]
-    return made[:rows]
+        rows_made += [_make_result(machine, suite, len(rows_made) + i, random) for i, suite in enumerate(suites)]
+    return rows_made[:rows]
 
 
-def _machine(part: Part, random: np.random.Generator) -> _Machine:
+def _draw_machine(part: Part, random: np.random.Generator) -> _Machine:
     vendor, stem = VENDORS[int(random.integers(len(VENDORS)))]
     launch = part.launch[0] * 12 + part.launch[1] - 1
     month = int(np.clip(launch + random.integers(_LONGEST_SALE), _FIRST, LAST))
@@ -108,8 +104,8 @@ def _machine(part: Part, random: np.random.Generator) -> _Machine:
     )
 
 
-def score(part: Part, chips: int, suite: str, threads: int) -> float:
-    """Return the noiseless score of the generated world: cores, clock, generation, and bandwidth for CFP."""
+def compute_score(part: Part, chips: int, suite: str, threads: int) -> float:
+    """Return the noiseless score of a generated machine from cores, clock, generation, and bandwidth for CFP."""
     cores, ghz = part.cores * chips, (part.mhz + part.turbo_mhz) / 2000
     year = part.launch[0] + part.launch[1] / 12 - 2017
     compute = ghz * 1.05**year
@@ -124,21 +120,21 @@ def score(part: Part, chips: int, suite: str, threads: int) -> float:
     )
 
 
-def _result(machine: _Machine, suite: str, number: int, random: np.random.Generator) -> Row:
+def _make_result(machine: _Machine, suite: str, number: int, random: np.random.Generator) -> Row:
     part, rate = machine.part, suite.endswith("rate")
     threads = 2 if rate and part.number("smt", 2) > 1 else 1
-    base = score(part, machine.chips, suite, threads) * float(np.exp(random.normal(0, 0.02)))
+    base = compute_score(part, machine.chips, suite, threads) * float(np.exp(random.normal(0, 0.02)))
     peak = f"{base * random.uniform(1.0, 1.06):.3g}" if random.random() < 0.67 else "0"
     channels, slots = int(part.number("channels_per_chip", 8)), int(random.choice([1, 2], p=[0.7, 0.3]))
-    l1, l2, l3 = cache_texts(part)
-    published, bits = month_text(machine.month), "64-bit" if peak != "0" else "Not Applicable"
+    l1, l2, l3 = format_caches(part)
+    published, bits = format_month(machine.month), "64-bit" if peak != "0" else "Not Applicable"
     return {
         **dict.fromkeys(HEADER, ""),
         "Benchmark": suite,
         "Hardware Vendor\t": machine.vendor,
         "System": f"{machine.system} ({part.name}, {part.mhz / 1000:.2f} GHz)",
-        "Peak Result": _plain(peak),
-        "Base Result": _plain(f"{base:.3g}"),
+        "Peak Result": _drop_exponent(peak),
+        "Base Result": _drop_exponent(f"{base:.3g}"),
         "Energy Peak Result": "0",
         "Energy Base Result": "600" if number % 97 == 0 else "0",
         "# Cores": str(part.cores * machine.chips),
@@ -154,30 +150,30 @@ def _result(machine: _Machine, suite: str, number: int, random: np.random.Genera
         "2nd Level Cache": l2,
         "3rd Level Cache": l3,
         "Other Cache": "None",
-        "Memory": memory_text(part, machine.chips * channels * slots, machine.dimm_gb),
+        "Memory": format_memory(part, machine.chips * channels * slots, machine.dimm_gb),
         "Storage": str(random.choice(["1 x 960 GB SATA SSD", "125 GB on tmpfs", "1 x 1.2 TB SAS, 10000 RPM"])),
-        "Operating System": operating_system_text(machine.month // 12),
+        "Operating System": format_operating_system(machine.month // 12),
         "File System": "xfs",
-        "Compiler": compiler_text(part, machine.month // 12),
-        "HW Avail": month_text(machine.month - 1),
-        "SW Avail": month_text(machine.month - 3),
+        "Compiler": format_compiler(part, machine.month // 12),
+        "HW Avail": format_month(machine.month - 1),
+        "SW Avail": format_month(machine.month - 3),
         "License": "55",
         "Tested By": machine.vendor,
         "Test Sponsor": machine.vendor,
-        "Test Date": month_text(machine.month - 1),
+        "Test Date": format_month(machine.month - 1),
         "Published": published,
         "Updated ": published,
-        "Disclosure": links(machine.month, number, number % 28 + 1),
+        "Disclosure": format_links(machine.month, number, number % 28 + 1),
     }
 
 
-def _plain(number: str) -> str:
-    """Return a score without exponent: 1.23e+03 is 1230."""
+def _drop_exponent(number: str) -> str:
+    """Write a score without exponent: 1.23e+03 becomes 1230."""
     return f"{float(number):g}"
 
 
-def links(month: int, number: int, day: int) -> str:
-    """Return the links to a result published in a month that arrived on a day of the month before."""
+def format_links(month: int, number: int, day: int) -> str:
+    """Return the links to a result published in `month` that arrived on `day` of the month before."""
     year, quarter = month // 12, month % 12 // 3 + 1
     arrival = month - 1
     page = f"cpu2017-{arrival // 12}{arrival % 12 + 1:02d}{day:02d}-{number:05d}"
@@ -185,7 +181,7 @@ def links(month: int, number: int, day: int) -> str:
     return " ".join(f'<A HREF="{path}.{end}">{text}</A>' for end, text in (("html", "HTML"), ("csv", "CSV")))
 
 
-def defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
+def make_defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
     """Return copies of sound rows with one known defect each, `len(sound) // 500` times each and at least once."""
     changes: list[Row] = [
         {"Base Result": "0", "Peak Result": "0"},
@@ -205,48 +201,34 @@ def defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
     times = max(1, len(sound) // 500)
     chosen = [dict(sound[i]) for i in random.integers(len(sound), size=times * len(changes))] if sound else []
     number = len(sound)
-    defective: list[Row] = []
+    rows: list[Row] = []
     for i, row in enumerate(chosen):
-        # The last change is none: identical but for its identifier.
-        defective.append(
+        # The last change is empty: identical but for its identifier.
+        rows.append(
             {
                 **row,
                 **changes[i % len(changes)],
-                "Disclosure": links(month_of(row["Published"]), number + i, (number + i) % 28 + 1),
+                "Disclosure": format_links(parse_month_text(row["Published"]), number + i, (number + i) % 28 + 1),
             }
         )
-    defective += _misnamed(sound, number + len(defective))
-    return defective
+    return rows + _make_misnamed(sound, number + len(rows))
 
 
-def _misnamed(sound: list[Row], number: int) -> list[Row]:
-    """Return copies whose processor is typed in another way, or whose cores are the threads."""
+def _make_misnamed(sound: list[Row], number: int) -> list[Row]:
+    """Return copies with another spelling of the processor, or with threads in place of cores."""
     edits = (
         ("Intel Xeon Gold 6534", {"Processor ": "Intel Xeon Gold  6534"}),
         ("Intel Xeon Platinum 8468", {"Processor ": "Intel Xeon platinum 8468"}),
         ("Intel Xeon E-2236", {"# Cores": "12"}),
     )
-    found = [(next((row for row in sound if row["Processor "] == name), None), edit) for name, edit in edits]
+    match = [(next((row for row in sound if row["Processor "] == name), None), edit) for name, edit in edits]
     return [
         {
             **row,
             **edit,
             "System": row["System"] + " B",
-            "Disclosure": links(month_of(row["Published"]), number + i, (number + i) % 28 + 1),
+            "Disclosure": format_links(parse_month_text(row["Published"]), number + i, (number + i) % 28 + 1),
         }
-        for i, (row, edit) in enumerate(found)
+        for i, (row, edit) in enumerate(match)
         if row is not None
     ]
-
-
-def _broken(lines: list[bytes]) -> list[bytes]:
-    """Return lines that are no rows: the header again, shifted, cut short, and not UTF-8."""
-    if not lines:
-        return []
-    fields = next(csv.reader([lines[0].decode()]))
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerow(HEADER)
-    writer.writerow([fields[-1], *fields[:-1]])
-    writer.writerow(fields[:20])
-    return [buffer.getvalue().encode(), lines[0].replace(b" GHz", b" GHz \xff\xfe")]

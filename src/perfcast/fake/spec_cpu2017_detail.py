@@ -1,10 +1,10 @@
-"""Generated results by benchmark, shaped like the detail files of SPEC CPU2017, defects included.
+"""Generated results by benchmark, shaped like the detail files of SPEC CPU2017, with their defects.
 
-The results of the generated dump that fit (same rows and seed) come first, under the dump's identifiers; as many others
-follow as make `rows` in every file.
+Each file begins with results of the generated dump of the same rows and seed, under its identifiers. Other results
+follow until every file has `rows` rows.
 
-Defects: the `t_` columns are the score again, in seconds; some rows repeat another row's configuration; sizes carry a
-decimal point on some rows only; a few rows leave topology or turbo clock empty.
+Defects: the `t_` columns repeat the score in seconds; some rows repeat a configuration; only some sizes have a decimal
+point; a few rows lack topology or turbo clock.
 """
 
 from __future__ import annotations
@@ -18,26 +18,14 @@ import pandas as pd
 from perfcast.fake import spec_cpu2017
 from perfcast.fake._servers import PARTS
 from perfcast.io import write_text
+from perfcast.data.sources.spec_cpu2017_detail import BENCHMARKS
 
-_BENCHMARKS = {
-    "FP_rate": (
-        *("503.bwaves_r", "507.cactuBSSN_r", "508.namd_r", "510.parest_r", "511.povray_r", "519.lbm_r", "521.wrf_r"),
-        *("526.blender_r", "527.cam4_r", "538.imagick_r", "544.nab_r", "549.fotonik3d_r", "554.roms_r"),
-    ),
-    "FP_speed": (
-        *("603.bwaves_s", "607.cactuBSSN_s", "619.lbm_s", "621.wrf_s", "627.cam4_s", "628.pop2_s", "638.imagick_s"),
-        *("644.nab_s", "649.fotonik3d_s", "654.roms_s"),
-    ),
-    "Int_rate": (
-        *("500.perlbench_r", "502.gcc_r", "505.mcf_r", "520.omnetpp_r", "523.xalancbmk_r", "525.x264_r"),
-        *("531.deepsjeng_r", "541.leela_r", "548.exchange2_r", "557.xz_r"),
-    ),
-    "Int_speed": (
-        *("600.perlbench_s", "602.gcc_s", "605.mcf_s", "620.omnetpp_s", "623.xalancbmk_s", "625.x264_s"),
-        *("631.deepsjeng_s", "641.leela_s", "648.exchange2_s", "657.xz_s"),
-    ),
+_SUITES = {
+    "input_FP_rate.csv": "CFP2017rate",
+    "input_FP_speed.csv": "CFP2017",
+    "input_Int_rate.csv": "CINT2017rate",
+    "input_Int_speed.csv": "CINT2017",
 }
-_SUITES = {"FP_rate": "CFP2017rate", "FP_speed": "CFP2017", "Int_rate": "CINT2017rate", "Int_speed": "CINT2017"}
 _PARTS = {part.name: part for part in PARTS if part.name.startswith(("Intel ", "AMD "))}
 _LAST_YEAR_AND_MONTH = "202006"
 _MEMORY = re.compile(r"\((\d+) x (\d+) GB .*?PC\d-(\d+)")
@@ -49,49 +37,49 @@ _BATCH = 2000
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write input_FP_rate.csv, input_FP_speed.csv, input_Int_rate.csv and input_Int_speed.csv of `rows` rows each."""
     random = np.random.default_rng([seed, 1])
-    published = [row for row in spec_cpu2017.results(rows, np.random.default_rng(seed)) if _fits(row)]
+    published = [row for row in spec_cpu2017.draw_results(rows, np.random.default_rng(seed)) if _is_detail_result(row)]
     others: list[spec_cpu2017.Row] = []
-    for suite, benchmarks in _BENCHMARKS.items():
-        linked = [row for row in published if row["Benchmark"] == _SUITES[suite]][:rows]
+    for file, benchmarks in BENCHMARKS.items():
+        linked = [row for row in published if row["Benchmark"] == _SUITES[file]][:rows]
         further: list[spec_cpu2017.Row] = []
         while len(linked) + len(further) < rows:
-            further = [row for row in others if row["Benchmark"] == _SUITES[suite]][: rows - len(linked)]
+            further = [row for row in others if row["Benchmark"] == _SUITES[file]][: rows - len(linked)]
             if len(linked) + len(further) < rows:
-                others += [row for row in spec_cpu2017.results(_BATCH, random) if _fits(row)]
-        frame = _systems(linked, further, random)
-        frame = pd.concat([frame.drop(columns="base"), _scores(frame, benchmarks, suite, random)], axis=1)
+                others += [row for row in spec_cpu2017.draw_results(_BATCH, random) if _is_detail_result(row)]
+        frame = _describe_machines(linked, further, random)
+        frame = pd.concat([frame.drop(columns="base"), _draw_scores(frame, benchmarks, _SUITES[file], random)], axis=1)
         missing = random.uniform(size=rows) < _MISSING_SHARE
         for name in _OPTIONAL:
             frame[name] = frame[name].astype("str").mask(missing, "")
         frame["max_mhz"] = frame["max_mhz"].astype("str").mask(random.uniform(size=rows) < _MISSING_SHARE, "")
-        write_text(Path(folder) / f"input_{suite}.csv", frame.to_csv(index=False, lineterminator="\n"))
+        write_text(Path(folder) / file, frame.to_csv(index=False, lineterminator="\n"))
 
 
-def _fits(row: spec_cpu2017.Row) -> bool:
-    """Say whether a result is of the processors and the years of the detail files."""
-    return row["Processor "] in _PARTS and _identifier(row)[8:14] < _LAST_YEAR_AND_MONTH
+def _is_detail_result(row: spec_cpu2017.Row) -> bool:
+    """Return True for a result with a processor and a date of the detail files."""
+    return row["Processor "] in _PARTS and _find_identifier(row)[8:14] < _LAST_YEAR_AND_MONTH
 
 
-def _identifier(row: spec_cpu2017.Row) -> str:
-    found = re.search(r"cpu2017-\d{8}-\d{5}", row["Disclosure"])
-    return found[0] if found else ""
+def _find_identifier(row: spec_cpu2017.Row) -> str:
+    match = re.search(r"cpu2017-\d{8}-\d{5}", row["Disclosure"])
+    return match[0] if match else ""
 
 
-def _systems(
+def _describe_machines(
     linked: list[spec_cpu2017.Row], further: list[spec_cpu2017.Row], random: np.random.Generator
 ) -> pd.DataFrame:
-    """Return what is known of the machines; some of the further results repeat another one's configuration."""
-    rows = [_system(row, random) for row in [*linked, *further]]
+    """Return one row per machine; some of the further results repeat another configuration."""
+    rows = [_describe_machine(row, random) for row in [*linked, *further]]
     first = len(linked)
     for index in range(first + 1, len(rows)):
         if random.uniform() < _REPEATED_SHARE:
             rows[index] = dict(rows[int(random.integers(first, index))])
     for number, (index, row) in enumerate(zip(range(first, len(rows)), further, strict=True)):
-        rows[index]["file"] = f"{_identifier(row)[:17]}{90000 + number:05d}.csv"
+        rows[index]["file"] = f"{_find_identifier(row)[:17]}{90000 + number:05d}.csv"
     return pd.DataFrame(rows)
 
 
-def _system(row: spec_cpu2017.Row, random: np.random.Generator) -> dict[str, object]:
+def _describe_machine(row: spec_cpu2017.Row, random: np.random.Generator) -> dict[str, object]:
     part = _PARTS[row["Processor "]]
     amd, chips, rate = part.name.startswith("AMD"), int(row["# Chips "]), row["Parallel"] == "No"
     threads = int(row["# Enabled Threads Per Core"])
@@ -128,17 +116,17 @@ def _system(row: spec_cpu2017.Row, random: np.random.Generator) -> dict[str, obj
         "parallel": row["Parallel"],
         "file_system": str(random.choice(["xfs", "btrfs"])),
         "threads_or_copies": logical if rate else part.cores * chips,
-        "file": f"{_identifier(row)}.csv",
+        "file": f"{_find_identifier(row)}.csv",
         "base": float(row["Base Result"]),
     }
 
 
-def _scores(
+def _draw_scores(
     systems: pd.DataFrame, benchmarks: tuple[str, ...], suite: str, random: np.random.Generator
 ) -> pd.DataFrame:
-    """Return a score and its time for every benchmark: score = reference seconds x copies / time.
+    """Draw a score and a time for every benchmark: score = reference seconds x copies / time.
 
-    The scores scatter about the result of the suite, which is their geometric mean.
+    The scores scatter around the result of the suite, which is their geometric mean.
     """
     copies = systems["threads_or_copies"].astype("float64") if "rate" in suite else pd.Series(1.0, index=systems.index)
     scatter = random.normal(0, 0.02, size=(len(systems), len(benchmarks))) + np.linspace(-0.5, 0.5, len(benchmarks))

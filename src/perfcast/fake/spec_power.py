@@ -1,6 +1,6 @@
-"""Generated dump of SPECpower_ssj2008 results, shaped like the published one, its known defects included.
+"""Generated dump of SPECpower_ssj2008 results, shaped like the published one, with its known defects.
 
-The numbers are made up: they follow a simple physical law with noise and say nothing about any real machine.
+The numbers are made up: they follow a simple physical law with noise, and describe no real machine.
 """
 
 from __future__ import annotations
@@ -11,8 +11,18 @@ import numpy as np
 
 from perfcast.data.sources.spec_power import FILE
 from perfcast.datasets.spec_power import LOADS, OPERATIONS, WATTS
-from perfcast.fake._java_dump import Machine, Row, jvm_texts, link, machines, module_text, month_text, write_dump
-from perfcast.fake._spec_texts import cache_texts
+from perfcast.fake._java_dump import (
+    Machine,
+    Row,
+    draw_machines,
+    format_jvm,
+    format_link,
+    format_module,
+    format_month,
+    make_defective,
+    write_dump,
+)
+from perfcast.fake._spec_texts import format_caches
 
 HEADER = (
     "Benchmark", "Benchmark Version", "Hardware Vendor\t", "System", "Nodes\t", "Form Factor\t", "Test Method\t",
@@ -22,7 +32,7 @@ HEADER = (
     "Disk Drive ", "Power Supplies Installed ", "Power Supply Rating (watts)", "HW Avail", "SW Avail", "Tested By",
     "Test Sponsor", "Test Date", "Published", "Updated ", "Disclosure", "Disclosure URL", "Disclosures",
 )  # fmt: skip
-"""Stray blanks and tabs as published; the last two names have no field in the rows."""
+"""Names with stray blanks and tabs, as published; the last two names have no field in the rows."""
 
 _FIRST, _LAST = 2017 * 12 + 5, 2023 * 12 + 4
 _PLATFORMS = (
@@ -31,15 +41,32 @@ _PLATFORMS = (
     ("SUSE Linux Enterprise Server 12 SP4", "Kernel 4.12.14-94.41-default", "xfs"),
 )
 
+_CHANGES: tuple[Row, ...] = (
+    {"Result": "0"},
+    {"Result": "NC"},
+    {"Result": "7.1e+06"},
+    {"# Cores": "0", "# Chips ": "0"},
+    {"Published": "May-0000"},
+    {"Disclosure": "http://www.spec.org/"},
+    {"Test Date": "Mar-2005"},
+    {"3rd Level Cache": "39424 MB I+D on chip per chip"},
+    {"Memory (GB)": "n/a"},
+    {},
+)
+"""Known defects as changes of a sound row; the empty change repeats it under another identifier."""
+
 
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write the dump: `rows` sound results of 2017-06 to 2023-05, and every known defect once."""
     random = np.random.default_rng(seed)
-    sound = [_result(machine, number, random) for number, machine in enumerate(machines(rows, _FIRST, _LAST, random))]
-    write_dump(Path(folder) / FILE, HEADER, [*sound, *_defective(sound)])
+    sound = [
+        _make_result(machine, number, random)
+        for number, machine in enumerate(draw_machines(rows, _FIRST, _LAST, random))
+    ]
+    write_dump(Path(folder) / FILE, HEADER, [*sound, *make_defective(sound, _CHANGES, "power_ssj2008", _FIRST + 20)])
 
 
-def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
+def _make_result(machine: Machine, number: int, random: np.random.Generator) -> Row:
     part = machine.part
     nodes = int(random.choice([1, 2, 4], p=[0.8, 0.1, 0.1]))
     noise = np.exp(random.normal(0, 0.02, 3))
@@ -48,8 +75,8 @@ def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
     idle = (0.2 * part.tdp_w * machine.chips + 2 * machine.dimms + 15) * noise[2] * nodes
     operations = [full * load / 100 for load in LOADS]
     watts = [idle + (peak - idle) * load / 100 for load in (*LOADS, 0)]
-    (os, version, files), (maker, jvm) = _PLATFORMS[number % len(_PLATFORMS)], jvm_texts(machine.month)
-    l1, l2, l3 = cache_texts(part)
+    (os, version, files), (vendor, jvm) = _PLATFORMS[number % len(_PLATFORMS)], format_jvm(machine.month)
+    l1, l2, l3 = format_caches(part)
     shared = nodes > 1
     return {
         **dict.fromkeys(HEADER, ""),
@@ -77,41 +104,18 @@ def _result(machine: Machine, number: int, random: np.random.Generator) -> Row:
         "Operating System Version": version,
         "File System": files,
         "DIMMS": f"{machine.dimms} x {machine.dimm_gb * 1024} MB",
-        "Memory Description\t": module_text(machine),
-        "JVM Vendor ": maker,
+        "Memory Description\t": format_module(machine),
+        "JVM Vendor ": vendor,
         "JVM Version ": jvm,
         "Disk Drive ": "1 x 480 GB SATA SSD",
         "Power Supplies Installed ": "0" if shared else "1",
         "Power Supply Rating (watts)": "0" if shared else str(round(peak * 1.6 / 100) * 100 + 100),
-        "HW Avail": month_text(machine.month - 1),
-        "SW Avail": month_text(machine.month - 3),
+        "HW Avail": format_month(machine.month - 1),
+        "SW Avail": format_month(machine.month - 3),
         "Tested By": machine.vendor,
         "Test Sponsor": machine.vendor,
-        "Test Date": month_text(machine.month - 1) if number % 40 else "",
-        "Published": month_text(machine.month),
-        "Updated ": month_text(machine.month),
-        "Disclosure": link("power_ssj2008", machine.month, number),
+        "Test Date": format_month(machine.month - 1) if number % 40 else "",
+        "Published": format_month(machine.month),
+        "Updated ": format_month(machine.month),
+        "Disclosure": format_link("power_ssj2008", machine.month, number),
     }
-
-
-def _defective(sound: list[Row]) -> list[Row]:
-    """Return copies of sound rows with one known defect each."""
-    changes: list[Row] = [
-        {"Result": "0"},
-        {"Result": "NC"},
-        {"Result": "7.1e+06"},
-        {"# Cores": "0", "# Chips ": "0"},
-        {"Published": "May-0000"},
-        {"Disclosure": "http://www.spec.org/"},
-        {"Test Date": "Mar-2005"},
-        {"3rd Level Cache": "39424 MB I+D on chip per chip"},
-        {"Memory (GB)": "n/a"},
-        {},
-    ]
-    rows = []
-    for number, change in enumerate(changes[: len(sound)]):
-        text = month_text(_FIRST + 20)
-        copy = {**sound[number], "Disclosure": link("power_ssj2008", _FIRST + 20, len(sound) + number)}
-        # The last change is none: identical but for its identifier.
-        rows.append({**copy, **({"Published": text} if change else {}), **change})
-    return rows

@@ -51,19 +51,22 @@ def inverted_residual(  # noqa: PLR0917 - the order of a block's definition
 
 
 def totals(
-    costs: Callable[[tuple[object, ...]], list[list[Cost]]], frame: pd.DataFrame, names: Sequence[str], stages: int
+    block_costs: Callable[[tuple[object, ...]], list[list[Cost]]],
+    frame: pd.DataFrame,
+    names: Sequence[str],
+    stages: int,
 ) -> list[Pair]:
     """Return the sums over a network's blocks, and over those of each of its `stages`, for rows of a frame.
 
     `costs` gives the blocks of each stage, of one network's values in the columns `names`.
     """
     networks = frame[list(names)].drop_duplicates()
-    rows = [_sums(costs(tuple(network))) for network in networks.itertuples(index=False)]
+    rows = [_sums(block_costs(tuple(network))) for network in networks.itertuples(index=False)]
     columns = _columns(stages)
     made = pd.DataFrame(rows, columns=[column.name for column in columns], dtype=float)
     keyed = pd.concat([networks.reset_index(drop=True), made], axis=1)
-    found = frame[list(names)].merge(keyed, on=list(names), how="left").set_axis(frame.index)
-    return [(column, found[column.name]) for column in columns]
+    joined = frame[list(names)].merge(keyed, on=list(names), how="left").set_axis(frame.index)
+    return [(column, joined[column.name]) for column in columns]
 
 
 def _sums(stages: list[list[Cost]]) -> list[float]:
@@ -74,7 +77,7 @@ def _sums(stages: list[list[Cost]]) -> list[float]:
 
 
 def _columns(stages: int) -> list[Column]:
-    told = [
+    descriptions = [
         feature(f"{name}_{stage}", "stages", unit, f"{meaning} in stage {stage}", 0)
         for stage in range(1, stages + 1)
         for name, unit, meaning in _PARTS.values()
@@ -83,5 +86,5 @@ def _columns(stages: int) -> list[Column]:
         feature("mflop", "cost", "MFLOP", "multiply-adds of the blocks", 0, tags=(Tag.SCALING,)),
         *(feature(name, "cost", unit, f"{meaning} of the blocks", 0) for name, unit, meaning in _PARTS.values()),
         feature("blocks", "cost", "", "blocks that are there", 0),
-        *told,
+        *descriptions,
     ]

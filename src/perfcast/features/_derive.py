@@ -13,8 +13,8 @@ Pair = tuple[Column, pd.Series]
 
 _DIGITS = 10
 _LOG10_2 = 0.30103
-_MOST_DECIMALS = 40
-_POWERS_OF_TEN = np.array([float(f"1e{power}") for power in range(-_MOST_DECIMALS, _MOST_DECIMALS + 1)])
+_MAX_DECIMALS = 40
+_POWERS_OF_TEN = np.array([float(f"1e{power}") for power in range(-_MAX_DECIMALS, _MAX_DECIMALS + 1)])
 
 _VERSION = r"^\D*(\d{1,4})(?:\.(\d{1,3})(?!\d)|(?!\.?\d))"
 
@@ -55,7 +55,7 @@ def settled(values: pd.Series) -> pd.Series:
     numbers = values.to_numpy()
     _, exponents = np.frexp(np.nan_to_num(numbers))
     decimals = _DIGITS - 1 - np.floor((exponents - 1) * _LOG10_2).astype(int)
-    scale = _POWERS_OF_TEN[np.clip(decimals, -_MOST_DECIMALS, _MOST_DECIMALS) + _MOST_DECIMALS]
+    scale = _POWERS_OF_TEN[np.clip(decimals, -_MAX_DECIMALS, _MAX_DECIMALS) + _MAX_DECIMALS]
     return pd.Series(np.rint(numbers * scale) / scale, index=values.index, name=values.name)
 
 

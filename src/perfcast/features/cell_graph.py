@@ -22,7 +22,7 @@ DEAD = "dead"
 """What a live operation's column says of an edge that need not be computed."""
 
 _SHORT = {"nor_conv_3x3": "conv3", "nor_conv_1x1": "conv1", "avg_pool_3x3": "pool", "skip_connect": "skip"}
-_TOLD = {"conv3": "3 x 3 convolutions", "conv1": "1 x 1 convolutions", "pool": "poolings", "skip": "skips"}
+_DESCRIPTIONS = {"conv3": "3 x 3 convolutions", "conv1": "1 x 1 convolutions", "pool": "poolings", "skip": "skips"}
 _FIXED_MFLOP, _FIXED_PARAMETERS = 7.783, 73_306
 """What stem, reductions and classifier cost: what NAS-Bench-201 states of a cell without operations."""
 
@@ -55,15 +55,15 @@ def describe(operations: tuple[str, ...]) -> dict[str, float | str]:
     kinds = list(_SHORT.values())
     every, used = ({kind: list(edges.values()).count(kind) for kind in kinds} for edges in (present, live))
     mflop, parameters = cost(every)
-    found: dict[str, float | str] = {"mflop": mflop, "kparameters": parameters / 1e3, "live_mflop": cost(used)[0]}
-    found |= {f"n_{kind}": float(every[kind]) for kind in kinds}
-    found |= {f"live_{kind}": float(used[kind]) for kind in kinds}
-    found["connected"] = float(bool(live))
-    found["additions"] = float(sum(max(0, sum(end == node for _, end in live) - 1) for node in (1, 2, 3)))
-    found["depth_conv"] = _longest(live, {"conv3": 1.0, "conv1": 1.0})
-    found["depth_conv3"] = _longest(live, {"conv3": 1.0})
-    found["depth_operations"] = _longest(live, {"conv3": 1.0, "conv1": 1.0, "pool": 1.0})
-    return found | {f"live_op_{start}_{end}": live.get((start, end), DEAD) for start, end in EDGES}
+    values: dict[str, float | str] = {"mflop": mflop, "kparameters": parameters / 1e3, "live_mflop": cost(used)[0]}
+    values |= {f"n_{kind}": float(every[kind]) for kind in kinds}
+    values |= {f"live_{kind}": float(used[kind]) for kind in kinds}
+    values["connected"] = float(bool(live))
+    values["additions"] = float(sum(max(0, sum(end == node for _, end in live) - 1) for node in (1, 2, 3)))
+    values["depth_conv"] = _longest(live, {"conv3": 1.0, "conv1": 1.0})
+    values["depth_conv3"] = _longest(live, {"conv3": 1.0})
+    values["depth_operations"] = _longest(live, {"conv3": 1.0, "conv1": 1.0, "pool": 1.0})
+    return values | {f"live_op_{start}_{end}": live.get((start, end), DEAD) for start, end in EDGES}
 
 
 def derive(table: Table) -> Table:
@@ -76,10 +76,10 @@ def derive(table: Table) -> Table:
     described = [describe(tuple(map(str, cell))) for cell in cells.itertuples(index=False)]
     made = pd.DataFrame(described, columns=list(describe(("none",) * len(EDGES))))
     keyed = pd.concat([cells.reset_index(drop=True), made], axis=1)
-    found = frame[list(REQUIRES)].merge(keyed, on=list(REQUIRES), how="left").set_axis(frame.index)
-    extended = append(table, [(column, found[column.name].astype("float64")) for column in _columns()])
+    values = frame[list(REQUIRES)].merge(keyed, on=list(REQUIRES), how="left").set_axis(frame.index)
+    extended = append(table, [(column, values[column.name].astype("float64")) for column in _columns()])
     extended = append(extended, logs(declared(extended, _LOGS)))
-    return extended.with_columns((column, found[column.name]) for column in _live_columns())
+    return extended.with_columns((column, values[column.name]) for column in _live_columns())
 
 
 def _columns() -> list[Column]:
@@ -88,8 +88,14 @@ def _columns() -> list[Column]:
         feature("mflop", "cost", "MFLOP", "multiply-adds of the network", 0, tags=(Tag.SCALING,)),
         feature("kparameters", "cost", "1000", "parameters of the network", 0),
         feature("live_mflop", "cost", "MFLOP", f"multiply-adds of what is {live}", 0),
-        *(feature(f"n_{kind}", "operations", "", f"{told} of the cell", 0, 6) for kind, told in _TOLD.items()),
-        *(feature(f"live_{kind}", "live operations", "", f"{told} {live}", 0, 6) for kind, told in _TOLD.items()),
+        *(
+            feature(f"n_{kind}", "operations", "", f"{description} of the cell", 0, 6)
+            for kind, description in _DESCRIPTIONS.items()
+        ),
+        *(
+            feature(f"live_{kind}", "live operations", "", f"{description} {live}", 0, 6)
+            for kind, description in _DESCRIPTIONS.items()
+        ),
         feature("connected", "shape", "", "1: the cell's output depends on its input", 0, 1),
         feature("additions", "shape", "", "sums of two feature maps in the cell", 0, 3),
         feature("depth_conv", "shape", "", "convolutions on the longest path through the cell", 0, 3),
@@ -108,12 +114,12 @@ def _live_columns() -> list[Column]:
 
 def _reached(edges: dict[tuple[int, int], str], node: int, *, forward: bool) -> set[int]:
     """Return the nodes that a path leads to from `node`, or from which one leads to it."""
-    found = {node}
+    values = {node}
     for _, (start, end) in product(range(3), edges):
         near, far = (start, end) if forward else (end, start)
-        if near in found:
-            found.add(far)
-    return found
+        if near in values:
+            values.add(far)
+    return values
 
 
 def _longest(edges: dict[tuple[int, int], str], weights: dict[str, float]) -> float:

@@ -23,7 +23,7 @@ SIDE, STEM = 32, 16
 
 def blocks_of(network: tuple[object, ...]) -> list[list[Cost]]:
     """Return what the blocks of each stage cost, by their names such as k3_e6, k5_e1_g2 and skip."""
-    names, found = list(network), []
+    names, stages = list(network), []
     inputs, side = STEM, float(SIDE)
     for width, layers, first in STAGES:
         stage = []
@@ -31,8 +31,8 @@ def blocks_of(network: tuple[object, ...]) -> list[list[Cost]]:
             stride = 1 if layer else first
             stage.append(_cost(str(names.pop(0)), inputs, width, side, stride))
             inputs, side = width, side / stride
-        found.append(stage)
-    return found
+        stages.append(stage)
+    return stages
 
 
 def derive(table: Table) -> Table:
@@ -51,8 +51,8 @@ def _count(kind: str) -> Column:
 
 
 def _cost(name: str, inputs: int, outputs: int, side: float, stride: int) -> Cost:
-    found = re.fullmatch(r"k(\d)_e(\d)(?:_g(\d))?", name)
-    if not found:
+    stages = re.fullmatch(r"k(\d)_e(\d)(?:_g(\d))?", name)
+    if not stages:
         return NOTHING
-    kernel, expansion, groups = (int(number or 1) for number in found.groups())
+    kernel, expansion, groups = (int(number or 1) for number in stages.groups())
     return inverted_residual(inputs, outputs, kernel, expansion, groups, side, stride)

@@ -22,7 +22,7 @@ REQUIRES: tuple[str, ...] = (
 
 def layers_of(network: tuple[object, ...]) -> list[list[Cost]]:
     """Return what the layers of each stage cost, by the image's side and names such as k3_e6; others are absent."""
-    names, found = [str(name) for name in network[1:]], []
+    names, stages = [str(name) for name in network[1:]], []
     inputs, side = STEM, float(str(network[0])) / 2
     for index, (width, first) in enumerate(STAGES):
         stage: list[Cost] = []
@@ -32,8 +32,8 @@ def layers_of(network: tuple[object, ...]) -> list[list[Cost]]:
                 stride = 1 if stage else first
                 stage.append(inverted_residual(inputs, width, int(numbers[1]), int(numbers[2]), 1, side, stride))
                 inputs, side = width, side / stride
-        found.append(stage)
-    return found
+        stages.append(stage)
+    return stages
 
 
 def derive(table: Table) -> Table:

@@ -20,7 +20,7 @@ def derive(table: Table) -> Table:
     together = frame["bytes"] * frame["threads"]
     # first and second levels belong to one core, the last one to all: the caches are stated for the machine together
     cores = ratio(frame["cores"], frame["threads_per_core"].fillna(1))
-    own = {level: ratio(frame[f"{level}_kib"] * 1024, cores) for level in ("l1d", "l2")}
+    core_caches = {level: ratio(frame[f"{level}_kib"] * 1024, cores) for level in ("l1d", "l2")}
     derived: list[Pair] = [
         (feature("bytes_together", "problem", "B", "bytes of all threads together"), together),
         (
@@ -32,7 +32,7 @@ def derive(table: Table) -> Table:
                 feature(f"bytes_over_{level}", "machine", "", f"bytes of one thread / {level.upper()} of one core"),
                 ratio(frame["bytes"], size),
             )
-            for level, size in own.items()
+            for level, size in core_caches.items()
         ],
         (
             feature("bytes_over_l3", "machine", "", "bytes of all threads / L3 of the machine"),

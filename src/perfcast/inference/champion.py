@@ -18,7 +18,7 @@ from perfcast.inference.machine_fields import MachineFields
 from perfcast.inference.name_lookup import CpuNames, TaskNames
 from perfcast.inference.neighbors import NeighborIndex
 from perfcast.inference.reference_data import ReferenceData, describing_columns
-from perfcast.io import digests, first_changed, read_json, write_json
+from perfcast.io import file_digests, first_changed, read_json, write_json
 from perfcast.predictors.base import Predictor, load_predictor
 from perfcast.schema import Column, Kind, Table, Tag, build_table
 from perfcast.uncertainty.conformal import UncertaintyModel
@@ -54,14 +54,14 @@ class Champion:
     def cpu_names(self) -> CpuNames:
         """The names of the CPU models, the most measured first."""
         measured = self.reference_data.measured
-        counts = measured.frame[measured.one(Tag.ENTITY)].astype("str").value_counts()
+        counts = measured.frame[measured.column_of(Tag.ENTITY)].astype("str").value_counts()
         return CpuNames([*counts.index, *self.reference_data.cpu_facts.index])
 
     @cached_property
     def tasks(self) -> list[str]:
         """The tasks with predictions, in the order of the answers."""
         measured = self.reference_data.measured
-        return sorted(measured.frame[measured.one(Tag.TASK)].dropna().astype(str).unique())
+        return sorted(measured.frame[measured.column_of(Tag.TASK)].dropna().astype(str).unique())
 
     @cached_property
     def task_names(self) -> TaskNames:
@@ -87,7 +87,7 @@ class Champion:
     def targets_of(self, task: str) -> list[str]:
         """Return the targets that a task was measured in."""
         measured = self.reference_data.measured
-        rows = measured.frame[measured.frame[measured.one(Tag.TASK)].astype(str) == task]
+        rows = measured.frame[measured.frame[measured.column_of(Tag.TASK)].astype(str) == task]
         return [name for name in self.predictor.targets_ if rows[name].notna().any()]
 
     def build_features(self, frame: pd.DataFrame) -> Table:
@@ -181,9 +181,9 @@ def save_champion(
     reference_data.save(folder / "knowledge")
     if calibrated is not None:
         calibrated.save(folder / "intervals")
-        row = table.one(Tag.ROW)
+        row = table.column_of(Tag.ROW)
         ordered = table.frame.set_index(row).loc[reference_data.measured.frame[row]].reset_index()
         encoded = calibrated.in_domain.encode(ordered)
         NeighborIndex(reference_data.measured, encoded, calibrated).save(folder / "knowledge")
     (folder / "about.json").unlink(missing_ok=True)
-    write_json(folder / "about.json", {**about, "files": digests(folder)})
+    write_json(folder / "about.json", {**about, "files": file_digests(folder)})

@@ -59,7 +59,7 @@ def find_neighbors(table: Table, champion: Champion, count: int) -> list[list[tu
     """Return the nearest measured rows of every row and their distances; none without a calibration."""
     if champion.neighbor_index is None or not count:
         return [[] for _ in range(len(table.frame))]
-    return champion.neighbor_index.find_nearest(table.frame, table.frame[table.one(Tag.TASK)], count)
+    return champion.neighbor_index.find_nearest(table.frame, table.frame[table.column_of(Tag.TASK)], count)
 
 
 def describe_neighbor(champion: Champion, row: int, distance: float, target: str) -> Neighbor:
@@ -68,7 +68,7 @@ def describe_neighbor(champion: Champion, row: int, distance: float, target: str
     cells = measured.frame.iloc[row]
     times = measured.select(tag=Tag.TIME)
     return Neighbor(
-        str(cells[measured.one(Tag.ROW)]),
+        str(cells[measured.column_of(Tag.ROW)]),
         name_machine(cells, measured),
         float(cells[target]),
         f"{cells[times[0]]:%Y-%m}" if times else "",
@@ -78,7 +78,7 @@ def describe_neighbor(champion: Champion, row: int, distance: float, target: str
 
 def name_machine(cells: pd.Series, table: Table) -> str:
     """Return a name made of the product and the processors of a machine."""
-    entity = cells[table.one(Tag.ENTITY)]
+    entity = cells[table.column_of(Tag.ENTITY)]
     name = "a new part" if pd.isna(entity) else str(entity)
     chips = cells.get("chips")
     if chips is not None and not pd.isna(chips):
@@ -111,7 +111,7 @@ def attribute_to_groups(completed: CompletedMachines, champion: Champion) -> tup
     Typical is the result with the median score of the task's last year. Shapes: (n,), (n, groups, targets), (groups,).
     """
     measured = champion.reference_data.measured
-    rows = [champion.typical[name] for name in completed.frame[measured.one(Tag.TASK)].astype(str)]
+    rows = [champion.typical[name] for name in completed.frame[measured.column_of(Tag.TASK)].astype(str)]
     names = [column.name for column in measured.columns]
     groups: dict[str, list[str]] = {}
     for column in measured.columns:

@@ -82,7 +82,7 @@ def _name_field(
     typed = machines.typed.get(violation.line, {})
     first = violation.columns[0]
     field = next((typed[name].name for name in violation.columns if name in typed), champion.fields.name_of(first))
-    entity = champion.reference_data.measured.one(Tag.ENTITY)
+    entity = champion.reference_data.measured.column_of(Tag.ENTITY)
     key = frame.loc[frame.index == violation.line, entity].iloc[0]
     cpu = typed.get(entity, TypedField(entity, "the processor" if pd.isna(key) else str(key))).text
     return field, violation.fact.replace("{cpu}", cpu)
@@ -144,7 +144,7 @@ def _impute_by_task(steps: _Steps, machines: ParsedMachines, champion: Champion,
     tasks = list(_tasks_by_machine(steps.frame, machines, measured))
     steps.repeat(np.repeat(np.arange(len(tasks)), [len(names) for names in tasks]))
     repeated = pd.Series([name for names in tasks for name in names], steps.frame.index, dtype="str")
-    steps.take(steps.frame.assign(**{measured.one(Tag.TASK): repeated}), GIVEN)
+    steps.take(steps.frame.assign(**{measured.column_of(Tag.TASK): repeated}), GIVEN)
     steps.take(_fill_common(steps.frame, champion.reference_data, Tag.TASK), MEASURED)
     if assume:
         for block in rules.blocks:
@@ -157,7 +157,7 @@ def _impute_by_task(steps: _Steps, machines: ParsedMachines, champion: Champion,
 
 def _tasks_by_machine(frame: pd.DataFrame, machines: ParsedMachines, measured: Table) -> Iterator[Sequence[str]]:
     """Yield the tasks of every machine. Raises: UserError for a task that was never measured."""
-    task = measured.one(Tag.TASK)
+    task = measured.column_of(Tag.TASK)
     known = sorted(measured.frame[task].dropna().unique())
     for line, name in zip(frame.index, frame[task], strict=True):
         if not pd.isna(name) and name not in known:
@@ -169,7 +169,7 @@ def _tasks_by_machine(frame: pd.DataFrame, machines: ParsedMachines, measured: T
 
 def _fill_common(machines: pd.DataFrame, reference_data: ReferenceData, tag: Tag) -> pd.DataFrame:
     """Fill missing features of the tagged column's group with the value that all its measured rows have."""
-    values = machines[reference_data.measured.one(tag)]
+    values = machines[reference_data.measured.column_of(tag)]
     common = {value: reference_data.find_common_values(tag, str(value)) for value in values.dropna().unique()}
     filled = {}
     for name in dict.fromkeys(name for cells in common.values() for name in cells):

@@ -25,7 +25,7 @@ class NeighborIndex:
 
     def __init__(self, measured: Table, encoded: np.ndarray, calibrated: UncertaintyModel) -> None:
         self.encoded, self.calibrated = encoded, calibrated
-        self.tasks = measured.frame[measured.one(Tag.TASK)].astype(str).to_numpy()
+        self.tasks = measured.frame[measured.column_of(Tag.TASK)].astype(str).to_numpy()
         self._rows: dict[str, np.ndarray] = {}
         self._distinct: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 

@@ -66,7 +66,7 @@ def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
     cells, typed = champion.fields.parse(values, label)
     if not cells:
         raise UserError("a machine must be described by at least one field", f"{label} has none", "see --help")
-    entity, task = (champion.reference_data.measured.one(tag) for tag in (Tag.ENTITY, Tag.TASK))
+    entity, task = (champion.reference_data.measured.column_of(tag) for tag in (Tag.ENTITY, Tag.TASK))
     if task in cells:  # an unknown task is refused at imputation
         cells[task] = champion.task_names.find(str(cells[task])) or cells[task]
     notes: tuple[str, ...] = ()

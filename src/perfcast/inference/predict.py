@@ -113,7 +113,7 @@ def _estimate(
     inputs = [column.name for column in select(champion.predictor.columns_, role=Role.FEATURE)]
     missing = X[inputs].isna().sum(axis=1).to_numpy()
     assumed = (completed.origins == ASSUMED).sum(axis=1).to_numpy()
-    tasks = X[table.one(Tag.TASK)].astype(str).to_numpy()
+    tasks = X[table.column_of(Tag.TASK)].astype(str).to_numpy()
     estimates = []
     for number, target in enumerate(champion.predictor.targets_):
         intervals = _intervals(champion, table, target, options)
@@ -148,7 +148,7 @@ def _intervals(champion: Champion, table: Table, target: str, options: PredictOp
         return None
     X = table.frame
     when = None if options.when is None else pd.Series(options.when, index=X.index)
-    return champion.calibrated.intervals(X, outputs_of(X[table.one(Tag.TASK)], target), when, options.level)
+    return champion.calibrated.intervals(X, outputs_of(X[table.column_of(Tag.TASK)], target), when, options.level)
 
 
 def _show_progress(starts: range, total: int) -> Iterator[int]:

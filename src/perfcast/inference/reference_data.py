@@ -52,7 +52,7 @@ class ReferenceData:
         facts = {_UNUSED: sorted({column.name for column in standard.columns} - set(names))}
         frame = standard.frame.loc[_newest(standard), names].reset_index(drop=True)
         measured = Table(standard.dataset, frame, tuple(columns), facts)
-        entities = standard.frame[standard.one(Tag.ENTITY)].dropna().unique()
+        entities = standard.frame[standard.column_of(Tag.ENTITY)].dropna().unique()
         return cls(measured, find_rules(standard.dataset).read_cpu_facts(raw, entities))
 
     @property
@@ -67,7 +67,7 @@ class ReferenceData:
         """
         key = (tag, value)
         if key not in self._common_values:
-            by = self.measured.one(tag)
+            by = self.measured.column_of(tag)
             group = next(column.group for column in self.measured.columns if column.name == by)
             names = [name for name in self.measured.select(role=Role.FEATURE, group=group) if name != by]
             if tag not in self._rows:
@@ -91,7 +91,7 @@ class ReferenceData:
         times = self.measured.select(tag=Tag.TIME)
         recent = frame[times[0]] > frame[times[0]].max() - _YEAR if times else pd.Series(True, frame.index)
         typical = {}
-        for task, rows in frame.groupby(frame[self.measured.one(Tag.TASK)].astype(str), sort=True):
+        for task, rows in frame.groupby(frame[self.measured.column_of(Tag.TASK)].astype(str), sort=True):
             target = next((name for name in targets if rows[name].notna().any()), None)
             if target is None:
                 continue
@@ -118,11 +118,11 @@ def _newest(standard: Table) -> pd.Index:
     if len(frame) <= MAX_RESULTS:
         return frame.index
     times = standard.select(tag=Tag.TIME)
-    chance = pd.util.hash_pandas_object(frame[standard.one(Tag.ROW)], index=False)
+    chance = pd.util.hash_pandas_object(frame[standard.column_of(Tag.ROW)], index=False)
     by_age = chance.to_frame("chance").assign(
         when=frame[times[0]] if times else 0,
-        task=frame[standard.one(Tag.TASK)].astype("str"),
-        part=frame[standard.one(Tag.ENTITY)].astype("str"),
+        task=frame[standard.column_of(Tag.TASK)].astype("str"),
+        part=frame[standard.column_of(Tag.ENTITY)].astype("str"),
     )
     by_age = by_age.sort_values(["when", "chance"], ascending=[False, True])
     # the first of every CPU model and task, then the second; within each turn, the tasks alternate

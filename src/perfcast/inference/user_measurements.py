@@ -46,7 +46,7 @@ class UserMeasurements:
         The factor is the share of the standard deviation that remains. `typical` (n,) are the expected errors of the
         calibration.
         """
-        outputs = outputs_of(table.frame[table.one(Tag.TASK)], target)
+        outputs = outputs_of(table.frame[table.column_of(Tag.TASK)], target)
         return self.correlation.predict(self.known, self.residuals, ErrorRows(shared_labels(table), outputs, typical))
 
 
@@ -70,7 +70,7 @@ def read_measurements(
     machines = parse_machines(_machine_entries(entries, champion, machine or {}), champion)
     table = champion.build_features(impute(machines, champion).frame)
     predicted = champion.predictor.predict(table.frame)
-    labels, tasks = shared_labels(table), table.frame[table.one(Tag.TASK)]
+    labels, tasks = shared_labels(table), table.frame[table.column_of(Tag.TASK)]
     parts, residuals, positions = [], [], []
     for target in champion.predictor.targets_:
         measured = np.array([by_target.get(target, np.nan) for by_target in scores], dtype=float)
@@ -97,7 +97,7 @@ def _machine_entries(
     entries: Sequence[MachineEntry], champion: Champion, machine: Mapping[str, object]
 ) -> list[MachineEntry]:
     """Return the machines of the measurements, numbered from 0. Raises: UserError when one names no task."""
-    task = champion.reference_data.measured.one(Tag.TASK)
+    task = champion.reference_data.measured.column_of(Tag.TASK)
     skipped = {*champion.predictor.targets_, _SCORE, *champion.reference_data.unused_columns}
     machines = []
     for number, (_, label, values) in enumerate(entries):

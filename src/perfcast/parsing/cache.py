@@ -92,26 +92,26 @@ def parse_l1(text: str) -> L1Cache:
 def parse_l2(text: str) -> L2Cache:
     """Parse values such as `3 MB I+D on chip per core`, or instruction and data parts with their sharing cores."""
     value = normalize(text)
-    parts, rest = take_all(_SPLIT_L2, value)
+    parts, remainder = take_all(_SPLIT_L2, value)
     if parts:
         total = sum(_kb(part[1], part[2]) for part in parts)
         share = sum(_kb(part[3], part[4]) / int(part[5]) for part in parts)
-        whole = len(parts) == 2 and used_up(rest)
+        whole = len(parts) == 2 and used_up(remainder)
         return L2Cache(total, "chip", share, complete=True) if whole else L2Cache()
     halves = _L2_HALVES.match(value)
     if halves:
         size = _kb(halves[1], halves[2]) + _kb(halves[3], halves[4])
         return L2Cache(size, "core", size, complete=True)
-    unified, rest = take(_UNIFIED, value)
+    unified, remainder = take(_UNIFIED, value)
     if unified is None:
         return L2Cache()
     size, number, scope = _kb(unified[1], unified[2]), unified[4], unified[5].lower()
     if scope == "core":
-        return L2Cache(size, scope, size / int(number or 1), complete=used_up(rest))
-    slices, rest = _take_slices(rest, 0.0)
+        return L2Cache(size, scope, size / int(number or 1), complete=used_up(remainder))
+    slices, remainder = _take_slices(remainder, 0.0)
     shares = [mb * 1024 / cores for mb, cores in slices if cores]
     mean = sum(shares) / len(shares) if shares else None
-    return L2Cache(size, scope, mean, complete=number is None and scope in _WHOLES and used_up(rest))
+    return L2Cache(size, scope, mean, complete=number is None and scope in _WHOLES and used_up(remainder))
 
 
 def parse_l3(text: str) -> L3Cache:
@@ -119,12 +119,12 @@ def parse_l3(text: str) -> L3Cache:
     value = normalize(text)
     if value.casefold() == _NONE:
         return L3Cache(l3_mb_per_chip=0.0, l3_asymmetric=False, complete=True)
-    unified, rest = take(_UNIFIED, value)
+    unified, remainder = take(_UNIFIED, value)
     if unified is None:
         return L3Cache()
     size, number, scope = _mb(unified[1], unified[2]), unified[4], unified[5].lower()
-    per_chip, rest = take(_PER_CHIP, rest)
-    slices, rest = _take_slices(rest, size)
+    per_chip, remainder = take(_PER_CHIP, remainder)
+    slices, remainder = _take_slices(remainder, size)
     if scope == "core":
         slices.append((size, int(number or 1)))
     elif scope == "die":
@@ -137,21 +137,21 @@ def parse_l3(text: str) -> L3Cache:
         l3_cores_per_slice=sum(cores) / len(cores) if cores else None,
         l3_asymmetric=len(set(slices)) > 1,
         l3_on_chip=unified[3].lower() == "on",
-        complete=used_up(rest) and (scope == "core" or (scope in _WHOLES and number is None)),
+        complete=used_up(remainder) and (scope == "core" or (scope in _WHOLES and number is None)),
     )
 
 
 def _take_slices(text: str, size: float) -> tuple[list[tuple[float, int | None]], str]:
     """Return (MiB, cores that share them) for each kind of slice, and the rest; `size` is that of the whole cache."""
-    shared, rest = take_all(_SLICE, text)
-    per_core, rest = take(_SLICE_PER_CORE, rest)
-    nuca, rest = take(_NUCA, rest)
+    shared, remainder = take_all(_SLICE, text)
+    per_core, remainder = take(_SLICE_PER_CORE, remainder)
+    nuca, remainder = take(_NUCA, remainder)
     slices: list[tuple[float, int | None]] = [(_mb(part[1], part[2]), int(part[3])) for part in shared]
     if per_core:
         slices.append((_mb(per_core[1], per_core[2]), 1))
     if nuca and nuca[1]:
         slices.append((size, int(nuca[1])))
-    return slices, rest
+    return slices, remainder
 
 
 def parse_other_cache(text: str) -> OtherCache:
@@ -159,11 +159,11 @@ def parse_other_cache(text: str) -> OtherCache:
     value = normalize(text)
     if value.casefold() == _NONE:
         return OtherCache(l4_mb=0.0, complete=True)
-    unified, rest = take(_UNIFIED, value)
+    unified, remainder = take(_UNIFIED, value)
     if unified is None:
         return OtherCache()
     scope = " ".join(part for part in (unified[4], unified[5].lower()) if part)
-    return OtherCache(_mb(unified[1], unified[2]), scope, complete=used_up(rest))
+    return OtherCache(_mb(unified[1], unified[2]), scope, complete=used_up(remainder))
 
 
 def _mb(number: str, unit: str) -> float:

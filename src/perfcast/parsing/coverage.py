@@ -50,7 +50,7 @@ def parse_column(texts: pd.Series, parse: Callable[[str], Parsed], wanted: Itera
         results = [*map(parse, distinct), parse("")]
         answers = {name: [getattr(result, name) for result in results] for name in names}
         # each column by itself: whoever takes one need not keep the others
-        return pd.DataFrame({name: spread(own, codes, texts.index) for name, own in answers.items()}, copy=False)
+        return pd.DataFrame({name: spread(values, codes, texts.index) for name, values in answers.items()}, copy=False)
     if len(texts) > _ROWS_AT_ONCE:
         parts = [texts.iloc[start : start + _ROWS_AT_ONCE] for start in range(0, len(texts), _ROWS_AT_ONCE)]
         return pd.concat([parse_column(part, parse, names) for part in parts])

@@ -68,7 +68,7 @@ class Module:
 
 def parse_dimms(text: str) -> Dimms:
     """Parse values such as `12 x 16384 MB` or `6 x 2 GB, 6 x 1 GB`; sizes near a power of two are snapped to it."""
-    matches, rest = take_all(_GROUP, normalize(text))
+    matches, remainder = take_all(_GROUP, normalize(text))
     groups = [(int(match[1]), _gb(int(match[2]), match[3].upper())) for match in matches if int(match[1])]
     if not groups:
         return Dimms()
@@ -77,7 +77,7 @@ def parse_dimms(text: str) -> Dimms:
         dimm_gb=max(groups)[1],
         dimm_groups=len(groups),
         mem_sum_gb=sum(count * size for count, size in groups),
-        complete=used_up(_TAIL.sub(" ", rest)),
+        complete=used_up(_TAIL.sub(" ", remainder)),
     )
 
 

@@ -29,9 +29,9 @@ class Disclosure:
 
 def parse_disclosure(text: str) -> Disclosure:
     """Parse links `<A HREF=".../res2020q4/cpu2017-20201109-00001.html">HTML</A>`, or a bare identifier."""
-    matches, rest = take_all(_LINK, normalize(text))
+    matches, remainder = take_all(_LINK, normalize(text))
     if not matches:
-        matches, rest = take_all(_PLAIN, rest)
+        matches, remainder = take_all(_PLAIN, remainder)
     if not matches:
         return Disclosure()
     first = matches[0]
@@ -41,7 +41,7 @@ def parse_disclosure(text: str) -> Disclosure:
         result_id=first[2].lower(),
         arrival_day=day,
         quarter=first[1].lower() or None,
-        complete=len(agree) == 1 and day is not None and used_up(rest),
+        complete=len(agree) == 1 and day is not None and used_up(remainder),
     )
 
 

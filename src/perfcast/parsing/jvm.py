@@ -65,10 +65,10 @@ def parse_jvm(text: str) -> Jvm:
     """Parse values such as `Java HotSpot(TM) 64-Bit Server VM 18.9 (build 11.0.15+8-LTS-149, mixed mode)`."""
     value = normalize(text)
     name = next((name for name, pattern in _NAMES if pattern.search(value)), None)
-    found = _first(_RELEASES, value)
-    if found is None and name == "J9":
-        found = _first(_J9_RELEASES, value)
-    groups = found.groupdict() if found else {}
+    match = _first(_RELEASES, value)
+    if match is None and name == "J9":
+        match = _first(_J9_RELEASES, value)
+    groups = match.groupdict() if match else {}
     release, update = groups.get("release"), groups.get("update")
     if name == "J9" and update is None and (service := _SERVICE_RELEASE.search(value)):
         update = service[1]

@@ -76,10 +76,10 @@ class Memory:
 
 def parse_memory(text: str) -> Memory:
     """Parse values such as `96 GB (6 x 16 GB 1Rx4 PC4-2933Y-R, running at 2666)`."""
-    capacity, rest = take(_CAPACITY, normalize(text))
-    matches, rest = take_all(_GROUP, rest)
-    running, rest = take(_RUNNING, rest)
-    _, rest = take_all(_TAIL, rest)
+    capacity, remainder = take(_CAPACITY, normalize(text))
+    matches, remainder = take_all(_GROUP, remainder)
+    running, remainder = take(_RUNNING, remainder)
+    _, remainder = take_all(_TAIL, remainder)
 
     groups = tuple(map(_group, matches))
     dimms = [group for group in groups if not group.hbm]
@@ -103,7 +103,7 @@ def parse_memory(text: str) -> Memory:
         mem_running_mts=running_mts,
         mem_eff_mts=running_mts or rated,
         groups=groups,
-        complete=capacity is not None and used_up(rest) and all(map(_understood, matches, groups)),
+        complete=capacity is not None and used_up(remainder) and all(map(_understood, matches, groups)),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 JEDEC_MTS = (800, 1066, 1333, 1600, 1866, 2133, 2400, 2667, 2933, *range(3200, 9201, 400))
 """Grades of DDR3, DDR4 and DDR5 in MT/s (JESD79-3, -4, -5)."""
 
-_LEAST_BANDWIDTH = {3: 6400, 4: 12800, 5: 25600}
+_MIN_BANDWIDTH = {3: 6400, 4: 12800, 5: 25600}
 _BYTES_PER_TRANSFER = 8
 _FASTEST_DDR4 = 3200
 
@@ -15,9 +15,9 @@ def ddr_generation(label: int, number: int) -> int | None:
 
     A PC4 label with a rate that only DDR5 reaches is a misprint of PC5.
     """
-    if label == 4 and _FASTEST_DDR4 < number < _LEAST_BANDWIDTH[4]:
+    if label == 4 and _FASTEST_DDR4 < number < _MIN_BANDWIDTH[4]:
         return 5
-    return label if label in _LEAST_BANDWIDTH else None
+    return label if label in _MIN_BANDWIDTH else None
 
 
 def rated_mts(generation: int, number: int) -> int:
@@ -26,7 +26,7 @@ def rated_mts(generation: int, number: int) -> int:
     The number is module bandwidth in MB/s (8 bytes per transfer) from the least bandwidth of its generation
     upwards and MT/s below: one threshold for all generations would misread multiplexed-rank DDR5 (12800 MT/s).
     """
-    if number >= _LEAST_BANDWIDTH[generation]:
+    if number >= _MIN_BANDWIDTH[generation]:
         return snap(number / _BYTES_PER_TRANSFER, tolerance=10)
     return snap(number)
 

@@ -44,9 +44,9 @@ _KIND_LETTERS = {"R": "R", "P": "R", "F": "F", "E": "E", "U": "U", "L": "L", "S"
 """Letter after a module's number -> type; P is registered with address parity, F fully buffered."""
 
 _ECC_BY_TYPE = {**ECC_BY_TYPE, "F": True}
-_LEAST_BANDWIDTH = 2000
+_MIN_BANDWIDTH = 2000
 _FASTEST_DDR = 400
-_LEAST_OF_GENERATION = {1: 1600, 2: 4200, 3: 8000}
+_MIN_OF_GENERATION = {1: 1600, 2: 4200, 3: 8000}
 _BYTES_PER_TRANSFER = 8
 _TOLERANCE = 0.03
 
@@ -57,21 +57,21 @@ def parse_older_memory(text: str) -> Memory:
     Units as in `Memory`. `dimm_type` is F for fully buffered modules besides the letters of later generations.
     """
     value = normalize(text)
-    capacity, rest = take(_CAPACITY, value)
-    running, rest = take(_RUNNING, rest)
-    groups = [(int(count), _gb(size, unit)) for count, size, unit in _GROUP.findall(rest)] or [
-        (int(count), _gb(size, unit)) for size, unit, count in _GROUP_REVERSED.findall(rest)
+    capacity, remainder = take(_CAPACITY, value)
+    running, remainder = take(_RUNNING, remainder)
+    groups = [(int(count), _gb(size, unit)) for count, size, unit in _GROUP.findall(remainder)] or [
+        (int(count), _gb(size, unit)) for size, unit, count in _GROUP_REVERSED.findall(remainder)
     ]
     groups = [(count, size) for count, size in groups if count and size]
     main = max(groups, default=None)
-    generation, rate, letter = _module(rest)
-    kind = letter or next((name for name, pattern in _KINDS if pattern.search(rest)), None)
-    ranks, width = _ranks(rest)
+    generation, rate, letter = _module(remainder)
+    kind = letter or next((name for name, pattern in _KINDS if pattern.search(remainder)), None)
+    ranks, width = _ranks(remainder)
     running_mts = _snap(int(running[1])) if running else None
     ecc = _ECC_BY_TYPE[kind] if kind else None
-    if _NO_ECC.search(rest):
+    if _NO_ECC.search(remainder):
         ecc = False
-    elif _ECC.search(rest):
+    elif _ECC.search(remainder):
         ecc = True
     return Memory(
         mem_total_gb=_gb(capacity[1], capacity[2]) if capacity else None,
@@ -96,12 +96,12 @@ def _module(text: str) -> tuple[int | None, int | None, str | None]:
     """Return generation, rated MT/s and type letter of the first label that has a rate."""
     generation = letter = None
     for match in (*_LABEL.finditer(text), *_LABEL_BARE.finditer(text), *_DDR.finditer(text)):
-        found = match.groupdict()
-        stated = int(found["pc"]) if found.get("pc") else None
+        fields = match.groupdict()
+        stated = int(fields["pc"]) if fields.get("pc") else None
         generation = generation or stated
-        letter = letter or _KIND_LETTERS.get((found["type"] or "")[:1].upper())
-        if found["speed"]:
-            number = int(found["speed"])
+        letter = letter or _KIND_LETTERS.get((fields["type"] or "")[:1].upper())
+        if fields["speed"]:
+            number = int(fields["speed"])
             rate = _rated(number)
             if rate is not None:
                 return stated or generation or _generation_of(number), rate, letter
@@ -116,13 +116,13 @@ def _generation_of(number: int) -> int | None:
     """Return the generation that a module's bandwidth in MB/s tells, or a rate that only DDR has without a number."""
     if number <= _FASTEST_DDR:
         return 1
-    fitting = [generation for generation, least in _LEAST_OF_GENERATION.items() if number >= least]
+    fitting = [generation for generation, least in _MIN_OF_GENERATION.items() if number >= least]
     return fitting[-1] if fitting else None
 
 
 def _rated(number: int) -> int | None:
     """Return the MT/s of a label's number, which is MB/s from 2000 upwards; None where it is no grade."""
-    mts = number / _BYTES_PER_TRANSFER if number >= _LEAST_BANDWIDTH else float(number)
+    mts = number / _BYTES_PER_TRANSFER if number >= _MIN_BANDWIDTH else float(number)
     snapped = _snap(mts)
     return snapped if snapped in GRADES_MTS else None
 

@@ -71,15 +71,15 @@ def parse_operating_system(text: str) -> OperatingSystem:
     """Parse values such as `Ubuntu 22.04.1 LTS (x86_64), kernel 5.15.0-50-generic`."""
     value = _LEAKED_KEY.sub(" ", normalize(text))
     architecture = _ARCH.search(value)
-    name, rest = _take_name(value)
+    name, remainder = _take_name(value)
     # The kernel goes first: what is left of dotted numbers is then the release.
-    kernels, rest = take_all(_KERNEL, rest)
-    _, rest = take_all(_ARCH, rest)
-    service_packs, rest = take_all(_SERVICE_PACK, rest)
-    _, rest = take_all(_MAINTENANCE, rest)
-    versions, rest = take_all(_VERSION, rest)
-    _, rest = take_all(_CODE_NAME, rest)
-    _, rest = take_all(_WORDS, rest)
+    kernels, remainder = take_all(_KERNEL, remainder)
+    _, remainder = take_all(_ARCH, remainder)
+    service_packs, remainder = take_all(_SERVICE_PACK, remainder)
+    _, remainder = take_all(_MAINTENANCE, remainder)
+    versions, remainder = take_all(_VERSION, remainder)
+    _, remainder = take_all(_CODE_NAME, remainder)
+    _, remainder = take_all(_WORDS, remainder)
 
     kernel = _kernel(kernels[0]) if kernels else None
     series = _KERNEL_SERIES.match(kernel) if kernel else None
@@ -95,7 +95,7 @@ def parse_operating_system(text: str) -> OperatingSystem:
         and version is not None
         and len(repeats) == 1
         and len({match[0] for match in versions}) == 1
-        and used_up(rest),
+        and used_up(remainder),
     )
 
 

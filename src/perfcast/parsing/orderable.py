@@ -24,15 +24,15 @@ class Orderable:
 
 def parse_orderable(text: str) -> Orderable:
     """Parse values such as `1,2 chips`, `1, 2, 4 chip(s)` or `4 to 16 chips`."""
-    _, rest = take(_CORES, normalize(text))
-    ranges, rest = take_all(_RANGE, rest)
-    listed, rest = take_all(_COUNT, rest)
-    _, rest = take_all(_WORDS, rest)
-    found = {int(match[0]) for match in listed}
+    _, remainder = take(_CORES, normalize(text))
+    ranges, remainder = take_all(_RANGE, remainder)
+    listed, remainder = take_all(_COUNT, remainder)
+    _, remainder = take_all(_WORDS, remainder)
+    numbers = {int(match[0]) for match in listed}
     for match in ranges:
         low, high = sorted((int(match[1]), int(match[2])))
-        found.update(range(low, high + 1))
-    counts = tuple(sorted(found - {0}))
+        numbers.update(range(low, high + 1))
+    counts = tuple(sorted(numbers - {0}))
     if not counts:
         return Orderable()
-    return Orderable(counts[0], counts[-1], counts, complete=0 not in found and used_up(rest))
+    return Orderable(counts[0], counts[-1], counts, complete=0 not in numbers and used_up(remainder))

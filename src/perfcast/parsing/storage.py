@@ -20,7 +20,7 @@ _NUMBER = r"(\d{1,6}(?:\.\d{1,3})?)"
 _SIZE = compile_pattern(rf"(?:(?<![\w.])|(?<=\dx)|(?<= x)){_NUMBER} ?([GT])B(?![a-z/])")
 _SHORT_SIZE = compile_pattern(rf"(?:(?<![\w.])|(?<=\dx)|(?<= x)){_NUMBER} ?([GT])(?![a-z0-9/])")
 _COUNT = compile_pattern(r"^(\d{1,4}) ?[xz] ?(?=\w)")
-_LEAST_GB = 16
+_MIN_GB = 16
 """Smaller numbers of Gb are the speed of a link (SATA 6Gb, SAS 12Gb)."""
 
 
@@ -43,7 +43,7 @@ def parse_storage(text: str) -> Storage:
     value = normalize(text)
     kind = next((name for name, pattern in _CLASSES if pattern.search(value)), None)
     sizes = [_gb(*match) for match in _SIZE.findall(value)] or [_gb(*match) for match in _SHORT_SIZE.findall(value)]
-    size = next((gb for gb in sizes if gb >= _LEAST_GB), None)
+    size = next((gb for gb in sizes if gb >= _MIN_GB), None)
     count = _COUNT.match(value)
     devices = int(count[1]) if count else 1
     capacity = size * devices if size is not None and devices else None

@@ -42,6 +42,6 @@ def take_all(pattern: re.Pattern[str], text: str) -> tuple[list[re.Match[str]], 
     return list(pattern.finditer(text)), pattern.sub(" ", text)
 
 
-def used_up(rest: str) -> bool:
+def used_up(remainder: str) -> bool:
     """Tell whether nothing but blanks and punctuation is left."""
-    return _WORD.search(rest) is None
+    return _WORD.search(remainder) is None

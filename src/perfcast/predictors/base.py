@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.errors import UserError
-from perfcast.io import digests, first_changed, read_json, write_json
+from perfcast.io import file_digests, first_changed, read_json, write_json
 from perfcast.predictors._rows import partly_measured, task_labels
 from perfcast.schema import Column, Role, infer_columns
 
@@ -186,7 +186,7 @@ class Predictor(ABC):
         }
         self._save(folder)
         (folder / _ABOUT).unlink(missing_ok=True)
-        write_json(folder / _ABOUT, {**about, "files": digests(folder)})
+        write_json(folder / _ABOUT, {**about, "files": file_digests(folder)})
 
     @abstractmethod
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None: ...

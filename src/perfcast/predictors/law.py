@@ -21,7 +21,7 @@ class LawPredictor(LawBase):
     """The logarithm of a score is what was announced of the core (`LawTerms.announced`) plus the law's terms.
 
     The coefficients of announcements are fixed: a handful of generations cannot teach them, and learned ones explode.
-    The steps of cores and compilers correct it for generations that were measured; one that was not is its forerunner
+    The steps of cores and compilers correct it for generations that were measured; one that was not is its predecessor
     plus what its maker announced.
     """
 

@@ -1,7 +1,7 @@
-"""Lines of designs, each announced with a gain over the one before it, and what was known of them on a given day.
+"""Designs with the performance gain that their vendor announced over the previous one, as known on a given day.
 
-The tables' facts are as remembered from the occasions that they name, not read off the documents again. A blank gain is
-"nothing was announced". Nothing in them is a measured result, and whoever asks as of a day is told nothing said later.
+The facts were recorded from memory of the events that the tables name; they were not checked against the documents. A
+blank gain means that none was announced. No value is a measured result, and no value after the given day is used.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from perfcast.processors.families import read_table
 
 @dataclass(frozen=True)
 class Announcement:
-    """One design: its maker, the one it follows, and the gain (fraction) over that one with the day it was said."""
+    """One design: vendor, predecessor, announced gain over it (fraction), day and source of the announcement."""
 
     name: str
-    maker: str
-    forerunner: str | None
+    vendor: str
+    predecessor: str | None
     gain: float | None
     announced: pd.Timestamp | None
-    said: str
+    source: str
 
 
 def read_announcements(file: str, key: str) -> dict[str, Announcement]:
-    """Return the rows of a table of this package by its column `key`, every forerunner before its followers."""
+    """Return the rows of a table of this package by its column `key`, every predecessor before its followers."""
     return {
         row[key]: Announcement(
             row[key],
-            row["maker"],
-            row["forerunner"] or None,
+            row["vendor"],
+            row["predecessor"] or None,
             float(row["gain_percent"]) / 100 if row["gain_percent"] else None,
             pd.Timestamp(row["announced"]) if row["announced"] else None,
-            row["said"],
+            row["source"],
         )
         for row in read_table(file)
     }
@@ -45,13 +45,13 @@ def read_announcements(file: str, key: str) -> dict[str, Announcement]:
 def announced_logs(table: Mapping[str, Announcement], as_of: pd.Timestamp) -> dict[str, float]:
     """Return the natural logarithm of every design's announced level over the oldest one of its line.
 
-    The sum of the gains announced on or before `as_of` along its line. A design without an announced gain counts as
-    its forerunner: makers announce a gain where there is one. One whose gain was announced later than `as_of` counts as
-    the mean of the maker's gains announced by then.
+    The sum of the gains announced on or before `as_of` along its line. A design without an announced gain has the
+    level of its predecessor. A gain announced after `as_of` is replaced by the mean of the gains that the vendor had
+    announced by then.
     """
     levels: dict[str, float] = {}
     for design in table.values():
-        before = levels[design.forerunner] if design.forerunner else 0.0
+        before = levels[design.predecessor] if design.predecessor else 0.0
         levels[design.name] = before + log1p(_expected_gain(table, design, as_of))
     return levels
 
@@ -61,10 +61,10 @@ def _expected_gain(table: Mapping[str, Announcement], design: Announcement, as_o
         return 0.0
     if design.announced <= as_of:
         return design.gain
-    # Zero is the announcement that a design is a variant of another, which its name already tells.
-    said = [
+    # A gain of zero marks a variant of another design, known from its name.
+    announced_gains = [
         other.gain
         for other in table.values()
-        if other.maker == design.maker and other.gain and other.announced is not None and other.announced <= as_of
+        if other.vendor == design.vendor and other.gain and other.announced is not None and other.announced <= as_of
     ]
-    return sum(said) / len(said) if said and design.gain else 0.0
+    return sum(announced_gains) / len(announced_gains) if announced_gains and design.gain else 0.0

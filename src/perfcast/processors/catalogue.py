@@ -1,8 +1,8 @@
-"""The processor catalogue: four public tables of specifications joined on the part key, and the project's own.
+"""Processor catalog: four public specification tables, joined by CPU model, and the table of the project.
 
-Tables are asked in the order ARK, AMD, xeon, boavizta, project; each fills only what the ones before it left open. The
-project's table (`parts.csv`) holds data-sheet values of parts that the public tables do not list, the newest ones
-above all. What no table states stays missing.
+The order is ARK, AMD, xeon, boavizta, project; each table fills only the gaps of those before it. The table of the
+project (`parts.csv`) holds data-sheet values of CPU models that the public tables do not list. Facts that no table
+states stay missing.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _amd_pcie(text: str) -> float | None:
 
 @dataclass(frozen=True)
 class _Layout:
-    """One catalogue file: which column names the part, and which columns state which fact."""
+    """One catalog file: the column with the CPU model, and the column of each fact."""
 
     table: str
     file: str
@@ -157,18 +157,18 @@ _LAYOUTS = (
         },
     ),
 )
-_OWN = "project"
-TABLES = (*(layout.table for layout in _LAYOUTS), _OWN)
+_PROJECT = "project"
+TABLES = (*(layout.table for layout in _LAYOUTS), _PROJECT)
 
 _MEMORY_TIER = re.compile(r"(xeon (?:gold|platinum) \d[12]\d\d)m")
 _ONE_SOCKET = re.compile(r"(epyc \d{4})p")
 
 
 def fallback_key(key: str) -> str | None:
-    """Return the key of the twin part whose specification also holds for this one, or None.
+    """Return the key of the CPU model with the same specification, or None.
 
-    Xeon x1xxM and x2xxM differ from the part without M in memory capacity only (M of later generations are other
-    parts), EPYC ...P from the part without P in the number of sockets only.
+    Xeon x1xxM and x2xxM differ from the model without M in memory capacity only (later M models are different ones).
+    EPYC ...P differs from the model without P in the number of sockets only.
     """
     match = _MEMORY_TIER.fullmatch(key) or _ONE_SOCKET.fullmatch(key)
     return match[1] if match else None
@@ -176,7 +176,7 @@ def fallback_key(key: str) -> str | None:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The joined catalogue.
+    """Joined catalog.
 
     Shapes: `facts` has one row per part key and the columns FACTS; `members` holds the part keys of each table.
     """
@@ -185,37 +185,38 @@ class Catalogue:
     members: Mapping[str, frozenset[str]]
 
     def lookup(self, keys: Iterable[str]) -> pd.DataFrame:
-        """Return the facts of each key (index) and the column `table`: which table named the part first.
+        """Return the facts of each key and the column `table`, the first table that lists the CPU model.
 
-        A part found by its twin (`fallback_key`) has the table 'twin'; a part that is nowhere has only missing values.
+        A model found by its twin (`fallback_key`) has the table 'twin'; an unknown model has only missing values.
         """
         wanted = pd.Index(list(keys), name="part_key").unique()
         tables = {key: self._table(key) for key in wanted}
         twins = {key: twin for key in wanted if not tables[key] and (twin := fallback_key(key)) and self._table(twin)}
-        found = self.facts.reindex(wanted)
-        # a part that a table names without all facts takes the rest from its twin, as one that no table names does
+        facts = self.facts.reindex(wanted)
+        # facts that the tables leave out come from the twin
         others = self.facts.reindex([fallback_key(key) or key for key in wanted]).set_axis(wanted, axis=0)
-        found = found.combine_first(others).reindex(wanted)[list(FACTS)]
-        found.loc[[key for key in twins if _ONE_SOCKET.fullmatch(key)], "max_sockets"] = 1.0
+        facts = facts.combine_first(others).reindex(wanted)[list(FACTS)]
+        facts.loc[[key for key in twins if _ONE_SOCKET.fullmatch(key)], "max_sockets"] = 1.0
         source = ["twin" if key in twins else tables[key] for key in wanted]
-        return found.assign(table=pd.Series(source, index=wanted, dtype="str"))
+        return facts.assign(table=pd.Series(source, index=wanted, dtype="str"))
 
     def _table(self, key: str) -> str | None:
         return next((table for table in TABLES if key in self.members.get(table, ())), None)
 
 
-def own_catalogue() -> Catalogue:
-    """Return the project's table alone, for when the source is absent."""
+def read_project_catalog() -> Catalogue:
+    """Return a catalog of the project's table alone, for use without the source."""
     return _merged({})
 
 
 def read_catalogue(folder: Path) -> Catalogue:
-    """Read the catalogue files of a folder; a table whose file is absent simply knows no part.
+    """Return the catalog of a folder. Absent files are skipped.
 
-    Raises: UserError when no file of the catalogue is there, or one lacks a column.
+    Raises:
+        UserError: The folder has no catalog file, or a file lacks a column.
     """
-    found = [layout for layout in _LAYOUTS if (Path(folder) / layout.file).is_file()]
-    tables = {layout.table: _read_rows(Path(folder) / layout.file, layout) for layout in found}
+    present = [layout for layout in _LAYOUTS if (Path(folder) / layout.file).is_file()]
+    tables = {layout.table: _read_rows(Path(folder) / layout.file, layout) for layout in present}
     if not tables:
         raise UserError(
             f"the processor catalogue must have one of {', '.join(layout.file for layout in _LAYOUTS)}",
@@ -227,7 +228,7 @@ def read_catalogue(folder: Path) -> Catalogue:
 
 def _merged(tables: Mapping[str, Mapping[str, dict[str, _Value]]]) -> Catalogue:
     merged: dict[str, dict[str, _Value]] = {}
-    everything = {**tables, _OWN: _own_rows()}
+    everything = {**tables, _PROJECT: _project_rows()}
     for rows in everything.values():
         for key, facts in rows.items():
             known = merged.setdefault(key, dict.fromkeys(FACTS))
@@ -237,7 +238,7 @@ def _merged(tables: Mapping[str, Mapping[str, dict[str, _Value]]]) -> Catalogue:
     return Catalogue(frame.astype({fact: _dtype(fact) for fact in FACTS}), members)
 
 
-def _own_rows() -> dict[str, dict[str, _Value]]:
+def _project_rows() -> dict[str, dict[str, _Value]]:
     return {
         row["part_key"]: {
             "tdp_w": float(row["tdp_w"]),
@@ -253,7 +254,7 @@ def _dtype(fact: str) -> str:
 
 
 def _read_rows(path: Path, layout: _Layout) -> dict[str, dict[str, _Value]]:
-    """Return the facts by part key; of rows with one key the first counts."""
+    """Return the facts by CPU model; the first of repeated rows counts."""
     with unpacked(path, PLAIN, most=bounds.TABLE, remedy=_REMEDY) as file:
         lines = text_lines(file, path.name, remedy=_REMEDY)
         header = header_of(next(lines, ""), path.name, remedy=_REMEDY)
@@ -269,13 +270,13 @@ def _read_rows(path: Path, layout: _Layout) -> dict[str, dict[str, _Value]]:
         rows: dict[str, dict[str, _Value]] = {}
         for _, fields in records(lines, path.name, remedy=_REMEDY):
             if [field.strip() for field in fields] == header:
-                raise UserError(f"{path.name} must have one header", "it stands there again", _REMEDY)
+                raise UserError(f"{path.name} must have one header", "the header is repeated", _REMEDY)
             row = dict(zip_longest(header, fields[: len(header)]))
             name = row[layout.name] or ""
             if name.strip():
                 rows.setdefault(part_key(name), _row_facts(row, layout))
         if not rows:
-            raise UserError(f"{path.name} must have rows", "it names no part", _REMEDY)
+            raise UserError(f"{path.name} must have rows", "it lists no CPU model", _REMEDY)
     return rows
 
 
@@ -287,9 +288,9 @@ def _row_facts(row: Mapping[str, str | None], layout: _Layout) -> dict[str, _Val
             facts[fact] = None
     tdp = facts.get("tdp_w")
     if isinstance(tdp, float) and not tdp.is_integer() and layout.table == "xeon":
-        # The Xeon list holds a cache size (30.165) in the power column of one part; real ratings there are whole.
+        # The Xeon list has a cache size (30.165) in one power cell; real ratings there are whole numbers.
         facts["tdp_w"] = None
     if layout.table == "ark" and facts["max_turbo_mhz"] is None:
-        # ARK leaves the turbo clock empty for parts without turbo: they run at their base clock.
+        # ARK leaves the turbo clock empty for CPU models without turbo, which run at their base clock.
         facts["max_turbo_mhz"] = facts["base_mhz"]
     return facts

@@ -20,13 +20,13 @@ from perfcast.processors.families import family_table, read_table
 
 @cache
 def core_table() -> Mapping[str, Announcement]:
-    """Return the rows of cores.csv by core, every forerunner before its followers."""
+    """Return the rows of cores.csv by core, every predecessor before its followers."""
     return read_announcements("cores.csv", "core")
 
 
 @cache
 def process_table() -> Mapping[str, Announcement]:
-    """Return the rows of processes.csv by process, every forerunner before its followers."""
+    """Return the rows of processes.csv by process, every predecessor before its followers."""
     return read_announcements("processes.csv", "process")
 
 
@@ -45,7 +45,7 @@ def core_of(family: str | None) -> str | None:
 def ancestry(core: str) -> tuple[str, ...]:
     """Return a core and those it follows, the oldest first. Raises: KeyError for a core not in the table."""
     found = core_table()[core]
-    return (*(ancestry(found.forerunner) if found.forerunner else ()), core)
+    return (*(ancestry(found.predecessor) if found.predecessor else ()), core)
 
 
 def announced_index(as_of: pd.Timestamp) -> dict[str, float]:

@@ -33,7 +33,7 @@ class Rows:
     @cached_property
     def keys(self) -> pd.Index:
         """The ROW column."""
-        keys: pd.Index = pd.Index(self.table.frame[self.table.one(Tag.ROW)], name="row")
+        keys: pd.Index = pd.Index(self.table.frame[self.table.column_of(Tag.ROW)], name="row")
         return keys
 
     @cached_property

@@ -83,7 +83,7 @@ class PredictionService:
 
     def warm_up(self) -> None:
         """Predict the most measured CPU once, so that the first request does not wait for lazy initialization."""
-        entity = self.champion.reference_data.measured.one(Tag.ENTITY)
+        entity = self.champion.reference_data.measured.column_of(Tag.ENTITY)
         for name in self.champion.cpu_names.keys[:1]:
             try:
                 self.run([ParsedMachine(1, {entity: name})], PredictOptions())

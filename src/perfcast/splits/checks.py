@@ -50,7 +50,7 @@ def check_window(start: str, end: str) -> Check:
     """Return the check that training is before month `start`, test from it to before `end`, and valid after train."""
 
     def check(table: Table, fold: pd.Series) -> list[str]:
-        time = table.frame[table.one(Tag.TIME)]
+        time = table.frame[table.column_of(Tag.TIME)]
         inside = (time >= pd.Timestamp(start)) & (time < pd.Timestamp(end))
         learned = fold.isin(["train", "valid"])
         late = int((learned & ~(time < pd.Timestamp(start))).sum())
@@ -68,7 +68,7 @@ def check_oldest(start: str) -> Check:
     """Return the check that no training row was known before month `start`."""
 
     def check(table: Table, fold: pd.Series) -> list[str]:
-        time = table.frame[table.one(Tag.TIME)]
+        time = table.frame[table.column_of(Tag.TIME)]
         early = int((fold.isin(["train", "valid"]) & ~(time >= pd.Timestamp(start))).sum())
         return [f"{early} training rows from before {start}"] if early else []
 
@@ -79,7 +79,7 @@ def check_revealed(start: str, shots: int) -> Check:
     """Return the check that training rows from month `start` on are of new entities, at most `shots` of each."""
 
     def check(table: Table, fold: pd.Series) -> list[str]:
-        late = table.frame[table.one(Tag.TIME)] >= pd.Timestamp(start)
+        late = table.frame[table.column_of(Tag.TIME)] >= pd.Timestamp(start)
         names = table.frame[table.select(tag=Tag.ENTITY)].astype("str")
         entity = names.iloc[:, 0]
         if names.shape[1] > 1:

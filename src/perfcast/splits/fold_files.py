@@ -20,7 +20,7 @@ _REMEDY = "run snakemake to make it again"
 
 def write_folds(path: Path, folds: pd.DataFrame, table: Table, base: str | None = None) -> None:
     """Write folds with the key of their rows, and the base of a learning-curve split."""
-    row = table.one(Tag.ROW)
+    row = table.column_of(Tag.ROW)
     written = folds.assign(**{row: table.frame[row]})[[row, *folds.columns]]
     if base is not None:
         written.attrs[BASE] = base
@@ -41,7 +41,7 @@ def read_folds(path: Path, table: Table | None = None) -> pd.DataFrame:
         fact = f"{path} has no folds" if folds.empty else f"{path} has other values"
         raise UserError(f"a split must have folds of {', '.join(SUBSETS)}", fact, _REMEDY)
     if table is not None:
-        row = table.one(Tag.ROW)
+        row = table.column_of(Tag.ROW)
         keys = content[row].astype("str").tolist() if row in content else None
         if keys != table.frame[row].astype("str").tolist():
             raise UserError("a split must have the rows of the table", f"{path} has other rows", _REMEDY)

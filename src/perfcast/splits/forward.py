@@ -18,7 +18,7 @@ LAST_SHARE = 0.20
 
 def _last_share(table: Table, fold: pd.Series) -> list[str]:
     """Check the fold against the latest month from which on there are `LAST_SHARE` of the rows, counted anew."""
-    time = table.frame[table.one(Tag.TIME)]
+    time = table.frame[table.column_of(Tag.TIME)]
     months = time.dropna().dt.to_period("M")
     since = months.value_counts().sort_index(ascending=False).cumsum()
     start = str(since[since >= LAST_SHARE * len(months)].index.max())
@@ -68,7 +68,7 @@ def forward_last(table: Table, seed: int) -> pd.DataFrame:
     """
     del seed
     ordered = by_key(table)
-    time = ordered.frame[ordered.one(Tag.TIME)].dropna().sort_values(ignore_index=True)
+    time = ordered.frame[ordered.column_of(Tag.TIME)].dropna().sort_values(ignore_index=True)
     if time.empty:
         raise UserError("the split 'forward_last' needs dates", f"{table.dataset!r} has none", "choose another split")
     start = time.iloc[len(time) - int(np.ceil(LAST_SHARE * len(time)))].to_period("M")
@@ -82,7 +82,7 @@ def _forward(table: Table, start: str, end: str) -> pd.DataFrame:
     `start` stays in test: such results are known at that time.
     """
     ordered = by_key(table)
-    time = ordered.frame[ordered.one(Tag.TIME)]
+    time = ordered.frame[ordered.column_of(Tag.TIME)]
     train = (time < pd.Timestamp(start)).to_numpy()
     test = ((time >= pd.Timestamp(start)) & (time < pd.Timestamp(end))).to_numpy()
     blocks = by_tag(ordered, Tag.BLOCK)

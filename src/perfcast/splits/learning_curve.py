@@ -55,7 +55,7 @@ def last_years(base: Split, years: int, *, before: str) -> Split:
     def make(table: Table, seed: int) -> pd.DataFrame:
         ordered = by_key(table)
         subset = base(table, seed)["fold_0"].loc[ordered.frame.index].to_numpy(dtype=object)
-        time = ordered.frame[ordered.one(Tag.TIME)]
+        time = ordered.frame[ordered.column_of(Tag.TIME)]
         learned = np.isin(subset, ["train", "valid"]) & (time >= since).to_numpy()
         months = min(VALID_MONTHS, _VALID_PER_YEAR * years)
         valid = learned & (time > time[learned].max() - pd.DateOffset(months=months)).to_numpy()

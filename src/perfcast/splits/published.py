@@ -42,7 +42,7 @@ def published(table: Table, seed: int) -> pd.DataFrame:
 
 def _entities_unknown(table: Table, fold: pd.Series) -> list[str]:
     """Check that no training row, of whatever task, is of an entity of test."""
-    entity = table.frame[table.one(Tag.ENTITY)].astype("str")
+    entity = table.frame[table.column_of(Tag.ENTITY)].astype("str")
     both = set(entity[fold.isin(["train", "valid"])]) & set(entity[fold == "test"])
     return [f"{len(both)} entities both in training and in test"] if both else []
 
@@ -51,9 +51,9 @@ def _few_known(shots: int) -> Check:
     """Return the check that training has rows of at most `shots` entities of every test task."""
 
     def check(table: Table, fold: pd.Series) -> list[str]:
-        task = table.frame[table.one(Tag.TASK)].astype("str")
+        task = table.frame[table.column_of(Tag.TASK)].astype("str")
         learned = fold.isin(["train", "valid"])
-        known = table.frame.loc[learned, table.one(Tag.ENTITY)].groupby(task[learned]).nunique()
+        known = table.frame.loc[learned, table.column_of(Tag.ENTITY)].groupby(task[learned]).nunique()
         many = [name for name in sorted(set(task[fold == "test"])) if known.get(name, 0) > shots]
         return [f"more than {shots} entities known of {', '.join(many)}"] if many else []
 

@@ -19,7 +19,7 @@ PUBLISHED_PART = "published_part"
 
 def by_key(table: Table) -> Table:
     """Sort by the key of the rows, so that random draws do not depend on the order in which rows arrive."""
-    return Table(table.dataset, table.frame.sort_values(table.one(Tag.ROW)), table.columns, table.facts)
+    return Table(table.dataset, table.frame.sort_values(table.column_of(Tag.ROW)), table.columns, table.facts)
 
 
 def as_frame(table: Table, ordered: Table, folds: list[np.ndarray]) -> pd.DataFrame:

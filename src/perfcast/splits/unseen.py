@@ -41,7 +41,7 @@ def _unseen(table: Table, seed: int) -> pd.DataFrame:
 
 def _fewer_in_training(table: Table, fold: pd.Series) -> list[str]:
     """Check that every test row has more workers than any training row."""
-    workers = table.frame[table.one(Tag.PARALLEL)]
+    workers = table.frame[table.column_of(Tag.PARALLEL)]
     learned, tested = workers[fold.isin(["train", "valid"])], workers[fold == "test"]
     known = int((tested <= learned.max()).sum())
     return [f"{known} test rows with as many workers as a training row"] if known else []

@@ -24,7 +24,7 @@ def shared_labels(table: Table) -> pd.DataFrame:
 
     Levels: everything, the slices of the entity's group of columns (vendor, family), the entity, its identity.
     """
-    frame, entity = table.frame, table.one(Tag.ENTITY)
+    frame, entity = table.frame, table.column_of(Tag.ENTITY)
     group = next(column.group for column in table.columns if column.name == entity)
     slices = [column.name for column in table.columns if Tag.SLICE in column.tags and column.group == group]
     text = {name: frame[name].astype(object).where(frame[name].notna(), "?").astype(str) for name in (*slices, entity)}

@@ -123,7 +123,7 @@ def test_labels_are_those_of_the_entity_and_its_slices():
     labels = shared_labels(table)
     assert list(labels.columns) == ["everything", "cpu_vendor", "family", "part_key", "identity"]
     assert labels.notna().all(axis=None)
-    assert labels["identity"].nunique() > labels[table.one(Tag.ENTITY)].nunique()
+    assert labels["identity"].nunique() > labels[table.column_of(Tag.ENTITY)].nunique()
 
 
 def test_it_is_saved_with_the_calibration(tmp_path):

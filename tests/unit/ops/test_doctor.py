@@ -14,7 +14,7 @@ import pytest
 
 from perfcast.cli.main import main
 from perfcast.config import Params, read_yaml, validate
-from perfcast.io import atomic_path, remove
+from perfcast.io import atomic_path, remove_path
 from perfcast.ops.doctor import (
     BROKEN,
     CARE,
@@ -158,7 +158,7 @@ def test_what_a_kill_left_half_written_is_counted(project):
     finding = leftovers.check(place(project))[1]
     assert (finding.state, finding.found.split()[0]) == (CARE, "3")
     for path in results.iterdir():
-        remove(path)
+        remove_path(path)
     (results / ".gitignore").touch()
     (results / ".hidden").mkdir()
     assert leftovers.check(place(project))[1].state == FINE

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Derive the columns of one dataset."""
     from perfcast.schema import Table
-    from perfcast.table_files import groups_of_rows, read_table, write_tables
+    from perfcast.table_files import count_row_groups, read_table, write_tables
 
     modules = [
         plugins.load("features", name) for name in read_dataset(options.project / "conf", options.dataset).features
@@ -35,6 +35,6 @@ def run(options: argparse.Namespace) -> int:
 
     first = read_table(options.table, group=0)
     # a feature is of its row alone, so any group of rows can be taken by itself
-    others = (read_table(options.table, group=number) for number in range(1, groups_of_rows(options.table)))
+    others = (read_table(options.table, group=number) for number in range(1, count_row_groups(options.table)))
     write_tables((derived(table) for table in chain([first], others)), options.out)
     return 0

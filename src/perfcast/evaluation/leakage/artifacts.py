@@ -101,7 +101,9 @@ class Artifacts:
 
     def subsets(self, split: str) -> pd.DataFrame:
         """Return the folds of a split by the key of the row. Shapes: index ROW, columns fold number."""
-        frame = self.splits[split].drop_duplicates(self.table.one(Tag.ROW)).set_index(self.table.one(Tag.ROW))
+        frame = (
+            self.splits[split].drop_duplicates(self.table.column_of(Tag.ROW)).set_index(self.table.column_of(Tag.ROW))
+        )
         folds = frame.filter(like="fold_")
         return folds.set_axis([int(str(name).removeprefix("fold_")) for name in folds], axis=1)
 

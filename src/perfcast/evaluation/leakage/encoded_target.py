@@ -89,7 +89,7 @@ def _outputs(table: Table, features: list[Column], rng: np.random.Generator) -> 
     frame = table.frame
     tasks = table.select(tag=Tag.TASK)
     labels = frame[tasks[0]].astype(str) if tasks else pd.Series("all rows", index=frame.index)
-    names = table.select(tag=Tag.ENTITY) or [table.one(Tag.ROW)]
+    names = table.select(tag=Tag.ENTITY) or [table.column_of(Tag.ROW)]
     entities = frame.groupby(names, sort=True, dropna=False).ngroup().to_numpy()
     is_held_out = rng.permutation(entities.max() + 1) < HELD_OUT * (entities.max() + 1)
     targets = table.select(role=Role.TARGET)

@@ -25,7 +25,9 @@ from perfcast.schema import Role, Tag
 
 def check_test_rows(artifacts: Artifacts) -> CheckReport:
     """Compare every prediction with the split file and the features table."""
-    scores = artifacts.table.frame.set_index(artifacts.table.one(Tag.ROW))[artifacts.table.select(role=Role.TARGET)]
+    scores = artifacts.table.frame.set_index(artifacts.table.column_of(Tag.ROW))[
+        artifacts.table.select(role=Role.TARGET)
+    ]
     count = 0
     findings: list[str] = []
     for run in artifacts.runs:

@@ -33,7 +33,7 @@ def check_shuffled_target(artifacts: Artifacts) -> CheckReport:
     table, split, control = artifacts.table, artifacts.first_split(), artifacts.control
     rng = np.random.default_rng(artifacts.seed)
     part = artifacts.folds(split).iloc[:, 0].to_numpy()
-    tasks = table.frame[table.one(Tag.TASK)].astype(str)
+    tasks = table.frame[table.column_of(Tag.TASK)].astype(str)
     allowed = training_rows(table, part, None)
     # a task of few rows, such as a new device with ten results, is not subsampled: it could vanish
     small_tasks = allowed & (tasks.map(tasks[allowed].value_counts()) <= MIN_ROWS).to_numpy()
@@ -86,7 +86,7 @@ def _subsample(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def _shuffled(table: Table, training: np.ndarray, rng: np.random.Generator) -> Table:
     """Return the table with the training rows' scores permuted within task and target; test rows keep theirs."""
     frame = table.frame.copy()
-    tasks = frame[table.one(Tag.TASK)].astype(str).to_numpy()
+    tasks = frame[table.column_of(Tag.TASK)].astype(str).to_numpy()
     for target in table.select(role=Role.TARGET):
         scores = frame[target].to_numpy(dtype=float, copy=True)
         for task in sorted(set(tasks[training])):

@@ -16,7 +16,7 @@ def check_split_rules(artifacts: Artifacts) -> CheckReport:
     Training reads the rows of table and split by position, so their order is checked as well.
     """
     findings = []
-    row = artifacts.table.one(Tag.ROW)
+    row = artifacts.table.column_of(Tag.ROW)
     for name, frame in artifacts.splits.items():
         keys = artifacts.table.frame[row].to_numpy()
         if len(frame) != len(keys) or not np.array_equal(frame[row].to_numpy(), keys):

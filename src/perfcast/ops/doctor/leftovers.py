@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast.io import abandoned
+from perfcast.io import abandoned_paths
 from perfcast.ops.doctor.findings import CARE, FINE, Finding, ProjectPlace
 
 
@@ -24,7 +24,7 @@ def _lock(project: Path) -> Finding:
 
 
 def _unfinished(place: ProjectPlace) -> Finding:
-    left = list(abandoned(place.results, without={place.results / "mlflow"}))
+    left = list(abandoned_paths(place.results, without={place.results / "mlflow"}))
     if not left:
         return Finding("unfinished files", FINE, "none")
     fact = f"{len(left)} under temporary names in {place.results.name}, which nothing reads"

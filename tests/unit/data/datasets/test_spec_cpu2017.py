@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from perfcast.datasets._spec_cpu2017_text import system_stem
+from perfcast.datasets._spec_cpu2017_text import extract_system_stem
 from perfcast.datasets._spec_cpu2017_vendors import canonical_company
 from perfcast.datasets.base import Standardized
 from perfcast.datasets.spec_cpu2017 import build
@@ -38,23 +38,23 @@ def lines(raw: dict[str, Path]) -> list[bytes]:
     return gzip.decompress(next(raw["spec_cpu2017"].glob("*.gz")).read_bytes()).splitlines(keepends=True)
 
 
-def rebuilt(folder: Path, data: bytes, name: str = "dump.csv") -> Standardized:
+def build_dump(folder: Path, data: bytes, name: str = "dump.csv") -> Standardized:
     (folder / name).write_bytes(data)
     return build({"spec_cpu2017": folder}, OPTIONS)
 
 
-def a_row(lines: list[bytes], wanted: bytes = b"Xeon Gold 6148") -> bytes:
-    """Return a sound row on the part asked for, published inside the window."""
-    return next(line for line in lines[1:] if wanted in line and b",NC," not in line and b",Mar-2025" not in line)
+def find_row(lines: list[bytes], processor: bytes = b"Xeon Gold 6148") -> bytes:
+    """Return a sound row of this processor, published inside the window."""
+    return next(line for line in lines[1:] if processor in line and b",NC," not in line and b",Mar-2025" not in line)
 
 
-def test_rows_in_are_kept_merged_or_rejected(built: Standardized) -> None:
+def test_build_accounts_for_every_row(built: Standardized) -> None:
     assert built.rows_in == len(built.table.frame) + built.rows_merged + len(built.rejected)
     assert built.merged == {"identical_but_for_disclosure": 1}
     assert built.quality["after_published_until"] == 1
 
 
-def test_each_defect_has_its_reason(built: Standardized) -> None:
+def test_build_quarantines_each_defect_with_reason(built: Standardized) -> None:
     assert built.rejected["reason"].value_counts().to_dict() == {
         "no_score": 2,
         "score_not_numeric": 1,
@@ -67,11 +67,11 @@ def test_each_defect_has_its_reason(built: Standardized) -> None:
     assert (built.rejected["line"] > 1).all()
 
 
-def test_parse_coverage_is_at_least_99_percent(built: Standardized) -> None:
+def test_quality_reports_parse_coverage_of_99_percent(built: Standardized) -> None:
     assert min(column["share"] for column in built.quality["parse_coverage"].values()) >= 0.99
 
 
-def test_repairs_are_counted_and_both_values_kept(built: Standardized) -> None:
+def test_build_counts_repairs_and_keeps_stated_values(built: Standardized) -> None:
     frame, repairs = built.table.frame, built.quality["repairs"]
     assert repairs["capacity_mb_for_gb"] == repairs["ddr_gen_from_rate"] == repairs["test_month_after_publication"] == 1
     twice = frame[(frame["part_key"] == "xeon e-2236") & (frame["q_cores_mismatch"] == 1)]
@@ -82,31 +82,31 @@ def test_repairs_are_counted_and_both_values_kept(built: Standardized) -> None:
     assert set(sierra["l2_kb_per_core"]) == {1024}
 
 
-def test_one_part_however_typed(built: Standardized) -> None:
+def test_build_unifies_spellings_of_a_processor(built: Standardized) -> None:
     frame = built.table.frame
     assert frame.loc[frame["part_key"] == "xeon gold 6534", "part_id"].unique().tolist() == ["xeon-gold-6534"]
     assert not frame["part_key"].str.contains("  ").any()
 
 
-def test_unknown_processor_is_kept_without_family_and_counted(built: Standardized) -> None:
+def test_build_keeps_unknown_processor_without_family(built: Standardized) -> None:
     unknown = built.table.frame[built.table.frame["part_key"] == "quantum core x1"]
     assert len(unknown) == built.quality["unknown_processors"]["quantum core x1"] > 0
     assert unknown[["family", "tdp_w", "mem_channels_per_chip"]].isna().all(axis=None)
 
 
-def test_effective_rate_never_exceeds_the_processors_limit(built: Standardized) -> None:
+def test_build_limits_effective_memory_rate(built: Standardized) -> None:
     frame = built.table.frame.dropna(subset=["mem_eff_mts", "mem_max_mts_1dpc"])
     assert (frame["mem_eff_mts"] <= frame["mem_max_mts_1dpc"]).all()
 
 
-def test_provenance_leads_back_to_the_line(built: Standardized, lines: list[bytes]) -> None:
+def test_build_keeps_line_of_each_row(built: Standardized, lines: list[bytes]) -> None:
     row = built.table.frame.iloc[0]
     later = [number for number, line in enumerate(lines, 1) if b",Mar-2025," in line]
     physical = row["line"] + sum(number <= row["line"] for number in later)
     assert row["result_id"].encode() in lines[int(physical) - 1]
 
 
-def test_both_snapshots_give_the_same_bytes(
+def test_build_gives_same_bytes_for_both_snapshots(
     raw: dict[str, Path], built: Standardized, lines: list[bytes], tmp_path: Path
 ) -> None:
     cut = b"".join(line for line in lines if b",Mar-2025," not in line)
@@ -121,14 +121,14 @@ def test_both_snapshots_give_the_same_bytes(
     assert (built.rows_in, other.quality["after_published_until"]) == (other.rows_in, 0)
 
 
-def test_plain_csv_and_absent_catalogue(lines: list[bytes], built: Standardized, tmp_path: Path) -> None:
-    plain = rebuilt(tmp_path, b"".join(lines))
+def test_build_accepts_plain_file_without_catalog(lines: list[bytes], built: Standardized, tmp_path: Path) -> None:
+    plain = build_dump(tmp_path, b"".join(lines))
     assert len(plain.table.frame) == len(built.table.frame)
-    # the project's own table of parts needs no catalogue, and knows nothing else
-    known, coverage = plain.table.frame["tdp_w"].notna(), plain.quality["join_coverage"]
-    assert 0 < known.mean() < built.table.frame["tdp_w"].notna().mean()
+    # The project's table of parts needs no catalog and is then the only source of facts.
+    listed, coverage = plain.table.frame["tdp_w"].notna(), plain.quality["join_coverage"]
+    assert 0 < listed.mean() < built.table.frame["tdp_w"].notna().mean()
     assert {name for name, count in coverage["by_table"].items() if count["rows"]} == {"project"}
-    assert coverage["by_table"]["project"]["rows"] == known.sum()
+    assert coverage["by_table"]["project"]["rows"] == listed.sum()
 
 
 @pytest.mark.parametrize(
@@ -143,19 +143,19 @@ def test_plain_csv_and_absent_catalogue(lines: list[bytes], built: Standardized,
         (lambda row: row.replace(b"cpu2017-2", b"cpu2018-2"), "no_result_id"),
     ],
 )
-def test_a_bad_row_costs_only_itself(
+def test_build_quarantines_bad_row_alone(
     lines: list[bytes], tmp_path: Path, change: Callable[[bytes], bytes], reason: str
 ) -> None:
-    good, row = a_row(lines, b"EPYC 7742"), a_row(lines)
-    result = rebuilt(tmp_path, lines[0] + change(row) + good)
+    good, row = find_row(lines, b"EPYC 7742"), find_row(lines)
+    result = build_dump(tmp_path, lines[0] + change(row) + good)
     assert result.rows_in == 2
     assert result.rejected[["line", "reason"]].to_numpy().tolist() == [[2, reason]]
     assert result.table.frame["part_key"].tolist() == ["epyc 7742"]
 
 
-def test_a_repeated_identifier_is_rejected_and_a_repeated_line_merged(lines: list[bytes], tmp_path: Path) -> None:
-    row = a_row(lines)
-    result = rebuilt(tmp_path, lines[0] + row + row + row.replace(b",2400,", b",2500,"))
+def test_build_rejects_repeated_identifier_and_merges_repeated_line(lines: list[bytes], tmp_path: Path) -> None:
+    row = find_row(lines)
+    result = build_dump(tmp_path, lines[0] + row + row + row.replace(b",2400,", b",2500,"))
     assert result.merged == {"identical_but_for_disclosure": 1}
     assert result.rejected["reason"].tolist() == ["duplicate_result_id"]
 
@@ -174,23 +174,23 @@ def test_a_repeated_identifier_is_rejected_and_a_repeated_line_merged(lines: lis
         (lambda data: b"\x00\x01\x02 no table", "must have the column 'Benchmark'"),
     ],
 )
-def test_a_bad_file_is_one_line(
+def test_build_refuses_bad_file(
     lines: list[bytes], tmp_path: Path, data: Callable[[bytes], bytes], message: str
 ) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        rebuilt(tmp_path, data(b"".join(lines)))
+        build_dump(tmp_path, data(b"".join(lines)))
     assert "\n" not in str(caught.value)
 
 
-def test_no_usable_row_and_no_single_file_are_errors(lines: list[bytes], tmp_path: Path) -> None:
+def test_build_refuses_no_usable_row_and_second_file(lines: list[bytes], tmp_path: Path) -> None:
     with pytest.raises(UserError, match="must hold a usable result"):
-        rebuilt(tmp_path, lines[0] + a_row(lines).replace(b"cpu2017-2", b"cpu2018-2"))
+        build_dump(tmp_path, lines[0] + find_row(lines).replace(b"cpu2017-2", b"cpu2018-2"))
     (tmp_path / "second.csv").write_bytes(lines[0])
     with pytest.raises(UserError, match="must be one file"):
         build({"spec_cpu2017": tmp_path}, OPTIONS)
 
 
-def test_published_until_cuts_and_must_be_a_month(raw: dict[str, Path]) -> None:
+def test_build_applies_and_validates_published_until(raw: dict[str, Path]) -> None:
     early = build(raw, {"published_until": "2020-06"})
     assert early.table.frame["published_month"].max() <= pd.Timestamp(2020, 6, 1)
     everything = build(raw, {"published_until": None})
@@ -213,8 +213,8 @@ def test_published_until_cuts_and_must_be_a_month(raw: dict[str, Path]) -> None:
         ),
     ],
 )
-def test_system_stem(system: str, processor: str, stem: str) -> None:
-    assert system_stem(system, processor) == stem
+def test_extract_system_stem(system: str, processor: str, stem: str) -> None:
+    assert extract_system_stem(system, processor) == stem
 
 
 @pytest.mark.parametrize(
@@ -227,5 +227,5 @@ def test_system_stem(system: str, processor: str, stem: str) -> None:
         ("Some New Maker Co., Ltd.", "Some New Maker"),
     ],
 )
-def test_one_name_per_company(signed: str, name: str) -> None:
+def test_canonical_company(signed: str, name: str) -> None:
     assert canonical_company(signed) == name

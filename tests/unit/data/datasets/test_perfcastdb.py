@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfcast.datasets import perfcastdb
-from perfcast.datasets._perfcastdb_runs import slug, split_unit
-from perfcast.datasets._perfcastdb_sku import FIELDS, quantity, read_skus
-from perfcast.datasets._perfcastdb_values import NUMERICAL, STATED, characterise
+from perfcast.datasets._perfcastdb_runs import make_slug, split_unit
+from perfcast.datasets._perfcastdb_sku import FIELDS, parse_quantity, read_skus
+from perfcast.datasets._perfcastdb_values import NUMERICAL, STATED, characterize_run
 from perfcast.datasets.base import Standardized
 from perfcast.errors import UserError
 from perfcast.fake import perfcastdb as fake
@@ -61,7 +61,7 @@ def raw_rows(folder: Path, part: str) -> pd.DataFrame:
     return pd.read_csv(folder / f"{part}_data.csv", dtype=str, keep_default_na=False)
 
 
-def test_every_long_row_is_accounted_for(whole: Standardized, generated: Path) -> None:
+def test_build_accounts_for_every_long_row(whole: Standardized, generated: Path) -> None:
     rows = pd.concat([raw_rows(generated, part) for part in ("train", "test")])
     assert whole.rows_in == len(rows)
     assert whole.rows_in == len(whole.table.frame) + whole.rows_merged + len(whole.rejected)
@@ -71,20 +71,20 @@ def test_every_long_row_is_accounted_for(whole: Standardized, generated: Path) -
     assert whole.merged["copied_run"] == int((copies & ~means).sum()) > 0
 
 
-def test_targets_are_means_over_iterations(whole: Standardized, generated: Path) -> None:
+def test_build_averages_targets_over_iterations(whole: Standardized, generated: Path) -> None:
     rows = raw_rows(generated, "test")
     rows = rows[rows["RESULT.WorkloadName"] == "Stream"]
     first = rows[RUN].iloc[0]
     values = rows.loc[(rows[RUN] == first) & rows[TEST].str.startswith("Copy"), VALUE].astype(float)
-    found = whole.table.frame.set_index("run_id").loc[first]
-    assert found["stream__copy_bandwidth_ntw"] == pytest.approx(values.mean())
-    assert found["iterations"] == len(values)
-    assert found["tests"] == 2
-    assert found["spread_max"] >= found["spread_median"] > 0
-    assert found["published_part"] == "test"
+    row = whole.table.frame.set_index("run_id").loc[first]
+    assert row["stream__copy_bandwidth_ntw"] == pytest.approx(values.mean())
+    assert row["iterations"] == len(values)
+    assert row["tests"] == 2
+    assert row["spread_max"] >= row["spread_median"] > 0
+    assert row["published_part"] == "test"
 
 
-def test_each_test_is_a_target_and_no_suite_mean_is(whole: Standardized) -> None:
+def test_build_makes_each_test_but_suite_means_a_target(whole: Standardized) -> None:
     table = whole.table
     targets = table.select(role=Role.TARGET)
     assert "memory_latency_checker_bandwidth__peak_bandwidth_socket_0_100r" in targets
@@ -97,16 +97,16 @@ def test_each_test_is_a_target_and_no_suite_mean_is(whole: Standardized) -> None
     assert table.facts["lower_is_better"] == [name for name in targets if units[name][0] == "ns"]
     suites = table.frame[targets].notna().T.groupby(lambda name: name.split("__")[0]).any().T
     assert (suites.sum(axis=1) == 1).all()
-    assert (suites.idxmax(axis=1) == table.frame[table.one(Tag.TASK)]).all()
+    assert (suites.idxmax(axis=1) == table.frame[table.column_of(Tag.TASK)]).all()
 
 
-def test_no_name_of_a_host_cluster_or_namespace_is_carried(whole: Standardized) -> None:
+def test_build_drops_names_of_hosts_clusters_and_namespaces(whole: Standardized) -> None:
     text = whole.table.frame.to_csv() + whole.rejected.to_csv() + repr(whole.quality) + repr(whole.table.facts)
     for name in ("generated-host", "generated-cluster", "generated-namespace"):
         assert name not in text
 
 
-def test_independent_statements_agree_after_the_repairs(whole: Standardized) -> None:
+def test_quality_reports_agreement_after_repairs(whole: Standardized) -> None:
     assert set(whole.quality["repairs"]) == {f"{level}_whole_system_mb" for level in ("l1", "l2", "l3")}
     for name, count in whole.quality["agreement"].items():
         assert count["stated"] == count["agree"] > 0, name
@@ -115,7 +115,7 @@ def test_independent_statements_agree_after_the_repairs(whole: Standardized) -> 
     assert {entry["share"] for entry in whole.quality["parse_coverage"].values()} == {1.0}
 
 
-def test_derived_features(whole: Standardized) -> None:
+def test_run_features_derive_totals(whole: Standardized) -> None:
     frame = run.derive(whole.table).frame
     assert not out_of_bounds(run.derive(whole.table)).any(axis=None)
     assert set(frame["ddr_gbps_total"]) == {0.0, 16 * 4800 * 8 / 1000}
@@ -138,7 +138,7 @@ def test_derived_features(whole: Standardized) -> None:
         ("SVR.CPU.Turbo", "Disabled", "inconsistent_run", None),
     ],
 )
-def test_one_bad_row_is_quarantined(
+def test_build_quarantines_bad_row(
     build_changed: Callable[..., Standardized],
     whole: Standardized,
     column: str,
@@ -153,7 +153,7 @@ def test_one_bad_row_is_quarantined(
     assert detail is None or bad["detail"].tolist() == [detail]
 
 
-def test_a_characteristic_out_of_bounds_rejects_the_run(build_changed: Callable[..., Standardized]) -> None:
+def test_build_rejects_run_out_of_bounds(build_changed: Callable[..., Standardized]) -> None:
     built = build_changed(
         lambda rows: [
             {**row, "SVR.CPU.Core(s) per Socket": "4000"} if row[RUN] == rows[-1][RUN] else row for row in rows
@@ -164,7 +164,9 @@ def test_a_characteristic_out_of_bounds_rejects_the_run(build_changed: Callable[
     assert not out_of_bounds(built.table).any(axis=None)
 
 
-def test_repeated_and_conflicting_rows(build_changed: Callable[..., Standardized], whole: Standardized) -> None:
+def test_build_merges_repeated_and_rejects_conflicting_rows(
+    build_changed: Callable[..., Standardized], whole: Standardized
+) -> None:
     def change(rows: Rows) -> Rows:
         stream = [row for row in rows if row["RESULT.WorkloadName"] == "Stream"]
         return [*rows, stream[0], {**stream[1], VALUE: "12.5"}]
@@ -175,7 +177,7 @@ def test_repeated_and_conflicting_rows(build_changed: Callable[..., Standardized
     pd.testing.assert_frame_equal(built.table.frame, whole.table.frame)
 
 
-def test_units_are_brought_together_and_conflicts_quarantined(build_changed: Callable[..., Standardized]) -> None:
+def test_build_converts_units_and_quarantines_conflicts(build_changed: Callable[..., Standardized]) -> None:
     def change(rows: Rows) -> Rows:
         stream = [row for row in rows if row[TEST].startswith("Triad")]
         giga = {**stream[0], TEST: "Triad Bandwidth (NTW) (GB/s)", VALUE: str(float(stream[0][VALUE]) / 1000)}
@@ -188,7 +190,7 @@ def test_units_are_brought_together_and_conflicts_quarantined(build_changed: Cal
     assert triad.max() / triad.min() < 3
 
 
-def test_a_sample_that_is_not_in_the_sheet_leaves_its_values_missing(
+def test_build_leaves_values_of_unknown_sample_missing(
     build_changed: Callable[..., Standardized],
 ) -> None:
     code = "META.metadata.cscope.qdf0"
@@ -198,14 +200,14 @@ def test_a_sample_that_is_not_in_the_sheet_leaves_its_values_missing(
     assert unknown[list(FIELDS)].isna().all(axis=None)
 
 
-def test_all_rows_bad_gives_an_empty_table(build_changed: Callable[..., Standardized], generated: Path) -> None:
+def test_build_drops_file_without_valid_rows(build_changed: Callable[..., Standardized], generated: Path) -> None:
     built = build_changed(lambda rows: [{**row, VALUE: "?"} for row in rows])
     assert set(built.table.frame["published_part"]) == {"test"}
 
 
 @pytest.mark.parametrize("name", ["train_data.csv", "test_data.csv", "SPR_QDF_INFO.xlsx"])
 @pytest.mark.parametrize("content", [None, b"", b"no table"])
-def test_a_missing_or_broken_file_is_one_clear_line(
+def test_build_refuses_missing_or_broken_file(
     generated: Path, tmp_path: Path, name: str, content: bytes | None
 ) -> None:
     for path in generated.iterdir():
@@ -217,12 +219,12 @@ def test_a_missing_or_broken_file_is_one_clear_line(
         perfcastdb.build({"perfcastdb": tmp_path}, {})
 
 
-def test_an_option_is_refused(generated: Path) -> None:
+def test_build_refuses_options(generated: Path) -> None:
     with pytest.raises(UserError, match="no options"):
         perfcastdb.build({"perfcastdb": generated}, {"colour": "red"})
 
 
-def test_a_sheet_without_a_wanted_column_is_refused(tmp_path: Path) -> None:
+def test_read_skus_refuses_sheet_without_column(tmp_path: Path) -> None:
     write_sheet(tmp_path / "sheet.xlsx", [["titles"], ["QDF/SSPEC", "Functional Core"]])
     with pytest.raises(UserError, match="'Cache'"):
         read_skus(tmp_path / "sheet.xlsx")
@@ -231,7 +233,7 @@ def test_a_sheet_without_a_wanted_column_is_refused(tmp_path: Path) -> None:
         read_skus(tmp_path / "other.xlsx")
 
 
-def test_the_first_of_repeated_samples_is_taken_and_conflicts_are_counted(tmp_path: Path) -> None:
+def test_read_skus_uses_first_sample_and_counts_conflicts(tmp_path: Path) -> None:
     titles = ["QDF/SSPEC", *(f"{title} Rte" for title, _ in FIELDS.values())]
     one, other = ["QA", *["3 GHz"] * len(FIELDS)], ["QA", *["4 GHz"] * len(FIELDS)]
     write_sheet(tmp_path / "sheet.xlsx", [[], titles, one, [], one, other])
@@ -245,8 +247,8 @@ def test_the_first_of_repeated_samples_is_taken_and_conflicts_are_counted(tmp_pa
     ("text", "expected"),
     [("2.7", 2700), ("2.2 GHz", 2200), ("800 MHz", 800), ("0", None), ("", None), ("3 W", None), ("fast", None)],
 )
-def test_quantity(text: str, expected: float | None) -> None:
-    assert quantity(text, FIELDS["sku_base_mhz"][1]) == expected
+def test_parse_quantity(text: str, expected: float | None) -> None:
+    assert parse_quantity(text, FIELDS["sku_base_mhz"][1]) == expected
 
 
 @pytest.mark.parametrize(
@@ -268,8 +270,8 @@ def stated() -> dict[str, str]:
     return dict.fromkeys(STATED, "")
 
 
-def test_nothing_stated_is_nothing_known() -> None:
-    values, repairs = characterise(stated())
+def test_characterize_run_of_empty_texts_is_empty() -> None:
+    values, repairs = characterize_run(stated())
     assert {value for value in values.values() if value is not None} == set()
     assert repairs == []
 
@@ -287,18 +289,18 @@ def test_nothing_stated_is_nothing_known() -> None:
         ("64GB (1x64GB DDR5 4800 MT/s); 16GB (1x16GB HBM2e 3600 MT/s)", (80, 16, 1, 64, 4800, 4800)),
     ],
 )
-def test_installed_memory(text: str, expected: tuple[float | None, ...]) -> None:
-    values, _ = characterise({**stated(), "SVR.Memory.Installed": text})
+def test_characterize_run_parses_installed_memory(text: str, expected: tuple[float | None, ...]) -> None:
+    values, _ = characterize_run({**stated(), "SVR.Memory.Installed": text})
     names = ["mem_total_gb", "hbm_gb", "dimm_count", "dimm_gb", "mem_rated_mts", "mem_running_mts"]
     assert [values.get(name) for name in names] == list(expected)
 
 
-def test_memory_that_is_not_wholly_understood_is_unknown() -> None:
+def test_characterize_run_omits_partly_parsed_memory() -> None:
     text = "64GB (1x64GB DDR5 4800 MT/s); 512GB (4x128GB PMEM)"
-    assert characterise({**stated(), "SVR.Memory.Installed": text})[0].get("mem_total_gb") is None
+    assert characterize_run({**stated(), "SVR.Memory.Installed": text})[0].get("mem_total_gb") is None
 
 
-def test_caches_of_the_whole_system_are_divided_out() -> None:
+def test_characterize_run_divides_caches_of_whole_system() -> None:
     topology = {"SVR.CPU.Socket(s)": "2", "SVR.CPU.Core(s) per Socket": "40"}
     caches = {
         "SVR.CPU.L1d Cache": "3.75",
@@ -306,25 +308,25 @@ def test_caches_of_the_whole_system_are_divided_out() -> None:
         "SVR.CPU.L2 Cache": "80",
         "SVR.CPU.L3 Cache": "90",
     }
-    values, repairs = characterise({**stated(), **topology, **caches})
+    values, repairs = characterize_run({**stated(), **topology, **caches})
     assert [values[name] for name in ("l1d_kb", "l1i_kb", "l2_kb_per_core", "l3_mb_per_chip")] == [48, 32, 1024, 45]
     assert repairs == ["l3_whole_system_mb", "l1_whole_system_mb", "l1_whole_system_mb", "l2_whole_system_mb"]
-    unknown, _ = characterise({**stated(), **caches})
+    unknown, _ = characterize_run({**stated(), **caches})
     assert unknown["l2_kb_per_core"] is None
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.fixed_dictionaries({name: st.text(max_size=30) for name in STATED if name not in NUMERICAL}))
-def test_no_text_breaks_the_characteristics(texts: dict[str, str]) -> None:
-    values, _ = characterise({**stated(), **texts})
+def test_characterize_run_accepts_any_text(texts: dict[str, str]) -> None:
+    values, _ = characterize_run({**stated(), **texts})
     assert all(value is None or isinstance(value, str | float | int) for value in values.values())
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=40))
-def test_slugs_are_stable_names(text: str) -> None:
-    name = slug(text)
-    assert slug(name) == name
+def test_make_slug_is_idempotent(text: str) -> None:
+    name = make_slug(text)
+    assert make_slug(name) == name
     assert split_unit(text)[2] > 0
 
 

@@ -47,7 +47,7 @@ def reasons(folder: Path, *changed: dict[str, str], **options: Any) -> list[tupl
     return list(built.rejected[["line", "reason", "detail"]].itertuples(index=False, name=None))
 
 
-def test_a_good_row_becomes_a_configuration(tmp_path: Path) -> None:
+def test_build_makes_configuration_of_valid_row(tmp_path: Path) -> None:
     table = host_gemm.build(write(tmp_path, [GOOD]), {}).table
     row = table.frame.iloc[0]
     assert row["result_id"] == "float32-64x32x16-nt-t2"
@@ -55,7 +55,7 @@ def test_a_good_row_becomes_a_configuration(tmp_path: Path) -> None:
     assert row["gflops"] == 6.5536
     assert row["source_line"] == 2
     assert table.select(role=Role.TARGET) == ["gflops"]
-    assert table.one(Tag.TASK) == "dtype"
+    assert table.column_of(Tag.TASK) == "dtype"
     assert table.select(tag=Tag.IDENTITY) == ["m", "n", "k", "transpose_a", "transpose_b", "threads"]
     assert table.select(tag=Tag.BLOCK) == table.select(tag=Tag.ENTITY) == ["shape"]
 
@@ -76,23 +76,23 @@ def test_a_good_row_becomes_a_configuration(tmp_path: Path) -> None:
         ({"dtype": "int8"}, "unknown_dtype", "int8"),
     ],
 )
-def test_a_bad_row_is_quarantined_with_its_reason(
+def test_build_quarantines_bad_row_with_reason(
     tmp_path: Path, change: dict[str, str], reason: str, detail: str
 ) -> None:
     assert reasons(tmp_path, change) == [(3, reason, detail)]
 
 
-def test_the_bound_of_the_spread_is_an_option(tmp_path: Path) -> None:
+def test_build_uses_option_max_spread(tmp_path: Path) -> None:
     assert reasons(tmp_path, {"threads": "1", "seconds_spread": "0.4"}, max_spread=0.3)[0][1] == "unstable"
 
 
 @pytest.mark.parametrize("value", [0, -1, "0.5", True, float("nan")])
-def test_a_wrong_bound_is_refused(tmp_path: Path, value: Any) -> None:
+def test_build_refuses_invalid_max_spread(tmp_path: Path, value: Any) -> None:
     with pytest.raises(UserError, match="max_spread"):
         host_gemm.build(write(tmp_path, [GOOD]), {"max_spread": value})
 
 
-def test_the_steadiest_of_repeated_measurements_is_kept(tmp_path: Path) -> None:
+def test_build_keeps_steadiest_repetition(tmp_path: Path) -> None:
     worse = {**GOOD, "seconds_spread": "0.2", "warmups": "1"}
     best = {**GOOD, "seconds_spread": "0.01", "warmups": "7"}
     built = host_gemm.build(write(tmp_path, [worse, best, GOOD]), {})
@@ -100,7 +100,7 @@ def test_the_steadiest_of_repeated_measurements_is_kept(tmp_path: Path) -> None:
     assert built.merged == {"duplicate_configuration": 2}
 
 
-def test_what_is_not_known_of_the_machine_is_missing(tmp_path: Path) -> None:
+def test_build_leaves_unknown_machine_facts_missing(tmp_path: Path) -> None:
     built = host_gemm.build(write(tmp_path, [GOOD]), {})
     row = built.table.frame.iloc[0]
     assert (row["cores"], row["l2_kib"]) == (4, 1024)
@@ -109,7 +109,7 @@ def test_what_is_not_known_of_the_machine_is_missing(tmp_path: Path) -> None:
     assert built.table.facts == {"machine": {"cpu_model": "Any", "flags": ["avx2"]}}
 
 
-def test_rows_of_another_length_and_repeated_headers_are_quarantined(tmp_path: Path) -> None:
+def test_build_quarantines_malformed_lines(tmp_path: Path) -> None:
     raw = write(tmp_path, [GOOD])
     path = tmp_path / "host_gemm.csv.gz"
     header, row = gzip.decompress(path.read_bytes()).decode().splitlines()
@@ -138,17 +138,17 @@ def test_rows_of_another_length_and_repeated_headers_are_quarantined(tmp_path: P
         (gzip.compress(b"m,n\n" * 1000)[:-20], "whole|'k'"),
         (b"m,n,k\n", "whole"),
     ],
-    # a packed file holds the second it was made: as a name it would differ between the workers that run the tests
+    # A gzip file contains its time, so as a test name it would differ between workers.
     ids=["empty", "nothing packed", "few columns", "no rows", "column twice", "long line", "cut", "not packed"],
 )
-def test_a_broken_file_is_one_clear_line(tmp_path: Path, content: bytes, message: str) -> None:
+def test_build_refuses_broken_file(tmp_path: Path, content: bytes, message: str) -> None:
     raw = write(tmp_path, [GOOD])
     (tmp_path / "host_gemm.csv.gz").write_bytes(content)
     with pytest.raises(UserError, match=message):
         host_gemm.build(raw, {})
 
 
-def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
+def test_build_refuses_truncated_file(tmp_path: Path) -> None:
     raw = write(tmp_path, [GOOD] * 500)
     path = tmp_path / "host_gemm.csv.gz"
     path.write_bytes(path.read_bytes()[:-12])
@@ -157,7 +157,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{"])
-def test_a_broken_description_is_refused(tmp_path: Path, content: str) -> None:
+def test_build_refuses_broken_description(tmp_path: Path, content: str) -> None:
     raw = write(tmp_path, [GOOD])
     (tmp_path / "host_gemm.json").write_text(content)
     with pytest.raises(UserError, match=r"host_gemm\.json"):
@@ -165,20 +165,20 @@ def test_a_broken_description_is_refused(tmp_path: Path, content: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["host_gemm.json", "host_gemm.csv.gz"])
-def test_an_absent_file_is_named(tmp_path: Path, name: str) -> None:
+def test_build_names_absent_file(tmp_path: Path, name: str) -> None:
     raw = write(tmp_path, [GOOD])
     (tmp_path / name).unlink()
     with pytest.raises(UserError, match=name):
         host_gemm.build(raw, {})
 
 
-def test_a_table_whose_rows_are_all_quarantined_is_empty(tmp_path: Path) -> None:
+def test_build_gives_empty_table_without_valid_rows(tmp_path: Path) -> None:
     built = host_gemm.build(write(tmp_path, [{**GOOD, "dtype": "?"}]), {})
     assert len(built.table.frame) == 0
     assert len(built.rejected) == 1
 
 
-def test_generated_measurements_are_seeded_and_have_the_defects(tmp_path: Path) -> None:
+def test_generated_files_are_seeded_and_have_defects(tmp_path: Path) -> None:
     for folder, seed in (("one", 1), ("same", 1), ("other", 2)):
         fake.write(tmp_path / folder, rows=60, seed=seed)
     digests = [sha256(tmp_path / folder / "host_gemm.csv.gz") for folder in ("one", "same", "other")]

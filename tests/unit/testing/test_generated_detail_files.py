@@ -1,4 +1,4 @@
-"""The generated detail files: shaped and damaged like the real ones."""
+"""Generated detail files: shape and defects of the real ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perfcast.io import sha256
 NAMES = ["input_FP_rate.csv", "input_FP_speed.csv", "input_Int_rate.csv", "input_Int_speed.csv"]
 
 
-def test_four_seeded_files(tmp_path: Path) -> None:
+def test_write_is_seeded(tmp_path: Path) -> None:
     for folder, seed in (("one", 1), ("same", 1), ("other", 2)):
         fake.write(tmp_path / folder, rows=30, seed=seed)
     digests = [[sha256(tmp_path / folder / name) for name in NAMES] for folder in ("one", "same", "other")]
@@ -21,7 +21,7 @@ def test_four_seeded_files(tmp_path: Path) -> None:
     assert not set(digests[0]) & set(digests[2])
 
 
-def test_rows_are_results_with_their_defects(tmp_path: Path) -> None:
+def test_write_gives_results_with_known_defects(tmp_path: Path) -> None:
     fake.write(tmp_path, rows=400, seed=0)
     for name in NAMES:
         frame = pd.read_csv(tmp_path / name, dtype=str, keep_default_na=False)

@@ -37,22 +37,22 @@ def lines(raw: dict[str, Path]) -> list[bytes]:
     return lzma.decompress(next(raw["spec_cpu2006"].glob("*.xz")).read_bytes()).splitlines(keepends=True)
 
 
-def rebuilt(folder: Path, data: bytes, name: str = "dump.csv") -> Standardized:
+def build_dump(folder: Path, data: bytes, name: str = "dump.csv") -> Standardized:
     (folder / name).write_bytes(data)
     return build({"spec_cpu2006": folder}, {})
 
 
-def a_row(lines: list[bytes], wanted: bytes = b"Xeon X5570") -> bytes:
-    """Return a sound row on the part asked for."""
-    return next(line for line in lines[1:] if wanted in line and b",NC," not in line and b"\xff" not in line)
+def find_row(lines: list[bytes], processor: bytes = b"Xeon X5570") -> bytes:
+    """Return a sound row of this processor."""
+    return next(line for line in lines[1:] if processor in line and b",NC," not in line and b"\xff" not in line)
 
 
-def test_rows_in_are_kept_merged_or_rejected(built: Standardized) -> None:
+def test_build_accounts_for_every_row(built: Standardized) -> None:
     assert built.rows_in == len(built.table.frame) + built.rows_merged + len(built.rejected)
     assert built.merged == {"identical": 1}
 
 
-def test_each_defect_has_its_reason(built: Standardized) -> None:
+def test_build_quarantines_each_defect_with_reason(built: Standardized) -> None:
     assert built.rejected["reason"].value_counts().to_dict() == {
         "no_score": 1,
         "score_not_numeric": 1,
@@ -65,7 +65,7 @@ def test_each_defect_has_its_reason(built: Standardized) -> None:
     assert (built.rejected["line"] > 1).all()
 
 
-def test_the_target_is_the_base_result_and_the_peak_is_no_feature(built: Standardized, lines: list[bytes]) -> None:
+def test_build_declares_base_score_as_target_and_no_peak_feature(built: Standardized, lines: list[bytes]) -> None:
     table = built.table
     assert table.select(role=Role.TARGET) == ["base_score"]
     features = table.select(role=Role.FEATURE)
@@ -75,19 +75,19 @@ def test_the_target_is_the_base_result_and_the_peak_is_no_feature(built: Standar
         assert (f"{row.base_score:g}", row.result_id) == (fields[4], f"cpu2006-{int(row.line):05d}")
 
 
-def test_repairs_are_counted_and_shown(built: Standardized) -> None:
+def test_build_counts_and_flags_repairs(built: Standardized) -> None:
     frame, repairs = built.table.frame, built.quality["repairs"]
     assert repairs["test_month_before_the_suite"] == repairs["test_month_after_publication"] == 1
     assert repairs["turbo_off"] == 1
     assert frame["q_date"].sum() == 2
-    one = frame[frame["cores_enabled_total"] == 1]
-    assert (one["cores_per_chip_part"] > 1).any()
+    single_core = frame[frame["cores_enabled_total"] == 1]
+    assert (single_core["cores_per_chip_part"] > 1).any()
     bus = frame[frame["family"] == "Woodcrest"]
     assert set(bus["bus_mts"]) == {1333}
     assert bus["mem_channels_per_chip"].isna().all()
 
 
-def test_caches_have_one_scope(built: Standardized) -> None:
+def test_build_converts_caches_to_one_scope(built: Standardized) -> None:
     frame = built.table.frame.set_index("part_key")
     assert set(frame.loc["xeon e5450", "l2_kb_per_core"]) == {3072}
     assert set(frame.loc["xeon 5160", "l2_kb_per_core"]) == {3072}
@@ -95,7 +95,7 @@ def test_caches_have_one_scope(built: Standardized) -> None:
     assert set(frame.loc["xeon 5160", "l3_mb_per_chip"]) == {0}
 
 
-def test_families_cores_and_the_unknown_part(built: Standardized) -> None:
+def test_build_keeps_unknown_processor_without_family(built: Standardized) -> None:
     frame = built.table.frame
     unknown = frame[frame["family"].isna()]
     assert set(unknown["part_key"]) == set(built.quality["unknown_processors"]) == {"vector v9"}
@@ -115,32 +115,32 @@ def test_families_cores_and_the_unknown_part(built: Standardized) -> None:
         ("UltraSPARC-IV+", "ultrasparc iv+"),
     ],
 )
-def test_one_part_however_typed(typed: str, key: str) -> None:
+def test_older_part_key_unifies_spellings(typed: str, key: str) -> None:
     assert older_part_key(typed) == key
     assert older_part_key(key) == key
 
 
-def test_effective_rate_never_exceeds_the_processors_limit(built: Standardized) -> None:
+def test_build_limits_effective_memory_rate(built: Standardized) -> None:
     frame = built.table.frame.dropna(subset=["mem_eff_mts", "mem_max_mts_1dpc"])
     assert len(frame)
     assert (frame["mem_eff_mts"] <= frame["mem_max_mts_1dpc"]).all()
 
 
-def test_parse_coverage_is_high(built: Standardized) -> None:
-    shares = {column: found["share"] for column, found in built.quality["parse_coverage"].items()}
+def test_quality_reports_high_parse_coverage(built: Standardized) -> None:
+    shares = {column: coverage["share"] for column, coverage in built.quality["parse_coverage"].items()}
     assert min(share for column, share in shares.items() if column != "CPU(s) Orderable") >= 0.95
-    # Machines sold by cores or boards say nothing of chips.
+    # Texts of machines sold by cores or boards state no chips.
     assert 0.5 < shares["CPU(s) Orderable"] < 1
 
 
-def test_forward_splits_ask_about_later_years(built: Standardized) -> None:
+def test_forward_splits_test_later_years(built: Standardized) -> None:
     for name, start in (("forward_2010", "2010-01"), ("forward_2012", "2012-01")):
         fold = splits.make(name, built.table, 0)["fold_0"]
         months = built.table.frame["published_month"]
         assert months[fold.isin(["train", "valid"])].max() < pd.Timestamp(start) <= months[fold == "test"].min()
 
 
-def test_bus_features_stand_in_where_there_are_no_channels(built: Standardized) -> None:
+def test_front_side_bus_replaces_missing_channels(built: Standardized) -> None:
     table = built.table
     for module in ("processor", "memory", "system", "workload", "front_side_bus"):
         table = plugins.load("features", module).derive(table)
@@ -148,8 +148,8 @@ def test_bus_features_stand_in_where_there_are_no_channels(built: Standardized) 
     bus = frame[frame["part_key"] == "xeon e5450"]
     assert bus["bus_gbps_total"].tolist() == (bus["chips"] * 1333 * 8 / 1000).tolist()
     assert (bus["path_gbps_total"] == bus["bus_gbps_total"]).all()
-    own = frame[(frame["part_key"] == "xeon x5570") & frame["mem_gbps_total"].notna()]
-    assert (own["path_gbps_total"] == own["mem_gbps_total"]).all()
+    with_channels = frame[(frame["part_key"] == "xeon x5570") & frame["mem_gbps_total"].notna()]
+    assert (with_channels["path_gbps_total"] == with_channels["mem_gbps_total"]).all()
     assert set(frame.loc[frame["family"] == "Westmere-EP", "has_bus"]) == {0}
 
 
@@ -165,11 +165,11 @@ def test_bus_features_stand_in_where_there_are_no_channels(built: Standardized) 
         (lambda row: row.replace(b"-20", b"-19"), "date_impossible"),
     ],
 )
-def test_a_bad_row_costs_only_itself(
+def test_build_quarantines_bad_row_alone(
     lines: list[bytes], tmp_path: Path, change: Callable[[bytes], bytes], reason: str
 ) -> None:
-    good, row = a_row(lines, b"Opteron 2384"), a_row(lines)
-    result = rebuilt(tmp_path, lines[0] + change(row) + good)
+    good, row = find_row(lines, b"Opteron 2384"), find_row(lines)
+    result = build_dump(tmp_path, lines[0] + change(row) + good)
     assert result.rows_in == 2
     assert result.rejected[["line", "reason"]].to_numpy().tolist() == [[2, reason]]
     assert result.table.frame["part_key"].tolist() == ["opteron 2384"]
@@ -186,24 +186,24 @@ def test_a_bad_row_costs_only_itself(
         (lambda data: b"\x00\x01\x02 no table", "must have the column 'Benchmark'"),
     ],
 )
-def test_a_bad_file_is_one_line(
+def test_build_refuses_bad_file(
     lines: list[bytes], tmp_path: Path, data: Callable[[bytes], bytes], message: str
 ) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        rebuilt(tmp_path, data(b"".join(lines)))
+        build_dump(tmp_path, data(b"".join(lines)))
     assert "\n" not in str(caught.value)
 
 
-def test_no_usable_row_and_no_single_file_are_errors(lines: list[bytes], tmp_path: Path) -> None:
+def test_build_refuses_no_usable_row_and_second_file(lines: list[bytes], tmp_path: Path) -> None:
     with pytest.raises(UserError, match="must hold a usable result"):
-        rebuilt(tmp_path, lines[0] + a_row(lines).replace(b"-20", b"-19"))
+        build_dump(tmp_path, lines[0] + find_row(lines).replace(b"-20", b"-19"))
     (tmp_path / "second.csv").write_bytes(lines[0])
     with pytest.raises(UserError, match="must be one file"):
         build({"spec_cpu2006": tmp_path}, {})
 
 
-def test_plain_file_and_absent_catalogue(lines: list[bytes], built: Standardized, tmp_path: Path) -> None:
-    plain = rebuilt(tmp_path, b"".join(lines))
+def test_build_accepts_plain_file_without_catalog(lines: list[bytes], built: Standardized, tmp_path: Path) -> None:
+    plain = build_dump(tmp_path, b"".join(lines))
     assert len(plain.table.frame) == len(built.table.frame)
     assert built.table.frame["tdp_w"].notna().any()
     assert plain.table.frame["tdp_w"].isna().all()

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from perfcast.data.sources.spec_cpu2017_detail import BENCHMARKS
-from perfcast.datasets._spec_cpu2017_detail_columns import COLUMNS, TARGETS, refuse_leaks, why_forbidden
+from perfcast.datasets._spec_cpu2017_detail_columns import COLUMNS, TARGETS, explain_forbidden, refuse_leaks
 from perfcast.datasets.base import Standardized
 from perfcast.datasets.spec_cpu2017_detail import build
 from perfcast.errors import UserError
@@ -49,7 +49,7 @@ def read(folder: Path, name: str = FILE) -> pd.DataFrame:
     return pd.read_csv(folder / name, dtype=str, keep_default_na=False)
 
 
-def edited(source: Path, target: Path, **changes: Callable[[pd.DataFrame], pd.DataFrame]) -> dict[str, Path]:
+def edit_files(source: Path, target: Path, **changes: Callable[[pd.DataFrame], pd.DataFrame]) -> dict[str, Path]:
     """Copy the four files, each changed by the function of its suite, such as FP_rate."""
     for name in BENCHMARKS:
         frame = changes.get(name[6:-4], lambda same: same)(read(source, name))
@@ -57,7 +57,7 @@ def edited(source: Path, target: Path, **changes: Callable[[pd.DataFrame], pd.Da
     return {DETAIL: target}
 
 
-def dump_with(source: Path, target: Path, change: Callable[[dict[str, str]], None]) -> Path:
+def edit_dump(source: Path, target: Path, change: Callable[[dict[str, str]], None]) -> Path:
     """Copy the dump with every row changed."""
     data = gzip.decompress(next(source.glob("*.gz")).read_bytes())
     lines = [line for line in data.splitlines(keepends=True) if b"\xff" not in line]
@@ -75,7 +75,7 @@ def dump_with(source: Path, target: Path, change: Callable[[dict[str, str]], Non
     return target
 
 
-def test_every_suite_has_its_own_scores_and_no_others(built: Standardized, raw: dict[str, Path]) -> None:
+def test_build_fills_only_the_targets_of_the_suite(built: Standardized, raw: dict[str, Path]) -> None:
     frame = built.table.frame.set_index("result_id")
     assert len(TARGETS) == len(set(TARGETS)) == 43
     suites = {"Int_rate": "CINT2017rate", "FP_rate": "CFP2017rate", "Int_speed": "CINT2017speed"}
@@ -89,7 +89,7 @@ def test_every_suite_has_its_own_scores_and_no_others(built: Standardized, raw: 
         assert part[[target for target in TARGETS if target not in scores]].isna().all(axis=None)
 
 
-def test_each_defect_costs_its_own_row_and_has_its_reason(raw: dict[str, Path], tmp_path: Path) -> None:
+def test_build_quarantines_each_defect_with_reason(raw: dict[str, Path], tmp_path: Path) -> None:
     cells = [
         (SCORE, "inf", "score_not_finite"),
         (SCORE, "-Infinity", "score_not_finite"),
@@ -116,15 +116,15 @@ def test_each_defect_costs_its_own_row_and_has_its_reason(raw: dict[str, Path], 
             frame.loc[row, column] = text
         return frame
 
-    result = build(edited(raw[DETAIL], tmp_path, FP_rate=spoil), {})
-    found = result.rejected[["file", "line", "reason"]].to_numpy().tolist()
-    assert found == [[FILE, row + 2, reason] for row, (_, _, reason) in enumerate(cells)]
+    result = build(edit_files(raw[DETAIL], tmp_path, FP_rate=spoil), {})
+    rejected = result.rejected[["file", "line", "reason"]].to_numpy().tolist()
+    assert rejected == [[FILE, row + 2, reason] for row, (_, _, reason) in enumerate(cells)]
     assert result.rows_in == 4 * ROWS
     assert len(result.table.frame) == 4 * ROWS - len(cells)
     assert "503.bwaves_r='inf'" in set(result.rejected["detail"])
 
 
-def test_broken_lines_are_quarantined_by_number(raw: dict[str, Path], tmp_path: Path) -> None:
+def test_build_quarantines_malformed_lines(raw: dict[str, Path], tmp_path: Path) -> None:
     for name in BENCHMARKS:
         (tmp_path / name).write_bytes((raw[DETAIL] / name).read_bytes())
     lines = (tmp_path / FILE).read_bytes().splitlines(keepends=True)
@@ -139,24 +139,24 @@ def test_broken_lines_are_quarantined_by_number(raw: dict[str, Path], tmp_path: 
     ]
 
 
-def test_equal_rows_merge_and_an_identifier_counts_once(raw: dict[str, Path], tmp_path: Path) -> None:
-    taken = read(raw[DETAIL], "input_Int_rate.csv")["file"][0]
+def test_build_merges_equal_rows_and_rejects_repeated_identifiers(raw: dict[str, Path], tmp_path: Path) -> None:
+    repeated_file = read(raw[DETAIL], "input_Int_rate.csv")["file"][0]
 
     def repeat(frame: pd.DataFrame) -> pd.DataFrame:
         twin = frame.iloc[[0]].assign(file="cpu2017-20200101-99999.csv")
         again = frame.iloc[[1]].assign(**{SCORE: "77"})
-        other = frame.iloc[[2]].assign(file=taken, **{SCORE: "78"})
+        other = frame.iloc[[2]].assign(file=repeated_file, **{SCORE: "78"})
         return pd.concat([frame, twin, again, other])
 
-    result = build(edited(raw[DETAIL], tmp_path, FP_rate=repeat), {})
+    result = build(edit_files(raw[DETAIL], tmp_path, FP_rate=repeat), {})
     assert result.merged == {"identical_but_for_result_id": 1}
     assert result.rejected["reason"].tolist() == ["duplicate_result_id"] * 2
     assert result.rows_in == 4 * ROWS + 3 == len(result.table.frame) + 1 + 2
 
 
-def test_nothing_named_like_a_result_is_a_feature() -> None:
+def test_refuse_leaks_rejects_features_named_like_results() -> None:
     features = [column.name for column in COLUMNS if column.role is Role.FEATURE]
-    assert [name for name in features if why_forbidden(name)] == []
+    assert [name for name in features if explain_forbidden(name)] == []
     assert not set(TARGETS) & set(features)
     refuse_leaks(COLUMNS)
     planted = ("t_503.bwaves_r", "T_505.mcf_r", "503.bwaves_r_peak", "SPECrate2017_fp_base", "geomean", "Base Result")
@@ -166,45 +166,41 @@ def test_nothing_named_like_a_result_is_a_feature() -> None:
             refuse_leaks((*COLUMNS, leak))
 
 
-def test_a_planted_column_changes_nothing_and_is_told(
-    raw: dict[str, Path], alone: Standardized, tmp_path: Path
-) -> None:
+def test_build_ignores_and_reports_unknown_columns(raw: dict[str, Path], alone: Standardized, tmp_path: Path) -> None:
     def plant(frame: pd.DataFrame) -> pd.DataFrame:
         copied = frame.assign(**{"SPECrate2017_fp_base": frame[SCORE], "t_999.new_r": frame[SCORE], "mean": "1"})
         return copied.assign(**{f"t_{SCORE}": "1.0"})
 
-    result = build(edited(raw[DETAIL], tmp_path, FP_rate=plant), {})
+    result = build(edit_files(raw[DETAIL], tmp_path, FP_rate=plant), {})
     pd.testing.assert_frame_equal(result.table.frame, alone.table.frame)
     assert result.table.columns == alone.table.columns
     assert set(result.quality["columns_unknown"][FILE]) >= {"SPECrate2017_fp_base", "t_999.new_r", "mean"}
     assert f"t_{SCORE}" in result.quality["columns_left_out"]
 
 
-def test_the_dumps_scores_reach_no_column_but_the_flag(
-    raw: dict[str, Path], built: Standardized, tmp_path: Path
-) -> None:
+def test_build_uses_dump_scores_only_for_q_withdrawn(raw: dict[str, Path], built: Standardized, tmp_path: Path) -> None:
     def withdraw(row: dict[str, str]) -> None:
         row |= {"Base Result": "0", "Peak Result": "9.99", "Energy Base Result": "700", "Updated": "Aug-2024"}
 
-    result = build({**raw, DUMP: dump_with(raw[DUMP], tmp_path, withdraw)}, {})
-    found = result.quality["joined"]["found"]
+    result = build({**raw, DUMP: edit_dump(raw[DUMP], tmp_path, withdraw)}, {})
+    matched = result.quality["joined"]["matched"]
     pd.testing.assert_frame_equal(
         result.table.frame.drop(columns="q_withdrawn"), built.table.frame.drop(columns="q_withdrawn")
     )
-    assert found > 0
-    assert result.table.frame["q_withdrawn"].sum() == found == result.quality["joined"]["published_score_withdrawn"]
+    assert matched > 0
+    assert result.table.frame["q_withdrawn"].sum() == matched == result.quality["joined"]["published_score_withdrawn"]
 
 
-def test_the_dump_gives_dates_texts_and_missing_counts(
+def test_build_joins_dates_texts_and_missing_counts_of_dump(
     raw: dict[str, Path], built: Standardized, alone: Standardized, tmp_path: Path
 ) -> None:
     joined = built.quality["joined"]
     linked = built.table.frame["test_month"].notna()
-    assert 0 < joined["found"] == linked.sum() < 4 * ROWS == joined["rows"]
-    assert joined["published_score_is_geometric_mean"] == joined["found"]
+    assert 0 < joined["matched"] == linked.sum() < 4 * ROWS == joined["rows"]
+    assert joined["published_score_is_geometric_mean"] == joined["matched"]
     assert built.table.frame.loc[linked, ["kernel_series", "dimm_ranks", "hw_avail"]].notna().all(axis=None)
     assert alone.table.frame[["kernel_series", "dimm_ranks", "hw_avail", "test_month"]].isna().all(axis=None)
-    assert alone.quality["joined"]["found"] == 0
+    assert alone.quality["joined"]["matched"] == 0
 
     first = built.table.frame.loc[linked, "result_id"].iloc[0]
 
@@ -213,7 +209,7 @@ def test_the_dump_gives_dates_texts_and_missing_counts(
         return frame
 
     changes = dict.fromkeys(("FP_rate", "FP_speed", "Int_rate", "Int_speed"), forget)
-    rebuilt = build({**raw, **edited(raw[DETAIL], tmp_path, **changes)}, {})
+    rebuilt = build({**raw, **edit_files(raw[DETAIL], tmp_path, **changes)}, {})
     names = ["result_id", "chips", "cores_enabled_total", "threads_per_core"]
     for result in (built, rebuilt):
         assert result.table.frame.loc[result.table.frame["result_id"] == first, names].notna().all(axis=None)
@@ -223,7 +219,7 @@ def test_the_dump_gives_dates_texts_and_missing_counts(
     )
 
 
-def test_a_result_that_is_another_suites_in_the_dump_is_no_match(
+def test_build_does_not_match_results_of_another_suite(
     raw: dict[str, Path], built: Standardized, tmp_path: Path
 ) -> None:
     swapped = {"CINT2017": "CFP2017", "CFP2017": "CINT2017"}
@@ -231,57 +227,59 @@ def test_a_result_that_is_another_suites_in_the_dump_is_no_match(
     def swap(row: dict[str, str]) -> None:
         row["Benchmark"] = swapped.get(row["Benchmark"], row["Benchmark"])
 
-    joined = build({**raw, DUMP: dump_with(raw[DUMP], tmp_path, swap)}, {}).quality["joined"]
+    joined = build({**raw, DUMP: edit_dump(raw[DUMP], tmp_path, swap)}, {}).quality["joined"]
     assert joined["found_in_another_suite"] > 0
-    assert joined["found"] + joined["found_in_another_suite"] == built.quality["joined"]["found"]
+    assert joined["matched"] + joined["found_in_another_suite"] == built.quality["joined"]["matched"]
 
 
-def test_without_the_dump_a_result_is_known_from_the_month_it_arrived(alone: Standardized) -> None:
+def test_build_without_dump_dates_results_by_arrival(alone: Standardized) -> None:
     frame = alone.table.frame
     assert (frame["published_month"] == frame["arrival_day"].dt.to_period("M").dt.to_timestamp()).all()
     assert (frame["published_month"].dt.strftime("%Y%m") == frame["result_id"].str.slice(8, 14)).all()
 
 
-def test_standard_names_hold_standard_quantities(raw: dict[str, Path], alone: Standardized, tmp_path: Path) -> None:
+def test_build_converts_detail_columns_to_standard_units(
+    raw: dict[str, Path], alone: Standardized, tmp_path: Path
+) -> None:
     def round_down(frame: pd.DataFrame) -> pd.DataFrame:
         return frame.assign(mem_data_rate="2666", l2_cache_kb="1024.0")
 
-    frame = build(edited(raw[DETAIL], tmp_path, FP_rate=round_down), {}).table.frame.set_index("result_id")
+    frame = build(edit_files(raw[DETAIL], tmp_path, FP_rate=round_down), {}).table.frame.set_index("result_id")
     text = read(raw[DETAIL])
     row = text[text["sockets"] != ""].iloc[0]
-    made = frame.loc[row["file"].removesuffix(".csv")]
-    assert made["part_key"] == row["model_name"].casefold()
-    assert made["cores_enabled_total"] == int(row["sockets"]) * int(row["cores_per_socket"])
-    assert made["dimm_count"] == int(row["mem_channels"])
-    assert made["dimm_count"] * made["dimm_gb"] == made["mem_total_gb"]
-    assert made["mem_rated_mts"] == 2667
-    assert made["l2_kb_per_core"] == 1024
-    assert made["l3_mb_per_chip"] == float(row["l3_cache_kb"]) / 1024
-    assert made["mem_os_gb"] == pytest.approx(int(row["mem_kb"]) / 2**20)
-    assert made["copies_or_threads"] == int(row["threads_or_copies"])
+    built_row = frame.loc[row["file"].removesuffix(".csv")]
+    assert built_row["part_key"] == row["model_name"].casefold()
+    assert built_row["cores_enabled_total"] == int(row["sockets"]) * int(row["cores_per_socket"])
+    assert built_row["dimm_count"] == int(row["mem_channels"])
+    assert built_row["dimm_count"] * built_row["dimm_gb"] == built_row["mem_total_gb"]
+    assert built_row["mem_rated_mts"] == 2667
+    assert built_row["l2_kb_per_core"] == 1024
+    assert built_row["l3_mb_per_chip"] == float(row["l3_cache_kb"]) / 1024
+    assert built_row["mem_os_gb"] == pytest.approx(int(row["mem_kb"]) / 2**20)
+    assert built_row["copies_or_threads"] == int(row["threads_or_copies"])
     stated = alone.table.frame["max_mhz"].notna()
     assert (alone.table.frame["max_turbo_mhz"] == alone.table.frame["max_mhz"])[stated].all()
     assert np.isnan(alone.table.frame["max_turbo_mhz"][~stated]).all()
 
 
-def test_missing_topology_costs_no_row_and_keeps_a_block(alone: Standardized) -> None:
+def test_build_keeps_rows_with_missing_topology(alone: Standardized) -> None:
     unknown = alone.table.frame[alone.table.frame["chips"].isna()]
     assert len(unknown) > 0
     assert unknown["submission_id"].str.contains("| ? |", regex=False).all()
     assert not unknown["q_cores_mismatch"].any()
 
 
-def test_files_without_a_result_are_the_users_error(raw: dict[str, Path], tmp_path: Path) -> None:
+def test_build_refuses_files_without_usable_result(raw: dict[str, Path], tmp_path: Path) -> None:
     def nothing(frame: pd.DataFrame) -> pd.DataFrame:
         return frame.assign(model_name="")
 
     changes = dict.fromkeys(("FP_rate", "FP_speed", "Int_rate", "Int_speed"), nothing)
     with pytest.raises(UserError, match="must hold a usable result"):
-        build(edited(raw[DETAIL], tmp_path, **changes), {})
+        build(edit_files(raw[DETAIL], tmp_path, **changes), {})
 
 
-def test_an_absent_file_is_the_users_error(raw: dict[str, Path], tmp_path: Path) -> None:
-    edited(raw[DETAIL], tmp_path)
+def test_build_refuses_absent_file(raw: dict[str, Path], tmp_path: Path) -> None:
+    edit_files(raw[DETAIL], tmp_path)
     (tmp_path / FILE).unlink()
     with pytest.raises(UserError, match=FILE):
         build({DETAIL: tmp_path}, {})

@@ -1,4 +1,4 @@
-"""Matrix products on a GPU: records of seven lines, quantities as tasks, what was no measurement of a product."""
+"""Dataset gpperf: records of seven lines, quantities as tasks, quarantine."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from perfcast.data.sources.gpperf import ARCHIVE, HEADER
 from perfcast.datasets import gpperf
-from perfcast.datasets._gpperf_records import DESCRIPTION, FIRST_LINE, LINES, records
+from perfcast.datasets._gpperf_records import DESCRIPTION, FIRST_LINE, LINES, RESULTS, parse_records
 from perfcast.fake import gpperf as fake
 from perfcast.schema import Role, Tag
 
@@ -43,7 +43,7 @@ def reasons(built):
     return list(built.rejected[["line", "reason", "detail"]].itertuples(index=False, name=None))
 
 
-def test_a_record_is_read_with_what_its_kernel_is_called(tmp_path):
+def test_build_parses_record_and_kernel_name(tmp_path):
     built = build(tmp_path, MEASURED)
     frame = built.table.frame.set_index("quantity")
     assert frame["value"].to_dict() == {"runtime": 0.25, "power": 100.0, "energy": 25.0}
@@ -54,17 +54,17 @@ def test_a_record_is_read_with_what_its_kernel_is_called(tmp_path):
     assert (row["requested_layout"], row["requested_tile_m"], row["sms"]) == ("nn", 64, 46)
     assert (row["power_limit_w"], row["max_clock_mhz"], row["source_line"]) == (200, 3105, 1)
     assert built.rejected.empty
-    assert built.table.one(Tag.TASK) == "quantity"
+    assert built.table.column_of(Tag.TASK) == "quantity"
     assert built.table.select(tag=Tag.BLOCK) == built.table.select(tag=Tag.ENTITY) == ["shape"]
 
 
-def test_nothing_read_beside_a_run_is_a_feature(tmp_path):
+def test_columns_declare_no_reading_as_feature(tmp_path):
     features = set(build(tmp_path, MEASURED).table.select(role=Role.FEATURE))
-    read = ["temperature_c", "utilisation_before", "utilisation_after", "sm_clock_mhz", "memory_used_mib"]
+    read = ["temperature_c", "utilization_before", "utilization_after", "sm_clock_mhz", "memory_used_mib"]
     assert not features & {*read, "device_state", "measured_at", "requested_layout", "requested_tile_m"}
 
 
-def test_a_missing_power_leaves_the_time(tmp_path):
+def test_build_keeps_runtime_without_power(tmp_path):
     built = build(tmp_path, TEXT)
     assert list(built.table.frame["quantity"]) == ["runtime"]
     assert reasons(built) == [(1, "no_energy", "[N/A]"), (1, "no_power", "[N/A]")]
@@ -79,7 +79,7 @@ def test_a_missing_power_leaves_the_time(tmp_path):
         (" 28, 0, 0,", " 28, 100, 0,", "shared"),
     ],
 )
-def test_a_device_that_others_use_is_told(tmp_path, old, new, state):
+def test_build_marks_shared_device(tmp_path, old, new, state):
     frame = build(tmp_path, TEXT.replace(old, new, 1) if old else TEXT).table.frame
     assert list(frame["device_state"]) == [state]
 
@@ -103,28 +103,28 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_bad_record_is_quarantined_with_its_reason_and_costs_no_other(tmp_path, case):
+def test_build_quarantines_bad_record_alone(tmp_path, case):
     text, reason, detail = BAD[case]
     good = TEXT.replace("256,512,1024", "512,512,1024").replace("m,256", "m,512")
     built = build(tmp_path, text.rstrip("\n") + "\n" + good)
-    found = [entry for entry in reasons(built) if entry[1] not in {"no_power", "no_energy"}]
-    assert found == [(1, reason, detail)]
+    entries = [entry for entry in reasons(built) if entry[1] not in {"no_power", "no_energy"}]
+    assert entries == [(1, reason, detail)]
     assert list(built.table.frame["m"]) == [512]
 
 
-def test_lines_before_the_first_record_are_one_that_is_not_whole(tmp_path):
+def test_build_quarantines_lines_before_first_record(tmp_path):
     built = build(tmp_path, "\nsomething else\n" + TEXT)
     assert reasons(built)[0] == (2, "stray_lines", "something else")
     assert len(built.table.frame) == 1
 
 
-def test_repetitions_of_a_configuration_are_merged_and_failures_rejected(tmp_path):
+def test_build_merges_repetitions_and_rejects_failures(tmp_path):
     built = build(tmp_path, MEASURED + MEASURED, "512,512,512,any,nn\n\n512,512,512,other,nn\n")
     assert built.merged == {"repeated_configuration": 3}
     assert [entry[:2] for entry in reasons(built)] == [(1, "did_not_run"), (3, "did_not_run")]
 
 
-def test_the_generated_archive_has_every_known_defect(tmp_path):
+def test_generated_archive_has_every_known_defect(tmp_path):
     fake.write(tmp_path, rows=300, seed=0)
     built = gpperf.build({"gpperf": tmp_path}, {})
     assert {
@@ -156,7 +156,7 @@ def whole_records(draw):
     return draw(st.lists(st.tuples(firsts, values), max_size=5))
 
 
-def written(parts, end):
+def write_records(parts, end):
     lines = []
     for first, values in parts:
         described = [f"{name},{value}" for name, value in zip(DESCRIPTION, values, strict=False)]
@@ -166,42 +166,36 @@ def written(parts, end):
 
 @given(whole_records(), st.sampled_from(["\n", "\r\n", "\n\n"]))
 @settings(max_examples=100, deadline=None)
-def test_whole_records_are_read_field_by_field_whatever_is_in_them(parts, end):
-    found = list(records(written(parts, end)))
-    assert [record.reason for record in found] == [""] * len(parts)
-    for record, (first, values) in zip(found, parts, strict=True):
+def test_parse_records_returns_every_field(parts, end):
+    parsed = list(parse_records(write_records(parts, end)))
+    assert [record.reason for record in parsed] == [""] * len(parts)
+    for record, (first, values) in zip(parsed, parts, strict=True):
         assert [record.fields[name] for name in FIRST_LINE] == [field.strip() for field in first]
-        assert [record.fields[name] for name in (*DESCRIPTION, *gpperf_results())] == [
-            field.strip() for field in values
-        ]
-
-
-def gpperf_results():
-    return ("energy_j", "gflops_per_watt", "tflops")
+        assert [record.fields[name] for name in (*DESCRIPTION, *RESULTS)] == [field.strip() for field in values]
 
 
 @given(st.lists(st.sampled_from([*RECORD, "", "1,2,3,4,", "stray", ","]), max_size=40))
 @settings(max_examples=200, deadline=None)
-def test_every_line_belongs_to_one_record_and_whole_ones_have_seven(lines):
-    found = list(records("\n".join(lines)))
-    begins = [record.line for record in found]
+def test_parse_records_assigns_every_line_to_one_record(lines):
+    parsed = list(parse_records("\n".join(lines)))
+    begins = [record.line for record in parsed]
     assert begins == sorted(set(begins))
-    held = [number for number, line in enumerate(lines, 1) if line]
-    assert (begins[:1] or [None]) == (held[:1] or [None])
-    for record, after in zip(found, [*begins, len(lines) + 1][1:], strict=True):
-        own = [number for number in held if record.line <= number < after]
-        assert record.reason or len(own) == LINES
+    filled = [number for number, line in enumerate(lines, 1) if line]
+    assert (begins[:1] or [None]) == (filled[:1] or [None])
+    for record, after in zip(parsed, [*begins, len(lines) + 1][1:], strict=True):
+        record_lines = [number for number in filled if record.line <= number < after]
+        assert record.reason or len(record_lines) == LINES
         assert bool(record.fields) != bool(record.reason)
 
 
 @given(st.text(max_size=300))
 @settings(max_examples=100, deadline=None)
-def test_any_text_is_taken(text):
-    for record in records(text):
+def test_parse_records_accepts_any_text(text):
+    for record in parse_records(text):
         assert record.line >= 1
 
 
-def test_values_are_positive_numbers(tmp_path):
+def test_build_gives_positive_values(tmp_path):
     fake.write(tmp_path, rows=200, seed=1)
     values = gpperf.build({"gpperf": tmp_path}, {}).table.frame["value"]
     assert (np.isfinite(values) & (values > 0)).all()

@@ -57,18 +57,18 @@ def reasons(folder: Path, *changed: dict[str, str], **options: Any) -> list[tupl
     return list(built.rejected[["line", "reason", "detail"]].itertuples(index=False, name=None))
 
 
-def test_a_good_row_becomes_a_configuration(tmp_path: Path) -> None:
+def test_build_makes_configuration_of_valid_row(tmp_path: Path) -> None:
     built = host_suite.build(write(tmp_path, [GOOD]), {})
     table, row = built.table, built.table.frame.iloc[0]
     assert (row["result_id"], row["problem"]) == ("triad-float64-65536-t2", "triad-65536")
     assert (row["rate"], row["unit"], row["source_line"]) == (100, "GB/s", 2)
     assert table.select(role=Role.TARGET) == ["rate"]
-    assert table.one(Tag.TASK) == "kernel"
+    assert table.column_of(Tag.TASK) == "kernel"
     assert table.select(tag=Tag.ENTITY) == ["problem"]
     assert table.select(tag=Tag.SCALING) == ["bytes", "threads"]
     assert built.quality["units"] == {"triad": "GB/s"}
     how = {"seconds_median", "waited_share", "interrupted", "unit", "work", "calls"}
-    assert how <= set(table.select(role=Role.PROVENANCE)), "how a row was measured is no feature"
+    assert how <= set(table.select(role=Role.PROVENANCE)), "measurement conditions are no features"
 
 
 @pytest.mark.parametrize(
@@ -90,30 +90,30 @@ def test_a_good_row_becomes_a_configuration(tmp_path: Path) -> None:
         ({"seconds_spread": "0.51"}, "unstable", "seconds_spread: 0.51"),
     ],
 )
-def test_a_bad_row_is_quarantined_with_its_reason(
+def test_build_quarantines_bad_row_with_reason(
     tmp_path: Path, change: dict[str, str], reason: str, detail: str
 ) -> None:
     assert reasons(tmp_path, change) == [(3, reason, detail)]
 
 
-def test_what_the_system_did_not_tell_may_be_empty(tmp_path: Path) -> None:
-    silent = {"waited_share": "", "stolen_share": "", "other_load": "", "threads": "1", "rate": "50"}
-    assert reasons(tmp_path, silent) == []
+def test_build_accepts_empty_disturbances(tmp_path: Path) -> None:
+    undisturbed = {"waited_share": "", "stolen_share": "", "other_load": "", "threads": "1", "rate": "50"}
+    assert reasons(tmp_path, undisturbed) == []
 
 
-def test_a_latency_is_not_multiplied_by_the_threads(tmp_path: Path) -> None:
+def test_build_multiplies_only_summed_rates_by_threads(tmp_path: Path) -> None:
     chase = {"kernel": "chase", "combined": "mean", "unit": "Maccesses/s"}
     assert reasons(tmp_path, {**chase, "rate": "50"}) == []
     assert reasons(tmp_path, {**chase, "rate": "100"})[0][1] == "inconsistent_rate"
 
 
-def test_a_kernel_that_nobody_has_heard_of_is_a_task(tmp_path: Path) -> None:
+def test_build_accepts_new_kernel_as_task(tmp_path: Path) -> None:
     built = host_suite.build(write(tmp_path, [GOOD, {**GOOD, "kernel": "quad", "unit": "things/s"}]), {})
     assert set(built.table.frame["kernel"]) == {"triad", "quad"}
     assert len(built.rejected) == 0
 
 
-def test_the_steadiest_of_repeated_measurements_is_kept(tmp_path: Path) -> None:
+def test_build_keeps_steadiest_repetition(tmp_path: Path) -> None:
     steadier = {**GOOD, "seconds_spread": "0.01", "calls": "7"}
     built = host_suite.build(write(tmp_path, [GOOD, steadier, GOOD]), {})
     assert built.table.frame["calls"].tolist() == [7]
@@ -121,13 +121,13 @@ def test_the_steadiest_of_repeated_measurements_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [0, "0.5", True, float("nan")])
-def test_a_wrong_bound_is_refused(tmp_path: Path, value: Any) -> None:
+def test_build_refuses_invalid_max_spread(tmp_path: Path, value: Any) -> None:
     with pytest.raises(UserError, match="max_spread' of host_suite"):
         host_suite.build(write(tmp_path, [GOOD]), {"max_spread": value})
 
 
 @pytest.mark.parametrize("name", ["host_suite.json", "host_suite.csv.gz"])
-def test_an_absent_file_is_named_by_source_and_data_set(tmp_path: Path, name: str) -> None:
+def test_source_and_build_name_absent_file(tmp_path: Path, name: str) -> None:
     raw = write(tmp_path, [GOOD])
     source.check(tmp_path)
     (tmp_path / name).unlink()
@@ -137,7 +137,7 @@ def test_an_absent_file_is_named_by_source_and_data_set(tmp_path: Path, name: st
         source.check(tmp_path)
 
 
-def test_the_working_set_is_told_beside_the_caches(tmp_path: Path) -> None:
+def test_working_set_compares_bytes_with_caches(tmp_path: Path) -> None:
     sizes = {16: "l1d", 64: "l2", 1024: "l3", 16384: "l3", 32768: "memory"}
     rows = [{**GOOD, "bytes": str(kib * 1024)} for kib in sizes]
     table = working_set.derive(host_suite.build(write(tmp_path, rows), {}).table)
@@ -150,14 +150,14 @@ def test_the_working_set_is_told_beside_the_caches(tmp_path: Path) -> None:
     np.testing.assert_allclose(frame["log_bytes_together"], np.log(2 * 1024 * np.array(list(sizes))))
 
 
-def test_a_cache_that_is_not_known_leaves_the_level_missing(tmp_path: Path) -> None:
+def test_working_set_leaves_level_missing_for_unknown_cache(tmp_path: Path) -> None:
     raw = write(tmp_path, [GOOD], {**MACHINE, "l3_kib": None})
     frame = working_set.derive(host_suite.build(raw, {}).table).frame
     assert frame["fits_in"].isna().all()
     assert frame["bytes_over_l2"].notna().all()
 
 
-def test_a_size_never_measured_is_on_one_side(tmp_path: Path) -> None:
+def test_unseen_shape_split_keeps_each_problem_on_one_side(tmp_path: Path) -> None:
     fake.write(tmp_path, rows=200, seed=0)
     table = host_suite.build({"host_suite": tmp_path}, {}).table
     folds = make("unseen_shape", table, 0)
@@ -167,7 +167,7 @@ def test_a_size_never_measured_is_on_one_side(tmp_path: Path) -> None:
         assert (side.loc[parts] == 1).all()
 
 
-def test_generated_measurements_are_seeded_and_have_the_defects(tmp_path: Path) -> None:
+def test_generated_files_are_seeded_and_have_defects(tmp_path: Path) -> None:
     for folder, seed in (("one", 1), ("same", 1), ("other", 2)):
         fake.write(tmp_path / folder, rows=60, seed=seed)
     digests = [sha256(tmp_path / folder / "host_suite.csv.gz") for folder in ("one", "same", "other")]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from perfcast.datasets import spec_jbb2015, spec_power
-from perfcast.datasets._spec_java_machine import form_factor
+from perfcast.datasets._spec_java_machine import parse_form_factor
 from perfcast.datasets._spec_java_rows import parse_identity, parse_measured
 from perfcast.errors import UserError
 from perfcast.fake import cpu_catalog
@@ -44,7 +44,7 @@ def read(folder):
     return [dict(zip(names, row, strict=True)) for row in rows if len(row) == len(names)]
 
 
-def rebuilt(name, folder, rows, options=OPTIONS):
+def build_rows(name, folder, rows, options=OPTIONS):
     """Build a data set from rows alone."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, [*rows[0], "Disclosure URL", "Disclosures"], lineterminator="\r\n")
@@ -58,7 +58,7 @@ def rebuilt(name, folder, rows, options=OPTIONS):
     return MODULES[name][0].build({name: folder}, options)
 
 
-def test_each_defect_has_its_reason(built):
+def test_build_quarantines_each_defect_with_reason(built):
     broken = {"repeated_header": 1, "wrong_field_count": 1, "not_utf8": 1}
     counts = {name: result.rejected["reason"].value_counts().to_dict() for name, result in built.items()}
     assert counts["spec_power"] == {
@@ -76,36 +76,36 @@ def test_each_defect_has_its_reason(built):
         assert result.merged == {"identical_but_for_disclosure": 1}
 
 
-def test_what_a_parser_understands_is_told(built):
+def test_quality_reports_parse_coverage(built):
     for result in built.values():
         coverage = result.quality["parse_coverage"]
         assert min(column["share"] for column in coverage.values()) >= 0.95
         assert result.quality["join_coverage"]["rows"] == len(result.table.frame)
 
 
-def test_no_load_level_and_no_result_is_a_feature(built):
+def test_build_declares_no_load_level_or_result_as_feature(built):
     for result in built.values():
         features = set(result.table.select(role=Role.FEATURE))
         assert not [name for name in features if "ops" in name or "watt" in name or "result" in name]
     assert [name for name in built["spec_power"].table.frame if "level" in str(name)] == []
 
 
-def test_a_result_of_several_nodes_is_that_of_one(raw, tmp_path):
-    one = next(row for row in read(raw["spec_power"]) if row["Nodes"] == "1" and row["Result"] not in ("0", "NC"))
+def test_build_divides_results_by_nodes(raw, tmp_path):
+    single = next(row for row in read(raw["spec_power"]) if row["Nodes"] == "1" and row["Result"] not in ("0", "NC"))
     times = ["# Cores", "# Chips", "Memory (GB)", *spec_power.OPERATIONS, *spec_power.WATTS]
-    four = {**one, "Nodes": "4", "Disclosure": one["Disclosure"].replace("-0", "-9")}
-    four |= {name: f"{float(one[name].replace(',', '')) * 4:.7g}" for name in times}
-    frame = rebuilt("spec_power", tmp_path, [one, four]).table.frame
+    four = {**single, "Nodes": "4", "Disclosure": single["Disclosure"].replace("-0", "-9")}
+    four |= {name: f"{float(single[name].replace(',', '')) * 4:.7g}" for name in times}
+    frame = build_rows("spec_power", tmp_path, [single, four]).table.frame
     assert frame["nodes"].tolist() == [1, 4]
     same = [name for name in frame if name not in ("nodes", "result_id", "line", "arrival_day", "q_date", "test_month")]
     first, second = (frame.loc[[row], same].reset_index(drop=True) for row in (0, 1))
     pd.testing.assert_frame_equal(first, second, rtol=1e-5)
 
 
-def test_memory_stated_per_node_stays(raw, tmp_path):
+def test_build_keeps_memory_stated_per_node(raw, tmp_path):
     row = next(row for row in read(raw["spec_power"]) if row["Nodes"] == "2" and row["Result"] not in ("0", "NC"))
     count, size = (float(number) for number in row["DIMMS"].removesuffix(" MB").split(" x "))
-    stated = rebuilt("spec_power", tmp_path, [{**row, "Memory (GB)": f"{count * size / 1024:g}"}]).table.frame
+    stated = build_rows("spec_power", tmp_path, [{**row, "Memory (GB)": f"{count * size / 1024:g}"}]).table.frame
     assert stated["mem_total_gb"].tolist() == [count * size / 1024]
     assert stated["q_mem_arith"].tolist() == [0]
 
@@ -126,13 +126,13 @@ def test_memory_stated_per_node_stays(raw, tmp_path):
         ({"DIMMS": "", "Memory Description": "x" * 5000}, {"dimm_count": None, "mem_eff_mts": None}),
     ],
 )
-def test_known_errors_are_repaired(raw, tmp_path, change, expected):
+def test_build_repairs_known_errors(raw, tmp_path, change, expected):
     row = next(row for row in read(raw["spec_power"]) if row["Nodes"] == "1" and row["Result"] not in ("0", "NC"))
     machine = {
         **{"# Cores": "40", "# Chips": "2", "# Cores Per Chip": "20", "Processor": "Intel Xeon Gold 6148"},
         **{"Memory (GB)": "384", "DIMMS": "12 x 32768 MB"},
     }
-    frame = rebuilt("spec_power", tmp_path, [{**row, **machine, **change}]).table.frame
+    frame = build_rows("spec_power", tmp_path, [{**row, **machine, **change}]).table.frame
     for name, value in expected.items():
         assert pd.isna(frame[name][0]) if value is None else frame[name][0] == value
 
@@ -140,41 +140,41 @@ def test_known_errors_are_repaired(raw, tmp_path, change, expected):
 @pytest.mark.parametrize(
     ("per_core", "total", "threads"), [("2", "2", 2), ("48", "48", 2), ("1", "48", 2), ("2", "48", 2), ("7", "9", None)]
 )
-def test_threads_from_either_column(raw, tmp_path, per_core, total, threads):
+def test_build_derives_threads_from_either_column(raw, tmp_path, per_core, total, threads):
     row = read(raw["spec_jbb2015"])[0]
     machine = {"# cores": "24", "# chips": "1", "# of nodes": "1", "Processor": "Nobody 1"}
     change = {"# of threads per core": per_core, "Total # of threads": total}
-    frame = rebuilt("spec_jbb2015", tmp_path, [{**row, **machine, **change}]).table.frame
+    frame = build_rows("spec_jbb2015", tmp_path, [{**row, **machine, **change}]).table.frame
     assert pd.isna(frame["threads_per_core"][0]) if threads is None else frame["threads_per_core"][0] == threads
 
 
-def test_published_until_cuts_and_keeps_lines(raw, tmp_path):
+def test_build_applies_published_until_and_keeps_lines(raw, tmp_path):
     rows = read(raw["spec_jbb2015"])[:100]
-    whole = rebuilt("spec_jbb2015", tmp_path, rows, {})
-    cut = rebuilt("spec_jbb2015", tmp_path, rows, {"published_until": "2020-12"})
+    whole = build_rows("spec_jbb2015", tmp_path, rows, {})
+    cut = build_rows("spec_jbb2015", tmp_path, rows, {"published_until": "2020-12"})
     later = (whole.table.frame["published_month"] > "2020-12-31").sum()
     assert cut.quality["after_published_until"] == later > 0
     assert cut.rows_in == whole.rows_in - later
     early = [row for row in rows if int(row["Published"][-4:]) <= 2020]
-    alone = rebuilt("spec_jbb2015", tmp_path, early, {"published_until": "2020-12"})
+    alone = build_rows("spec_jbb2015", tmp_path, early, {"published_until": "2020-12"})
     pd.testing.assert_frame_equal(alone.table.frame, cut.table.frame)
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_errors_are_one_line(name, raw, tmp_path):
+def test_build_refuses_bad_files_and_options(name, raw, tmp_path):
     build = MODULES[name][0].build
     rows = read(raw[name])
     with pytest.raises(UserError, match="one file"):
         build({name: tmp_path}, {})
-    for content, told in ((b"", "header"), (b"a,b\r\n1,2\r\n", "column"), (b"\xff\xfe\x00\r\n", "column")):
+    for content, message in ((b"", "header"), (b"a,b\r\n1,2\r\n", "column"), (b"\xff\xfe\x00\r\n", "column")):
         (tmp_path / "dump.csv").write_bytes(content)
-        with pytest.raises(UserError, match=told) as caught:
+        with pytest.raises(UserError, match=message) as caught:
             build({name: tmp_path}, {})
         assert "\n" not in str(caught.value)
     with pytest.raises(UserError, match="usable result"):
-        rebuilt(name, tmp_path, rows[:2], {"published_until": "2001-01"})
+        build_rows(name, tmp_path, rows[:2], {"published_until": "2001-01"})
     with pytest.raises(UserError, match="published_until must be a month"):
-        rebuilt(name, tmp_path, rows[:2], {"published_until": "soon"})
+        build_rows(name, tmp_path, rows[:2], {"published_until": "soon"})
 
 
 @pytest.mark.parametrize(
@@ -186,14 +186,14 @@ def test_errors_are_one_line(name, raw, tmp_path):
         ("spec_jbb2015", {"# chips": "7"}),
     ],
 )
-def test_a_file_whose_rows_are_all_withdrawn_or_impossible_is_refused_in_one_line(name, cells, raw, tmp_path):
+def test_build_refuses_file_without_usable_row(name, cells, raw, tmp_path):
     rows = [{**row, **cells} for row in read(raw[name])[:4]]
     assert set(cells) < set(rows[0])
-    with pytest.raises(UserError, match="must hold a usable result, however: of 4 rows 4 are unusable, 0 too late"):
-        rebuilt(name, tmp_path, rows)
+    with pytest.raises(UserError, match="must hold a usable result, but of 4 rows 4 are unusable, 0 too late"):
+        build_rows(name, tmp_path, rows)
 
 
-def test_provenance_leads_back_to_the_line(built, raw):
+def test_build_keeps_line_of_each_row(built, raw):
     for name, result in built.items():
         if name == "spec_power":
             lines = next(raw[name].glob("*.csv")).read_bytes().split(b"\r\n")
@@ -202,7 +202,7 @@ def test_provenance_leads_back_to_the_line(built, raw):
         assert result.table.frame["hw_vendor"].isin(["HPE", "Supermicro", "Dell", "Lenovo", "Acer"]).all()
 
 
-def test_numbers_identifiers_and_enclosures():
+def test_parse_measured_identity_and_form_factor():
     texts = ("1.34723e+06", "1,024", "2,112.5", "-1", "", "1e999", "nan", "1,02", "0x10", "9" * 13)
     assert [parse_measured(text).value for text in texts] == [1347230, 1024, 2112.5, *[None] * 7]
     assert parse_identity("http://x/res2031q1/jbb2015-20310230-00001.html").result_id is None
@@ -216,4 +216,4 @@ def test_numbers_identifiers_and_enclosures():
         "--",
         "",
     )
-    assert [form_factor(text) for text in shapes] == ["2U", "4U", "4U", "blade", "blade", None, None]
+    assert [parse_form_factor(text) for text in shapes] == ["2U", "4U", "4U", "blade", "blade", None, None]
