@@ -10,6 +10,7 @@ from serving_project import KNOWN, PLAIN, WRONG, request, served
 
 import perfcast
 from perfcast.errors import UserError
+from perfcast.serving import response_models
 from perfcast.serving.request_limits import DEFAULT_LIMITS
 
 
@@ -103,7 +104,7 @@ def test_invalid_machine_is_named_and_partial_answers_the_others(server):
     reply = request(f"{server}/forecast{PLAIN}", [KNOWN, WRONG])
     assert (reply.status, "(machine 2)" in reply.error) == (422, True)
     told = request(f"{server}/forecast{PLAIN}&partial=true", machines).json()
-    models.Forecasts.model_validate(told, extra="forbid")
+    response_models.PredictResponse.model_validate(told, extra="forbid")
     assert [one["line"] for one in told["machines"]] == [1, 3]
     assert [one["line"] for one in told["errors"]] == [2, 4]
     assert "(machine 4)" in told["errors"][1]["error"]

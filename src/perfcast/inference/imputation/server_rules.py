@@ -13,7 +13,7 @@ from perfcast.datasets.spec_cpu2017 import CATALOGUE, join_processors
 from perfcast.inference.imputation.rules import Block, ImputationRules, Violation, fill_missing
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS
 from perfcast.inference.imputation.server_limits import find_server_violations
-from perfcast.processors.catalogue import own_catalogue, read_catalogue
+from perfcast.processors.catalogue import read_project_catalog, read_catalogue
 from perfcast.processors.names import part_id
 
 _ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
@@ -104,7 +104,7 @@ class ServerRules(ImputationRules):
 
     def read_cpu_facts(self, raw: Mapping[str, Path], measured: Iterable[str]) -> pd.DataFrame:
         """Return the facts of the family tables and of the CPU catalog; without the catalog, those of the former."""
-        catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else own_catalogue()
+        catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else read_project_catalog()
         named = pd.Series(sorted({*catalogue.facts.index, *measured}), dtype="str")
         known = join_processors(pd.DataFrame({"part_key": named, "cores": np.nan, "chips": np.nan}), catalogue)
         clock = named.map(catalogue.lookup(named)["base_mhz"])
@@ -119,7 +119,7 @@ class ServerRules(ImputationRules):
         others = sorted(set(named) - set(facts.index))
         if others:
             asked = pd.DataFrame({"part_key": pd.Series(others, dtype="str"), "cores": np.nan, "chips": np.nan})
-            ruled = join_processors(asked, own_catalogue()).set_index("part_key")
+            ruled = join_processors(asked, read_project_catalog()).set_index("part_key")
             family_facts = ruled.assign(ddr_gen=ruled["family_ddr_gen"]).reindex(columns=facts.columns)
             facts = pd.concat([facts, family_facts])
         known = facts[[name for name in facts if name in frame]].reindex(frame["part_key"]).set_axis(frame.index)
