@@ -21,8 +21,8 @@ GOAL = 20_000
 def forecast(folder: Path, table: Path, rows: int, barrier: Any, answers: Any) -> None:
     import torch
 
-    from perfcast.predictors.base import load_predictor
-    from perfcast.table_files import read_table
+    from perfcast.predictors.predictor import load_predictor
+    from perfcast.schema.table_files import read_table
 
     torch.set_num_threads(1)
     began = time.perf_counter()

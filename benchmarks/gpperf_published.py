@@ -20,7 +20,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GroupKFold, cross_val_predict, train_test_split
 
-from perfcast.table_files import read_table
+from perfcast.schema.table_files import read_table
 
 INPUTS = [
     "m",

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.predictors.base import Predictor, load_predictor
-from perfcast.schema import Role, Table, Tag
-from perfcast.table_files import read_table
+from perfcast.predictors.predictor import Predictor, load_predictor
+from perfcast.schema.table import Role, Table, Tag
+from perfcast.schema.table_files import read_table
 
 SHARES = (0.25, 0.5, 0.75)
 """Bounds: the latencies that these shares of a device's networks keep."""

@@ -19,12 +19,12 @@ import pandas as pd
 import torch
 import yaml
 
-from perfcast.encoding.tokens import TokenEncoder
+from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.token_batch import TokenBatch, mask_inputs
-from perfcast.predictors.law_attention import LawAttentionPredictor
+from perfcast.predictors.hybrid.server_hybrids import LawAttentionPredictor
 from perfcast.predictors.neural.attention import NCPP
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
-from perfcast.schema import Column, Kind, Role
+from perfcast.schema.table import Column, Kind, Role
 from perfcast.training.batches import BatchLoader
 from perfcast.training.lightning_modules import masked_huber
 from perfcast.training.loop import reproducible, train

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.schema import Tag
-from perfcast.table_files import read_table
+from perfcast.schema.table import Tag
+from perfcast.schema.table_files import read_table
 from perfcast.uncertainty.conformal import TEST, ConformalCalibration, outputs_of
 from perfcast.uncertainty.correlation import ErrorCorrelation, ErrorRows, shared_labels
 

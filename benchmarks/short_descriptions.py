@@ -19,9 +19,9 @@ from perfcast.inference import Champion, ParsedMachines, PredictOptions, predict
 from perfcast.inference.champion import build_features
 from perfcast.inference.imputation import find_rules
 from perfcast.inference.reference_data import ReferenceData, describing_columns
-from perfcast.predictors.base import load_predictor
-from perfcast.schema import Table, Tag
-from perfcast.table_files import read_table
+from perfcast.predictors.predictor import load_predictor
+from perfcast.schema.table import Table, Tag
+from perfcast.schema.table_files import read_table
 
 FEATURES = ("processor", "memory", "system", "workload", "set_up")
 PART = ["part_key", "suite", "chips"]

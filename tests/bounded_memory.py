@@ -9,23 +9,23 @@ import subprocess
 import sys
 from pathlib import Path
 
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 ROOM = 512
 """MiB that a reader may take beside what is loaded."""
 
 
 def doors():
-    from perfcast.config import read_yaml
+    from perfcast.config.experiment import read_yaml
     from perfcast.data.bounded_files import read_tar_members
+    from perfcast.data.datasets.perfcastdb.sample_skus import read_skus
+    from perfcast.data.datasets.spec_cpu.spec_dump import read_dump
+    from perfcast.data.processors.catalog import read_catalogue
     from perfcast.data.sources import file_checks, help, perfcastdb
-    from perfcast.datasets._perfcastdb_sku import read_skus
-    from perfcast.datasets._spec_cpu2017_read import read_dump
-    from perfcast.datasets._strict_csv import read_rows
+    from perfcast.data.strict_csv import read_rows
     from perfcast.inference.machine_files import read_entries
-    from perfcast.io import read_json
-    from perfcast.processors.catalogue import read_catalogue
-    from perfcast.table_files import read_table
+    from perfcast.schema.table_files import read_table
+    from perfcast.utils.io import read_json
 
     return {
         "ingested": lambda path: file_checks.check_csv(path, ["a"], encoding_by_row=True),

@@ -9,10 +9,9 @@ from tempfile import mkdtemp
 
 import pandas as pd
 
-from perfcast.datasets.spec_cpu2017 import build
+from perfcast.data.datasets.spec_cpu.cpu2017 import build
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
-from perfcast.fake import cpu_catalog, spec_cpu2017
 from perfcast.inference import (
     Champion,
     Predictions,
@@ -25,7 +24,8 @@ from perfcast.inference import (
 from perfcast.inference.champion import build_features, save_champion
 from perfcast.inference.imputation.spec_cpu2017 import RULES
 from perfcast.predictors.linear import Ridge
-from perfcast.schema import Table, build_table
+from perfcast.schema.table import Table, build_table
+from perfcast.testing import cpu_catalog, spec_cpu2017
 
 FEATURES = ("processor", "memory", "system", "workload")
 SUITES = ["CFP2017rate", "CFP2017speed", "CINT2017rate", "CINT2017speed"]

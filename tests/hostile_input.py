@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from perfcast.cli.main import main
-from perfcast.io import file_digests
+from perfcast.utils.io import file_digests
 
 REPOSITORY = Path(__file__).parents[1]
 LONGEST = 3000

@@ -9,9 +9,9 @@ from tempfile import mkdtemp
 
 import yaml
 
-from perfcast import plugins
-from perfcast.config import read_conf
-from perfcast.io import sha256
+from perfcast.config.experiment import read_conf
+from perfcast.utils import plugins
+from perfcast.utils.io import sha256
 
 ROWS = 60
 DATASETS = {
@@ -34,7 +34,7 @@ DATASETS = {
 def generate_files(source: str) -> Path:
     """Return a folder with the generated files of a source."""
     folder = Path(mkdtemp(prefix=f"perfcast-{source}-"))
-    plugins.load("fake", source).write(folder, rows=ROWS, seed=3)
+    plugins.load("testing", source).write(folder, rows=ROWS, seed=3)
     return folder
 
 
@@ -68,7 +68,7 @@ def write_project(repository: Path, project: Path, source: str, file: str, conte
     dataset_conf["sources"] = {"required": required, "optional": []}
     for other in required:
         if other != source:
-            plugins.load("fake", other).write(project / "raw" / other, rows=ROWS, seed=3)
+            plugins.load("testing", other).write(project / "raw" / other, rows=ROWS, seed=3)
             (project / "raw" / other / "manifest.json").write_text(json.dumps({"status": "present"}))
     (project / "conf" / "dataset").mkdir(parents=True)
     (project / "conf" / "dataset" / f"{dataset}.yaml").write_text(yaml.safe_dump(dataset_conf))

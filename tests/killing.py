@@ -19,7 +19,7 @@ import yaml
 from small_project import PINNED, call, change, digests, small_project
 from small_project import environment as usual_environment
 
-from perfcast.io import TEMPORARY, sha256
+from perfcast.utils.io import TEMPORARY, sha256
 
 # the files that dvc.yaml pins
 FILES = ("metrics.json", "report.html")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 NUMBERS = (
     "base_mhz", "max_turbo_mhz", "tdp_w", "cores_per_chip_part", "cores_enabled_total", "chips", "mem_gbps_total",

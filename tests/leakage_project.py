@@ -12,11 +12,11 @@ import yaml
 
 from perfcast import splits
 from perfcast.cli.main import main
-from perfcast.config import read_predictor
+from perfcast.config.experiment import read_predictor
 from perfcast.experiment.folds import fit_folds
 from perfcast.experiment.selection import predictor_factories
-from perfcast.schema import Column, Kind, Role, Tag, build_table
-from perfcast.table_files import read_table, write_table
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.schema.table_files import read_table, write_table
 
 REPOSITORY = Path(__file__).parents[1]
 SPLITS = ("random", "forward_2023")

@@ -2,9 +2,9 @@
 
 import json
 
-from perfcast.datasets._spec_cpu2017_columns import COLUMNS
+from perfcast.data.datasets.spec_cpu.cpu2017_columns import COLUMNS
 from perfcast.microbench.hardware_info import read_hardware
-from perfcast.schema import Kind
+from perfcast.schema.table import Kind
 
 DECLARED = {column.name: column for column in COLUMNS}
 SECRETS = ("secret-host", "SN-4711", "TAG-0815", "4c4c4544", "192.0.2.7", "M393A4K40DB2")

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from perfcast.io import sha256
-from perfcast.miniature import make_project
+from perfcast.testing.miniature import make_project
+from perfcast.utils.io import sha256
 
 REPOSITORY = Path(__file__).parents[1]
 # the folders of results that dvc.yaml pins

@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast import tuning
-from perfcast.config import PredictorConf, validated
-from perfcast.experiment import selection
-from perfcast.schema import Column, Kind, Role, Table, Tag, build_table
+from perfcast.config.experiment import PredictorConf, validated
+from perfcast.experiment import selection, tuning
+from perfcast.schema.table import Column, Kind, Role, Table, Tag, build_table
 
 NAME = "demo/random/random_forest"
 COLUMNS = (

@@ -40,9 +40,9 @@ def generate(folder: Path, rows: str, watch: Watch) -> None:
 
     import yaml
 
-    from perfcast.fake import cpu_catalog
-    from perfcast.fake._tiles import write_tiled
-    from perfcast.io import sha256
+    from perfcast.testing import cpu_catalog
+    from perfcast.testing.spec_dump_blocks import write_tiled
+    from perfcast.utils.io import sha256
 
     project, mirror = folder / "project", folder / "mirror"
     shutil.copytree(Path(__file__).parents[2] / "conf", project / "conf", dirs_exist_ok=True)
@@ -61,10 +61,10 @@ def train(folder: Path, name: str, watch: Watch) -> None:
     """Encode the training rows, and learn from some mini-batches of them."""
     import torch
 
-    from perfcast.encoding.tokens import TokenEncoder
+    from perfcast.features.encoding.tokens import TokenEncoder
     from perfcast.nn.token_batch import TokenBatch
     from perfcast.predictors.neural.attention import NCPP
-    from perfcast.schema import Role, Tag
+    from perfcast.schema.table import Role, Tag
     from perfcast.training.batches import BatchLoader
     from perfcast.training.lightning_modules import masked_huber
     from perfcast.training.loop import reproducible
@@ -92,7 +92,7 @@ def train(folder: Path, name: str, watch: Watch) -> None:
 
 def fit(folder: Path, name: str, watch: Watch) -> None:
     """Fit a predictor under its quick schedule."""
-    from perfcast.config import read_predictor, read_yaml
+    from perfcast.config.experiment import read_predictor, read_yaml
     from perfcast.experiment.fitting import fit_rows as fitted
     from perfcast.experiment.selection import predictor_factories
 
@@ -109,7 +109,7 @@ def fit(folder: Path, name: str, watch: Watch) -> None:
 def predict(folder: Path, name: str, watch: Watch) -> None:
     """Forecast the test rows with a fitted predictor."""
     from perfcast.experiment.fitting import predict_rows
-    from perfcast.predictors.base import load_predictor
+    from perfcast.predictors.predictor import load_predictor
 
     with watch("read"):
         predictor = load_predictor(folder / "models" / name)
@@ -124,8 +124,8 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
     from perfcast.experiment.champion import fit_all_rows
     from perfcast.experiment.uncertainty_fit import fit_uncertainty
     from perfcast.inference.champion import save_champion
-    from perfcast.predictors.law import LawPredictor
-    from perfcast.table_files import read_table
+    from perfcast.predictors.analytical.analytical import LawPredictor
+    from perfcast.schema.table_files import read_table
 
     def make(seed: int) -> LawPredictor:
         return LawPredictor(strengths=[3e-4], memories=[3.0])
@@ -146,8 +146,8 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
 def forecast(folder: Path, name: str, watch: Watch) -> None:
     """Load the champion, and ask for forecasts and for similar machines one at a time."""
     from perfcast.decisions.nearest_machines import find_nearest_machines
-    from perfcast.fake._servers import PARTS
     from perfcast.inference import MachineEntry, PredictOptions, load_champion, parse_machines, predict_machines
+    from perfcast.testing.servers import PARTS
 
     with watch("load"):
         loaded = load_champion(folder / "champion", DATASET)
@@ -173,7 +173,7 @@ def forecast(folder: Path, name: str, watch: Watch) -> None:
 def _table(folder: Path):  # type: ignore[no-untyped-def]
     import pandas as pd
 
-    from perfcast.table_files import read_table
+    from perfcast.schema.table_files import read_table
 
     folds = pd.read_parquet(folder / "splits" / f"{QUESTION}.parquet", columns=["fold_0"])
     return read_table(folder / "features.parquet"), folds["fold_0"].to_numpy()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 FOLDER = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-"))
 

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from _refusing import refusing, written
 
-from perfcast import config
+from perfcast.config import experiment
 from perfcast.data.sources.source_spec import parse_source
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -28,12 +28,12 @@ def check(data: bytes) -> None:
         return
     which = data[0] % 4
     with refusing():
-        value = config.read_yaml(written("file.yaml", data[1:]))
+        value = experiment.read_yaml(written("file.yaml", data[1:]))
         if which == 0:
-            config.validated(config.Params, "params.yaml", value)
+            experiment.validated(experiment.Params, "params.yaml", value)
         elif which == 1:
-            config.validated(config.DatasetConf, "conf/dataset/x.yaml", value)
+            experiment.validated(experiment.DatasetConf, "conf/dataset/x.yaml", value)
         elif which == 2:
-            config.validated(config.PredictorConf, "conf/predictor/x.yaml", value)
+            experiment.validated(experiment.PredictorConf, "conf/predictor/x.yaml", value)
         else:
             parse_source("x", value)

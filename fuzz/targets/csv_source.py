@@ -12,11 +12,11 @@ import tempfile
 
 from _refusing import refusing, written
 
+from perfcast.data.processors.catalog import read_catalogue
 from perfcast.data.sources.file_checks import check_csv
 from perfcast.data.sources.host_gemm import COLUMNS, MEASUREMENTS
-from perfcast.datasets._strict_csv import read_rows
-from perfcast.fake import cpu_catalog, host_gemm
-from perfcast.processors.catalogue import read_catalogue
+from perfcast.data.strict_csv import read_rows
+from perfcast.testing import cpu_catalog, host_gemm
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
 host_gemm.write(_made, rows=5, seed=0)

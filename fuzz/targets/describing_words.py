@@ -11,11 +11,11 @@ import math
 
 from _refusing import refusing
 
-from perfcast.datasets._spec_cpu2017_columns import COLUMNS
+from perfcast.data.datasets.spec_cpu.cpu2017_columns import COLUMNS
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS
 from perfcast.inference.machine_fields import MachineFields, read_number
 from perfcast.inference.name_lookup import CpuNames
-from perfcast.schema import Kind
+from perfcast.schema.table import Kind
 
 FIELDS = MachineFields(COLUMNS, SERVER_FIELDS)
 NAMES = CpuNames(["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600", "epyc 9755"])

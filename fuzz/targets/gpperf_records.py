@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from perfcast.data.datasets.gpperf.gemm_records import parse_records
 from perfcast.data.sources import gpperf
-from perfcast.datasets._gpperf_records import parse_records
-from perfcast.fake import gpperf as fake
+from perfcast.testing import gpperf as fake
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
 fake.write(_made, rows=60, seed=0)

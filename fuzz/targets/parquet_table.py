@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from _refusing import FOLDER, refusing, written
 
-from perfcast.schema import Column, Kind, Role, build_table
-from perfcast.table_files import read_parquet, read_table, write_table
+from perfcast.schema.table import Column, Kind, Role, build_table
+from perfcast.schema.table_files import read_parquet, read_table, write_table
 
 _COLUMNS = (
     Column("row", Kind.CATEGORICAL, Role.KEY, "all", tags=("row",)),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perfcast.datasets._dimm_part_number import decode, pool
+from perfcast.data.parsing.dimm_part_number import decode, pool
+from perfcast.data.processors.cpu_names import part_id, part_key
 from perfcast.microbench.hardware_info.cpu_facts import find_cpu_model
-from perfcast.processors.names import part_id, part_key
 
 SEEDS = [
     b"Intel(R) Xeon(R) Gold 6252 CPU @ 2.10GHz",

@@ -12,11 +12,11 @@ import tempfile
 
 from _refusing import refusing, written
 
+from perfcast.data.datasets.spec_cpu.spec_dump import read_dump
+from perfcast.data.datasets.spec_java.power import build
 from perfcast.data.sources import spec_power as power
 from perfcast.data.sources.spec_cpu2017 import FILE
-from perfcast.datasets._spec_cpu2017_read import read_dump
-from perfcast.datasets.spec_power import build
-from perfcast.fake import spec_cpu2017, spec_power
+from perfcast.testing import spec_cpu2017, spec_power
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
 spec_power.write(_made, rows=4, seed=0)

@@ -13,9 +13,9 @@ import zipfile
 
 from _refusing import refusing, written
 
+from perfcast.data.datasets.perfcastdb.sample_skus import read_skus
 from perfcast.data.sources.perfcastdb import PROCESSORS
-from perfcast.datasets._perfcastdb_sku import read_skus
-from perfcast.fake import perfcastdb as fake
+from perfcast.testing import perfcastdb as fake
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
 fake.write(_made, rows=10, seed=0)

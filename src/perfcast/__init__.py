@@ -8,7 +8,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "estimator": "perfcast.estimators",
+    "estimator": "perfcast.predictors.factory",
     "load_champion": "perfcast.inference.champion",
     "predict": "perfcast.inference.predict",
 }

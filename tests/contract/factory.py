@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from perfcast.schema import Column, Kind, Role, Table, Tag, build_table
+from perfcast.schema.table import Column, Kind, Role, Table, Tag, build_table
 
 COLUMNS = (
     Column("row", Kind.CATEGORICAL, Role.KEY, "audit", tags=(Tag.ROW,)),

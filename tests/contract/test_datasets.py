@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,22 +12,26 @@ import pandas as pd
 import pytest
 import yaml
 
-from perfcast import plugins
-from perfcast.config import DatasetConf, validated
-from perfcast.datasets.base import REJECTED_COLUMNS, Standardized
+from perfcast.config.experiment import DatasetConf, validated
+from perfcast.data.standardized import REJECTED_COLUMNS, Standardized
 from perfcast.evaluation import AVERAGE
-from perfcast.schema import Kind, Role, Tag, decode_texts, out_of_bounds
-from perfcast.table_files import read_table, write_table
+from perfcast.schema.table import Kind, Role, Tag, decode_texts, out_of_bounds
+from perfcast.schema.table_files import read_table, write_table
+from perfcast.utils import plugins
 
 CONF = Path(__file__).parents[2] / "conf" / "dataset"
 ROWS, SEED = 300, 7
-NAMES = plugins.names("datasets")
+NAMES = sorted(path.stem for path in CONF.glob("*.yaml"))
 
 
 @cache
 def conf(name: str) -> dict[str, Any]:
     loaded: dict[str, Any] = yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8"))
     return loaded
+
+
+def build_function(name: str) -> Callable[..., Standardized]:
+    return plugins.load_function("data.datasets", conf(name)["_target_"], name)  # type: ignore[no-any-return]
 
 
 def build(name: str, *, optional: bool = True) -> Standardized:
@@ -38,8 +43,8 @@ def build(name: str, *, optional: bool = True) -> Standardized:
         for source in names:
             raw[source] = Path(folder) / source
             raw[source].mkdir()
-            plugins.load("fake", source).write(raw[source], rows=ROWS, seed=SEED)
-        built: Standardized = plugins.load("datasets", name).build(raw, conf(name).get("options") or {})
+            plugins.load("testing", source).write(raw[source], rows=ROWS, seed=SEED)
+        built: Standardized = build_function(name)(raw, conf(name).get("options") or {})
         return built
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from perfcast import estimators, plugins
-from perfcast.config import (
+from perfcast.config.experiment import (
     PredictorConf,
     compose,
     known,
@@ -22,8 +21,9 @@ from perfcast.config import (
     validate,
     validated,
 )
-from perfcast.errors import UserError
-from perfcast.graph import Graph
+from perfcast.experiment.workflow_graph import Graph
+from perfcast.predictors import factory
+from perfcast.utils.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 CONF = ROOT / "conf"
@@ -70,7 +70,7 @@ class TestAblation:
     def test_changes_parameters_of_the_constructor_or_hides_columns(self, name: str) -> None:
         ablation = read_ablations(CONF)[name]
         conf = read_predictor(CONF, name)
-        kind = estimators.predictor_class(plugins.load("predictors", conf.module))
+        kind = factory.predictor_class(conf.target)
         assert set(ablation.params) <= set(kind().get_params(deep=False))
         assert ablation.params or ablation.without_columns
         for preset in ("quick", "full"):

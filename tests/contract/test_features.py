@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 import yaml
 
-from perfcast import plugins
-from perfcast.schema import Kind, Role, Tag, build_table, decode_texts, out_of_bounds, select
-from perfcast.table_files import read_table, write_table
+from perfcast.schema.table import Kind, Role, Tag, build_table, decode_texts, out_of_bounds, select
+from perfcast.schema.table_files import read_table, write_table
+from perfcast.utils import plugins
 
 CONF = Path(__file__).parents[2] / "conf" / "dataset"
 DATASETS = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(CONF.glob("*.yaml"))}
@@ -25,8 +25,8 @@ def standard(tmp_path_factory):
         conf, raw = DATASETS[dataset], {}
         for source in [*conf["sources"].get("required", []), *conf["sources"].get("optional", [])]:
             raw[source] = tmp_path_factory.mktemp(source)
-            plugins.load("fake", source).write(raw[source], rows=ROWS, seed=0)
-        return plugins.load("datasets", dataset).build(raw, conf.get("options", {})).table
+            plugins.load("testing", source).write(raw[source], rows=ROWS, seed=0)
+        return plugins.load_function("data.datasets", conf["_target_"], dataset)(raw, conf.get("options", {})).table
 
     return build
 

@@ -11,11 +11,11 @@ import pytest
 from docutils.core import publish_parts
 
 from perfcast.evaluation import evaluate
-from perfcast.fake._runs import PUBLISHED, fake_table, write_runs, write_support
 from perfcast.report import plots
 from perfcast.report.plots.catalog import plot_entry, read_catalog, rst_captions
 from perfcast.report.plots.plot_style import STYLE
 from perfcast.report.plots.svg_output import draw_svg, load_plot
+from perfcast.testing.generated_results import PUBLISHED, fake_table, write_runs, write_support
 
 NAMES = list(read_catalog())
 

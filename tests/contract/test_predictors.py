@@ -15,11 +15,12 @@ import yaml
 from factory import Part, parts, tiny_table
 from sklearn.base import clone
 
-from perfcast import estimators, plugins
-from perfcast.config import read_predictor
-from perfcast.errors import UserError
-from perfcast.predictors.base import Predictor, load_predictor
-from perfcast.schema import Kind, Role
+from perfcast.config.experiment import read_predictor
+from perfcast.predictors import factory
+from perfcast.predictors.predictor import Predictor, load_predictor
+from perfcast.schema.table import Kind, Role
+from perfcast.utils import plugins
+from perfcast.utils.errors import UserError
 
 CONF = Path(__file__).parents[2] / "conf" / "predictor"
 NAMES = sorted(path.stem for path in CONF.glob("*.yaml"))
@@ -44,7 +45,7 @@ OVERFIT_DEFAULT = 0.05
 
 
 def predictor_class(name: str) -> type[Predictor]:
-    return estimators.predictor_class(conf(name)["_target_"])
+    return factory.predictor_class(conf(name)["_target_"])
 
 
 def build(name: str, *, tiny: bool = True, **more: Any) -> Predictor:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from perfcast import plugins
 from perfcast.data.sources.source_spec import parse_source
-from perfcast.errors import UserError
+from perfcast.utils import plugins
+from perfcast.utils.errors import UserError
 
 CONF = Path(__file__).parents[2] / "conf/source"
 NAMES = sorted(path.stem for path in CONF.glob("*.yaml"))

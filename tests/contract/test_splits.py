@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from perfcast import splits
-from perfcast.errors import UserError
-from perfcast.schema import Column, Kind, Role, Tag, build_table
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.utils.errors import UserError
 
 NAMES = splits.names()
 LEAKING = ["shuffled"]

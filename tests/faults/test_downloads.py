@@ -13,7 +13,7 @@ from loopback import Loopback, Page
 from perfcast.data.sources.download import DownloadLimits
 from perfcast.data.sources.ingestion import ingest_source
 from perfcast.data.sources.source_spec import parse_source
-from perfcast.io import TEMPORARY
+from perfcast.utils.io import TEMPORARY
 
 GOOD = np.random.default_rng(0).integers(0, 256, 60_000, dtype=np.uint8).tobytes()
 BAD = GOOD[:30_000] + bytes([GOOD[30_000] ^ 1]) + GOOD[30_001:]

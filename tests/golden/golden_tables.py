@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
-from perfcast.io import atomic_path
+from perfcast.utils.io import atomic_path
 
 
 def render(parse: Callable, texts: list[str]) -> str:

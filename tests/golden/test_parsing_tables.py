@@ -5,7 +5,7 @@ from pathlib import Path
 import golden_tables
 import pytest
 
-from perfcast.parsing import cache, compiler, disclosure, memory, operating_system, orderable, scalars, storage
+from perfcast.data.parsing import cache, compiler, memory, operating_system, scalars, storage
 
 TABLES = Path(__file__).parent / "parsing"
 PARSERS = {
@@ -16,9 +16,9 @@ PARSERS = {
     "cache_other": cache.parse_other_cache,
     "operating_system": operating_system.parse_operating_system,
     "compiler": compiler.parse_compiler,
-    "orderable": orderable.parse_orderable,
+    "orderable": scalars.parse_orderable,
     "storage": storage.parse_storage,
-    "disclosure": disclosure.parse_disclosure,
+    "disclosure": scalars.parse_disclosure,
     "month": scalars.parse_month,
     "number": scalars.parse_number,
     "score": scalars.parse_score,

@@ -291,8 +291,8 @@ def test_a_definition_that_cannot_be_is_one_line(tmp_path, capsys, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("os.execv", None)
     if command is None:
-        from perfcast.errors import UserError
         from perfcast.experiment.leakage_control import read_audit
+        from perfcast.utils.errors import UserError
 
         with pytest.raises(UserError):
             read_audit(Path("conf"))

@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 from bounded_memory import ROOM, told
 
-from perfcast import bounds
-from perfcast.datasets._spec_cpu2017_read import read_dump
-from perfcast.datasets._strict_csv import read_rows
-from perfcast.errors import UserError
-from perfcast.table_files import read_parquet
+from perfcast.data.datasets.spec_cpu.spec_dump import read_dump
+from perfcast.data.strict_csv import read_rows
+from perfcast.schema.table_files import read_parquet
+from perfcast.utils import size_limits
+from perfcast.utils.errors import UserError
 
 GIGABYTE = 1 << 30
 PIECE = 1 << 26
@@ -132,7 +132,7 @@ def test_rows_are_bounded_the_kept_as_well_as_the_rejected(tmp_path, monkeypatch
     for name, rows in (("good.csv", "1,2\n" * 30), ("bad.csv", "1,2\n" + "1\n" * 30)):
         (tmp_path / name).write_text("a,b\n" + rows)
     for bound in ("DUMP_ROWS", "TABLE_ROWS", "REJECTED"):
-        monkeypatch.setattr(bounds, bound, 29)
+        monkeypatch.setattr(size_limits, bound, 29)
     with pytest.raises(UserError, match="at most 29 rows"):
         read("source", tmp_path / "good.csv", ["a", "b"])
     with pytest.raises(UserError, match="more than 29 are rejected, the first as wrong_field_count"):
@@ -141,7 +141,7 @@ def test_rows_are_bounded_the_kept_as_well_as_the_rejected(tmp_path, monkeypatch
 
 def test_a_table_of_more_cells_than_are_read_is_refused_unread(tmp_path, monkeypatch):
     pd.DataFrame({"a": [0] * 10_000}).to_parquet(tmp_path / "t.parquet")
-    monkeypatch.setattr(bounds, "CELLS", 9_999)
+    monkeypatch.setattr(size_limits, "CELLS", 9_999)
     monkeypatch.setattr(pd, "read_parquet", None)
     with pytest.raises(UserError, match="at most 9999 cells"):
         read_parquet(tmp_path / "t.parquet")

@@ -11,7 +11,7 @@ import pytest
 from forecasting_project import project
 from hostile_input import refused
 
-from perfcast.io import file_digests
+from perfcast.utils.io import file_digests
 
 ASKED = ["--processor", "Xeon Gold 6148", "--chips", "2"]
 FILES = sorted(path.relative_to(project().folder).as_posix() for path in project().folder.rglob("*") if path.is_file())
@@ -67,8 +67,8 @@ def test_a_planted_file_with_a_fitting_digest_is_refused_and_not_run(tmp_path, c
 CLASSES = (
     "os:system",
     "subprocess:Popen",
-    "perfcast.predictors.base:load_predictor",
-    "perfcast.predictors.base:Path",
+    "perfcast.predictors.predictor:load_predictor",
+    "perfcast.predictors.predictor:Path",
     "perfcast.predictors.linear:np",
     "perfcast.predictors..linear:Ridge",
     "perfcast.predictors.nope:Nope",

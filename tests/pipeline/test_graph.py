@@ -10,7 +10,7 @@ import yaml
 from small_project import REPOSITORY, call, change, digests, environment, rules_run, small_project
 
 from perfcast.report.plots.catalog import plot_entry
-from perfcast.table_files import read_declarations
+from perfcast.schema.table_files import read_declarations
 
 PREDICTORS = ["lookup", "ridge", "ncpp"]
 EVERYTHING = yaml.safe_load((REPOSITORY / "params.yaml").read_text())

@@ -11,10 +11,10 @@ import pytest
 from browser import BROWSER, QUIET
 
 from perfcast.evaluation import read_evaluation
-from perfcast.fake._results import FAKE_PARAMS, write_results
 from perfcast.report.plots.svg_output import draw_all
 from perfcast.report.render_page import render
 from perfcast.report.report_context import collect
+from perfcast.testing.generated_results import FAKE_PARAMS, write_results
 
 # What a person would do: choose, filter, step with the keyboard, let go, show a miss; each step's words are kept.
 VISIT = """

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from perfcast.digest import closure, imports
+from perfcast.utils.code_hash import closure, imports
 
 ROOT = Path(__file__).parents[2] / "src" / "perfcast"
 MODULES = sorted(".".join(("perfcast", *path.relative_to(ROOT).with_suffix("").parts)) for path in ROOT.rglob("*.py"))

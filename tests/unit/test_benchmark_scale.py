@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from perfcast.datasets.spec_cpu2017 import build
-from perfcast.fake import spec_cpu2017
-from perfcast.fake._tiles import write_tiled
+from perfcast.data.datasets.spec_cpu.cpu2017 import build
+from perfcast.testing import spec_cpu2017
+from perfcast.testing.spec_dump_blocks import write_tiled
 
 SCALE = Path(__file__).parents[2] / "benchmarks" / "scale"
 MOST_GIB = 1.5

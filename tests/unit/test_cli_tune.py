@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from perfcast.cli.tune import _check_unseen
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 PARTS = ["train", "train", "valid", "test", "test", "unused"]
 

@@ -6,8 +6,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from perfcast.config import PredictorConf, PublishedErrors, compose, read_conf, read_yaml, validate, validated
-from perfcast.errors import UserError
+from perfcast.config.experiment import (
+    PredictorConf,
+    PublishedErrors,
+    compose,
+    read_conf,
+    read_yaml,
+    validate,
+    validated,
+)
+from perfcast.utils.errors import UserError
 
 PROJECT = Path(__file__).parents[2]
 

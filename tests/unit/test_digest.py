@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfcast import digest
+from perfcast.utils import code_hash
 
 
 @pytest.fixture
@@ -16,30 +16,30 @@ def package(tmp_path, monkeypatch):
     (root / "features" / "c.py").write_text("x = 1\n")
     (root / "features" / "table.csv").write_text("k,v\n")
     (root / "other.py").write_text("y = 2\n")
-    monkeypatch.setattr(digest, "_ROOT", root)
-    digest.imports.cache_clear()
+    monkeypatch.setattr(code_hash, "_ROOT", root)
+    code_hash.imports.cache_clear()
     yield root
-    digest.imports.cache_clear()
+    code_hash.imports.cache_clear()
 
 
 def test_closure_follows_imports_inside_functions(package):
-    assert digest.closure("perfcast.a") == {
+    assert code_hash.closure("perfcast.a") == {
         "perfcast.a", "perfcast.b", "perfcast.features", "perfcast.features.c",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("edited", ["a.py", "b.py", "features/c.py", "features/table.csv"])
 def test_an_edit_inside_changes_the_digest_and_the_revert_restores_it(package, edited):
-    before = digest.code_digest("perfcast.a")
+    before = code_hash.code_digest("perfcast.a")
     text = (package / edited).read_text()
     (package / edited).write_text(text + "\n# more\n")
-    digest.imports.cache_clear()
-    assert digest.code_digest("perfcast.a") != before
+    code_hash.imports.cache_clear()
+    assert code_hash.code_digest("perfcast.a") != before
     (package / edited).write_text(text)
-    assert digest.code_digest("perfcast.a") == before
+    assert code_hash.code_digest("perfcast.a") == before
 
 
 def test_an_edit_outside_does_not(package):
-    before = digest.code_digest("perfcast.a")
+    before = code_hash.code_digest("perfcast.a")
     (package / "other.py").write_text("y = 3\n")
-    assert digest.code_digest("perfcast.a") == before
+    assert code_hash.code_digest("perfcast.a") == before

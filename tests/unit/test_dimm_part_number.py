@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.datasets._dimm_part_number import DimmPart, decode, pool
+from perfcast.data.parsing.dimm_part_number import DimmPart, decode, pool
 
 MICRON = DimmPart("Micron", "R", 5, 64.0, 2, 4, 16.0, 40, 4800.0)
 

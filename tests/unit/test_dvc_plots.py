@@ -10,7 +10,7 @@ import yaml
 from dvc_render.html import HTML
 
 from perfcast.evaluation import evaluate, write_evaluation
-from perfcast.fake._runs import fake_table, write_runs, write_support
+from perfcast.testing.generated_results import fake_table, write_runs, write_support
 
 PROJECT = Path(__file__).parents[2]
 TEMPLATES = PROJECT / ".dvc" / "plots"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from perfcast import plugins
-from perfcast.config import PredictorConf, known, read_predictor, validated
-from perfcast.errors import UserError
-from perfcast.estimators import estimator, predictor_class
+from perfcast.config.experiment import PredictorConf, known, read_predictor, validated
+from perfcast.predictors.factory import estimator, predictor_class
 from perfcast.predictors.linear import Ridge
+from perfcast.utils import plugins
+from perfcast.utils.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 

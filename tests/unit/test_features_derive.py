@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy._core._multiarray_umath import __cpu_features__ as processor
 
-from perfcast.features._derive import settled
+from perfcast.features.feature_math import settled
 
 OF_LOGARITHMS = """
 import hashlib
 import numpy as np
 import pandas as pd
-from perfcast.features._derive import append, feature, log, logs
-from perfcast.schema import build_table
+from perfcast.features.feature_math import append, feature, log, logs
+from perfcast.schema.table import build_table
 
 values = pd.Series(np.random.default_rng(0).lognormal(3, 2, 20_000))
 pairs = [(feature("power", "any", "", "any"), np.exp(log(values) / 3))]

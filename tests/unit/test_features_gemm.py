@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.datasets import host_gemm
-from perfcast.fake import host_gemm as fake
+from perfcast.data.datasets.host import host_gemm
 from perfcast.features import gemm
-from perfcast.schema import Column, Kind, Role, Table, Tag, build_table, out_of_bounds
+from perfcast.schema.table import Column, Kind, Role, Table, Tag, build_table, out_of_bounds
+from perfcast.testing import host_gemm as fake
 
 MACHINE = {"cores": 4, "l1d_kib": 32, "l2_kib": 64, "l3_kib": 1024}
 

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from perfcast.features import gemm_costs, gpu_gemm
-from perfcast.schema import Tag, build_table, infer_columns
+from perfcast.schema.table import Tag, build_table, infer_columns
 
 GPU = {
     **{"m": 512.0, "n": 300.0, "k": 100.0, "dtype": "float32", "transpose_a": 0.0, "transpose_b": 1.0, "beta": 0.0},

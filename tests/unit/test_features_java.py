@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from perfcast.features import jvm, node_power
-from perfcast.schema import Column, Kind, Role, Tag, build_table
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 
 DATES = ("test_month", "hw_avail", "launch_quarter")
 # Two processors of 20 cores at 2.0 (3.0) GHz and 150 W, 12 DIMMs of 32 GB, one supply of 800 W, Java 17.0.2.

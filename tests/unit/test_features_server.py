@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfcast.data.processors.sustained_clock import POWER_CLOCK_MHZ
 from perfcast.features import memory, processor, system, workload
-from perfcast.features._derive import version_number
-from perfcast.power_clock import POWER_CLOCK_MHZ
-from perfcast.schema import Column, Kind, Role, Tag, build_table
+from perfcast.features.feature_math import version_number
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 
 MODULES = {"processor": processor, "memory": memory, "system": system, "workload": workload}
 DATES = ("hw_avail", "sw_avail", "test_month", "launch_quarter")

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from perfcast.features import set_up
-from perfcast.schema import Column, Kind, Role, Tag, build_table
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 
 MACHINE = {
     "family": "Genoa",

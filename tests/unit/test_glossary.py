@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from perfcast.utils.safe_yaml import read_yaml_text
 
 ROOT = Path(__file__).parents[2]

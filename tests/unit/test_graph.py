@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from perfcast.config import read_yaml
-from perfcast.errors import UserError
-from perfcast.graph import Graph, remove_unfinished
-from perfcast.io import atomic_path
+from perfcast.config.experiment import read_yaml
+from perfcast.experiment.workflow_graph import Graph, remove_unfinished
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import atomic_path
 
 ROOT = Path(__file__).parents[2]
 

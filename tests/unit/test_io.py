@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfcast.io import atomic_folder, atomic_path, read_json, sha256, write_json
+from perfcast.utils.io import atomic_folder, atomic_path, read_json, sha256, write_json
 
 
 def test_a_failure_leaves_the_old_file(tmp_path):

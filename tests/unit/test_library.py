@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import perfcast
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "examples" / "forecast.ipynb"
@@ -77,7 +77,7 @@ def test_a_forecast_imports_no_learning_library():
     # they would cost a cold forecast more than the forecast itself; the champion's own predictor imports what it needs
     heavy = ["sklearn", "scipy", "torch", "mlflow", "pytorch_lightning", "matplotlib", "rich"]
     code = (
-        "import sys, perfcast.inference, perfcast.predictors.law_trees\n"
+        "import sys, perfcast.inference, perfcast.predictors.hybrid.server_hybrids\n"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     assert call([sys.executable, "-c", code], ROOT) == "[]\n"

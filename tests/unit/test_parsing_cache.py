@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
+from perfcast.data.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
 
 KB = st.integers(8, 4096)
 MB = st.integers(1, 2048)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.parsing.compiler import parse_compiler, xalanc_notice
+from perfcast.data.parsing.compiler import parse_compiler, xalanc_notice
 
 ONEAPI = "Intel oneAPI DPC++/C++ Compiler"
 CLASSIC = "Intel C/C++ Compiler"

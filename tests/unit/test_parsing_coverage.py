@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from perfcast.parsing.cache import parse_l2, parse_l3
-from perfcast.parsing.coverage import measure, parse_column
-from perfcast.parsing.scalars import parse_flag
+from perfcast.data.parsing.cache import parse_l2, parse_l3
+from perfcast.data.parsing.distinct_texts import measure, parse_column
+from perfcast.data.parsing.scalars import parse_flag
 
 
 def test_a_column_keeps_its_index_and_parses_each_text_once():

@@ -8,10 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.parsing.coverage import measure, parse_column
-from perfcast.parsing.distinct import by_distinct, codes_of, combinations, spread, value_counts
-from perfcast.parsing.scalars import parse_month, parse_number
-from perfcast.parsing.storage import parse_storage
+from perfcast.data.parsing.distinct_texts import (
+    by_distinct,
+    codes_of,
+    combinations,
+    measure,
+    parse_column,
+    spread,
+    value_counts,
+)
+from perfcast.data.parsing.scalars import parse_month, parse_number
+from perfcast.data.parsing.storage import parse_storage
 
 TEXTS = st.lists(st.sampled_from(["", "3", "17.5", "Jan-2020", "1 x 960 GB SATA SSD", "tmpfs", "N/A"]), max_size=25)
 
@@ -38,7 +45,7 @@ def test_a_coded_column_is_parsed_as_a_plain_one(parse, texts):
 def test_a_long_column_is_parsed_as_a_short_one(monkeypatch):
     texts = pd.Series(["3", "x", "17.5", "", "3"], dtype="str", index=[4, 2, 9, 1, 0])
     whole = parse_column(texts, parse_number, ["value"])
-    monkeypatch.setattr("perfcast.parsing.coverage._ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("perfcast.data.parsing.distinct_texts._ROWS_AT_ONCE", 2)
     pd.testing.assert_frame_equal(parse_column(texts, parse_number, ["value"]), whole)
 
 

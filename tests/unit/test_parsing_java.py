@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.datasets._spec_java_names import java_part_key
-from perfcast.parsing.cache import parse_l1, parse_l2, parse_l3
-from perfcast.parsing.dimms import parse_dimms, parse_module
-from perfcast.parsing.jvm import canonical_jvm_vendor, parse_jvm
-from perfcast.parsing.spelling import parse_any_operating_system, tidy_cache
-from perfcast.parsing.text import MAX_LENGTH
+from perfcast.data.datasets.spec_java.java_machines import java_part_key
+from perfcast.data.parsing.cache import parse_l1, parse_l2, parse_l3
+from perfcast.data.parsing.jvm import canonical_jvm_vendor, parse_jvm
+from perfcast.data.parsing.memory_modules import parse_dimms, parse_module
+from perfcast.data.parsing.spelling import parse_any_operating_system, tidy_cache
+from perfcast.data.parsing.text_normalization import MAX_LENGTH
 
 PARSERS = (parse_jvm, parse_dimms, parse_module, parse_any_operating_system)
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.parsing.memory import ECC_BY_TYPE, parse_memory
-from perfcast.parsing.memory_speed import JEDEC_MTS, ddr_generation, rated_mts, snap
+from perfcast.data.parsing.memory import ECC_BY_TYPE, parse_memory
+from perfcast.data.parsing.memory_speed import JEDEC_MTS, ddr_generation, rated_mts, snap
 
 GRADES = {4: (1600, 1866, 2133, 2400, 2667, 2933, 3200), 5: (4000, 4400, 4800, 5200, 5600, 6400, 8800)}
 GROUP = st.tuples(

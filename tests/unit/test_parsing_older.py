@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.parsing.cache import parse_l1, parse_l2
-from perfcast.parsing.coverage import Parsed
-from perfcast.parsing.older_compiler import parse_older_compiler
-from perfcast.parsing.older_memory import parse_older_memory
-from perfcast.parsing.older_system import (
+from perfcast.data.parsing.cache import parse_l1, parse_l2
+from perfcast.data.parsing.compiler import parse_older_compiler
+from perfcast.data.parsing.distinct_texts import Parsed
+from perfcast.data.parsing.older_memory import parse_older_memory
+from perfcast.data.parsing.older_system import (
     parse_characteristics,
     parse_older_operating_system,
     parse_older_orderable,
 )
-from perfcast.parsing.text import MAX_LENGTH
+from perfcast.data.parsing.text_normalization import MAX_LENGTH
 
 PARSERS: tuple[Callable[[str], Parsed], ...] = (
     parse_older_memory,

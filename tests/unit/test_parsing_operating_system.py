@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.parsing.operating_system import parse_operating_system
+from perfcast.data.parsing.operating_system import parse_operating_system
 
 WORD = st.sampled_from(["Kernel ", "kernel version ", "kernel version, ", "Kernel", "Kerenl ", ""])
 KERNEL = st.tuples(st.integers(2, 9), st.integers(0, 99), st.integers(0, 99), st.integers(0, 999))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.parsing import cache, compiler, disclosure, memory, operating_system, orderable, scalars, storage
-from perfcast.parsing.text import MAX_LENGTH
+from perfcast.data.parsing import cache, compiler, memory, operating_system, scalars, storage
+from perfcast.data.parsing.text_normalization import MAX_LENGTH
 
 WELL_FORMED = {
     memory.parse_memory: "416 GB (9 x 32 GB 2Rx4 PC4-2933Y-R; 2 x 64 GB 4Rx4 PC4-3200AA-L, running at 2666)",
@@ -18,8 +18,8 @@ WELL_FORMED = {
     cache.parse_other_cache: "24 MB I+D off chip per 4 DIMMs",
     operating_system.parse_operating_system: "SUSE Linux Enterprise Server 15 SP3 (x86_64), Kernel 5.3.18-99-default",
     compiler.parse_compiler: "C/C++: Version 2.3.0 of AOCC;, Fortran: Version 9.2.0 of GCC",
-    disclosure.parse_disclosure: '<A HREF="/cpu2017/results/res2030q4/cpu2017-20301109-00042.html">HTML</A>',
-    orderable.parse_orderable: "1, 3 to 6 chip(s)",
+    scalars.parse_disclosure: '<A HREF="/cpu2017/results/res2030q4/cpu2017-20301109-00042.html">HTML</A>',
+    scalars.parse_orderable: "1, 3 to 6 chip(s)",
     storage.parse_storage: "3 x 450 GB SATA SSD, RAID 0",
     scalars.parse_number: "7.25",
     scalars.parse_integer: "7",

@@ -6,10 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.parsing.disclosure import parse_disclosure
-from perfcast.parsing.orderable import parse_orderable
-from perfcast.parsing.scalars import parse_integer, parse_month, parse_number, parse_score
-from perfcast.parsing.storage import parse_storage
+from perfcast.data.parsing.scalars import (
+    parse_disclosure,
+    parse_integer,
+    parse_month,
+    parse_number,
+    parse_orderable,
+    parse_score,
+)
+from perfcast.data.parsing.storage import parse_storage
 
 
 @settings(max_examples=100, deadline=None)

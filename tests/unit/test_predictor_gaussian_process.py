@@ -8,9 +8,8 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Matern
 
-from perfcast.predictors._relevance import Question, learned_scales
-from perfcast.predictors.gaussian_process import _BLOCK, GaussianProcessPredictor
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.predictors.gaussian_process import _BLOCK, GaussianProcessPredictor, Question, learned_scales
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 
 def data(rows: int = 200, noise: float = 0.0) -> tuple[pd.DataFrame, pd.DataFrame]:

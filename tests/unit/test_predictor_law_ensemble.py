@@ -11,12 +11,11 @@ import torch
 from law_machines import COLUMNS, dates, machines, scores
 from torch import nn
 
-from perfcast.encoding.tokens import TokenEncoder
+from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.token_batch import TokenBatch
-from perfcast.predictors.base import load_predictor
-from perfcast.predictors.law_attention import LawAttentionPredictor
-from perfcast.predictors.law_ensemble import LawEnsemblePredictor
+from perfcast.predictors.hybrid.server_hybrids import LawAttentionPredictor, LawEnsemblePredictor
 from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
+from perfcast.predictors.predictor import load_predictor
 from perfcast.training.devices import TrainerConfig
 
 SMALL = {"width": 8, "group_width": 16, "epochs": 4}

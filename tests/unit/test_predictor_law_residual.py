@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from law_machines import COLUMNS, dates, machines, scores
 
-from perfcast.predictors._law_residual import FAR, LawResidualPredictor
-from perfcast.predictors.base import Predictor
-from perfcast.predictors.law_trees import LawTreesPredictor
+from perfcast.predictors.hybrid.residual_stacking import FAR, LawResidualPredictor
+from perfcast.predictors.hybrid.server_hybrids import LawTreesPredictor
+from perfcast.predictors.predictor import Predictor
 
 
 class Oracle(Predictor):

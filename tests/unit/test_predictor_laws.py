@@ -7,13 +7,12 @@ import pandas as pd
 import pytest
 from law_machines import COLUMNS, dates, machines, scores
 
-from perfcast.features._physics import power_clock_mhz
-from perfcast.predictors._law import robust_ridge
-from perfcast.predictors._law_quantities import Quantities
-from perfcast.predictors._law_terms import LawTerms
-from perfcast.predictors.base import load_predictor
-from perfcast.predictors.law import LawPredictor
-from perfcast.predictors.time_law import TimeLawPredictor
+from perfcast.features.server_physics import power_clock_mhz
+from perfcast.predictors.analytical.analytical import LawPredictor, robust_ridge
+from perfcast.predictors.analytical.analytical_time import TimeLawPredictor
+from perfcast.predictors.analytical.server_quantities import Quantities
+from perfcast.predictors.analytical.terms import LawTerms
+from perfcast.predictors.predictor import load_predictor
 
 GENOA = 1.14 * 1.25**0.5
 """What was announced of Zen 4 over Zen 3: its gain per clock, and half of what its process gives at the same power."""
@@ -111,8 +110,8 @@ def test_a_saved_law_does_not_change_with_the_table_of_announcements(tmp_path, m
     train = machines()
     law = LawPredictor().fit(train, scores(train), columns=COLUMNS, when=dates(len(train), "2022-12-31"))
     law.save(tmp_path)
-    monkeypatch.setattr("perfcast.predictors._law_terms.announced_index", lambda as_of: {})
-    monkeypatch.setattr("perfcast.predictors._law_terms.announced_power_index", lambda as_of: {})
+    monkeypatch.setattr("perfcast.predictors.analytical.terms.announced_index", lambda as_of: {})
+    monkeypatch.setattr("perfcast.predictors.analytical.terms.announced_power_index", lambda as_of: {})
     asked = machines(20, ("Genoa",), seed=5)
     pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(asked), law.predict(asked))
 

@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from perfcast.predictors._items import ItemEncoder, at_most, item_columns, task_descriptions
-from perfcast.predictors._task_experts import Known
-from perfcast.predictors.base import load_predictor
-from perfcast.predictors.device_attention import DeviceAttentionPredictor
-from perfcast.predictors.help import HelpPredictor
-from perfcast.predictors.ridge_transfer import RidgeTransferPredictor
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.predictors.predictor import load_predictor
+from perfcast.predictors.transfer.device_attention import DeviceAttentionPredictor
+from perfcast.predictors.transfer.help_maml import HelpPredictor
+from perfcast.predictors.transfer.ridge_transfer import RidgeTransferPredictor
+from perfcast.predictors.transfer.task_experts import Known
+from perfcast.predictors.transfer.task_items import ItemEncoder, at_most, item_columns, task_descriptions
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 KINDS = ("conv", "pool", "skip")
 EDGES = 6
@@ -120,7 +120,7 @@ class TestDeviceAttention:
         known = Known(
             known.values, known.experts[:0], {"a": np.random.default_rng(2).normal(size=(10, 2))}, np.zeros(0)
         )
-        from perfcast.predictors.device_attention import _Prior
+        from perfcast.predictors.transfer.device_attention import _Prior
 
         prior = _Prior(np.random.default_rng(4), 1, 1, [0.3])
         scale, _, constant = prior.scales[0]

@@ -4,13 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.predictors._roofline_residual import FAR, RooflineResidualPredictor
-from perfcast.predictors.base import Predictor, load_predictor
-from perfcast.predictors.roofline import RooflinePredictor
-from perfcast.predictors.roofline_attention import RooflineAttentionPredictor
-from perfcast.predictors.roofline_ridge import RooflineRidgePredictor
-from perfcast.predictors.roofline_trees import RooflineTreesPredictor
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.predictors.analytical.roofline import RooflinePredictor
+from perfcast.predictors.hybrid.roofline_hybrids import (
+    FAR,
+    RooflineAttentionPredictor,
+    RooflineResidualPredictor,
+    RooflineRidgePredictor,
+    RooflineTreesPredictor,
+)
+from perfcast.predictors.predictor import Predictor, load_predictor
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 
 def number(name, group, *tags):

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from law_machines import COLUMNS, machines, scores
 
-from perfcast.predictors._law_residual import LawResidualPredictor
-from perfcast.predictors._shift import ANY, SEEN_CPU, UNSEEN_CPU, UNSEEN_MICROARCHITECTURE, TrainingShift
-from perfcast.predictors.base import Predictor
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.predictors.hybrid.residual_stacking import LawResidualPredictor
+from perfcast.predictors.hybrid.training_shift import ANY, SEEN_CPU, UNSEEN_CPU, UNSEEN_MICROARCHITECTURE, TrainingShift
+from perfcast.predictors.predictor import Predictor
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 PART = Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY,))
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from perfcast.errors import UserError
-from perfcast.fake import cpu_catalog
-from perfcast.processors.catalogue import FACTS, Catalogue, fallback_key, read_catalogue, read_project_catalog
+from perfcast.data.processors.catalog import FACTS, Catalogue, fallback_key, read_catalogue, read_project_catalog
+from perfcast.testing import cpu_catalog
+from perfcast.utils.errors import UserError
 
 
 @pytest.fixture(scope="module")

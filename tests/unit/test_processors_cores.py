@@ -5,7 +5,7 @@ from math import log
 import pandas as pd
 import pytest
 
-from perfcast.processors.cores import (
+from perfcast.data.processors.announcements import (
     ancestry,
     announced_index,
     announced_power_index,
@@ -14,7 +14,7 @@ from perfcast.processors.cores import (
     process_table,
     processes_of_cores,
 )
-from perfcast.processors.families import family_table
+from perfcast.data.processors.families import family_table
 
 LATE = pd.Timestamp("2030-01-01")
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from perfcast.processors import families
-from perfcast.processors.families import facts_of, family_of, family_table, rule_families, suffix_of, tier_of
-from perfcast.processors.names import part_key
+from perfcast.data.processors import families
+from perfcast.data.processors.cpu_names import part_key
+from perfcast.data.processors.families import facts_of, family_of, family_table, rule_families, suffix_of, tier_of
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.fake._servers import PARTS
-from perfcast.processors.names import part_id, part_key
+from perfcast.data.processors.cpu_names import part_id, part_key
+from perfcast.testing.servers import PARTS
 
 SETTINGS = settings(max_examples=200, deadline=None)
 

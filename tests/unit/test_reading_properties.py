@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.datasets import _dimm_part_number, _gpperf_records
-from perfcast.errors import UserError, printable
+from perfcast.data.datasets.gpperf import gemm_records
+from perfcast.data.parsing import compiler, dimm_part_number, jvm, memory_modules, older_memory, older_system, spelling
+from perfcast.data.parsing.text_normalization import MAX_LENGTH
+from perfcast.data.processors.cpu_names import part_id, part_key
 from perfcast.inference.machine_fields import MachineFields, read_number
 from perfcast.inference.name_lookup import CpuNames
 from perfcast.microbench.hardware_info import dmidecode, lscpu
 from perfcast.microbench.hardware_info.cpu_facts import find_cpu_model
-from perfcast.parsing import dimms, jvm, older_compiler, older_memory, older_system, spelling
-from perfcast.parsing.text import MAX_LENGTH
-from perfcast.processors.names import part_id, part_key
-from perfcast.schema import Column, Kind, Role
+from perfcast.schema.table import Column, Kind, Role
+from perfcast.utils.errors import UserError, printable
 
 PARSERS = {
-    dimms.parse_dimms: "8 x 16 GB DDR4-2933 (dual rank)",
-    dimms.parse_module: "16 GB 2Rx4 PC4-2933Y-R",
+    memory_modules.parse_dimms: "8 x 16 GB DDR4-2933 (dual rank)",
+    memory_modules.parse_module: "16 GB 2Rx4 PC4-2933Y-R",
     jvm.parse_jvm: "Oracle Java HotSpot 64-bit Server VM 1.8.0_25 on Linux, version 1.8.0_25",
-    older_compiler.parse_older_compiler: "Intel C++ Compiler for Linux32 and Linux64 version 11.1 Build 20091130",
+    compiler.parse_older_compiler: "Intel C++ Compiler for Linux32 and Linux64 version 11.1 Build 20091130",
     older_memory.parse_older_memory: "16 GB (8x2 GB PC3-8500R, 2 rank, CL7-7-7, ECC)",
     older_system.parse_characteristics: "Turbo Boost Technology up to 3.33 GHz",
     older_system.parse_older_operating_system: "SuSE Linux Enterprise Server 10 (x86_64) SP3, Kernel 2.6.16.60-0.54.5",
@@ -107,13 +107,13 @@ def test_a_part_that_is_found_is_a_known_one(text):
 
 @given(st.lists(st.text(alphabet=string.ascii_uppercase + string.digits + "-", max_size=24) | st.text(), max_size=5))
 def test_part_numbers_of_modules_say_what_all_agree_on(texts):
-    parts = [_dimm_part_number.decode(text) for text in texts]
-    assert _dimm_part_number.pool(parts * 2) == _dimm_part_number.pool(parts)
+    parts = [dimm_part_number.decode(text) for text in texts]
+    assert dimm_part_number.pool(parts * 2) == dimm_part_number.pool(parts)
 
 
 @given(st.text(alphabet="0123456789,\n\r xGPU_") | st.text())
 def test_every_stretch_of_lines_is_a_record_or_has_a_reason(text):
-    found = list(_gpperf_records.parse_records(text))
+    found = list(gemm_records.parse_records(text))
     assert all(bool(record.fields) != bool(record.reason) for record in found)
     assert [record.line for record in found] == sorted({record.line for record in found})
     assert bool(found) == any(line.rstrip("\r") for line in text.split("\n"))

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.errors import UserError
-from perfcast.io import sha256
-from perfcast.schema import Column, Kind, Role, Tag, build_table, decode_texts, infer_columns, out_of_bounds
-from perfcast.table_files import count_row_groups, read_table, write_table, write_tables
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table, decode_texts, infer_columns, out_of_bounds
+from perfcast.schema.table_files import count_row_groups, read_table, write_table, write_tables
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import sha256
 
 COLUMNS = (
     Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
@@ -71,7 +71,7 @@ def test_only_wanted_columns_are_read(tmp_path):
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 3, 5])
 def test_a_table_taken_by_groups_of_rows_is_the_whole_one(tmp_path, monkeypatch, rows):
-    monkeypatch.setattr("perfcast.table_files.ROWS_OF_GROUP", 2)
+    monkeypatch.setattr("perfcast.schema.table_files.ROWS_OF_GROUP", 2)
     names = [f"r{number}" for number in range(rows)]
     table = build_table("demo", pd.concat([frame()] * 3).iloc[:rows].assign(id=names), COLUMNS)
     write_table(table, tmp_path / "whole")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perfcast.terminal_tables import NO_BREAK, drop_empty_columns, format_number, render_table, wrap_text
+from perfcast.utils.terminal_tables import NO_BREAK, drop_empty_columns, format_number, render_table, wrap_text
 
 HEADER = ["task", "score", "machine"]
 ROWS = [["CINT2017rate", "340", "SuperServer 940, 2 x xeon gold 6530 [bold]:smile:"], ["", "1.5", "PowerEdge R440"]]

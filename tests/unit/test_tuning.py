@@ -16,12 +16,11 @@ import tuned_question
 import yaml
 from tuned_question import CONF, NAME, PART, make_table, search
 
-from perfcast import tuning
-from perfcast.config import read_predictor
-from perfcast.errors import UserError
-from perfcast.experiment import selection
-from perfcast.tuning import studies, work
-from perfcast.tuning.tuned_files import write_tuned
+from perfcast.config.experiment import read_predictor
+from perfcast.experiment import selection, tuning
+from perfcast.experiment.tuning import studies
+from perfcast.experiment.tuning.tuned_files import write_tuned
+from perfcast.utils.errors import UserError
 
 TRIALS = 8
 OWN = {"min_samples_leaf": 7, "max_features": 0.5}
@@ -187,7 +186,7 @@ def test_without_inner_rows_there_is_nothing_to_tune_by(tmp_path, table):
 
 def test_after_the_timeout_no_trial_begins(study, monkeypatch):
     clock = iter(range(0, 1000, 10))
-    monkeypatch.setattr(work.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(trial_runs.time, "monotonic", lambda: float(next(clock)))
     assert 0 < study.go_on(13, timeout=45).trials < 13
 
 
@@ -210,7 +209,7 @@ def test_three_processes_one_of_them_killed_end_as_one_does(tmp_path, place, at_
 
     def start(*marker):
         words = [sys.executable, tuned_question.__file__, tmp_path, place, TRIALS, at_once, *marker]
-        environment = {**os.environ, "PYTHONPATH": str(Path(tuning.__file__).parents[2])}
+        environment = {**os.environ, "PYTHONPATH": str(Path(tuning.__file__).parents[3])}
         return subprocess.Popen(list(map(str, words)), env=environment, stdout=subprocess.PIPE, text=True)
 
     hanging = start(tmp_path / "hangs")

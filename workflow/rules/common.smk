@@ -6,9 +6,8 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from perfcast import plugins
-from perfcast.errors import UserError
-from perfcast.graph import Graph, remove_unfinished
+from perfcast.utils.errors import UserError
+from perfcast.experiment.workflow_graph import Graph, remove_unfinished
 
 RESULTS = config.pop("results", "results")
 STARTED = time.time()

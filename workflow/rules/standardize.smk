@@ -16,7 +16,7 @@ rule standardize:
     params:
         raw=lambda w: f"{RESULTS}/raw",
         conf=lambda w: str(GRAPH.datasets[w.dataset].options) + str(GRAPH.datasets[w.dataset].sources),
-        code=lambda w: GRAPH.code("standardize", f"datasets.{w.dataset}"),
+        code=lambda w: GRAPH.code("standardize", GRAPH.dataset_module(w.dataset)),
         options=lambda w: GRAPH.standardize_options(w.dataset),
     shell:
         "logged {log} perfcast pipeline standardize {wildcards.dataset} --raw {params.raw} --table {output.table} "

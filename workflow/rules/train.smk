@@ -80,7 +80,7 @@ rule champion:
         code=lambda w: GRAPH.code(
             "champion",
             *map(GRAPH.predictor_module, PARAMS.predictors),
-            *[f"completion.{name}" for name in plugins.names("completion") if name == w.dataset],
+            f"inference.imputation.{w.dataset}",
         ),
         schedule=PARAMS.schedule,
         seed=PARAMS.seeds[0],

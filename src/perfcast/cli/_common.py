@@ -34,7 +34,7 @@ def embedded_folder(project: Path) -> Path:
 
 def present_sources(raw: Path, names: Iterable[str]) -> dict[str, Path]:
     """Return the folders of the sources that were ingested, by name."""
-    from perfcast.io import read_object
+    from perfcast.utils.io import read_object
 
     status = {name: read_object(raw / name / "manifest.json", "status")["status"] for name in names}
     return {name: raw / name for name in status if status[name] == "present"}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
     from perfcast.inference import Champion, MachineEntry

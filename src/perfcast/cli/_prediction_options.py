@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,7 @@ def write_answer(options: argparse.Namespace, answer: Any, format_text: Callable
 
     Args: `answer` has `to_dict()` and `to_frame()`.
     """
-    from perfcast.io import write_text
+    from perfcast.utils.io import write_text
 
     written = options.out is not None and options.out.suffix != ".svg"
     if written:

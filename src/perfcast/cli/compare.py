@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.evaluation.results_diff.diff_page import as_page
     from perfcast.evaluation.results_diff.diff_text import as_text
     from perfcast.evaluation.results_diff.metric_changes import Only
-    from perfcast.io import write_text
+    from perfcast.utils.io import write_text
 
     only = Only(options.datasets, options.splits, options.predictors)
     with open_side(options.before, options.project) as before, open_side(options.after, options.project) as after:

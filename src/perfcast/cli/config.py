@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from perfcast.cli._common import add_project
-from perfcast.config import compose, read_yaml, validate
+from perfcast.config.experiment import compose, read_yaml, validate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

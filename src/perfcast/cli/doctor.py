@@ -18,9 +18,9 @@ def run(options: argparse.Namespace) -> int:
     """Print the findings; exit 1 when something is broken."""
     from dataclasses import asdict
 
-    from perfcast.config import read_yaml, validate
-    from perfcast.errors import UserError
+    from perfcast.config.experiment import read_yaml, validate
     from perfcast.ops.doctor import BROKEN, ProjectPlace, examine
+    from perfcast.utils.errors import UserError
 
     if not options.project.is_dir():
         raise UserError(

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from perfcast import __version__, plugins
+from perfcast import __version__
 from perfcast.cli._examples import EXAMPLES
-from perfcast.disk_faults import explain_os_error
-from perfcast.errors import UserError, printable
+from perfcast.utils import plugins
+from perfcast.utils.errors import UserError, printable
+from perfcast.utils.os_errors import explain_os_error
 
 PIPELINE = "pipeline"
-COMMANDS = [name for name in plugins.names("cli") if name not in ("main", PIPELINE)]
+COMMANDS = plugins.names("cli")
 """Commands of users."""
 STAGES = plugins.names(f"cli.{PIPELINE}")
 """Stages of the pipeline, which the rules of Snakemake call."""

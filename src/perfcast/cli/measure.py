@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from perfcast.cli import _numbers
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 GEMM, SUITE = "host_gemm", "host_suite"
 

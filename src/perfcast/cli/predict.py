@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.inference.parse import parse_machines
     from perfcast.inference.predict import predict_machines
     from perfcast.inference.prediction_text import format_predictions
-    from perfcast.terminal_tables import terminal_width
+    from perfcast.utils.terminal_tables import terminal_width
 
     explained = read_options(options, neighbors=options.neighbours, explain=True)
     champion = read_champion(options)

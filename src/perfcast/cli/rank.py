@@ -15,7 +15,7 @@ from perfcast.cli._prediction_options import (
     report,
     write_answer,
 )
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.decisions.decision_text import format_ranking
     from perfcast.decisions.ranking import RankingRequest, rank_machines
     from perfcast.inference.machine_files import read_machines
-    from perfcast.terminal_tables import terminal_width
+    from perfcast.utils.terminal_tables import terminal_width
 
     check_ending(options, ".csv", ".json")
     if options.sure is not None and not 0 < options.sure < 1:

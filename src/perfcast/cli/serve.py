@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from perfcast.cli._machine_options import add_champion, read_champion
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

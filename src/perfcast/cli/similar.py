@@ -7,7 +7,7 @@ import sys
 
 from perfcast.cli._machine_options import add_champion, add_machines, read_champion, read_entries
 from perfcast.cli._prediction_options import add_output, check_ending, write_answer
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 _MAX_COUNT = 1000
 
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.decisions.decision_text import format_nearest
     from perfcast.decisions.nearest_machines import find_nearest_machines
     from perfcast.inference.parse import parse_machines
-    from perfcast.terminal_tables import terminal_width
+    from perfcast.utils.terminal_tables import terminal_width
 
     if not 1 <= options.count <= _MAX_COUNT:
         raise UserError(f"--count must be between 1 and {_MAX_COUNT}", f"it is {options.count}")

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfcast.cli._common import add_project
-from perfcast.config import read_dataset, read_predictor, read_yaml
-from perfcast.errors import UserError
+from perfcast.config.experiment import read_dataset, read_predictor, read_yaml
+from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,11 +75,11 @@ def run(options: argparse.Namespace) -> int:
     dataset = read_dataset(options.project / "conf", options.dataset)
     import yaml
 
-    from perfcast import tuning
-    from perfcast.io import sha256, write_text
+    from perfcast.experiment import tuning
+    from perfcast.experiment.tuning.tuned_files import write_tuned
+    from perfcast.schema.table_files import read_table
     from perfcast.splits import read_folds
-    from perfcast.table_files import read_table
-    from perfcast.tuning.tuned_files import write_tuned
+    from perfcast.utils.io import sha256, write_text
 
     table = read_table(options.table)
     folds = read_folds(options.folds, table)

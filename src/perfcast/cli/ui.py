@@ -8,8 +8,8 @@ import sys
 
 from perfcast.cli import _numbers
 from perfcast.cli._common import add_project
-from perfcast.config import read_yaml
-from perfcast.errors import UserError
+from perfcast.config.experiment import read_yaml
+from perfcast.utils.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

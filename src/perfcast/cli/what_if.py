@@ -15,7 +15,7 @@ from perfcast.cli._prediction_options import (
     report,
     write_answer,
 )
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 _MAX_WITHOUT_PROGRESS = 100
 """Combinations above which a progress bar is shown."""
@@ -42,8 +42,8 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.decisions.decision_text import format_grid
     from perfcast.decisions.varied_fields import read_varied_fields
     from perfcast.decisions.what_if import predict_grid
-    from perfcast.io import write_text
-    from perfcast.terminal_tables import terminal_width
+    from perfcast.utils.io import write_text
+    from perfcast.utils.terminal_tables import terminal_width
 
     check_ending(options, ".svg", ".csv", ".json")
     chosen = read_options(options)

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from perfcast import bounds
-from perfcast.errors import UserError
+from perfcast.utils import size_limits
+from perfcast.utils.errors import UserError
 
 PLAIN, GZIP, XZ = "plain", "gzip", "xz"
 MAGIC = {GZIP: b"\x1f\x8b", XZ: b"\xfd7zXZ\x00"}
@@ -51,7 +51,7 @@ def unpacked(
     when it is absent.
     """
     with path.open("rb") as raw:
-        bounded = _BoundedReader(raw, kind, path.name, bounds.UNPACKED if most is None else most, remedy)
+        bounded = _BoundedReader(raw, kind, path.name, size_limits.UNPACKED if most is None else most, remedy)
         yield io.BufferedReader(cast(io.RawIOBase, bounded), _CHUNK_BYTES)
 
 
@@ -112,7 +112,7 @@ class _XzReader:
 
     @staticmethod
     def _new_decompressor() -> lzma.LZMADecompressor:
-        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=bounds.DICTIONARY)
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=size_limits.DICTIONARY)
 
 
 def check_zip(path: Path, what: str, wanted: Callable[[str], bool], most: int, *, remedy: str, name: str = "") -> None:
@@ -135,8 +135,8 @@ def check_zip(path: Path, what: str, wanted: Callable[[str], bool], most: int, *
         raise UserError(f"{name} must be {what}", fact, remedy) from None
     if not any(wanted(member.filename) for member in members):
         raise UserError(f"{name} must be {what}", "it is another kind of zip archive", remedy)
-    if len(members) > bounds.MEMBERS:
-        requirement = f"{name} must have at most {bounds.MEMBERS} members"
+    if len(members) > size_limits.MEMBERS:
+        requirement = f"{name} must have at most {size_limits.MEMBERS} members"
         raise UserError(requirement, f"it has {len(members)}", remedy)
     total_bytes = sum(member.file_size for member in members)
     if total_bytes > most:
@@ -158,8 +158,8 @@ def read_tar_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
     try:
         with tarfile.open(fileobj=io.BytesIO(_decompress_archive(path)), mode="r:") as archive:
             for number, member in enumerate(archive):
-                if number >= bounds.MEMBERS:
-                    requirement = f"{path.name} must have at most {bounds.MEMBERS} members"
+                if number >= size_limits.MEMBERS:
+                    requirement = f"{path.name} must have at most {size_limits.MEMBERS} members"
                     raise UserError(requirement, "it has more", FETCH_AGAIN)
                 folder, _, name = member.name.rpartition("/")
                 # a sparse file counts as regular, too, and may declare any size
@@ -182,7 +182,7 @@ def _is_folder_name(folder: str) -> bool:
 
 def _decompress_archive(path: Path) -> bytes:
     try:
-        with unpacked(path, GZIP, most=bounds.ARCHIVE) as file:
+        with unpacked(path, GZIP, most=size_limits.ARCHIVE) as file:
             return file.read()
     except FileNotFoundError:
         raise UserError(f"{path.name} must exist", "there is no such file", "ingest the source again") from None
@@ -195,10 +195,10 @@ def text_lines(file: IO[bytes], name: str, *, remedy: str) -> Iterator[str]:
     """
     text = io.TextIOWrapper(cast(Any, file), encoding="utf-8-sig", errors="replace", newline="")
     number = 0
-    while line := text.readline(bounds.LINE):
+    while line := text.readline(size_limits.LINE):
         number += 1
-        if len(line) == bounds.LINE:
-            requirement = f"every line of {name} must be shorter than {bounds.LINE} characters"
+        if len(line) == size_limits.LINE:
+            requirement = f"every line of {name} must be shorter than {size_limits.LINE} characters"
             raise UserError(requirement, f"line {number} is not", remedy)
         yield line
 
@@ -210,8 +210,8 @@ def header_of(line: str, name: str, *, remedy: str) -> list[str]:
     """
     if not line.strip("\ufeff \t\r\n"):
         raise UserError(f"{name} must have a header line", "its first line is empty", remedy)
-    if line.count(",") >= bounds.COLUMNS:
-        raise UserError(f"{name} must have at most {bounds.COLUMNS} columns", "its header has more", remedy)
+    if line.count(",") >= size_limits.COLUMNS:
+        raise UserError(f"{name} must have at most {size_limits.COLUMNS} columns", "its header has more", remedy)
     try:
         return [field.strip() for field in next(csv.reader([line]))]
     except csv.Error as error:

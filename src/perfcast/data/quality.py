@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from perfcast.datasets.base import REJECTED_COLUMNS, Standardized
-from perfcast.errors import UserError
-from perfcast.io import atomic_path, write_json
-from perfcast.schema import Kind, Table, Tag, out_of_bounds
-from perfcast.table_files import write_table
+from perfcast.data.standardized import REJECTED_COLUMNS, Standardized
+from perfcast.schema.table import Kind, Table, Tag, out_of_bounds
+from perfcast.schema.table_files import write_table
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import atomic_path, write_json
 
 
 def check_accounting(result: Standardized) -> None:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perfcast.errors import UserError
 from perfcast.inference.machine_fields import read_number
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.utils.errors import UserError
 
 NAME, PRICE, WATTS = "name", "price", "watts"
 _EXTRAS = (NAME, PRICE, WATTS)

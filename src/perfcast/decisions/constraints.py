@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from perfcast.errors import UserError
 from perfcast.inference.champion import Champion
 from perfcast.inference.prediction import Estimate
 from perfcast.uncertainty.conformal import outputs_of
 from perfcast.uncertainty.threshold_probability import probability_at_least
+from perfcast.utils.errors import UserError
 
 _FORM = re.compile(r"\s*(?P<output>[^<>=]+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>\S+)\s*")
 

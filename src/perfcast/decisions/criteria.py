@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from perfcast.decisions.candidates import PRICE, WATTS
 from perfcast.decisions.constraints import Constraint, Output, read_output
-from perfcast.errors import UserError
 from perfcast.inference.champion import Champion
 from perfcast.inference.prediction import Estimate
+from perfcast.utils.errors import UserError
 
 SCORE, PROBABILITY = "score", "probability"
 _WORDS = {

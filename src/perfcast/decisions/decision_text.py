@@ -7,7 +7,7 @@ from perfcast.decisions.nearest_machines import NearestResults, SimilarResult
 from perfcast.decisions.ranking import Ranked, Ranking
 from perfcast.decisions.what_if import Grid
 from perfcast.inference.prediction import Estimate
-from perfcast.terminal_tables import (
+from perfcast.utils.terminal_tables import (
     drop_empty_columns,
     fits,
     format_interval,

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.errors import UserError
 from perfcast.inference.champion import Champion
 from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
 from perfcast.inference.impute import ASSUMED, CompletedMachines, impute
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.prediction import Neighbor
-from perfcast.schema import Column, Kind, Role, Tag, select
+from perfcast.schema.table import Column, Kind, Role, Tag, select
+from perfcast.utils.errors import UserError
 
 
 @dataclass(frozen=True)

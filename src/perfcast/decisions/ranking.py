@@ -11,7 +11,6 @@ import pandas as pd
 from perfcast.decisions.candidates import PRICE, WATTS, Candidate, split_candidates
 from perfcast.decisions.constraints import Constraint, Output
 from perfcast.decisions.criteria import PROBABILITY, Criterion, evaluate_criterion, weighted_score
-from perfcast.errors import UserError
 from perfcast.inference.champion import Champion
 from perfcast.inference.impute import impute
 from perfcast.inference.machine_files import MachineEntry
@@ -19,8 +18,9 @@ from perfcast.inference.parse import ParsedMachines, parse_machines
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import Prediction
 from perfcast.inference.user_measurements import UserMeasurements
-from perfcast.schema import Tag
+from perfcast.schema.table import Tag
 from perfcast.uncertainty.threshold_probability import joint_bounds
+from perfcast.utils.errors import UserError
 
 PLAIN = PredictOptions(neighbours=0, explain=False)
 

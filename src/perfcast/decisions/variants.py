@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from perfcast.decisions.varied_fields import Point, VariedField, combinations
-from perfcast.errors import UserError
 from perfcast.inference.champion import Champion
 from perfcast.inference.impute import (
     ASSUMED,
@@ -24,7 +23,8 @@ from perfcast.inference.impute import (
 from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachines, check_design, parse_machines
-from perfcast.schema import Role, Tag
+from perfcast.schema.table import Role, Tag
+from perfcast.utils.errors import UserError
 
 _FACTS = (LOOKED_UP, MEASURED)
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from perfcast.errors import UserError
 from perfcast.inference.machine_fields import Cell, MachineFields
-from perfcast.schema import Kind
+from perfcast.schema.table import Kind
+from perfcast.utils.errors import UserError
 
 MAX_COMBINATIONS = 2000
 _MAX_STEPS = 16

@@ -12,12 +12,12 @@ from perfcast.decisions.constraints import Output
 from perfcast.decisions.ranking import PLAIN
 from perfcast.decisions.variants import Variant, make_variants
 from perfcast.decisions.varied_fields import VariedField
-from perfcast.errors import UserError
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import Estimate
 from perfcast.inference.user_measurements import UserMeasurements
+from perfcast.utils.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 
 from perfcast.decisions.constraints import Output
 from perfcast.decisions.what_if import Combination, Grid
-from perfcast.errors import UserError
 from perfcast.inference.prediction import Estimate
 from perfcast.report.plots.plot_style import STYLE, panels, plain_axis, predictor_styles
 from perfcast.report.plots.svg_output import to_svg
+from perfcast.utils.errors import UserError
 
 MAX_LINES = 8
 _MAX_BARS = 24

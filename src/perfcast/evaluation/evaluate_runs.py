@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from perfcast.errors import UserError
 from perfcast.evaluation.error_metrics import Scored, draw_weights, mean_of_finite, percentile_interval, score
 from perfcast.evaluation.evaluation_tables import (
     AVERAGE,
@@ -43,10 +42,11 @@ from perfcast.evaluation.run_predictions import (
     build_slices,
     read_predictions,
 )
-from perfcast.metric_names import METRICS
-from perfcast.schema import Table, Tag
-from perfcast.table_files import read_parquet
+from perfcast.schema.metric_names import METRICS
+from perfcast.schema.table import Table, Tag
+from perfcast.schema.table_files import read_parquet
 from perfcast.uncertainty.conformal import LEVEL
+from perfcast.utils.errors import UserError
 
 _SCORED = ("measured", "predicted", "code", "cluster", HALF)
 

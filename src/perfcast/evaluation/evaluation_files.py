@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.errors import UserError
 from perfcast.evaluation.evaluation_tables import Evaluation
-from perfcast.io import atomic_folder, read_object, write_json
-from perfcast.table_files import read_csv, read_parquet
+from perfcast.schema.table_files import read_csv, read_parquet
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import atomic_folder, read_object, write_json
 
 _TABLES = (
     "metrics",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from perfcast.table_files import read_csv
+from perfcast.schema.table_files import read_csv
 
 IMPORTANCE_COLUMNS = ["split", "predictor", "group", "mape", "increase"]
 ATTENTION_COLUMNS = ["split", "predictor", "group", "asks", "looks_at", "share"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.table_files import read_parquet
+from perfcast.schema.table_files import read_parquet
 from perfcast.uncertainty.conformal import TEST, ConformalCalibration, outputs_of
 
 HALF, SUPPORT, UNLIKE, PIT = "half", "support", "unlike", "reached"

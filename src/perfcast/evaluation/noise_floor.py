@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation.evaluation_tables import AVERAGE
-from perfcast.schema import Role, Table, Tag
+from perfcast.schema.table import Role, Table, Tag
 
 NOISE_COLUMNS = ["task", "configurations", "rows", "cv_median", "cv_mean", "mape_floor", "medape_floor"]
 

@@ -8,9 +8,9 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from perfcast.errors import UserError
 from perfcast.evaluation.error_metrics import percentile_interval
 from perfcast.evaluation.multiple_testing import step_down_test
+from perfcast.utils.errors import UserError
 
 PAIRED_METRICS = ("mape", "medape", "p90")
 PAIRED_COLUMNS = [

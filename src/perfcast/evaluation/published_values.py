@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from perfcast.errors import UserError
 from perfcast.evaluation.evaluation_tables import AVERAGE, PUBLISHED_COLUMNS
-from perfcast.metric_names import METRICS
+from perfcast.schema.metric_names import METRICS
+from perfcast.utils.errors import UserError
 
 
 def tabulate_published_values(entries: Sequence[Mapping[str, Any]], tasks: Collection[str]) -> pd.DataFrame:

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.errors import UserError
-from perfcast.schema import Kind, Table, Tag
-from perfcast.table_files import read_csv, read_parquet
+from perfcast.schema.table import Kind, Table, Tag
+from perfcast.schema.table_files import read_csv, read_parquet
+from perfcast.utils.errors import UserError
 
 COLUMNS = ["row", "task", "entity", "fold", "seed", "target", "measured", "predicted"]
 HISTORY_COLUMNS = ["seed", "fold", "epoch", "train_loss", "valid_loss"]

@@ -10,8 +10,8 @@ import pandas as pd
 
 from perfcast.experiment.fitting import fit_rows, predict_rows
 from perfcast.experiment.row_masks import evaluated_rows, training_rows
-from perfcast.predictors.base import Predictor
-from perfcast.schema import Table, Tag
+from perfcast.predictors.predictor import Predictor
+from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.backtest import backtest_pairs
 
 

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.config import DatasetConf, PredictorConf
+from perfcast.config.experiment import DatasetConf, PredictorConf
 from perfcast.evaluation import choose_champion
 from perfcast.experiment.fitting import fit_rows
 from perfcast.experiment.row_masks import last_year, training_rows
 from perfcast.experiment.selection import CandidateChoice, PredictorFactory, predictor_factories, select_candidate
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
-from perfcast.io import read_object
-from perfcast.predictors.base import Predictor
-from perfcast.schema import Table
+from perfcast.predictors.predictor import Predictor
+from perfcast.schema.table import Table
 from perfcast.splits import is_compared
 from perfcast.uncertainty.conformal import UncertaintyModel
+from perfcast.utils.io import read_object
 
 _REASON = "geometric mean over splits of the inner validation MAPE (%), measured inside the training parts"
 _NO_SPLIT = "first predictor listed: every split leaks on purpose or trains on less, so no split compares predictors"

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.io import atomic_path
-from perfcast.predictors.base import Predictor
-from perfcast.schema import Role, Table, Tag
+from perfcast.predictors.predictor import Predictor
+from perfcast.schema.table import Role, Table, Tag
+from perfcast.utils.io import atomic_path
 
 MAX_ROWS = 1000
 """Most rows of an explanation: more only cost time."""

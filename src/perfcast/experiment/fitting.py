@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.predictors.base import Predictor
-from perfcast.schema import Role, Table, Tag
+from perfcast.predictors.predictor import Predictor
+from perfcast.schema.table import Role, Table, Tag
 
 
 def _inputs(table: Table, rows: np.ndarray) -> pd.DataFrame:

@@ -11,8 +11,8 @@ from perfcast.experiment.backtesting import first_error, plan_backtests, run_bac
 from perfcast.experiment.fitting import fit_rows, predict_rows
 from perfcast.experiment.row_masks import tested_rows, training_rows
 from perfcast.experiment.selection import CandidateChoice, FoldCandidates, select_candidate
-from perfcast.predictors.base import Predictor
-from perfcast.schema import Table
+from perfcast.predictors.predictor import Predictor
+from perfcast.schema.table import Table
 
 
 @dataclass(frozen=True)

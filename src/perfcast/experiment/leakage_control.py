@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfcast.config import known, read_predictor, read_yaml, validated
-from perfcast.errors import unknown_name
+from perfcast.config.experiment import known, read_predictor, read_yaml, validated
+from perfcast.utils.errors import unknown_name
 
 if TYPE_CHECKING:
     from perfcast.evaluation.leakage import Artifacts
@@ -54,8 +54,8 @@ def collect_artifacts(
     """
     from perfcast.evaluation.leakage import Artifacts, Control, Run
     from perfcast.experiment.selection import predictor_factories
-    from perfcast.schema import Column
-    from perfcast.table_files import read_declarations, read_parquet, read_table
+    from perfcast.schema.table import Column
+    from perfcast.schema.table_files import read_declarations, read_parquet, read_table
 
     control = read_audit(conf)
     factories = predictor_factories(read_predictor(conf, control.control), "quick", {})

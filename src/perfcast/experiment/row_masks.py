@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.schema import Role, Table, Tag
+from perfcast.schema.table import Role, Table, Tag
 
 _MIN_PEERS = 5
 """Fewest measured peers for which a training label may be an outlier."""

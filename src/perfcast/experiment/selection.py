@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.config import PredictorConf
-from perfcast.errors import UserError
-from perfcast.estimators import predictor_class
+from perfcast.config.experiment import PredictorConf
 from perfcast.experiment.backtesting import first_error, plan_backtests, run_backtests
-from perfcast.predictors.base import Predictor
-from perfcast.schema import Table
+from perfcast.predictors.factory import predictor_class
+from perfcast.predictors.predictor import Predictor
+from perfcast.schema.table import Table
+from perfcast.utils.errors import UserError
 
 PredictorFactory = Callable[[int], Predictor]
 """Constructs a predictor from a seed."""

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import yaml
 
-from perfcast.config import PredictorConf, validated
-from perfcast.digest import code_digest
+from perfcast.config.experiment import PredictorConf, validated
 from perfcast.experiment.explanation import write_explanation
 from perfcast.experiment.folds import FoldFit, fit_folds, summarize_errors
 from perfcast.experiment.row_masks import measured_rows
 from perfcast.experiment.selection import CandidateChoice, fold_candidates
-from perfcast.io import atomic_folder, sha256, write_json, write_text
+from perfcast.schema.table_files import read_table
 from perfcast.splits import BASE, read_folds
-from perfcast.table_files import read_table
 from perfcast.tracking import Run, Store, start_run
+from perfcast.utils.code_hash import code_digest
+from perfcast.utils.io import atomic_folder, sha256, write_json, write_text
 
 if TYPE_CHECKING:
-    from perfcast.predictors.base import Predictor
-    from perfcast.schema import Table
+    from perfcast.predictors.predictor import Predictor
+    from perfcast.schema.table import Table
 
 
 @dataclass(frozen=True)

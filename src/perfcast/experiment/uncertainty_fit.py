@@ -12,8 +12,8 @@ import pandas as pd
 
 from perfcast.experiment.backtesting import Backtest, plan_backtests, run_backtests
 from perfcast.experiment.row_masks import last_year, tested_rows, training_rows
-from perfcast.predictors.base import Predictor
-from perfcast.schema import Table, Tag
+from perfcast.predictors.predictor import Predictor
+from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import TEST, ConformalCalibration, UncertaintyModel, outputs_of
 from perfcast.uncertainty.correlation import ErrorCorrelation, shared_labels
 from perfcast.uncertainty.in_domain import InDomainModel

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from perfcast.features._derive import append, declared, feature, logs, require
-from perfcast.schema import Column, Kind, Role, Table, Tag
+from perfcast.features.feature_math import append, declared, feature, logs, require
+from perfcast.schema.table import Column, Kind, Role, Table, Tag
 
 EDGES = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
 """Edges of a cell, 0 its input and 3 its output; the columns are op_<from>_<to>."""

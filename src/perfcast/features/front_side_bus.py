@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from perfcast.features._derive import append, declared, feature, logs, ratio, require
-from perfcast.schema import Table, Tag
+from perfcast.features.feature_math import append, declared, feature, logs, ratio, require
+from perfcast.schema.table import Table, Tag
 
 REQUIRES: tuple[str, ...] = ("bus_mts", "chips", "cores_enabled_total", "mem_gbps_total")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.features._derive import Pair, append, declared, feature, log, logs, ratio, require
-from perfcast.schema import Column, Kind, Role, Table, Tag
+from perfcast.features.feature_math import Pair, append, declared, feature, log, logs, ratio, require
+from perfcast.schema.table import Column, Kind, Role, Table, Tag
 
 REQUIRES: tuple[str, ...] = (
     "m",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfcast.features._derive import append, feature, require
+from perfcast.features.feature_math import append, feature, require
 from perfcast.features.gemm import ELEMENT_BYTES
-from perfcast.schema import Table, Tag
+from perfcast.schema.table import Table, Tag
 
 REQUIRES: tuple[str, ...] = ("m", "n", "k", "dtype", "transpose_a", "transpose_b", "threads")
 BLOCK_M, BLOCK_N, BLOCK_K = 16, 16, 4

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.features._derive import Pair, append, declared, feature, logs, ratio, require
-from perfcast.schema import Table, Tag
+from perfcast.features.feature_math import Pair, append, declared, feature, logs, ratio, require
+from perfcast.schema.table import Table, Tag
 
 REQUIRES: tuple[str, ...] = (
     *("m", "n", "k", "dtype", "transpose_a", "transpose_b", "beta", "tile_m", "tile_n", "tile_k"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from perfcast.features._block_cost import NOTHING, Cost, inverted_residual, totals
-from perfcast.features._derive import append, declared, feature, logs, require
-from perfcast.schema import Column, Table
+from perfcast.features.block_cost import NOTHING, Cost, inverted_residual, totals
+from perfcast.features.feature_math import append, declared, feature, logs, require
+from perfcast.schema.table import Column, Table
 
 REQUIRES: tuple[str, ...] = tuple(f"block_{number:02d}" for number in range(1, 23))
 

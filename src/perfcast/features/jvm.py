@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from perfcast.features._derive import append, decimal_year, declared, feature, logs, ratio, require
-from perfcast.schema import Table
+from perfcast.features.feature_math import append, decimal_year, declared, feature, logs, ratio, require
+from perfcast.schema.table import Table
 
 REQUIRES: tuple[str, ...] = (
     "jvm_release",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perfcast.features._derive import append, declared, feature, logs, ratio, require
-from perfcast.features._physics import channels_populated, mem_gbps_total
-from perfcast.schema import Table, Tag
+from perfcast.features.feature_math import append, declared, feature, logs, ratio, require
+from perfcast.features.server_physics import channels_populated, mem_gbps_total
+from perfcast.schema.table import Table, Tag
 
 REQUIRES: tuple[str, ...] = (
     "chips",

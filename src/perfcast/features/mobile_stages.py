@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from perfcast.features._block_cost import Cost, inverted_residual, totals
-from perfcast.features._derive import append, declared, logs, require
-from perfcast.schema import Table
+from perfcast.features.block_cost import Cost, inverted_residual, totals
+from perfcast.features.feature_math import append, declared, logs, require
+from perfcast.schema.table import Table
 
 STAGES = ((24, 2), (40, 2), (80, 2), (112, 1), (160, 2))
 """Channels and first stride of each stage (Cai et al., arXiv 1908.09791: MobileNetV3 with width 1)."""

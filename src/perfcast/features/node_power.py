@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perfcast.features._derive import append, decimal_year, declared, feature, logs, ratio, require
-from perfcast.features._physics import power_clock_mhz
-from perfcast.schema import Table, Tag
+from perfcast.features.feature_math import append, decimal_year, declared, feature, logs, ratio, require
+from perfcast.features.server_physics import power_clock_mhz
+from perfcast.schema.table import Table, Tag
 
 REQUIRES: tuple[str, ...] = (
     "chips",

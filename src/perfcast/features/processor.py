@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from perfcast.features._derive import append, decimal_year, declared, feature, logs, ratio, require
-from perfcast.features._physics import flops_per_cycle, power_clock_mhz
-from perfcast.power_clock import POWER_CLOCK_MHZ
-from perfcast.schema import Table, Tag
+from perfcast.data.processors.sustained_clock import POWER_CLOCK_MHZ
+from perfcast.features.feature_math import append, decimal_year, declared, feature, logs, ratio, require
+from perfcast.features.server_physics import flops_per_cycle, power_clock_mhz
+from perfcast.schema.table import Table, Tag
 
 REQUIRES: tuple[str, ...] = (
     "base_mhz",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from perfcast.features._derive import append, declared, feature, logs, ratio, require
-from perfcast.schema import Table, Tag
+from perfcast.features.feature_math import append, declared, feature, logs, ratio, require
+from perfcast.schema.table import Table, Tag
 
 REQUIRES: tuple[str, ...] = (
     "chips",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.features._derive import require
-from perfcast.processors.cores import core_of
-from perfcast.schema import Column, Kind, Role, Table, Tag
+from perfcast.data.processors.announcements import core_of
+from perfcast.features.feature_math import require
+from perfcast.schema.table import Column, Kind, Role, Table, Tag
 
 REQUIRES: tuple[str, ...] = (
     *("family", "ddr_gen", "mem_eff_mts", "dimms_per_channel"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perfcast.features._derive import append, decimal_year, declared, feature, logs, ratio, require, version_number
-from perfcast.features._physics import flops_per_cycle, power_clock_mhz
-from perfcast.schema import Table, Tag
+from perfcast.features.feature_math import append, decimal_year, declared, feature, logs, ratio, require, version_number
+from perfcast.features.server_physics import flops_per_cycle, power_clock_mhz
+from perfcast.schema.table import Table, Tag
 
 REQUIRES: tuple[str, ...] = (
     "chips",

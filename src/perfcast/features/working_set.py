@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from perfcast.features._derive import Pair, append, declared, feature, logs, ratio, require
-from perfcast.schema import Column, Kind, Role, Table, Tag
+from perfcast.features.feature_math import Pair, append, declared, feature, logs, ratio, require
+from perfcast.schema.table import Column, Kind, Role, Table, Tag
 
 REQUIRES: tuple[str, ...] = ("bytes", "threads", "cores", "threads_per_core", "l1d_kib", "l2_kib", "l3_kib")
 _LOGS = ("bytes", "threads", "bytes_together", "bytes_over_l1d", "bytes_over_l2", "bytes_over_l3")

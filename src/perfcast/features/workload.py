@@ -7,8 +7,8 @@ from importlib import resources
 
 import pandas as pd
 
-from perfcast.features._derive import append, decimal_year, feature, require, version_number
-from perfcast.schema import Table
+from perfcast.features.feature_math import append, decimal_year, feature, require, version_number
+from perfcast.schema.table import Table
 
 REQUIRES: tuple[str, ...] = ("compiler_vendor", "compiler_major_minor", "test_month")
 

@@ -10,18 +10,18 @@ from typing import Any
 
 import pandas as pd
 
-from perfcast import plugins
-from perfcast.errors import UserError
 from perfcast.inference.imputation import ImputationRules, find_rules
 from perfcast.inference.imputation.hot_deck import HotDeck
 from perfcast.inference.machine_fields import MachineFields
 from perfcast.inference.name_lookup import CpuNames, TaskNames
 from perfcast.inference.neighbors import NeighborIndex
 from perfcast.inference.reference_data import ReferenceData, describing_columns
-from perfcast.io import file_digests, first_changed, read_json, write_json
-from perfcast.predictors.base import Predictor, load_predictor
-from perfcast.schema import Column, Kind, Table, Tag, build_table
+from perfcast.predictors.predictor import Predictor, load_predictor
+from perfcast.schema.table import Column, Kind, Table, Tag, build_table
 from perfcast.uncertainty.conformal import UncertaintyModel
+from perfcast.utils import plugins
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import file_digests, first_changed, read_json, write_json
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pandas as pd
 from perfcast.inference.champion import Champion
 from perfcast.inference.impute import GIVEN, MISSING, CompletedMachines
 from perfcast.inference.prediction import Driver, Neighbor, Value
-from perfcast.schema import Kind, Role, Table, Tag
+from perfcast.schema.table import Kind, Role, Table, Tag
 
 _HIDDEN_ROLES = (Role.TARGET, Role.PROVENANCE)
 _MIN_CHANGE = 5e-4

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from perfcast.errors import UserError
 from perfcast.inference.champion import Champion
 from perfcast.inference.imputation import Violation
 from perfcast.inference.machine_fields import TypedField
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.reference_data import ReferenceData
-from perfcast.schema import Table, Tag
+from perfcast.schema.table import Table, Tag
+from perfcast.utils.errors import UserError
 
 GIVEN, LOOKED_UP, IMPLIED, MEASURED, ASSUMED, MISSING = (
     "given",

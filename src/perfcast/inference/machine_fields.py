@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from perfcast.errors import UserError
-from perfcast.schema import Column, Kind, as_declared
+from perfcast.schema.table import Column, Kind, as_declared
+from perfcast.utils.errors import UserError
 
 Cell = str | float
 """A value of a described machine, typed as its column is; dates are text, YYYY-MM."""

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from perfcast import bounds
-from perfcast.errors import UserError
-from perfcast.plain_yaml import read_yaml_text
+from perfcast.utils import size_limits
+from perfcast.utils.errors import UserError
+from perfcast.utils.safe_yaml import read_yaml_text
 
 MAX_BYTES = 64 * 1024 * 1024
 """Largest CSV file that is read."""
@@ -150,8 +150,8 @@ def _read_csv(path: Path, text: str) -> Iterator[MachineEntry]:
 
 
 def _read_header(path: Path, fields: list[str]) -> list[str]:
-    if len(fields) > bounds.COLUMNS:
-        raise UserError(f"{path} must have at most {bounds.COLUMNS} columns", f"it has {len(fields)}")
+    if len(fields) > size_limits.COLUMNS:
+        raise UserError(f"{path} must have at most {size_limits.COLUMNS} columns", f"it has {len(fields)}")
     header: list[str] = []
     for position, field in enumerate(map(str.strip, fields), start=1):
         if not field:

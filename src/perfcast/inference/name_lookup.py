@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 
-from perfcast.errors import UserError
-from perfcast.processors.names import part_key
+from perfcast.data.processors.cpu_names import part_key
+from perfcast.utils.errors import UserError
 
 _JOINTS = re.compile(r"[\s_-]+")
 _DIGITS = re.compile(r"\d+")

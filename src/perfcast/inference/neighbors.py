@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from perfcast.schema import Table, Tag
+from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import UncertaintyModel
 from perfcast.uncertainty.in_domain import gower_distances
 

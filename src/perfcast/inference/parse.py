@@ -9,12 +9,12 @@ from typing import Any
 
 import pandas as pd
 
-from perfcast.errors import UserError
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.name_lookup import CpuMatch
-from perfcast.schema import Tag
+from perfcast.schema.table import Tag
+from perfcast.utils.errors import UserError
 
 _MAX_CANDIDATES = 6
 

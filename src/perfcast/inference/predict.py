@@ -17,7 +17,7 @@ from perfcast.inference.machine_files import Machines, read_machines
 from perfcast.inference.parse import ParsedMachines, parse_machines
 from perfcast.inference.prediction import Estimate, Prediction, Predictions
 from perfcast.inference.user_measurements import UserMeasurements
-from perfcast.schema import Role, Table, Tag, select
+from perfcast.schema.table import Role, Table, Tag, select
 from perfcast.uncertainty.conformal import LEVEL, outputs_of
 
 BATCH_SIZE = 500

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from perfcast.inference.impute import ORIGINS
 from perfcast.inference.prediction import Estimate, Prediction, Predictions, Value
-from perfcast.terminal_tables import NO_BREAK, format_interval, format_number, render_table, wrap_text
+from perfcast.utils.terminal_tables import NO_BREAK, format_interval, format_number, render_table, wrap_text
 
 GROUPS = {"audit": "dates"}
 """Groups of columns that are shown under another name."""

@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import pandas as pd
 
-from perfcast import plugins
 from perfcast.inference.imputation import find_rules
-from perfcast.io import atomic_path
-from perfcast.schema import Column, Kind, Role, Table, Tag
-from perfcast.table_files import read_parquet, read_table, write_table
+from perfcast.schema.table import Column, Kind, Role, Table, Tag
+from perfcast.schema.table_files import read_parquet, read_table, write_table
+from perfcast.utils import plugins
+from perfcast.utils.io import atomic_path
 
 _MEASURED, _CPU_FACTS = "measured.parquet", "parts.parquet"
 _UNUSED = "set_aside"

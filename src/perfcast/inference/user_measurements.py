@@ -11,15 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from perfcast.errors import UserError
 from perfcast.inference.champion import Champion
 from perfcast.inference.impute import impute
 from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import parse_machines
-from perfcast.schema import Role, Table, Tag
+from perfcast.schema.table import Role, Table, Tag
 from perfcast.uncertainty.conformal import outputs_of
 from perfcast.uncertainty.correlation import ErrorCorrelation, ErrorRows, shared_labels
+from perfcast.utils.errors import UserError
 
 _LARGE_RESIDUAL = np.log(2.0)
 """Residual, in logarithms, from which a note doubts a measured score."""

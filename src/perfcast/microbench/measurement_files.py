@@ -12,10 +12,10 @@ from typing import Any
 import pandas as pd
 import psutil  # type: ignore[import-untyped]
 
-from perfcast.errors import UserError
-from perfcast.io import atomic_path, write_json
 from perfcast.microbench.hardware_info import lscpu
 from perfcast.microbench.hardware_info.system_access import FAILURES, run_command
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import atomic_path, write_json
 
 _CACHES = {"L1d cache": "l1d_kib", "L1i cache": "l1i_kib", "L2 cache": "l2_kib", "L3 cache": "l3_kib"}
 

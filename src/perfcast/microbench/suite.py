@@ -21,12 +21,12 @@ import pandas as pd
 import psutil  # type: ignore[import-untyped]
 import torch
 
-from perfcast.errors import unknown_name
 from perfcast.microbench import kernels
 from perfcast.microbench.interference import InterferenceMonitor
 from perfcast.microbench.kernels import MIB, PreparedCall
 from perfcast.microbench.threads import PinnedThreads, available_cpus
 from perfcast.microbench.timing import Timing, in_rounds, keep_steadiest, relative_spread, until_steady
+from perfcast.utils.errors import unknown_name
 
 MIN_SAMPLE_SECONDS = 0.02
 SMALLEST_TOP, LARGEST_TOP = 64 * MIB, 1024 * MIB

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from perfcast.encoding.token_arrays import TokenSpec
+from perfcast.features.encoding.token_arrays import TokenSpec
 from perfcast.nn.embedding import CategoryEmbedding, NumberEmbedding, make_head
 from perfcast.nn.token_batch import TokenBatch
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from perfcast.encoding.token_arrays import TokenSpec
+from perfcast.features.encoding.token_arrays import TokenSpec
 from perfcast.nn.group_attention import GroupAttentionNetwork
 from perfcast.nn.selective_scan import selective_scan
 from perfcast.nn.token_batch import TokenBatch

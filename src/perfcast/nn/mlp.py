@@ -9,7 +9,7 @@ import rtdl_revisiting_models
 import torch
 from torch import Tensor, nn
 
-from perfcast.encoding.token_arrays import TokenSpec
+from perfcast.features.encoding.token_arrays import TokenSpec
 from perfcast.nn.embedding import CategoryEmbedding, initialize_to_zero
 from perfcast.nn.token_batch import TokenBatch
 

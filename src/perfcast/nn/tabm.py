@@ -5,7 +5,7 @@ from __future__ import annotations
 import tabm
 from torch import Tensor, nn
 
-from perfcast.encoding.token_arrays import TokenSpec
+from perfcast.features.encoding.token_arrays import TokenSpec
 from perfcast.nn.embedding import initialize_to_zero
 from perfcast.nn.mlp import FlatNetwork
 from perfcast.nn.token_batch import TokenBatch

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 _UNKNOWN = ("-", "NA", "")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from perfcast.errors import UserError
 from perfcast.evaluation import headline, read_evaluation
-from perfcast.io import read_object
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import read_object
 
 
 def summarize_results(results: Path, titles: Mapping[str, str], schedule: str) -> str:

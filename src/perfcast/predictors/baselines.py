@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.encoding.dense import LinearEncoder, feature_columns, numbers
-from perfcast.io import read_json, write_json
-from perfcast.predictors._rows import joined_labels, measured_rows, task_labels
-from perfcast.predictors.base import Predictor
-from perfcast.schema import Column, Kind, Role, Tag, select
+from perfcast.features.encoding.dense import LinearEncoder, feature_columns, numbers
+from perfcast.predictors.predictor import Predictor
+from perfcast.predictors.task_rows import joined_labels, measured_rows, task_labels
+from perfcast.schema.table import Column, Kind, Role, Tag, select
+from perfcast.utils.io import read_json, write_json
 
 _BLOCK = 1024
 """Rows of one block of distances, which bounds the memory."""

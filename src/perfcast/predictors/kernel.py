@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.encoding.dense import LinearEncoder, feature_columns
-from perfcast.io import read_json, write_json
-from perfcast.predictors._rows import POOLED, choice_split, groups_of, measured_rows, task_labels
-from perfcast.predictors.base import Predictor
+from perfcast.features.encoding.dense import LinearEncoder, feature_columns
+from perfcast.predictors.predictor import Predictor
+from perfcast.predictors.task_rows import POOLED, choice_split, groups_of, measured_rows, task_labels
+from perfcast.utils.io import read_json, write_json
 
 _BLOCK = 1024
 """Rows of one block of a prediction, which bounds the memory for the kernel."""

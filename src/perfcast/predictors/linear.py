@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.encoding.dense import LinearEncoder, feature_columns
-from perfcast.io import read_json, write_json
-from perfcast.predictors._rows import POOLED, choice_split, fitted_by_group, groups_of, measured_rows, task_labels
-from perfcast.predictors.base import Predictor
+from perfcast.features.encoding.dense import LinearEncoder, feature_columns
+from perfcast.predictors.predictor import Predictor
+from perfcast.predictors.task_rows import POOLED, choice_split, fitted_by_group, groups_of, measured_rows, task_labels
+from perfcast.utils.io import read_json, write_json
 
 _TOLERANCE = 1e-6
 """Tolerance of the coordinate descent, a share of the targets' squares: an error of about 0.1 % of their spread."""

@@ -11,10 +11,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from perfcast.encoding.dense import TreeEncoder, feature_columns
-from perfcast.io import read_json, write_json
-from perfcast.predictors._rows import SMALL_TABLE, answering, measured_rows, task_groups, task_labels
-from perfcast.predictors.base import Predictor
+from perfcast.features.encoding.dense import TreeEncoder, feature_columns
+from perfcast.predictors.predictor import Predictor
+from perfcast.predictors.task_rows import SMALL_TABLE, answering, measured_rows, task_groups, task_labels
+from perfcast.utils.io import read_json, write_json
 
 _LEAF = -1
 

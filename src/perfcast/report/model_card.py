@@ -15,7 +15,7 @@ from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.report.error_tables import number
 from perfcast.report.report_context import DatasetPart, ReportContext
 from perfcast.report.split_descriptions import describe_split
-from perfcast.schema import Role
+from perfcast.schema.table import Role
 
 _EVALUATION_NOTES = (
     "The values are of the same predictor trained on the training part of each split. The model itself is fitted on "
@@ -170,7 +170,7 @@ def _calibration(evaluation: Evaluation, name: str) -> tuple[str, ...]:
 def _loading(dataset: str) -> tuple[str, ...]:
     return (
         f"`perfcast predict machines.csv --dataset {dataset}` predicts a CSV file of machines, with intervals.",
-        f'`load_predictor("results/champion/{dataset}/model")` from `perfcast.predictors.base` predicts a table of '
+        f'`load_predictor("results/champion/{dataset}/model")` from `perfcast.predictors.predictor` predicts a table of '
         "features.",
         f"`models:/perfcast-{dataset}@champion` is the same in MLflow.",
     )

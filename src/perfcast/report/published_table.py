@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from perfcast.evaluation import Evaluation
-from perfcast.metric_names import HIGH_IS_GOOD, LABELS, PERCENT
 from perfcast.report.error_tables import Cell, number
 from perfcast.report.split_descriptions import predictor_label
+from perfcast.schema.metric_names import HIGH_IS_GOOD, LABELS, PERCENT
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from perfcast import __version__
-from perfcast.errors import UserError
 from perfcast.evaluation import Evaluation, read_evaluation
-from perfcast.io import read_json, sha256
 from perfcast.report.plots.catalog import plot_entry
 from perfcast.report.table_rows import Rows
-from perfcast.table_files import read_parquet, read_table
+from perfcast.schema.table_files import read_parquet, read_table
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import read_json, sha256
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from perfcast.evaluation.run_predictions import YEAR, build_slices
 from perfcast.experiment.row_masks import evaluated_rows
-from perfcast.schema import Role, Table, Tag
+from perfcast.schema.table import Role, Table, Tag
 
 NAME, ENTITY, BLOCK, WHEN = "name", "entity", "block", "when"
 """Columns of `Rows.names`: machine in words, entity that unseen splits hold out, submission, publication date."""

@@ -20,7 +20,6 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from perfcast import __version__
-from perfcast.errors import UserError
 from perfcast.inference.champion import Champion
 from perfcast.inference.impute import ORIGINS
 from perfcast.inference.machine_files import MachineEntry
@@ -39,6 +38,7 @@ from perfcast.serving.response_models import (
     VocabularyResponse,
 )
 from perfcast.serving.server_metrics import MetricsMiddleware, ServerMetrics
+from perfcast.utils.errors import UserError
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 """Host names of a server that only its own machine can reach."""

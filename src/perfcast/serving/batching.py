@@ -13,10 +13,10 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from perfcast.errors import UserError
 from perfcast.inference.parse import ParsedMachine
 from perfcast.serving.request_limits import RefusedRequest
 from perfcast.serving.server_metrics import ServerMetrics
+from perfcast.utils.errors import UserError
 
 MachineResult = dict[str, Any] | UserError
 """Result of one machine, or the reason why there is none."""

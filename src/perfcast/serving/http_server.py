@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import uvicorn
 
-from perfcast.errors import UserError
 from perfcast.inference.champion import Champion
 from perfcast.serving.app import LOOPBACK, create_app
 from perfcast.serving.prediction_service import PredictionService
 from perfcast.serving.request_limits import RequestLimits
+from perfcast.utils.errors import UserError
 
 _MAX_CONNECTIONS = 1000
 _SHUTDOWN_SECONDS = 5

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from perfcast.errors import UserError
 from perfcast.inference.champion import Champion
 from perfcast.inference.explain import list_values, name_machine
 from perfcast.inference.impute import MISSING, impute
@@ -15,7 +14,8 @@ from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine, parse_machine, stack_machines
 from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import ESTIMATE
-from perfcast.schema import Role, Tag, select
+from perfcast.schema.table import Role, Tag, select
+from perfcast.utils.errors import UserError
 
 
 @dataclass(frozen=True)

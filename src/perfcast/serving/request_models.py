@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
 
-from perfcast.errors import UserError, unknown_name
 from perfcast.inference.machine_files import MachineEntry, read_tree
 from perfcast.inference.predict import PredictOptions
 from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits
 from perfcast.uncertainty.conformal import LEVEL
+from perfcast.utils.errors import UserError, unknown_name
 
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 _MAX_SHOWN = 60

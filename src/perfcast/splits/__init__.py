@@ -12,12 +12,12 @@ from functools import cache
 
 import pandas as pd
 
-from perfcast import plugins
-from perfcast.errors import UserError, unknown_name
-from perfcast.schema import Column, Role, Table
+from perfcast.schema.table import Column, Role, Table
 from perfcast.splits.declaration import LearningCurvePoint, Split, SplitDeclaration, declaration_of, is_split
 from perfcast.splits.fold_files import BASE, read_folds, write_folds
 from perfcast.splits.subsets import PUBLISHED_PART, SUBSETS
+from perfcast.utils import plugins
+from perfcast.utils.errors import UserError, unknown_name
 
 __all__ = [
     "BASE",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
-from perfcast.schema import Role, Table, Tag
+from perfcast.schema.table import Role, Table, Tag
 from perfcast.splits.subsets import SUBSETS
 
 _FACTOR = np.uint64(1_099_511_628_211)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from perfcast.schema import Table
+from perfcast.schema.table import Table
 from perfcast.splits.checks import Check, check_blocks, check_subsets
 
 Split = Callable[[Table, int], pd.DataFrame]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.schema import Table, Tag
+from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import check_revealed
 from perfcast.splits.declaration import declare_split
 from perfcast.splits.forward import forward_2023

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from perfcast.errors import UserError
-from perfcast.io import atomic_path
-from perfcast.schema import Table, Tag
+from perfcast.schema.table import Table, Tag
+from perfcast.schema.table_files import read_parquet
 from perfcast.splits.subsets import SUBSETS
-from perfcast.table_files import read_parquet
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import atomic_path
 
 BASE = "base"
 """Attribute of a file of folds: the base of a learning-curve split. Absent for other splits."""

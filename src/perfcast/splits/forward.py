@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.errors import UserError
-from perfcast.schema import Table, Tag
+from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import check_window
 from perfcast.splits.declaration import declare_split
 from perfcast.splits.row_groups import by_tag
 from perfcast.splits.subsets import as_frame, assigned, by_key
+from perfcast.utils.errors import UserError
 
 VALID_MONTHS = 12
 LAST_SHARE = 0.20

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from perfcast.schema import Table, Tag
+from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import check_oldest
 from perfcast.splits.declaration import Split, declare_learning_curve
 from perfcast.splits.forward import VALID_MONTHS, forward_2023, forward_2024

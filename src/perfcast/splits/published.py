@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.errors import UserError
-from perfcast.schema import Table, Tag
+from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import Check
 from perfcast.splits.declaration import declare_split
 from perfcast.splits.row_groups import by_tag
 from perfcast.splits.subsets import PUBLISHED_PART, as_frame, assigned, by_key, draw_valid, without_leaks
+from perfcast.utils.errors import UserError
 
 DRAWS = 5
 MAX_ENTITIES = 3000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.schema import Table, Tag
+from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import check_duplicates
 from perfcast.splits.declaration import declare_leaking_split, declare_split
 from perfcast.splits.row_groups import by_features, by_tag, connected, draw

@@ -12,8 +12,8 @@ import pandas as pd
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from perfcast.errors import UserError
-from perfcast.schema import Role, Table, Tag
+from perfcast.schema.table import Role, Table, Tag
+from perfcast.utils.errors import UserError
 
 
 def by_values(frame: pd.DataFrame, names: Iterable[str]) -> np.ndarray:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.errors import UserError
-from perfcast.schema import Table, Tag
+from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import check_entities
 from perfcast.splits.declaration import declare_split
 from perfcast.splits.row_groups import balanced_folds, by_tag
 from perfcast.splits.subsets import as_frame, assigned, by_key, draw_valid, without_leaks
+from perfcast.utils.errors import UserError
 
 UNSEEN_FOLDS = 5
 

@@ -10,8 +10,8 @@ from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import BAD_REQUEST
 from mlflow.pyfunc import PythonModel, PythonModelContext
 
-from perfcast.errors import UserError
 from perfcast.inference import Champion, load_champion, predict
+from perfcast.utils.errors import UserError
 
 
 class ChampionModel(PythonModel):

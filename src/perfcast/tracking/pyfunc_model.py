@@ -8,7 +8,7 @@ import mlflow
 import pandas as pd
 from mlflow.pyfunc import PythonModel, PythonModelContext
 
-from perfcast.predictors.base import Predictor, load_predictor
+from perfcast.predictors.predictor import Predictor, load_predictor
 
 
 class PredictorModel(PythonModel):

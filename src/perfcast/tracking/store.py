@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from perfcast.errors import UserError, unknown_name
 from perfcast.tracking.mlflow_paths import rewrite_moved
+from perfcast.utils.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 STRATEGIES = ("auto", "ddp")
 

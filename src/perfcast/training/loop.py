@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from perfcast.errors import UserError
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.training.devices import TrainerConfig
 from perfcast.training.training_config import TrainingConfig
+from perfcast.utils.errors import UserError
 
 
 @dataclass(frozen=True)

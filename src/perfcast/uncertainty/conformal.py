@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.io import read_json, write_json
 from perfcast.uncertainty.correlation import ErrorCorrelation
 from perfcast.uncertainty.in_domain import InDomainModel
+from perfcast.utils.io import read_json, write_json
 
 LEVEL = 0.9
 """Default level of an interval."""

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.schema import Table, Tag
+from perfcast.schema.table import Table, Tag
 
 _MAX_ROWS = 1200
 """Residuals of a backtest that are compared with each other: pairs grow with their square."""

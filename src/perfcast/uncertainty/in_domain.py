@@ -10,9 +10,9 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from perfcast.encoding.dense import TreeEncoder, feature_columns
-from perfcast.io import read_json, write_json
-from perfcast.schema import Column, Tag
+from perfcast.features.encoding.dense import TreeEncoder, feature_columns
+from perfcast.schema.table import Column, Tag
+from perfcast.utils.io import read_json, write_json
 
 RESULTS, AHEAD = "few results", "years ahead"
 """Names of the two distances that belong to no group of columns."""

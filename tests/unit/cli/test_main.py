@@ -9,7 +9,7 @@ import pytest
 
 from perfcast.cli._examples import EXAMPLES
 from perfcast.cli.main import COMMANDS, STAGES, main
-from perfcast.miniature import make_project
+from perfcast.testing.miniature import make_project
 
 PROJECT = Path(__file__).parents[3]
 

@@ -6,11 +6,11 @@ import tarfile
 
 import pytest
 
-from perfcast import bounds
 from perfcast.data.bounded_files import read_tar_members
 from perfcast.data.sources import gpperf
-from perfcast.errors import UserError
-from perfcast.fake import gpperf as fake
+from perfcast.testing import gpperf as fake
+from perfcast.utils import size_limits
+from perfcast.utils.errors import UserError
 
 
 def write_archive(path, members):
@@ -61,11 +61,11 @@ def test_read_tar_members_skips_a_member_elsewhere_or_that_is_no_regular_file(tm
 def test_read_tar_members_bounds_sizes(tmp_path, monkeypatch):
     path = write_archive(tmp_path / "a.tar.gz", [("run/x.csv", bytes(50_000)), ("run/y.csv", b"")])
     assert path.stat().st_size < 1000
-    monkeypatch.setattr(bounds, "ARCHIVE", 40_000)
+    monkeypatch.setattr(size_limits, "ARCHIVE", 40_000)
     with pytest.raises(UserError, match="at most 40000 bytes"):
         read_tar_members(path, ["x.csv"])
     monkeypatch.undo()
-    monkeypatch.setattr(bounds, "MEMBERS", 1)
+    monkeypatch.setattr(size_limits, "MEMBERS", 1)
     with pytest.raises(UserError, match="at most 1 members"):
         read_tar_members(path, ["x.csv"])
 

@@ -12,9 +12,9 @@ from forecasting_project import SUITES, project
 
 from perfcast.cli.main import main
 from perfcast.decisions.nearest_machines import find_nearest_machines
-from perfcast.errors import UserError
 from perfcast.inference import ParsedMachines, parse_machines, read_machines
 from perfcast.inference.reference_data import describing_columns
+from perfcast.utils.errors import UserError
 
 GOLD = {"processor": "Xeon Gold 6148", "chips": 2}
 

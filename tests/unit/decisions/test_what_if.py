@@ -18,14 +18,14 @@ from perfcast.decisions.variants import make_variants
 from perfcast.decisions.varied_fields import MAX_COMBINATIONS, combinations, read_varied_fields
 from perfcast.decisions.what_if import note_unchanged, predict_grid
 from perfcast.decisions.what_if_plot import draw_grid
-from perfcast.errors import UserError
 from perfcast.experiment.champion import fit_all_rows
-from perfcast.fake._runs import fake_table
 from perfcast.inference import Champion, MachineEntry, PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.impute import impute
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.predictors.linear import Ridge
-from perfcast.schema import Column, Kind, Role, build_table
+from perfcast.schema.table import Column, Kind, Role, build_table
+from perfcast.testing.generated_results import fake_table
+from perfcast.utils.errors import UserError
 
 GOLD = {"processor": "Xeon Gold 6148", "chips": 2}
 GOLD_ENTRY = MachineEntry(1, "the machine", GOLD)

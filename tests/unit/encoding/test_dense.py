@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.encoding.dense import LinearEncoder, TreeEncoder, feature_columns, labels, numbers
-from perfcast.schema import Column, Kind, Role, Tag, as_declared
+from perfcast.features.encoding.dense import LinearEncoder, TreeEncoder, feature_columns, labels, numbers
+from perfcast.schema.table import Column, Kind, Role, Tag, as_declared
 
 
 def column(name: str, kind: Kind = Kind.NUMERICAL, role: Role = Role.FEATURE, *tags: Tag) -> Column:

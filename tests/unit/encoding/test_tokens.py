@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.encoding.ngrams import MAX_GRAMS, grams_of
-from perfcast.encoding.token_arrays import FIRST_KNOWN, MISSING, UNKNOWN
-from perfcast.encoding.tokens import CLIP_DEVIATIONS, TokenEncoder
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.features.encoding.token_arrays import FIRST_KNOWN, MAX_GRAMS, MISSING, UNKNOWN, grams_of
+from perfcast.features.encoding.tokens import CLIP_DEVIATIONS, TokenEncoder
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 COLUMNS = (
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),

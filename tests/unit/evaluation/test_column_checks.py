@@ -13,8 +13,8 @@ from leakage_project import (
     run_checks,
 )
 
-from perfcast.io import write_json
-from perfcast.processors.cores import announced_index
+from perfcast.data.processors.announcements import announced_index
+from perfcast.utils.io import write_json
 
 
 @pytest.fixture

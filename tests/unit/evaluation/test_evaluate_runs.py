@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.errors import UserError
 from perfcast.evaluation import (
     AVERAGE,
     choose_champion,
@@ -18,8 +17,9 @@ from perfcast.evaluation.interval_metrics import read_backtests, with_intervals
 from perfcast.evaluation.noise_floor import estimate_noise_floor
 from perfcast.evaluation.predictor_comparison import clear_winner
 from perfcast.evaluation.run_predictions import check_predictions
-from perfcast.fake._runs import LESS_TRAINING, PUBLISHED, fake_table, write_runs, write_support
-from perfcast.schema import Column, Kind, Role, Tag, build_table
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.testing.generated_results import LESS_TRAINING, PUBLISHED, fake_table, write_runs, write_support
+from perfcast.utils.errors import UserError
 
 
 @pytest.fixture(scope="module")

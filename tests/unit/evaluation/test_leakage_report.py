@@ -17,12 +17,12 @@ from leakage_project import (
 )
 from perfcast.cli.audit import read_audit
 
-from perfcast.config import read_predictor
-from perfcast.errors import UserError
+from perfcast.config.experiment import read_predictor
 from perfcast.evaluation.leakage import CHECKS, Artifacts, Control, Run, check_leakage, leakage_errors, shuffled_target
 from perfcast.experiment.selection import predictor_factories
-from perfcast.predictors.base import Predictor
-from perfcast.table_files import read_table
+from perfcast.predictors.predictor import Predictor
+from perfcast.schema.table_files import read_table
+from perfcast.utils.errors import UserError
 
 
 @pytest.fixture

@@ -9,16 +9,15 @@ import pytest
 import yaml
 
 from perfcast.cli.main import main
-from perfcast.errors import UserError
 from perfcast.evaluation import AVERAGE
 from perfcast.evaluation.results_diff import find_changes, open_side
 from perfcast.evaluation.results_diff.diff_page import as_page
 from perfcast.evaluation.results_diff.diff_text import as_text
 from perfcast.evaluation.results_diff.input_changes import ABSENT
 from perfcast.evaluation.results_diff.metric_changes import METRICS, Only, assign_verdicts
-from perfcast.fake._results import write_results
-from perfcast.fake._runs import LESS_TRAINING
-from perfcast.table_files import read_table, write_table
+from perfcast.schema.table_files import read_table, write_table
+from perfcast.testing.generated_results import LESS_TRAINING, write_results
+from perfcast.utils.errors import UserError
 
 SPLITS = ("random", "unseen_cpu", "forward_2023")
 RUNS = 5 * (len(SPLITS) + len(LESS_TRAINING))

@@ -7,10 +7,10 @@ import pytest
 from small_project import call
 
 from perfcast.cli.main import main
-from perfcast.errors import UserError
 from perfcast.evaluation.results_diff import find_changes, open_side
 from perfcast.evaluation.results_diff.sides import lock_beside
-from perfcast.fake._results import write_results
+from perfcast.testing.generated_results import write_results
+from perfcast.utils.errors import UserError
 
 PIPELINE = """\
 stages:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from leakage_project import COLUMNS, change_table, copied, machines, refused, rewrite, run_checks
 
-from perfcast.schema import Role
+from perfcast.schema.table import Role
 
 
 @pytest.fixture

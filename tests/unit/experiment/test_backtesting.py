@@ -6,8 +6,8 @@ import pytest
 
 from perfcast.experiment.backtesting import first_error, plan_backtests, run_backtests
 from perfcast.experiment.uncertainty_fit import fit_uncertainty, fold_distances
-from perfcast.predictors.base import Predictor
-from perfcast.schema import Column, Kind, Role, Tag, build_table
+from perfcast.predictors.predictor import Predictor
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.uncertainty.conformal import TEST
 
 COLUMNS = (

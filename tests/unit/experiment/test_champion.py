@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from perfcast.cli.main import main
-from perfcast.config import read_dataset
-from perfcast.fake._runs import fake_table
-from perfcast.io import write_json
-from perfcast.table_files import write_table
+from perfcast.config.experiment import read_dataset
+from perfcast.schema.table_files import write_table
+from perfcast.testing.generated_results import fake_table
+from perfcast.utils.io import write_json
 
 PROJECT = Path(__file__).parents[3]
 # lookup is best where rows leak, and overall if that counted

@@ -13,7 +13,7 @@ from factory import tiny_table
 from perfcast.experiment.explanation import group_importance, write_explanation
 from perfcast.predictors.linear import Ridge
 from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
-from perfcast.schema import Role, Table
+from perfcast.schema.table import Role, Table
 
 
 def fitted(predictor, table: Table):

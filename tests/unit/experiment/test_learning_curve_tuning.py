@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from perfcast.cli.main import main
-from perfcast.fake._runs import fake_table
-from perfcast.table_files import write_table
+from perfcast.schema.table_files import write_table
+from perfcast.testing.generated_results import fake_table
 
 PROJECT = Path(__file__).parents[3]
 

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.config import PredictorConf
-from perfcast.errors import UserError
+from perfcast.config.experiment import PredictorConf
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.folds import fit_folds, summarize_errors
 from perfcast.experiment.row_masks import label_outliers
@@ -16,8 +15,9 @@ from perfcast.experiment.selection import (
     make_predictor,
     predictor_factories,
 )
-from perfcast.predictors.base import Predictor
-from perfcast.schema import Column, Kind, Role, Tag, build_table
+from perfcast.predictors.predictor import Predictor
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.utils.errors import UserError
 
 COLUMNS = (
     Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),

@@ -10,8 +10,8 @@ import pytest
 from forecasting_project import project
 
 from perfcast.cli.main import main
-from perfcast.errors import UserError
 from perfcast.inference import load_champion
+from perfcast.utils.errors import UserError
 
 FILES = sorted(path.relative_to(project().folder).as_posix() for path in project().folder.rglob("*") if path.is_file())
 

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from forecasting_project import FEATURES, KNOWN, can_be, empty, project
 
-from perfcast.errors import UserError
 from perfcast.inference import parse_machines, read_machines
 from perfcast.inference.imputation.hot_deck import HotDeck
 from perfcast.inference.imputation.spec_cpu2017 import RULES
 from perfcast.inference.impute import ORIGINS, impute
 from perfcast.inference.reference_data import describing_columns
+from perfcast.utils.errors import UserError
 
 
 def test_machines_are_described_by_features_keys_fields_and_dates_that_features_read():

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfcast.errors import UserError
 from perfcast.inference import machine_files
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS
 from perfcast.inference.machine_fields import MachineFields, alias_field, read_number
 from perfcast.inference.machine_files import MAX_NESTED_BYTES, read_entries
 from perfcast.inference.name_lookup import CpuNames
-from perfcast.schema import Column, Kind, Role
+from perfcast.schema.table import Column, Kind, Role
+from perfcast.utils.errors import UserError
 
 COLUMNS = (
     Column("part", Kind.CATEGORICAL, Role.KEY, "processor"),

@@ -10,9 +10,9 @@ from forecasting_project import KNOWN, SUITES, asked, project
 
 import perfcast
 from perfcast.cli.main import main
-from perfcast.errors import UserError
 from perfcast.inference import load_champion
 from perfcast.inference.machine_files import read_entries
+from perfcast.utils.errors import UserError
 
 
 def test_a_mistyped_processor_is_found_and_told():

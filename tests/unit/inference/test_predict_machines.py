@@ -9,9 +9,7 @@ import pandas as pd
 import pytest
 from forecasting_project import FEATURES, KNOWN, PLAIN, SUITES, asked, can_be, project
 
-from perfcast.errors import UserError
 from perfcast.experiment.champion import fit_all_rows
-from perfcast.fake._runs import fake_table
 from perfcast.inference import Champion, ParsedMachines, PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.champion import build_features
 from perfcast.inference.explain import shapley_values
@@ -19,7 +17,9 @@ from perfcast.inference.imputation.spec_cpu2017 import RULES
 from perfcast.inference.predict import BATCH_SIZE
 from perfcast.inference.reference_data import ReferenceData, describing_columns
 from perfcast.predictors.linear import Ridge
-from perfcast.schema import Column, Kind, Role, build_table
+from perfcast.schema.table import Column, Kind, Role, build_table
+from perfcast.testing.generated_results import fake_table
+from perfcast.utils.errors import UserError
 
 
 def test_a_machine_without_a_task_is_forecast_for_all():

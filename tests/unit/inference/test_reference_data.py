@@ -9,7 +9,7 @@ from forecasting_project import FEATURES, SUITES, project
 
 from perfcast.inference.champion import build_features
 from perfcast.inference.reference_data import ReferenceData
-from perfcast.schema import Role, Tag
+from perfcast.schema.table import Role, Tag
 from perfcast.uncertainty.in_domain import gower_distances
 
 

@@ -10,12 +10,12 @@ import pytest
 from forecasting_project import SUITES, project
 
 from perfcast.cli.main import main
-from perfcast.errors import UserError
 from perfcast.inference import PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.user_measurements import MAX_MEASUREMENTS, read_measurements
-from perfcast.schema import Tag
+from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import UncertaintyModel
 from perfcast.uncertainty.correlation import ErrorCorrelation, ErrorRows, shared_labels
+from perfcast.utils.errors import UserError
 
 MACHINE = {"processor": "Xeon Gold 6148", "chips": 2}
 PLAIN = PredictOptions(neighbours=0, explain=False)

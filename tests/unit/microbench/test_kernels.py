@@ -5,9 +5,9 @@ import zlib
 import numpy as np
 import pytest
 
-from perfcast.errors import UserError
 from perfcast.microbench import suite
 from perfcast.microbench.kernels import branches, chase, compression, fft, matmul, powers, sort, triad
+from perfcast.utils.errors import UserError
 
 KIB, MIB = 2**10, 2**20
 NAMES = suite.kernel_names()

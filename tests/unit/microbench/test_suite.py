@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 
 from perfcast.cli.main import main
-from perfcast.datasets import host_suite
-from perfcast.io import sha256
+from perfcast.data.datasets.host import host_suite
 from perfcast.microbench import interference, suite, suite_report, threads, timing
 from perfcast.microbench.interference import Interference, machine_seconds
 from perfcast.microbench.suite import Case, SuiteTiming
 from perfcast.microbench.threads import PinnedThreads, available_cpus
+from perfcast.utils.io import sha256
 
 MIB = 2**20
 

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from perfcast.encoding.tokens import TokenEncoder
+from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.embedding import NumberEmbedding, PeriodicNumbers
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.mlp import MLP, MLPPLR
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 COLUMNS = (
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),

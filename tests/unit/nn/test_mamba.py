@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import nn
 
-from perfcast.encoding.tokens import TokenEncoder
+from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn import selective_scan as selective_scan_module
 from perfcast.nn.mamba import CausalConvolution, MambaBlock, MambaGroupNetwork
 from perfcast.nn.selective_scan import reference_scan, selective_scan
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.attention import MaC
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 COLUMNS = (
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),

@@ -11,8 +11,8 @@ import torch
 
 from perfcast.nn.embedding import UNIT_BIN, PiecewiseLinearNumbers, quantile_bins
 from perfcast.nn.token_batch import TokenBatch
-from perfcast.predictors.base import load_predictor
 from perfcast.predictors.neural.tabm import TabMPLE
+from perfcast.predictors.predictor import load_predictor
 
 SMALL = {"k": 4, "d_embedding": 4, "d_block": 16, "n_bins": 8, "batch_size": 32, "min_steps": 0}
 

@@ -9,11 +9,11 @@ import pandas as pd
 import torch
 from torch import nn
 
-from perfcast.encoding.tokens import TokenEncoder
+from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.mlp import ResNetNetwork
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.mlp import ResNet
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 COLUMNS = (
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),

@@ -9,11 +9,11 @@ import pandas as pd
 import torch
 from torch import nn
 
-from perfcast.encoding.tokens import TokenEncoder
+from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.tabm import TabMNetwork
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.tabm import TabM
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.schema.table import Column, Kind, Role, Tag
 from perfcast.training.lightning_modules import masked_huber
 
 COLUMNS = (

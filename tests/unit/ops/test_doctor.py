@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from perfcast.cli.main import main
-from perfcast.config import Params, read_yaml, validate
-from perfcast.io import atomic_path, remove_path
+from perfcast.config.experiment import Params, read_yaml, validate
 from perfcast.ops.doctor import (
     BROKEN,
     CARE,
@@ -29,6 +28,7 @@ from perfcast.ops.doctor import (
     tracking_store,
 )
 from perfcast.tracking import Store, start_run
+from perfcast.utils.io import atomic_path, remove_path
 
 PROJECT = Path(__file__).parents[3]
 
@@ -143,7 +143,7 @@ def test_a_lock_is_told_from_that_of_a_run_that_goes_on(project):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from perfcast.io import atomic_folder, atomic_path
+from perfcast.utils.io import atomic_folder, atomic_path
 results = Path(sys.argv[1])
 with atomic_path(results / "table.parquet"), atomic_path(results / "metrics.tar.gz"), atomic_folder(results / "a.b"):
     os.kill(os.getpid(), signal.SIGKILL)

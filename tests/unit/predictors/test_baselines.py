@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from perfcast.predictors.baselines import NearestPredictor, PowerLawPredictor
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 MACHINE_COLUMNS = (
     Column("suite", Kind.CATEGORICAL, Role.KEY, "workload", tags=(Tag.TASK,)),

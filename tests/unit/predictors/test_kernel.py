@@ -7,7 +7,7 @@ import pandas as pd
 from sklearn.svm import SVR
 
 from perfcast.predictors.kernel import _BLOCK, SvmPredictor
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 
 def data(rows: int = 200, noise: float = 0.0) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from sklearn import linear_model
 
-from perfcast.predictors.base import load_predictor
 from perfcast.predictors.linear import ElasticNet, Lasso, LinearPredictor, Ridge
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.predictors.predictor import load_predictor
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 BOTH = pytest.mark.parametrize("predictor", [Ridge, Lasso])
 

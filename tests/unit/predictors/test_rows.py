@@ -8,9 +8,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from perfcast.errors import UserError
 from perfcast.predictors import trees
-from perfcast.predictors._rows import (
+from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
+from perfcast.predictors.task_rows import (
     POOLED,
     answering,
     choice_split,
@@ -21,9 +21,9 @@ from perfcast.predictors._rows import (
     partly_measured,
     task_groups,
 )
-from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
 from perfcast.predictors.trees import RandomForest
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.schema.table import Column, Kind, Role, Tag
+from perfcast.utils.errors import UserError
 
 TASKS = np.array(["a"] * 5 + ["b"] * 5 + ["c"] * 2, dtype=object)
 ALL = np.ones(len(TASKS), dtype=bool)

@@ -3,11 +3,11 @@ import dataclasses
 import matplotlib
 import pytest
 
-from perfcast.errors import UserError
 from perfcast.evaluation import BASELINE, evaluate
-from perfcast.fake._runs import LESS_TRAINING, PUBLISHED, fake_table, write_runs, write_support
 from perfcast.report.plots.plot_style import STYLE, predictor_styles, select_leaders
 from perfcast.report.plots.svg_output import draw_all, draw_svg, load_plot
+from perfcast.testing.generated_results import LESS_TRAINING, PUBLISHED, fake_table, write_runs, write_support
+from perfcast.utils.errors import UserError
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ import dataclasses
 import pytest
 
 from perfcast.evaluation import evaluate
-from perfcast.fake._runs import PUBLISHED, fake_table, write_runs, write_support
 from perfcast.report.error_tables import number
 from perfcast.report.published_table import published_tables
+from perfcast.testing.generated_results import PUBLISHED, fake_table, write_runs, write_support
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,6 @@ from html.parser import HTMLParser
 
 import pytest
 
-from perfcast.errors import UserError
-from perfcast.fake._results import FAKE_PARAMS, write_results
 from perfcast.report.data_sections import detail_tables, leakage_section, row_counts
 from perfcast.report.error_tables import headline_grid, number, paired_rows, task_grids, worst_slices
 from perfcast.report.plots.svg_output import inline_svg
@@ -13,6 +11,8 @@ from perfcast.report.render_page import render
 from perfcast.report.report_context import collect
 from perfcast.report.summaries import leading_predictor, retrieval_text, summary_sentence
 from perfcast.report.templates import environment
+from perfcast.testing.generated_results import FAKE_PARAMS, write_results
+from perfcast.utils.errors import UserError
 
 VOID = {"meta", "br", "link", "img", "input", "hr", "col"}
 

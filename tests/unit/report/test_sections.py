@@ -7,8 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.fake._results import FAKE_PARAMS, write_results
-from perfcast.fake._runs import fake_table
 from perfcast.report.ablation_table import ablation_tables
 from perfcast.report.explorer import explorer_view, point_budgets, shown_predictors
 from perfcast.report.interval_calibration import calibration_tables
@@ -18,7 +16,8 @@ from perfcast.report.releases import axis_limit, axis_position, release_errors
 from perfcast.report.report_context import collect
 from perfcast.report.split_descriptions import describe_split, split_label
 from perfcast.report.table_rows import NAME, Rows
-from perfcast.schema import Tag
+from perfcast.schema.table import Tag
+from perfcast.testing.generated_results import FAKE_PARAMS, fake_table, write_results
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from perfcast.errors import UserError
 from perfcast.inference.parse import ParsedMachine
 from perfcast.serving.batching import MAX_BATCH, RequestBatcher
 from perfcast.serving.request_limits import RefusedRequest
 from perfcast.serving.server_metrics import ServerMetrics
+from perfcast.utils.errors import UserError
 
 
 def make_machines(*names):

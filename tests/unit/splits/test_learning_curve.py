@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from perfcast import splits
-from perfcast.schema import Column, Kind, Role, Tag, build_table
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.splits.declaration import LearningCurvePoint, declaration_of, declare_learning_curve, declare_split
 
 COLUMNS = (

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfcast import splits
-from perfcast.errors import UserError
-from perfcast.schema import Column, Kind, Role, Table, Tag, build_table
+from perfcast.schema.table import Column, Kind, Role, Table, Tag, build_table
 from perfcast.splits.row_groups import balanced_folds, by_values, connected, draw
+from perfcast.utils.errors import UserError
 
 COLUMNS = (
     Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.fake import spec_cpu2017_detail as fake
-from perfcast.io import sha256
+from perfcast.testing import spec_cpu2017_detail as fake
+from perfcast.utils.io import sha256
 
 NAMES = ["input_FP_rate.csv", "input_FP_speed.csv", "input_Int_rate.csv", "input_Int_speed.csv"]
 

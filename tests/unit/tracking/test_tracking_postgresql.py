@@ -12,8 +12,9 @@ from tempfile import mkdtemp
 import pytest
 import tuned_question
 
-from perfcast import tracking, tuning
-from perfcast.errors import UserError
+from perfcast import tracking
+from perfcast.experiment import tuning
+from perfcast.utils.errors import UserError
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
 pytest.importorskip("psycopg2", reason="needs the extra: pip install -e '.[postgresql]'")

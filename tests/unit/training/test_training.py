@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from perfcast.encoding.token_arrays import Tokens
-from perfcast.errors import UserError
+from perfcast.features.encoding.token_arrays import Tokens
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.training import batches as batches_module
 from perfcast.training.batches import BatchLoader
@@ -18,6 +17,7 @@ from perfcast.training.lightning_modules import masked_huber
 from perfcast.training.loop import reproducible, train
 from perfcast.training.target_scale import TargetScale
 from perfcast.training.training_config import TrainingConfig
+from perfcast.utils.errors import UserError
 
 
 def some_rows(count: int, seed: int = 0) -> TokenBatch:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.schema.table import Column, Kind, Role, Tag
 from perfcast.uncertainty.conformal import ConformalCalibration, UncertaintyModel
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS, InDomainModel
 

@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     """Check one dataset; 2 and one line per finding where something leaks."""
     from perfcast.evaluation.leakage import check_leakage, leakage_errors
     from perfcast.experiment.leakage_control import collect_artifacts
-    from perfcast.io import write_json
+    from perfcast.utils.io import write_json
 
     artifacts = collect_artifacts(
         options.project / "conf",

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from perfcast.cli._common import add_project, present_sources
-from perfcast.config import read_dataset
-from perfcast.errors import UserError
-from perfcast.io import write_json
+from perfcast.config.experiment import read_dataset
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import write_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from perfcast.cli import _numbers
 from perfcast.cli._common import add_project, present_sources
-from perfcast.config import compose, read_dataset, read_predictor, read_yaml
+from perfcast.config.experiment import compose, read_dataset, read_predictor, read_yaml
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,8 +33,8 @@ def run(options: argparse.Namespace) -> int:
     from perfcast import tracking
     from perfcast.experiment.champion import describe_champion, fit_champion, select_champion
     from perfcast.inference.champion import load_champion, save_champion
-    from perfcast.io import atomic_folder, sha256
-    from perfcast.table_files import read_table
+    from perfcast.schema.table_files import read_table
+    from perfcast.utils.io import atomic_folder, sha256
 
     conf = options.project / "conf"
     selected = select_champion(options.runs, options.splits, options.predictors)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perfcast.cli import _numbers
 from perfcast.cli._common import add_project
-from perfcast.config import read_dataset
+from perfcast.config.experiment import read_dataset
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Evaluate one dataset."""
     from perfcast.evaluation import evaluate, write_evaluation
-    from perfcast.table_files import read_table
+    from perfcast.schema.table_files import read_table
     from perfcast.uncertainty.conformal import LEVEL
 
     runs = {

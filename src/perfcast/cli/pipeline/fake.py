@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the project."""
-    from perfcast.miniature import make_project
+    from perfcast.testing.miniature import make_project
 
     make_project(options.project, options.out, rows=options.rows, seed=options.seed)
     print(f"made {options.out}: generated data, no real results. Run it: cd {options.out} && snakemake")

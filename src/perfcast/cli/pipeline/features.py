@@ -6,9 +6,9 @@ import argparse
 from itertools import chain
 from pathlib import Path
 
-from perfcast import plugins
 from perfcast.cli._common import add_project
-from perfcast.config import read_dataset
+from perfcast.config.experiment import read_dataset
+from perfcast.utils import plugins
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Derive the columns of one dataset."""
-    from perfcast.schema import Table
-    from perfcast.table_files import count_row_groups, read_table, write_tables
+    from perfcast.schema.table import Table
+    from perfcast.schema.table_files import count_row_groups, read_table, write_tables
 
     modules = [
         plugins.load("features", name) for name in read_dataset(options.project / "conf", options.dataset).features

@@ -17,8 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Draw every plot that applies."""
     from perfcast.evaluation import read_evaluation
-    from perfcast.io import atomic_folder
     from perfcast.report.plots.svg_output import draw_all
+    from perfcast.utils.io import atomic_folder
 
     with atomic_folder(options.out) as folder:
         draw_all(read_evaluation(options.evaluation), folder, options.figures)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfcast.cli._common import add_project, cache_folder, embedded_folder, mirror_folders
-from perfcast.config import read_conf
+from perfcast.config.experiment import read_conf
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     """Ingest the source and print one line; a missing source is an error with --strict only."""
     from perfcast.data.sources.ingestion import ingest_source
     from perfcast.data.sources.source_spec import parse_source
-    from perfcast.io import write_json
+    from perfcast.utils.io import write_json
 
     spec = parse_source(options.source, read_conf(options.project / "conf", "source", options.source))
     is_local = at_hand(options.source, options.project, options.mirror)

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write {dataset: {split: {predictor: {task: {metric: value}}}}}."""
     from perfcast.evaluation import metrics_tree, read_evaluation
-    from perfcast.io import write_json
+    from perfcast.utils.io import write_json
 
     evaluations = [read_evaluation(folder) for folder in options.evaluations]
     write_json(options.out, {evaluation.dataset: metrics_tree(evaluation) for evaluation in evaluations})

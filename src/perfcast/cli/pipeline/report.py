@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from perfcast.cli._common import add_project
-from perfcast.config import known, read_conf, read_yaml
-from perfcast.errors import UserError
+from perfcast.config.experiment import known, read_conf, read_yaml
 from perfcast.inference.machine_files import read_json_text
+from perfcast.utils.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,10 +34,10 @@ def run(options: argparse.Namespace) -> int:
     """Collect, render, write, record."""
     from perfcast import tracking
     from perfcast.evaluation import metrics_tree
-    from perfcast.io import atomic_folder, write_text
     from perfcast.report.model_card import cards
     from perfcast.report.render_page import render
     from perfcast.report.report_context import collect
+    from perfcast.utils.io import atomic_folder, write_text
 
     params = options.experiment or read_yaml(options.project / "params.yaml")
     conf = options.project / "conf"

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Make one split of one dataset; a split that leaks is refused and never written."""
     from perfcast import splits
-    from perfcast.table_files import read_table
+    from perfcast.schema.table_files import read_table
 
     # coded: a split compares texts, and never reads them
     table = read_table(options.table, wanted=splits.reads, coded=True)

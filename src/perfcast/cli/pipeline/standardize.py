@@ -6,9 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from perfcast import plugins
 from perfcast.cli._common import add_project, present_sources
-from perfcast.config import read_dataset
+from perfcast.config.experiment import read_dataset
+from perfcast.utils import plugins
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,9 +28,9 @@ def run(options: argparse.Namespace) -> int:
 
     conf = read_dataset(options.project / "conf", options.dataset)
     raw = present_sources(options.raw, (*conf.sources.required, *conf.sources.optional))
-    module = plugins.load("datasets", options.dataset)
+    build = plugins.load_function("data.datasets", conf.target, f"_target_ of {options.dataset}")
     choices = {"published_until": options.published_until}
-    result = module.build(raw, {**conf.options, **{key: choices[key] for key in choices if key in conf.options}})
+    result = build(raw, {**conf.options, **{key: choices[key] for key in choices if key in conf.options}})
     write_standardized(result, options.table, options.rejected, options.quality)
     print(
         f"{options.dataset}: {result.rows_in} rows in = {len(result.table.frame)} kept + "

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perfcast.cli import _numbers
 from perfcast.cli._common import add_project
-from perfcast.config import read_dataset
+from perfcast.config.experiment import read_dataset
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,9 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write one row per fold, backtest and predicted row."""
     from perfcast.experiment.uncertainty_fit import fold_distances
-    from perfcast.io import atomic_path
+    from perfcast.schema.table_files import read_table
     from perfcast.splits import read_folds
-    from perfcast.table_files import read_table
+    from perfcast.utils.io import atomic_path
 
     outlier = read_dataset(options.project / "conf", options.dataset).label_outlier
     table = read_table(options.table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

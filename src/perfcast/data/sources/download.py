@@ -14,7 +14,7 @@ from urllib.parse import urljoin, urlsplit
 
 from perfcast import __version__
 from perfcast.data.sources.source_spec import is_allowed_url
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
     import requests

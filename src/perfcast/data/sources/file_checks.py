@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from perfcast.data.bounded_files import FETCH_AGAIN, header_of, kind_by_name, unpacked
-from perfcast.errors import UserError
-from perfcast.io import read_json
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import read_json
 
 MAX_HEADER_BYTES = 64 * 1024
 """Bytes of a header line; the longest published one (247 columns) has 4.8 thousand."""

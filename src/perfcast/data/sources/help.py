@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast import bounds
 from perfcast.data.bounded_files import FETCH_AGAIN, check_zip
+from perfcast.utils import size_limits
 
 _BATCHED = ("1080ti", "2080ti", "titan_rtx", "titanx", "titanxp")
 _OTHERS = (
@@ -44,7 +44,7 @@ def check(folder: Path) -> None:
             folder / name,
             "a PyTorch file",
             lambda member: member.endswith("/data.pkl"),
-            bounds.TORCH,
+            size_limits.TORCH,
             remedy=FETCH_AGAIN,
             name=name,
         )

@@ -10,13 +10,13 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from perfcast import plugins
 from perfcast.data.sources.download import DownloadLimits
 from perfcast.data.sources.locations import NOT_FOUND, FailedAttempt, format_attempts
 from perfcast.data.sources.source_spec import MANIFEST, Snapshot, SourceSpec
 from perfcast.data.sources.staging import FileProgress, FileStager
-from perfcast.errors import UserError
-from perfcast.io import atomic_folder, write_json
+from perfcast.utils import plugins
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import atomic_folder, write_json
 
 _STAGING = ".staging"
 

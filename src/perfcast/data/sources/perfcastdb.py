@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast import bounds
 from perfcast.data.bounded_files import FETCH_AGAIN, check_zip
 from perfcast.data.sources.file_checks import check_csv, check_text
+from perfcast.utils import size_limits
 
 RUNS = ("train_data.csv", "test_data.csv")
 PROCESSORS = "SPR_QDF_INFO.xlsx"
@@ -37,6 +37,6 @@ def check(folder: Path) -> None:
         folder / PROCESSORS,
         "an Excel workbook",
         lambda name: name == "xl/workbook.xml",
-        bounds.WORKBOOK,
+        size_limits.WORKBOOK,
         remedy=FETCH_AGAIN,
     )

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from perfcast.errors import UserError, unknown_name
+from perfcast.utils.errors import UserError, unknown_name
 
 MANIFEST = "manifest.json"
 MAX_FILE_BYTES = 64_000_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast import bounds
 from perfcast.data.sources.file_checks import check_csv
+from perfcast.utils import size_limits
 
 FILE = "cpu2017-results.csv.gz"
 COLUMNS = (
@@ -50,4 +50,4 @@ COLUMNS = (
 
 def check(folder: Path) -> None:
     """Check the structure of the ingested file. Raises: UserError."""
-    check_csv(folder / FILE, COLUMNS, encoding_by_row=True, max_bytes=bounds.DUMP)
+    check_csv(folder / FILE, COLUMNS, encoding_by_row=True, max_bytes=size_limits.DUMP)

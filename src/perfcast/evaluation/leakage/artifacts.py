@@ -12,11 +12,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from perfcast.errors import UserError
-from perfcast.plain_yaml import read_mapping
-from perfcast.predictors.base import Predictor
-from perfcast.schema import Column, Table, Tag
+from perfcast.predictors.predictor import Predictor
+from perfcast.schema.table import Column, Table, Tag
 from perfcast.splits import is_compared
+from perfcast.utils.errors import UserError
+from perfcast.utils.safe_yaml import read_mapping
 
 TRAINING_SUBSETS = ("train", "valid")
 """The subsets of a fold that a predictor is trained on."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from perfcast.data.processors.announcements import announced_index, announced_power_index, core_table, process_table
 from perfcast.evaluation.leakage.artifacts import Artifacts, CheckReport, LeakageCheck, join_names, training_mask
-from perfcast.io import read_json, read_object
-from perfcast.processors.cores import announced_index, announced_power_index, core_table, process_table
-from perfcast.schema import Kind, Role, Tag
+from perfcast.schema.table import Kind, Role, Tag
+from perfcast.utils.io import read_json, read_object
 
 
 def check_column_roles(artifacts: Artifacts) -> CheckReport:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation.leakage.artifacts import Artifacts, CheckReport, LeakageCheck
-from perfcast.schema import Column, Kind, Role, Table, Tag
+from perfcast.schema.table import Column, Kind, Role, Table, Tag
 
 IN_ONE_TASK = 0.02
 IN_ALL_TASKS = 0.04

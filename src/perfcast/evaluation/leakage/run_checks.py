@@ -18,9 +18,9 @@ from perfcast.evaluation.leakage.artifacts import (
     Run,
     find_positions,
 )
-from perfcast.io import read_object
-from perfcast.predictors.base import Predictor
-from perfcast.schema import Role, Tag
+from perfcast.predictors.predictor import Predictor
+from perfcast.schema.table import Role, Tag
+from perfcast.utils.io import read_object
 
 
 def check_test_rows(artifacts: Artifacts) -> CheckReport:

@@ -11,7 +11,7 @@ from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
 from perfcast.evaluation.leakage.artifacts import Artifacts, CheckReport, LeakageCheck
 from perfcast.experiment.fitting import fit_rows, predict_rows
 from perfcast.experiment.row_masks import tested_rows, training_rows
-from perfcast.schema import Role, Table, Tag
+from perfcast.schema.table import Role, Table, Tag
 
 MAX_ROWS = 3000
 """Training rows of larger tasks, and test rows, that the control uses."""

@@ -7,7 +7,7 @@ import pandas as pd
 
 from perfcast import splits
 from perfcast.evaluation.leakage.artifacts import Artifacts, CheckReport, LeakageCheck, training_mask
-from perfcast.schema import Column, Kind, Role, Table, Tag
+from perfcast.schema.table import Column, Kind, Role, Table, Tag
 
 
 def check_split_rules(artifacts: Artifacts) -> CheckReport:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.errors import UserError
 from perfcast.evaluation.results_diff.sides import Side
-from perfcast.io import read_object, sha256
-from perfcast.plain_yaml import read_mapping
-from perfcast.schema import Tag
-from perfcast.table_files import read_declarations, read_parquet
+from perfcast.schema.table import Tag
+from perfcast.schema.table_files import read_declarations, read_parquet
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import read_object, sha256
+from perfcast.utils.safe_yaml import read_mapping
 
 TABLES = ("standard", "features", "splits")
 """Folders of tables with one row per result; the rows of a split name the subset of each fold."""

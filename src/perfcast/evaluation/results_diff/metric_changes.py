@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.errors import UserError
 from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
 from perfcast.evaluation.evaluate_runs import Result, compute_metrics
 from perfcast.evaluation.interval_metrics import read_backtests, with_intervals
 from perfcast.evaluation.multiple_testing import step_down_test
 from perfcast.evaluation.results_diff.sides import Side
 from perfcast.evaluation.run_predictions import read_predictions
-from perfcast.table_files import read_parquet
+from perfcast.schema.table_files import read_parquet
 from perfcast.uncertainty.conformal import LEVEL
+from perfcast.utils.errors import UserError
 
 BETTER, WORSE, SAME, UNKNOWN = "better", "worse", "no real change", "cannot tell"
 MOVED, NARROWER, WIDER = "moved", "narrower", "wider"

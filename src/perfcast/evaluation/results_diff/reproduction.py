@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perfcast.errors import UserError
 from perfcast.evaluation.results_diff.sides import RESULTS, Lock, digests_of, parse_lock, pinned
+from perfcast.utils.errors import UserError
 
 TABLES = tuple(f"{RESULTS}/{name}" for name in ("raw", "standard", "features", "splits", "support"))
 """Outputs that no training changes: equal bytes on every machine."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from perfcast.errors import UserError
-from perfcast.io import read_object
-from perfcast.plain_yaml import read_mapping
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import read_object
+from perfcast.utils.safe_yaml import read_mapping
 
 if TYPE_CHECKING:
     from dvc.api import DVCFileSystem

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.imputation.rules import Block
-from perfcast.schema import Table, Tag
+from perfcast.schema.table import Table, Tag
 
 _RECENT = pd.DateOffset(months=12)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from perfcast.data.parsing.compiler import parse_compiler
+from perfcast.data.parsing.memory import parse_memory
+from perfcast.data.parsing.operating_system import parse_operating_system
+from perfcast.data.parsing.storage import parse_storage
 from perfcast.inference.machine_fields import Cell, Field, alias_field
-from perfcast.parsing.compiler import parse_compiler
-from perfcast.parsing.memory import parse_memory
-from perfcast.parsing.operating_system import parse_operating_system
-from perfcast.parsing.storage import parse_storage
 
 _MODULES = re.compile(
     r"(?:(?P<count>\d{1,5})\s*x\s*)?(?P<size>\d{1,5}(?:\.\d+)?)\s*(?P<unit>[GT]i?B)\s*"

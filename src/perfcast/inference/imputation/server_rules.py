@@ -9,12 +9,12 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from perfcast.datasets.spec_cpu2017 import CATALOGUE, join_processors
+from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOGUE, join_processors
+from perfcast.data.processors.catalog import read_catalogue, read_project_catalog
+from perfcast.data.processors.cpu_names import part_id
 from perfcast.inference.imputation.rules import Block, ImputationRules, Violation, fill_missing
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS
 from perfcast.inference.imputation.server_limits import find_server_violations
-from perfcast.processors.catalogue import read_project_catalog, read_catalogue
-from perfcast.processors.names import part_id
 
 _ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
 

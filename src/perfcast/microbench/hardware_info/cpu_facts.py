@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
+from perfcast.data.processors.cpu_names import part_key
+from perfcast.data.processors.families import facts_of, family_of
 from perfcast.microbench.hardware_info import lscpu
 from perfcast.microbench.hardware_info.readings import ReadingCollector
 from perfcast.microbench.hardware_info.system_access import Host
 from perfcast.microbench.hardware_info.system_facts import Environment
-from perfcast.processors.families import facts_of, family_of
-from perfcast.processors.names import part_key
 
 _VENDORS = {
     "GenuineIntel": "Intel",

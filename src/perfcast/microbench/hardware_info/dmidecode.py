@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from perfcast.parsing.memory_speed import snap
+from perfcast.data.parsing.memory_speed import snap
 
 _FIELDS = frozenset(
     {

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from perfcast.datasets._spec_cpu2017_columns import COLUMNS
-from perfcast.datasets._spec_cpu2017_vendors import canonical_company
+from perfcast.data.datasets.spec_cpu.cpu2017_columns import COLUMNS
+from perfcast.data.datasets.spec_cpu.cpu2017_repairs import canonical_company
 from perfcast.microbench.hardware_info import lscpu
 from perfcast.microbench.hardware_info.cpu_facts import read_clocks, read_cpu_model, read_vectors
 from perfcast.microbench.hardware_info.cpu_topology import read_caches, read_cores

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from perfcast.schema import Column, Kind
+from perfcast.schema.table import Column, Kind
 
 _MAX_SHOWN = 120
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from perfcast.data.parsing.operating_system import parse_operating_system
 from perfcast.microbench.hardware_info import lscpu
 from perfcast.microbench.hardware_info.readings import ReadingCollector
 from perfcast.microbench.hardware_info.system_access import Host
-from perfcast.parsing.operating_system import parse_operating_system
 
 DMI = "/sys/class/dmi/id"
 _VIRTUAL_VENDORS = re.compile(

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfcast.errors import UserError
 from perfcast.microbench.kernels import KIB, PreparedCall, powers
+from perfcast.utils.errors import UserError
 
 UNIT = "Maccesses/s"
 INVERSE = "ns per access"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from perfcast.config import read_yaml, validate
-from perfcast.errors import UserError
+from perfcast.config.experiment import read_yaml, validate
 from perfcast.ops.doctor.findings import BROKEN, FINE, Finding, ProjectPlace
+from perfcast.utils.errors import UserError
 
 
 def check(place: ProjectPlace) -> list[Finding]:

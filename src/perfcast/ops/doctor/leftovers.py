@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from perfcast.io import abandoned_paths
 from perfcast.ops.doctor.findings import CARE, FINE, Finding, ProjectPlace
+from perfcast.utils.io import abandoned_paths
 
 
 def check(place: ProjectPlace) -> list[Finding]:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.errors import UserError
-from perfcast.io import write_json, write_text
-from perfcast.predictors._rows import SMALL_TABLE
 from perfcast.predictors.boosting.common import BoostingPredictor
+from perfcast.predictors.task_rows import SMALL_TABLE
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import write_json, write_text
 
 _CONSTANT = "perfcast_constant"
 """The key of a file that holds a number in place of trees."""

@@ -10,17 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from perfcast.encoding.dense import TreeEncoder, feature_columns
-from perfcast.io import read_json, write_json
-from perfcast.predictors._rows import (
-    SMALL_TABLE,
-    answering,
-    choice_split,
-    measured_rows,
-    task_groups,
-    task_labels,
-)
-from perfcast.predictors.base import Predictor
+from perfcast.features.encoding.dense import TreeEncoder, feature_columns
+from perfcast.predictors.predictor import Predictor
+from perfcast.predictors.task_rows import SMALL_TABLE, answering, choice_split, measured_rows, task_groups, task_labels
+from perfcast.utils.io import read_json, write_json
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 from torch import nn
 
-from perfcast.encoding.token_arrays import TokenSpec
+from perfcast.features.encoding.token_arrays import TokenSpec
 from perfcast.nn.ft_transformer import FTTransformerNetwork
 from perfcast.nn.group_attention import GroupAttentionNetwork
 from perfcast.nn.mamba import MambaGroupNetwork

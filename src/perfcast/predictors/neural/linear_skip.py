@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from perfcast.encoding.token_arrays import Tokens
+from perfcast.features.encoding.token_arrays import Tokens
 
 ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 """Candidate ridge penalties (alpha), per row and in units of the standardized inputs."""

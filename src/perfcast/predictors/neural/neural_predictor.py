@@ -12,18 +12,18 @@ import pandas as pd
 import torch
 from torch import nn
 
-from perfcast.encoding.token_arrays import Tokens, TokenSpec
-from perfcast.encoding.tokens import TokenEncoder
-from perfcast.io import atomic_path, read_json, write_json
+from perfcast.features.encoding.token_arrays import Tokens, TokenSpec
+from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.token_batch import TokenBatch
-from perfcast.predictors._rows import measured_rows, task_labels
-from perfcast.predictors.base import Predictor
 from perfcast.predictors.neural.linear_skip import DEFAULT_ALPHA, LinearSkip, choose_alpha
+from perfcast.predictors.predictor import Predictor
+from perfcast.predictors.task_rows import measured_rows, task_labels
 from perfcast.training.batches import BatchLoader
 from perfcast.training.devices import TrainerConfig
 from perfcast.training.loop import History, reproducible, train
 from perfcast.training.target_scale import TargetScale
 from perfcast.training.training_config import TrainingConfig
+from perfcast.utils.io import atomic_path, read_json, write_json
 
 PREDICT_BATCH_SIZE = 512
 

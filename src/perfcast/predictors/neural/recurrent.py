@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import nn
 
-from perfcast.encoding.token_arrays import TokenSpec
+from perfcast.features.encoding.token_arrays import TokenSpec
 from perfcast.nn.recurrent import Cell, RecurrentNetwork
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
 

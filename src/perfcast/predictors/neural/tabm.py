@@ -11,11 +11,11 @@ from pathlib import Path
 
 from torch import nn
 
-from perfcast.encoding.token_arrays import Tokens, TokenSpec
-from perfcast.io import read_json, write_json
+from perfcast.features.encoding.token_arrays import Tokens, TokenSpec
 from perfcast.nn.embedding import PeriodicNumbers, PiecewiseLinearNumbers, quantile_bins
 from perfcast.nn.tabm import TabMNetwork
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
+from perfcast.utils.io import read_json, write_json
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

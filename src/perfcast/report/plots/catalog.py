@@ -10,7 +10,7 @@ from importlib.resources import files
 
 import yaml
 
-from perfcast.errors import unknown_name
+from perfcast.utils.errors import unknown_name
 
 
 @dataclass(frozen=True)

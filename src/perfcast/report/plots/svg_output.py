@@ -13,9 +13,9 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
-from perfcast.io import atomic_folder, write_text
 from perfcast.report.plots.catalog import plot_entry
 from perfcast.report.plots.plot_style import INK, STYLE
+from perfcast.utils.io import atomic_folder, write_text
 
 _PAPER = "#ffffff"
 

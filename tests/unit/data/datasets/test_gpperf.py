@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfcast.data.datasets.gpperf import gemm_table
+from perfcast.data.datasets.gpperf.gemm_records import DESCRIPTION, FIRST_LINE, LINES, RESULTS, parse_records
 from perfcast.data.sources.gpperf import ARCHIVE, HEADER
-from perfcast.datasets import gpperf
-from perfcast.datasets._gpperf_records import DESCRIPTION, FIRST_LINE, LINES, RESULTS, parse_records
-from perfcast.fake import gpperf as fake
-from perfcast.schema import Role, Tag
+from perfcast.schema.table import Role, Tag
+from perfcast.testing import gemm_table as fake
 
 KERNEL = "cutlass_simt_sgemm_128x128_8x2_nt_align1"
 FIRST = (
@@ -34,7 +34,7 @@ def build(folder, text, failed="", header=HEADER):
     fake.write_archive(
         folder / ARCHIVE, {"run/results.csv": (header + text).encode(), "run/failed_configs.csv": failed.encode()}
     )
-    built = gpperf.build({"gpperf": folder}, {})
+    built = gemm_table.build({"gpperf": folder}, {})
     assert built.rows_in == len(built.table.frame) + built.rows_merged + len(built.rejected)
     return built
 
@@ -126,7 +126,7 @@ def test_build_merges_repetitions_and_rejects_failures(tmp_path):
 
 def test_generated_archive_has_every_known_defect(tmp_path):
     fake.write(tmp_path, rows=300, seed=0)
-    built = gpperf.build({"gpperf": tmp_path}, {})
+    built = gemm_table.build({"gpperf": tmp_path}, {})
     assert {
         "did_not_run",
         "no_power",
@@ -197,5 +197,5 @@ def test_parse_records_accepts_any_text(text):
 
 def test_build_gives_positive_values(tmp_path):
     fake.write(tmp_path, rows=200, seed=1)
-    values = gpperf.build({"gpperf": tmp_path}, {}).table.frame["value"]
+    values = gemm_table.build({"gpperf": tmp_path}, {}).table.frame["value"]
     assert (np.isfinite(values) & (values > 0)).all()

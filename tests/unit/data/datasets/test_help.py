@@ -10,13 +10,15 @@ import pytest
 import torch
 import yaml
 
-from perfcast import plugins, splits
+from perfcast import splits
+from perfcast.config.experiment import read_dataset
+from perfcast.data.datasets.help.latency_rows import parse_device_name
+from perfcast.data.datasets.help.nasbench201 import EDGES, encode_cells
+from perfcast.data.datasets.help.torch_files import read_torch
 from perfcast.data.sources.help import DEVICES, list_files
-from perfcast.datasets._help_devices import parse_device_name
-from perfcast.datasets._torch_files import read_torch
-from perfcast.datasets.help_nasbench201 import EDGES, encode_cells
-from perfcast.errors import UserError
 from perfcast.features import cell_graph, inverted_residuals, mobile_stages
+from perfcast.utils import plugins
+from perfcast.utils.errors import UserError
 
 CONF = {name: f"conf/dataset/{name}.yaml" for name in ("help_nasbench201", "help_fbnet", "help_ofa")}
 
@@ -24,7 +26,7 @@ CONF = {name: f"conf/dataset/{name}.yaml" for name in ("help_nasbench201", "help
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory):
     folder = tmp_path_factory.mktemp("help")
-    plugins.load("fake", "help").write(folder, rows=300, seed=3)
+    plugins.load("testing", "help").write(folder, rows=300, seed=3)
     return {"help": folder}
 
 
@@ -33,7 +35,9 @@ def options(name):
 
 
 def build(name, raw, **changed):
-    return plugins.load("datasets", name).build(raw, {**options(name), **changed})
+    return plugins.load_function("data.datasets", read_dataset(Path("conf"), name).target, name)(
+        raw, {**options(name), **changed}
+    )
 
 
 class Planted:
@@ -83,7 +87,7 @@ class TestSource:
     def test_check_accepts_the_generated_files_and_no_plain_text(self, raw, tmp_path):
         check = plugins.load("data.sources", "help").check
         check(raw["help"])
-        plugins.load("fake", "help").write(tmp_path, rows=300, seed=3)
+        plugins.load("testing", "help").write(tmp_path, rows=300, seed=3)
         (tmp_path / "ofa/latency/v100_1.pt").write_text("1.0")
         with pytest.raises(UserError, match="v100_1"):
             check(tmp_path)
@@ -107,7 +111,7 @@ class TestRows:
         assert row["architecture"] == "fbnet-00017"
 
     def test_build_refuses_list_of_another_length(self, raw, tmp_path):
-        plugins.load("fake", "help").write(tmp_path, rows=300, seed=3)
+        plugins.load("testing", "help").write(tmp_path, rows=300, seed=3)
         torch.save([1.0, 2.0], tmp_path / "fbnet/latency/fpga.pt")
         with pytest.raises(UserError, match=r"fpga\.pt must be a list of 60 latencies"):
             build("help_fbnet", {"help": tmp_path})

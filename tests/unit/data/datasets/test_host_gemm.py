@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from perfcast.datasets import host_gemm
-from perfcast.errors import UserError
-from perfcast.fake import host_gemm as fake
-from perfcast.io import read_json, sha256, write_json
-from perfcast.schema import Role, Tag
+from perfcast.data.datasets.host import host_gemm
+from perfcast.schema.table import Role, Tag
+from perfcast.testing import host_gemm as fake
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import read_json, sha256, write_json
 
 GOOD = {
     "m": "64",

@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from perfcast.data.datasets.host import host_suite
 from perfcast.data.sources import host_suite as source
-from perfcast.datasets import host_suite
-from perfcast.errors import UserError
-from perfcast.fake import host_suite as fake
 from perfcast.features import working_set
-from perfcast.io import sha256, write_json
-from perfcast.schema import Role, Tag
+from perfcast.schema.table import Role, Tag
 from perfcast.splits import make
+from perfcast.testing import host_suite as fake
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import sha256, write_json
 
 GOOD = {
     "kernel": "triad",

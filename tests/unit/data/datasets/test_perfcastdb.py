@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.datasets import perfcastdb
-from perfcast.datasets._perfcastdb_runs import make_slug, split_unit
-from perfcast.datasets._perfcastdb_sku import FIELDS, parse_quantity, read_skus
-from perfcast.datasets._perfcastdb_values import NUMERICAL, STATED, characterize_run
-from perfcast.datasets.base import Standardized
-from perfcast.errors import UserError
-from perfcast.fake import perfcastdb as fake
-from perfcast.fake._xlsx import write_sheet
+from perfcast.data.datasets.perfcastdb import runs_table
+from perfcast.data.datasets.perfcastdb.run_rows import make_slug, split_unit
+from perfcast.data.datasets.perfcastdb.run_values import NUMERICAL, STATED, characterize_run
+from perfcast.data.datasets.perfcastdb.sample_skus import FIELDS, parse_quantity, read_skus
+from perfcast.data.standardized import Standardized
 from perfcast.features import run
-from perfcast.io import sha256
-from perfcast.schema import Role, Tag, out_of_bounds
+from perfcast.schema.table import Role, Tag, out_of_bounds
+from perfcast.testing import runs_table as fake
+from perfcast.testing.workbook import write_sheet
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import sha256
 
 Rows = list[dict[str, str]]
 RUN, TEST, VALUE = "kubernetes.pod_id", "RESULT.TestName", "RESULT.Value"
@@ -36,7 +36,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(generated: Path) -> Standardized:
-    return perfcastdb.build({"perfcastdb": generated}, {})
+    return runs_table.build({"perfcastdb": generated}, {})
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def build_changed(generated: Path, tmp_path: Path) -> Callable[[Callable[[Rows],
         with path.open(newline="") as file:
             rows = change(list(csv.DictReader(file)))
         pd.DataFrame(rows, columns=fake.HEADER).to_csv(path, index=False)
-        built = perfcastdb.build({"perfcastdb": tmp_path}, {})
+        built = runs_table.build({"perfcastdb": tmp_path}, {})
         assert built.rows_in == len(built.table.frame) + built.rows_merged + len(built.rejected)
         return built
 
@@ -216,12 +216,12 @@ def test_build_refuses_missing_or_broken_file(
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(UserError, match=name.replace(".", r"\.")):
-        perfcastdb.build({"perfcastdb": tmp_path}, {})
+        runs_table.build({"perfcastdb": tmp_path}, {})
 
 
 def test_build_refuses_options(generated: Path) -> None:
     with pytest.raises(UserError, match="no options"):
-        perfcastdb.build({"perfcastdb": generated}, {"colour": "red"})
+        runs_table.build({"perfcastdb": generated}, {"colour": "red"})
 
 
 def test_read_skus_refuses_sheet_without_column(tmp_path: Path) -> None:

@@ -10,13 +10,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from perfcast import plugins, splits
-from perfcast.datasets._spec_cpu2006_text import older_part_key
-from perfcast.datasets.base import Standardized
-from perfcast.datasets.spec_cpu2006 import build
-from perfcast.errors import UserError
-from perfcast.fake import cpu_catalog, spec_cpu2006
-from perfcast.schema import Role
+from perfcast import splits
+from perfcast.data.datasets.spec_cpu.cpu2006 import build
+from perfcast.data.datasets.spec_cpu.cpu2006_rows import older_part_key
+from perfcast.data.standardized import Standardized
+from perfcast.schema.table import Role
+from perfcast.testing import cpu_catalog, spec_cpu2006
+from perfcast.utils import plugins
+from perfcast.utils.errors import UserError
 
 
 @pytest.fixture(scope="module")

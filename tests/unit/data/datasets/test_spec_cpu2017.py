@@ -9,13 +9,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from perfcast.datasets._spec_cpu2017_text import extract_system_stem
-from perfcast.datasets._spec_cpu2017_vendors import canonical_company
-from perfcast.datasets.base import Standardized
-from perfcast.datasets.spec_cpu2017 import build
-from perfcast.errors import UserError
-from perfcast.fake import cpu_catalog, spec_cpu2017
-from perfcast.table_files import write_table
+from perfcast.data.datasets.spec_cpu.cpu2017 import build
+from perfcast.data.datasets.spec_cpu.cpu2017_repairs import canonical_company
+from perfcast.data.datasets.spec_cpu.cpu2017_texts import extract_system_stem
+from perfcast.data.standardized import Standardized
+from perfcast.schema.table_files import write_table
+from perfcast.testing import cpu_catalog, spec_cpu2017
+from perfcast.utils.errors import UserError
 
 OPTIONS = {"published_until": "2024-12"}
 

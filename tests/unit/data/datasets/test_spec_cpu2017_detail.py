@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from perfcast.data.datasets.spec_cpu.cpu2017_detail import build
+from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import COLUMNS, TARGETS, explain_forbidden, refuse_leaks
 from perfcast.data.sources.spec_cpu2017_detail import BENCHMARKS
-from perfcast.datasets._spec_cpu2017_detail_columns import COLUMNS, TARGETS, explain_forbidden, refuse_leaks
-from perfcast.datasets.base import Standardized
-from perfcast.datasets.spec_cpu2017_detail import build
-from perfcast.errors import UserError
-from perfcast.fake import cpu_catalog, spec_cpu2017, spec_cpu2017_detail
-from perfcast.schema import Column, Kind, Role
+from perfcast.data.standardized import Standardized
+from perfcast.schema.table import Column, Kind, Role
+from perfcast.testing import cpu_catalog, spec_cpu2017, spec_cpu2017_detail
+from perfcast.utils.errors import UserError
 
 DETAIL, DUMP = "spec_cpu2017_detail", "spec_cpu2017"
 FILE = "input_FP_rate.csv"

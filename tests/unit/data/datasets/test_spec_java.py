@@ -6,16 +6,16 @@ import io
 import pandas as pd
 import pytest
 
-from perfcast.datasets import spec_jbb2015, spec_power
-from perfcast.datasets._spec_java_machine import parse_form_factor
-from perfcast.datasets._spec_java_rows import parse_identity, parse_measured
-from perfcast.errors import UserError
-from perfcast.fake import cpu_catalog
-from perfcast.fake import spec_jbb2015 as fake_jbb2015
-from perfcast.fake import spec_power as fake_power
-from perfcast.schema import Role
+from perfcast.data.datasets.spec_java import jbb2015, power
+from perfcast.data.datasets.spec_java.java_machines import parse_form_factor
+from perfcast.data.datasets.spec_java.java_rows import parse_identity, parse_measured
+from perfcast.schema.table import Role
+from perfcast.testing import cpu_catalog
+from perfcast.testing import jbb2015 as fake_jbb2015
+from perfcast.testing import power as fake_power
+from perfcast.utils.errors import UserError
 
-MODULES = {"spec_power": (spec_power, fake_power), "spec_jbb2015": (spec_jbb2015, fake_jbb2015)}
+MODULES = {"spec_power": (power, fake_power), "spec_jbb2015": (jbb2015, fake_jbb2015)}
 OPTIONS = {"published_until": "2024-12"}
 
 
@@ -92,7 +92,7 @@ def test_build_declares_no_load_level_or_result_as_feature(built):
 
 def test_build_divides_results_by_nodes(raw, tmp_path):
     single = next(row for row in read(raw["spec_power"]) if row["Nodes"] == "1" and row["Result"] not in ("0", "NC"))
-    times = ["# Cores", "# Chips", "Memory (GB)", *spec_power.OPERATIONS, *spec_power.WATTS]
+    times = ["# Cores", "# Chips", "Memory (GB)", *power.OPERATIONS, *power.WATTS]
     four = {**single, "Nodes": "4", "Disclosure": single["Disclosure"].replace("-0", "-9")}
     four |= {name: f"{float(single[name].replace(',', '')) * 4:.7g}" for name in times}
     frame = build_rows("spec_power", tmp_path, [single, four]).table.frame

@@ -15,7 +15,7 @@ import requests
 from loopback import Loopback, Page
 
 from perfcast.data.sources.download import DownloadError, DownloadLimits, download_file
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 BODY = np.random.default_rng(0).integers(0, 256, 100_000, dtype=np.uint8).tobytes()
 LIMITS = DownloadLimits(connect=2.0, read=0.3, total=20.0, retries=2)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from perfcast.data.sources import cpu_catalog, host_gemm, perfcastdb, spec_cpu2006, spec_cpu2017, spec_cpu2017_detail
 from perfcast.data.sources.file_checks import MAX_HEADER_BYTES, check_csv, check_text, read_header
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 LIMITED = settings(max_examples=100, deadline=None)
 
@@ -79,7 +79,7 @@ def test_read_header_stops_in_a_header_of_a_million_columns(tmp_path, monkeypatc
 
 
 def test_check_text_stops_a_gzip_that_decompresses_to_too_much(tmp_path, monkeypatch):
-    monkeypatch.setattr("perfcast.bounds.UNPACKED", 10_000)
+    monkeypatch.setattr("perfcast.utils.size_limits.UNPACKED", 10_000)
     with pytest.raises(UserError, match="at most 10000 bytes"):
         check_text(write_file(tmp_path, b"a,b\n" * 5000, "t.csv.gz"))
 
@@ -217,6 +217,6 @@ def test_check_rejects_a_zip_that_is_not_a_workbook_or_too_large(tmp_path, monke
     files = {**valid_files("perfcastdb"), perfcastdb.PROCESSORS: workbook("word/document.xml")}
     with pytest.raises(UserError, match="another kind of zip"):
         run_check("perfcastdb", files, tmp_path)
-    monkeypatch.setattr("perfcast.bounds.WORKBOOK", 3)
+    monkeypatch.setattr("perfcast.utils.size_limits.WORKBOOK", 3)
     with pytest.raises(UserError, match="at most 3 bytes"):
         run_check("perfcastdb", valid_files("perfcastdb"), tmp_path)

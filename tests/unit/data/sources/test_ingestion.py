@@ -12,7 +12,7 @@ from perfcast.data.sources.download import DownloadLimits
 from perfcast.data.sources.ingestion import ingest_source
 from perfcast.data.sources.locations import locate_source, tabulate_sources
 from perfcast.data.sources.source_spec import parse_source
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 LIMITS = DownloadLimits(connect=1.0, read=0.3, total=10.0, retries=1)
 GOOD, BAD = b"good bytes\n" * 500, b"evil bytes\n" * 500

@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfcast.data.sources.source_spec import MAX_FILE_BYTES, is_allowed_url, parse_source
-from perfcast.errors import UserError
+from perfcast.utils.errors import UserError
 
 SHA = "0f" * 32
 FILE = {"name": "a.csv", "sha256": SHA, "bytes": 5, "mirror": "s/a.csv", "url": "https://example.org/a.csv"}

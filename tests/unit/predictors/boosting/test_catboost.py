@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.errors import UserError
-from perfcast.predictors.base import load_predictor
 from perfcast.predictors.boosting.catboost import CatboostPredictor
+from perfcast.predictors.predictor import load_predictor
+from perfcast.utils.errors import UserError
 
 BEST = 4
 

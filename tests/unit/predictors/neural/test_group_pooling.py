@@ -13,7 +13,7 @@ from factory import tiny_table
 from perfcast.nn.group_pooling import GroupPoolingNetwork
 from perfcast.nn.token_batch import TokenBatch, distinct_rows
 from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
-from perfcast.schema import Kind, Role
+from perfcast.schema.table import Kind, Role
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from perfcast.predictors.neural.mlp import MLP
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 COLUMNS = (
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),

@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import nn
 
-from perfcast.encoding.tokens import TokenEncoder
+from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.recurrent import RecurrentNetwork
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.recurrent import GRU, LSTM
-from perfcast.schema import Column, Kind, Role, Tag
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 COLUMNS = (
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),

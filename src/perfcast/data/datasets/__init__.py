@@ -1,0 +1,1 @@
+"""Datasets: raw files to one tidy, self-describing table each."""

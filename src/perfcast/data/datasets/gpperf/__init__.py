@@ -1,0 +1,1 @@
+"""GPPerf: matrix products on GPUs."""

@@ -1,0 +1,1 @@
+"""HELP: latencies of neural networks on devices."""

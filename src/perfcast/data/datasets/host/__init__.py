@@ -1,0 +1,1 @@
+"""Datasets measured by the project on one machine."""

@@ -1,0 +1,126 @@
+"""Steps that the self-measured datasets share: machine description, numbers, spread, quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.data.strict_csv import Rejection
+from perfcast.schema.table import Column, Kind, Role, Tag, build_table, out_of_bounds
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import read_object
+
+FACTS = ("architecture", "cpu_model", "cpu_vendor", "flags", "kernel", "sockets", "versions", "virtual")
+"""Facts of the machine's description besides MACHINE_COLUMNS."""
+
+
+def feature(
+    name: str,
+    group: str,
+    meaning: str,
+    *,
+    unit: str = "",
+    low: float = 1,
+    high: float | None = None,
+    tags: tuple[Tag, ...] = (),
+) -> Column:
+    """Declare a numerical feature."""
+    return Column(name, Kind.NUMERICAL, Role.FEATURE, group, unit, meaning, low, high, tags)
+
+
+def key(name: str, meaning: str, *tags: Tag) -> Column:
+    """Declare a key of the row or of its group."""
+    return Column(name, Kind.CATEGORICAL, Role.KEY, "problem", meaning=meaning, tags=tags)
+
+
+def audit(name: str, meaning: str, *, unit: str = "", high: float | None = None) -> Column:
+    """Declare a number that describes the measurement itself; it is provenance."""
+    return Column(name, Kind.NUMERICAL, Role.PROVENANCE, "problem", unit, meaning, low=0, high=high)
+
+
+MACHINE_COLUMNS = (
+    Column("cpu_model", Kind.CATEGORICAL, Role.FEATURE, "machine", meaning="processor name as the system reports it"),
+    feature("cores", "machine", "logical processors"),
+    feature("threads_per_core", "machine", "hardware threads of one core"),
+    feature("l1d_kib", "machine", "first-level data caches, summed over the machine", unit="KiB"),
+    feature("l2_kib", "machine", "second-level caches, summed over the machine", unit="KiB"),
+    feature("l3_kib", "machine", "last-level caches, summed over the machine", unit="KiB"),
+    feature("memory_gib", "machine", "memory visible to the system", unit="GiB", low=0),
+)
+
+
+def read_max_spread(source: str, options: Mapping[str, Any]) -> float:
+    """Return option `max_spread`. Raises: UserError when it is not a positive number."""
+    value = options.get("max_spread", 0.5)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise UserError(f"option 'max_spread' of {source} must be a positive number", f"found {value!r}")
+    return float(value)
+
+
+def parse_numbers(text: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return the frame with texts parsed as finite numbers, else missing; `<name>_text` keeps the text."""
+    numbers = {name: pd.to_numeric(text[name], errors="coerce").astype("float64") for name in names}
+    finite = {name: values.where(np.isfinite(values)) for name, values in numbers.items()}
+    return text.assign(**finite, **{f"{name}_text": text[name] for name in names})
+
+
+def describe_first_bad(bad: pd.DataFrame, texts: pd.DataFrame, suffix: str = "_text") -> pd.Series:
+    """Return '<column>: <text>' of the first bad cell of each row, missing for a row without one.
+
+    Shapes: `bad` has a boolean column per number; `texts` has its text in the column `<name><suffix>`.
+    """
+    detail = pd.Series(np.nan, index=texts.index, dtype="str")
+    for name in reversed(list(bad.columns)):
+        rows = bad[name]
+        detail[rows] = f"{name}: " + texts.loc[rows, f"{name}{suffix}"]
+    return detail
+
+
+def mark_outside(dataset: str, frame: pd.DataFrame, columns: Sequence[Column], names: Collection[str]) -> pd.DataFrame:
+    """Mark the numbers of the named columns that lie outside their declared bounds."""
+    numbers = [column for column in columns if column.name in names]
+    return out_of_bounds(build_table(dataset, frame, numbers)).set_axis(frame.index)
+
+
+def quarantine(
+    source: str, file: str, frame: pd.DataFrame, rules: Mapping[str, pd.Series]
+) -> tuple[pd.DataFrame, list[Rejection]]:
+    """Quarantine each row under the first rule that it breaks; return the other rows and the rejections.
+
+    Shapes: `frame` has the column `line`. `rules` maps a reason to one detail per row of `frame`, missing where the row
+    satisfies the rule.
+    """
+    rejections = []
+    good = pd.Series(True, index=frame.index)
+    for reason, detail in rules.items():
+        hit = good & detail.notna()
+        good &= ~hit
+        rejections += [
+            Rejection(source, file, int(line), reason, str(text)[:200])
+            for line, text in zip(frame.loc[hit, "line"], detail[hit], strict=True)
+        ]
+    return frame[good], rejections
+
+
+def keep_steadiest(frame: pd.DataFrame, configuration: Sequence[str]) -> tuple[pd.DataFrame, int]:
+    """Return the measurement of smallest spread per configuration, the first on ties, and the number of others."""
+    ordered = frame.sort_values([*configuration, "seconds_spread", "line"], kind="stable")
+    best = ordered.drop_duplicates(list(configuration))
+    return best.reset_index(drop=True), len(frame) - len(best)
+
+
+def read_machine(source: str, path: Path, remedy: str) -> dict[str, Any]:
+    """Return the machine's description, None in place of an unusable number. Raises: UserError."""
+    if not path.is_file():
+        raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", remedy)
+    content = read_object(path)
+    for column in MACHINE_COLUMNS:
+        value = content.get(column.name)
+        numerical = isinstance(value, int | float) and not isinstance(value, bool) and value >= (column.low or 0)
+        if column.kind is Kind.NUMERICAL and not numerical:
+            content[column.name] = None
+    return content

@@ -1,0 +1,141 @@
+"""Reader of the processor samples: clocks by instruction set, caches and limits, by sample code."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from perfcast.data.bounded_files import check_zip
+from perfcast.utils import size_limits
+from perfcast.utils.errors import UserError
+
+CODE = "QDF/SSPEC"
+FIRST_ROWS = 5
+"""Number of first rows searched for the header; a row of group titles precedes it."""
+
+MAX_ROWS, MAX_COLUMNS = 20_000, 128
+"""Limits of the rows and columns read; all used columns are among the first 100."""
+
+_REMEDY = "ingest the source again"
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*(GHz|MHz|MB|W)?", re.ASCII)
+_GHZ = {"GHz": 1000.0, "MHz": 1.0, None: 1000.0}
+_COUNT: dict[str | None, float] = {None: 1.0, "MB": 1.0, "W": 1.0}
+
+# standard name -> (beginning of the title in the sheet, unit of the text -> factor)
+FIELDS: dict[str, tuple[str, dict[str | None, float]]] = {
+    "sku_cores": ("Functional Core", _COUNT),
+    "sku_l3_mb": ("Cache", _COUNT),
+    "sku_tdp_w": ("Thermal Design Power", _COUNT),
+    "sku_base_mhz": ("Speed", _GHZ),
+    "sku_all_core_mhz": ("All Core Turbo Freq", _GHZ),
+    "sku_max_turbo_mhz": ("Max Turbo Frequency", _GHZ),
+    "sku_avx2_base_mhz": ("AVX Deterministic P1 Freq", _GHZ),
+    "sku_avx2_all_core_mhz": ("AVX2 All Core Turbo Freq", _GHZ),
+    "sku_avx2_single_core_mhz": ("AVX2 Sngl Core Turbo Freq", _GHZ),
+    "sku_avx512_base_mhz": ("AVX3 Deterministic P1 Freq", _GHZ),
+    "sku_avx512_all_core_mhz": ("AVX3 All Core Turbo Freq", _GHZ),
+    "sku_avx512_single_core_mhz": ("AVX3 Sngl Core Turbo Freq", _GHZ),
+    "sku_amx_base_mhz": ("TMUL Deterministic P1 Freq", _GHZ),
+    "sku_amx_all_core_mhz": ("TMUL All Core Turbo Freq", _GHZ),
+    "sku_amx_single_core_mhz": ("TMUL Sngl Core Turbo Freq", _GHZ),
+    "sku_mesh_mhz": ("CLM P0 Max Freq", _GHZ),
+    "sku_fma_units": ("AVX FMA Execution Unit Count", _COUNT),
+    "sku_upi_links": ("Max UPI Port Cnt", _COUNT),
+    "sku_pcie_lanes": ("MAXIMUM PEG LANE COUNT", _COUNT),
+    "sku_mem_max_mts": ("DDR5 FREQ", _COUNT),
+}
+
+
+@dataclass(frozen=True)
+class Skus:
+    """Processor samples by code.
+
+    Shapes: `frame` is indexed by code and has the columns `FIELDS`, float64. `repeated` counts the dropped rows of a
+    repeated code; `conflicts` counts those of them with other values.
+    """
+
+    frame: pd.DataFrame
+    repeated: int
+    conflicts: int
+
+
+def read_skus(path: Path) -> Skus:
+    """Read the sheet; skip blank rows and use the first row of each code.
+
+    Units: clocks MHz, cache MB per processor, power W. A 0 marks an absent mode and becomes missing.
+
+    Raises:
+        UserError: The file is absent, is not such a workbook, or lacks a column.
+    """
+    rows = _read_sheet(Path(path))
+    code, positions = _find_header(path, rows)
+    skus: dict[str, dict[str, float | None]] = {}
+    repeated = conflicts = 0
+    for row in rows:
+        key = _read_cell(row, code)
+        if not key:
+            continue
+        values = {name: parse_quantity(_read_cell(row, positions[name]), FIELDS[name][1]) for name in FIELDS}
+        if key in skus:
+            repeated += 1
+            conflicts += values != skus[key]
+        else:
+            skus[key] = values
+    frame = pd.DataFrame.from_dict(skus, orient="index", columns=list(FIELDS)).astype("float64")
+    return Skus(frame, repeated, conflicts)
+
+
+def parse_quantity(text: str, factors: dict[str | None, float]) -> float | None:
+    """Return the number of a text such as `2.2 GHz` times the factor of its unit; None for 0 and for other texts."""
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match[2] not in factors:
+        return None
+    return float(match[1]) * factors[match[2]] or None
+
+
+def _read_sheet(path: Path) -> Iterable[Sequence[Any]]:
+    """Return an iterator over the rows of the first sheet, within the size limits."""
+    import openpyxl
+
+    if not path.is_file():
+        raise UserError("source 'perfcastdb' must have the processor table", f"{path} is not there", _REMEDY)
+    check_zip(path, "an Excel workbook", lambda name: name == "xl/workbook.xml", size_limits.WORKBOOK, remedy=_REMEDY)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            workbook = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        try:
+            sheet = workbook.worksheets[0]
+            return iter(list(sheet.iter_rows(max_row=MAX_ROWS, max_col=MAX_COLUMNS, values_only=True)))
+        finally:
+            workbook.close()
+    except Exception as error:  # openpyxl and its parsers raise many kinds of errors
+        problem = str(error)[:200] or type(error).__name__
+        raise UserError(f"{path} must be an Excel workbook", f"it cannot be read ({problem})", _REMEDY) from None
+
+
+def _find_header(path: Path, rows: Iterable[Sequence[Any]]) -> tuple[int, dict[str, int]]:
+    """Return the position of the code and of every field: its exact title, else the first that begins with it."""
+    titles: list[str] = []
+    for _, row in zip(range(FIRST_ROWS), rows, strict=False):
+        titles = [str(value or "").strip() for value in row]
+        if CODE in titles:
+            break
+    else:
+        raise UserError(f"{path} must have the column {CODE!r}", f"it is not in the first {FIRST_ROWS} rows", _REMEDY)
+    positions = {}
+    for name, (title, _) in FIELDS.items():
+        begins = [i for i, text in enumerate(titles) if text.startswith(title)]
+        if not begins:
+            raise UserError(f"{path} must have the column {title!r}", "no title begins with it", _REMEDY)
+        positions[name] = titles.index(title) if title in titles else begins[0]
+    return titles.index(CODE), positions
+
+
+def _read_cell(row: Sequence[Any], position: int) -> str:
+    return str(row[position]).strip() if position < len(row) and row[position] is not None else ""

@@ -1,0 +1,1 @@
+"""Published SPEC CPU2017 and CPU2006 results."""

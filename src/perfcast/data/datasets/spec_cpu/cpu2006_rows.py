@@ -1,0 +1,230 @@
+"""Screening of the CPU2006 dump: text rows to typed rows, and the reasons to quarantine a row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.data.datasets.spec_cpu.cpu2017_repairs import canonical_company
+from perfcast.data.datasets.spec_cpu.cpu2017_rows import (
+    MAX_CORES_PER_CHIP,
+    THREADS_PER_CORE,
+    Quarantine,
+    reject_untyped,
+)
+from perfcast.data.datasets.spec_cpu.cpu2017_texts import extract_system_stems, map_texts, serialize_coverage
+from perfcast.data.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
+from perfcast.data.parsing.compiler import parse_older_compiler
+from perfcast.data.parsing.distinct_texts import Parsed, measure, parse_column
+from perfcast.data.parsing.older_memory import parse_older_memory
+from perfcast.data.parsing.older_system import (
+    parse_characteristics,
+    parse_older_operating_system,
+    parse_older_orderable,
+)
+from perfcast.data.parsing.scalars import Scalar, parse_flag, parse_month, parse_number, parse_pointer_bits
+from perfcast.data.parsing.text_normalization import normalize
+from perfcast.data.processors.cpu_names import part_key
+
+_MEMORY = (
+    *("mem_total_gb", "mem_sum_gb", "hbm_gb", "dimm_count", "dimm_gb", "dimm_groups", "dimm_ranks", "dimm_width"),
+    *("dimm_type", "ecc", "ddr_gen", "mem_rated_mts", "mem_running_mts", "mem_eff_mts"),
+)
+_FIELDS: dict[str, tuple[Callable[[str], Parsed], tuple[str, ...]]] = {
+    "1st Level Cache": (parse_l1, ("l1i_kb", "l1d_kb", "l1_scope")),
+    "2nd Level Cache": (parse_l2, ("l2_kb", "l2_scope", "l2_kb_per_core")),
+    "3rd Level Cache": (parse_l3, ("l3_mb_per_chip", "l3_slice_mb", "l3_cores_per_slice", "l3_asymmetric")),
+    "Other Cache": (parse_other_cache, ("l4_mb",)),
+    "Memory": (parse_older_memory, _MEMORY),
+    "Operating System": (parse_older_operating_system, ("os_name", "os_version", "kernel_series", "arch")),
+    "Compiler": (parse_older_compiler, ("compiler_vendor", "compiler_major_minor", "mixed_compilers")),
+    "CPU(s) Orderable": (parse_older_orderable, ("orderable_min", "orderable_max")),
+    "Processor Characteristics": (parse_characteristics, ("turbo_mhz", "turbo_off", "bus_mts")),
+}
+"""Raw column -> its parser, and the parsed fields that become columns of the same name."""
+
+_SINGLE: dict[str, tuple[Callable[[str], Parsed], str]] = {
+    "Auto Parallelization": (parse_flag, "parallel"),
+    "Base Pointer Size": (parse_pointer_bits, "base_ptr"),
+    "Peak Pointer Size": (parse_pointer_bits, "peak_ptr"),
+    "Test Date": (parse_month, "test_month"),
+    "HW Avail": (parse_month, "hw_avail"),
+    "SW Avail": (parse_month, "sw_avail"),
+    "Updated": (parse_month, "updated"),
+}
+"""Raw column of a single value -> its parser and standard column."""
+
+_DATES = ("test_month", "hw_avail", "sw_avail", "updated")
+_SPELLINGS = (
+    (re.compile(r"^(?:dual|quad)-core (?=intel|amd)"), ""),
+    (re.compile(r"\bpentium dual core\b"), "pentium dual-core"),
+    (re.compile(r"\be7- (?=\d)"), "e7-"),
+    (re.compile(r" extreme edition$"), ""),
+    (re.compile(r"^(xeon 5148) lv$"), r"\1"),
+    (re.compile(r"\bultrasparc-"), "ultrasparc "),
+    (re.compile(r"^(core 2) duo (?=x6800)"), r"\1 extreme "),
+    (re.compile(r"^(core 2) quad (?=qx)"), r"\1 extreme "),
+)
+"""Spelling of a processor name -> the spelling of the catalog."""
+
+
+def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Add the standard columns of the text columns; every distinct text is parsed once."""
+    parts: dict[str, pd.Series] = {}
+    for column, (parse, names) in _FIELDS.items():
+        parsed = parse_column(frame[column], parse)
+        parts |= {name: parsed[name] for name in names}
+    parts |= {name: parse_column(frame[column], parse)["value"] for column, (parse, name) in _SINGLE.items()}
+    parts |= {name: pd.to_datetime(parts[name]) for name in _DATES}
+    return frame.assign(
+        **parts,
+        metric=frame["suite"].str.extract("(rate|speed)$", expand=False),
+        domain=frame["suite"].str.startswith("CINT").map({True: "int", False: "fp"}),
+        part_key=map_texts(frame["Processor"], older_part_key),
+        hw_vendor=map_texts(frame["Hardware Vendor"], canonical_company),
+        tester=map_texts(frame["Tested By"], canonical_company),
+        sponsor=map_texts(frame["Test Sponsor"], canonical_company),
+        file_system=map_texts(frame["File System"], _parse_file_system),
+        system_stem=extract_system_stems(frame),
+    )
+
+
+def older_part_key(name: str) -> str:
+    """Return the join key of a processor name in a spelling of 2006 to 2014 (see `names.part_key`)."""
+    folded = " ".join(name.casefold().split())
+    for pattern, replacement in _SPELLINGS[:1]:
+        folded = pattern.sub(replacement, folded)
+    key = part_key(folded)
+    for pattern, replacement in _SPELLINGS[1:]:
+        key = pattern.sub(replacement, key)
+    return key
+
+
+def _parse_file_system(text: str) -> str | None:
+    """Return the first word of a file system text, without the remarks that follow."""
+    words = text.strip().casefold().replace(",", " ").split()
+    return words[0] if words and not words[0].startswith("(") else None
+
+
+def parse_coverage(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Return the coverage of each raw column: rows, stated rows, completely parsed rows, their share, examples."""
+    parsers: dict[str, Callable[[str], Parsed]] = {column: parse for column, (parse, _) in _FIELDS.items()}
+    parsers |= {column: parse for column, (parse, _) in _SINGLE.items()}
+    parsers |= dict(TYPED.values())
+    return serialize_coverage({column: measure(frame[column], parse) for column, parse in parsers.items()})
+
+
+RAW_COLUMNS = (
+    "Benchmark",
+    "Hardware Vendor",
+    "System",
+    "Result",
+    "Baseline",
+    "Cores",
+    "Chips",
+    "Cores Per Chip",
+    "Threads Per Core",
+    "Processor",
+    "Processor MHz",
+    "Processor Characteristics",
+    "CPU(s) Orderable",
+    "Auto Parallelization",
+    "Base Pointer Size",
+    "Peak Pointer Size",
+    "1st Level Cache",
+    "2nd Level Cache",
+    "3rd Level Cache",
+    "Other Cache",
+    "Memory",
+    "Operating System",
+    "File System",
+    "Compiler",
+    "HW Avail",
+    "SW Avail",
+    "Tested By",
+    "Test Sponsor",
+    "Test Date",
+    "Published",
+    "Updated",
+)
+"""Required columns of the dump."""
+
+SUITES = {
+    "CINT2006rate": "CINT2006rate",
+    "CFP2006rate": "CFP2006rate",
+    "CINT2006": "CINT2006speed",
+    "CFP2006": "CFP2006speed",
+}
+"""The dump's `Benchmark` -> suite; the dump omits the word speed."""
+
+FIRST_MONTH = pd.Timestamp(2006, 8, 1)
+"""Month in which SPEC released CPU2006; no result is older."""
+
+FIRST_TEST = pd.Timestamp(2006, 1, 1)
+"""First possible test, on a release candidate; an older month is a typing error."""
+
+_DEFECTS = {
+    "suite": ("Benchmark", "unknown_suite"),
+    "base_score": ("Baseline", "score_not_numeric"),
+    "peak_score": ("Result", "score_not_numeric"),
+    "cores": ("Cores", "count_not_numeric"),
+    "chips": ("Chips", "count_not_numeric"),
+    "cores_per_chip_stated": ("Cores Per Chip", "count_not_numeric"),
+    "threads_per_core": ("Threads Per Core", "count_not_numeric"),
+    "base_mhz": ("Processor MHz", "count_not_numeric"),
+    "published_month": ("Published", "date_impossible"),
+}
+"""Typed column -> its raw column, and the reason where only that column is invalid."""
+
+
+def _parse_suite(text: str) -> Scalar[str]:
+    return Scalar(SUITES.get(normalize(text)))
+
+
+_OTHER_THAN_NUMBERS: dict[str, Callable[[str], Parsed]] = {"Benchmark": _parse_suite, "Published": parse_month}
+TYPED: dict[str, tuple[str, Callable[[str], Parsed]]] = {
+    name: (column, _OTHER_THAN_NUMBERS.get(column, partial(parse_number, low=0)))
+    for name, (column, _) in _DEFECTS.items()
+}
+"""Typed column -> its raw column and parser."""
+
+
+def screen_rows(raw: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
+    """Return the rows that are results, with typed columns; quarantine the others.
+
+    Shapes: `raw` has RAW_COLUMNS as text and `line`. The result adds the columns of TYPED, `result_id`, `line_in_file`
+    and `identical`, which marks repetitions of an earlier row.
+    """
+    typed = {name: parse_column(raw[column], parse)["value"] for name, (column, parse) in TYPED.items()}
+    frame = raw.assign(**typed, line_in_file=raw["line"])
+    frame["published_month"] = pd.to_datetime(frame["published_month"])
+    # The dump has no identifier. Its lines identify rows, because the file's checksum is verified.
+    frame["result_id"] = "cpu2006-" + frame["line"].map("{:05d}".format)
+    frame["identical"] = frame.duplicated(list(RAW_COLUMNS))
+    frame = reject_untyped(frame, quarantine, _DEFECTS)
+    early = frame["published_month"] < FIRST_MONTH
+    frame = quarantine.reject(frame, early, "date_impossible", "Published " + frame["Published"])
+    frame = quarantine.reject(frame, frame["base_score"] == 0, "no_score", frame["Processor"])
+    return quarantine.reject(frame, ~_mark_possible_counts(frame), "impossible_counts", _describe_counts(frame))
+
+
+def _mark_possible_counts(frame: pd.DataFrame) -> pd.Series:
+    """Mark the rows with possible counts; fewer enabled cores than installed are possible."""
+    cores, chips, per_chip = frame["cores"], frame["chips"], frame["cores_per_chip_stated"]
+    whole = (cores % 1 == 0) & (chips % 1 == 0) & (per_chip % 1 == 0)
+    enough = (cores >= 1) & (chips >= 1) & (per_chip <= MAX_CORES_PER_CHIP) & (per_chip >= 1)
+    fits = cores <= chips * per_chip.replace(0, np.nan)
+    return whole & enough & fits & frame["threads_per_core"].isin(THREADS_PER_CORE)
+
+
+def _describe_counts(frame: pd.DataFrame) -> pd.Series:
+    text: pd.Series = (
+        frame["Cores"] + " cores, " + frame["Chips"] + " chips, " + frame["Cores Per Chip"] + " cores per chip, "
+        + frame["Threads Per Core"] + " threads per core"
+    )  # fmt: skip
+    return text

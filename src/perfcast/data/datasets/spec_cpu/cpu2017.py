@@ -1,0 +1,227 @@
+"""Published SPEC CPU2017 results: one row per result; the target is the base score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.data.datasets.spec_cpu import cpu2017_repairs as repair
+from perfcast.data.datasets.spec_cpu.cpu2017_columns import COLUMNS
+from perfcast.data.datasets.spec_cpu.cpu2017_rows import RAW_COLUMNS, Quarantine, screen_rows
+from perfcast.data.datasets.spec_cpu.cpu2017_texts import parse_coverage, parse_texts
+from perfcast.data.datasets.spec_cpu.spec_dump import (
+    find_only_file,
+    name_submissions,
+    parse_last_month,
+    read_dump,
+    reject_out_of_bounds,
+)
+from perfcast.data.parsing.distinct_texts import by_distinct, codes_of, is_coded, spread, value_counts
+from perfcast.data.processors.catalog import TABLES, Catalogue, read_catalogue, read_project_catalog
+from perfcast.data.processors.cpu_names import part_id
+from perfcast.data.processors.families import facts_of
+from perfcast.data.standardized import Standardized
+from perfcast.data.strict_csv import build_rejected_frame
+from perfcast.schema.table import Kind, Table, build_table
+from perfcast.utils.errors import UserError
+
+
+def summarize_quality(
+    frame: pd.DataFrame,
+    table: Table,
+    repairs: Mapping[str, int],
+    after: int,
+    coverage: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any]:
+    """Return the quality facts of a standardized dump.
+
+    Args:
+        frame: Accepted rows with raw and intermediate columns.
+        table: The same rows with standard columns.
+        repairs: Number of repaired rows by rule.
+        after: Number of rows published after the last month.
+        coverage: Parse coverage by raw column.
+    """
+    return {
+        "after_published_until": after,
+        "parse_coverage": coverage,
+        "join_coverage": _measure_join_coverage(frame),
+        "families": _count_values(table.frame["family"]),
+        "unknown_processors": _count_values(frame.loc[table.frame["family"].isna().to_numpy(), "part_key"]),
+        "missing": {name: round(float(share), 6) for name, share in table.frame.isna().mean().items()},
+        "ranges": _find_ranges(table),
+        "flags": {name: int(table.frame[name].sum()) for name in table.frame if str(name).startswith("q_")},
+        "repairs": dict(sorted(repairs.items())),
+    }
+
+
+def _count_values(values: pd.Series) -> dict[str, int]:
+    return {str(value): int(count) for value, count in value_counts(values).sort_index().items()}
+
+
+def _measure_join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return the parts and rows joined from each catalog table, and the joined shares by year and by fact."""
+    joined = frame["catalogue_table"].notna()
+    parts = frame.drop_duplicates("part_key")
+    year = frame["published_month"].dt.year
+    first = frame.groupby("part_key")["published_month"].transform("min").dt.year == year
+    facts = (
+        "tdp_w",
+        "max_turbo_mhz",
+        "mem_channels_per_chip",
+        "launch_quarter",
+        "process_node",
+        "upi_links",
+        "fma_units",
+    )
+    return {
+        "parts": len(parts),
+        "rows": len(frame),
+        "by_table": {
+            name: {
+                "parts": int((parts["catalogue_table"] == name).sum()),
+                "rows": int((frame["catalogue_table"] == name).sum()),
+            }
+            for name in (*TABLES, "twin")
+        },
+        "share_of_rows": _compute_share(joined),
+        "share_of_parts": _compute_share(parts["catalogue_table"].notna()),
+        "share_of_rows_by_year": _compute_share_by_year(joined, year),
+        "share_of_rows_of_new_parts_by_year": _compute_share_by_year(joined[first], year[first]),
+        "share_of_rows_with": {name: _compute_share(frame[name].notna()) for name in facts},
+    }
+
+
+def _compute_share(flags: pd.Series) -> float:
+    return round(float(flags.mean()), 6) if len(flags) else 0.0
+
+
+def _compute_share_by_year(flags: pd.Series, year: pd.Series) -> dict[str, float]:
+    return {str(key): _compute_share(group) for key, group in flags.groupby(year)}
+
+
+def _find_ranges(table: Table) -> dict[str, list[Any]]:
+    """Return [minimum, maximum] of every numerical and date column with a value."""
+    ranges: dict[str, list[Any]] = {}
+    for column in table.columns:
+        values = table.frame[column.name].dropna()
+        if values.empty:
+            continue
+        if column.kind is Kind.NUMERICAL:
+            ranges[column.name] = [float(values.min()), float(values.max())]
+        elif column.kind is Kind.DATE:
+            ranges[column.name] = [values.min().strftime("%Y-%m-%d"), values.max().strftime("%Y-%m-%d")]
+    return ranges
+
+
+SOURCE, CATALOGUE = "spec_cpu2017", "cpu_catalog"
+_ALL_DIFFERENT = ("Disclosure",)
+_FROM_CATALOGUE = ("tdp_w", "max_turbo_mhz", "launch_quarter", "upi_links", "max_sockets")
+_CATALOGUE_FIRST = ("fma_units", "pcie_gen", "process_node")
+_FROM_FAMILY = {
+    "cpu_vendor": "cpu_vendor",
+    "family": "family",
+    "series": "series",
+    "tier": "tier",
+    "suffix": "suffix",
+    "isa": "isa",
+    "simd_bits": "simd_bits",
+    "has_amx": "amx",
+    "mem_max_mts_1dpc": "max_mts_1dpc",
+    "family_ddr_gen": "ddr_gen",
+}
+
+
+def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
+    """Standardize the dump, and join the processor catalog where that source is available.
+
+    Options: `published_until`, the last month of publication as YYYY-MM. Rows published later are dropped, so every
+    snapshot of the dump gives the same table. None keeps all rows.
+
+    Raises:
+        UserError: The file is not a whole table with the dump's columns, holds no usable result, or the option is not a
+            month.
+    """
+    until = parse_last_month(options.get("published_until"))
+    path = find_only_file(SOURCE, raw[SOURCE])
+    rows = read_dump(SOURCE, path, RAW_COLUMNS, plain=_ALL_DIFFERENT)
+    if rows.rows_in == 0:
+        raise UserError(f"{path} must hold results", "it has a header and no row", "ingest the source again")
+    quarantine = Quarantine(SOURCE, path.name, rows.rejections)
+    screened = screen_rows(rows, quarantine, until)
+    if screened.frame.empty:
+        raise UserError(
+            f"{path} must hold a usable result",
+            f"of {rows.rows_in} rows {len(quarantine.rejections)} are unusable, {screened.after} after {until:%Y-%m}",
+            "check the file, or set published_until later",
+        )
+
+    frame, rows_in, after = screened.frame, rows.rows_in, screened.after
+    # These hold as much memory as the remaining frame of a large dump.
+    del rows, screened
+    frame = frame.drop(columns="Disclosure").sort_values("result_id", kind="stable")
+    identical = frame.duplicated([column for column in RAW_COLUMNS if column != "Disclosure"])
+    frame = parse_texts(frame[~identical])
+
+    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else read_project_catalog()
+    frame = join_processors(frame, catalogue)
+    repairs = _repair_rows(frame)
+    same = np.zeros(len(frame), dtype=np.int8)
+    frame = frame.assign(
+        source=spread([SOURCE], same, frame.index),
+        file=spread([path.name], same, frame.index),
+        part_id=by_distinct(frame["part_key"], part_id),
+        submission_id=name_submissions(frame),
+    )
+
+    frame = reject_out_of_bounds(frame, COLUMNS, quarantine)
+    table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")}, copy=False)
+    merged = {"identical_but_for_disclosure": int(identical.sum())}
+    return Standardized(
+        table,
+        build_rejected_frame(quarantine.rejections),
+        rows_in - after,
+        merged,
+        summarize_quality(frame, table, repairs.counts, after, parse_coverage(frame)),
+    )
+
+
+def join_processors(frame: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
+    """Add the facts of each row's part from the family tables and the catalog; unknown facts are missing."""
+    keys = frame["part_key"].drop_duplicates().astype("str")
+    families = pd.DataFrame([facts_of(key) for key in keys], index=pd.Index(keys, name="part_key"))
+    listed = catalogue.lookup(keys)
+    parts = {name: families[fact] for name, fact in _FROM_FAMILY.items()}
+    parts |= {name: listed[name] for name in _FROM_CATALOGUE}
+    parts |= {name: _fill_missing(listed[name], families[name]) for name in _CATALOGUE_FIRST}
+    # The family table lists the channels of more parts than the catalog; the two agree wherever both do.
+    parts["mem_channels_per_chip"] = _fill_missing(families["channels_per_chip"], listed["mem_channels_per_chip"])
+    parts |= {"catalogue_cores": listed["cores_per_chip"], "catalogue_table": listed["table"]}
+    if is_coded(frame["part_key"]):
+        codes, names = codes_of(frame["part_key"])
+        joined = frame.assign(
+            **{name: spread(values.loc[names].tolist(), codes, frame.index) for name, values in parts.items()}
+        )
+    else:
+        joined = frame.join(pd.DataFrame(parts), on="part_key")
+    return joined.assign(cores_per_chip_stated=joined["cores"] / joined["chips"])
+
+
+def _fill_missing(first: pd.Series, second: pd.Series) -> pd.Series:
+    return first.astype(object).where(first.notna(), second).infer_objects()
+
+
+def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
+    repairs = repair.Repairs()
+    frame["cores_per_chip_part"] = repair.find_modal_cores(frame)
+    repair.repair_cores(frame, repairs)
+    repair.repair_caches(frame, repairs)
+    repair.repair_memory(frame, repairs)
+    repair.repair_dates(frame, repairs)
+    repair.repair_unstated(frame, repairs)
+    repair.add_flags(frame)
+    return repairs

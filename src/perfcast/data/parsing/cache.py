@@ -1,0 +1,174 @@
+"""The four cache columns: sizes as stated per core or per chip, and the slices of the last level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from perfcast.data.parsing.text_normalization import compile_pattern, normalize, take, take_all, used_up
+
+_MB_PER = {"KB": 1 / 1024, "MB": 1.0, "GB": 1024.0}
+_SIZE = r"(\d{1,6}(?:\.\d{1,4})?) ?([KMG]B)"
+_L1 = compile_pattern(
+    rf"^(?:{_SIZE}|(?P<traces>\d{{1,3}} K micro-ops)) I ?\+ ?{_SIZE} D on chip per (?P<scope>core|chip)$"
+)
+_L1_SHARED = compile_pattern(
+    rf"^{_SIZE} I on chip per chip, ?{_SIZE} (?:I )?shared ?/ ?([1-9]\d?) cores?; ?{_SIZE} D on chip per core$"
+)
+_L2_HALVES = compile_pattern(rf"^{_SIZE} I ?\+ ?{_SIZE} D on chip per core$")
+_UNIFIED = compile_pattern(
+    rf"^{_SIZE} I ?\+ ?D (on|off) chip per (?:([1-9]\d{{0,2}}) )?(core|chip|die|system board|dimm)s?\b"
+)
+_SPLIT_L2 = compile_pattern(rf"{_SIZE} (?:I|D) on chip per chip ?\({_SIZE} ?/ ?([1-9]\d{{0,2}}) cores?\)")
+_SLICE = compile_pattern(rf"\b{_SIZE} (?:shared ?)?/ ?([1-9]\d{{0,2}}) cores?\b")
+_SLICE_PER_CORE = compile_pattern(rf", ?{_SIZE} per core\b")
+_NUCA = compile_pattern(r"\bshared NUCA\b(?: ?/ ?([1-9]\d{0,2}) cores?\b)?")
+_PER_CHIP = compile_pattern(rf"\({_SIZE} per chip\)")
+_WHOLES = ("chip", "die")
+_NONE = "none"
+
+
+@dataclass(frozen=True)
+class L1Cache:
+    """First level. Units: KiB per `l1_scope`, core or chip; a trace cache, counted in micro-operations, has no size."""
+
+    l1i_kb: float | None = None
+    l1d_kb: float | None = None
+    l1_scope: str | None = None
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class L2Cache:
+    """Second level.
+
+    Units: KiB. `l2_kb` is the stated size per `l2_scope` (core, chip or die); `l2_kb_per_core` is None where a core's
+    share needs the number of cores. Values are as stated: parts with modules of cores may state the module's size.
+    """
+
+    l2_kb: float | None = None
+    l2_scope: str | None = None
+    l2_kb_per_core: float | None = None
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class L3Cache:
+    """Third level.
+
+    Units: MiB. `l3_mb_per_chip` is the whole chip's; `l3_slice_mb` is shared by `l3_cores_per_slice` cores. In an
+    asymmetric cache both are means over the kinds of slice. A size per core or group of cores leaves the total None.
+    """
+
+    l3_mb_per_chip: float | None = None
+    l3_slice_mb: float | None = None
+    l3_cores_per_slice: float | None = None
+    l3_asymmetric: bool | None = None
+    l3_on_chip: bool | None = None
+    complete: bool = False
+
+
+@dataclass(frozen=True)
+class OtherCache:
+    """Any further level. Units: MiB per `l4_scope`; 0 where the value says there is none."""
+
+    l4_mb: float | None = None
+    l4_scope: str | None = None
+    complete: bool = False
+
+
+def parse_l1(text: str) -> L1Cache:
+    """Parse values such as `48 KB I + 24 KB D on chip per core`, or an instruction cache that cores share."""
+    value = normalize(text)
+    shared = _L1_SHARED.match(value)
+    if shared:
+        return L1Cache(_kb(shared[3], shared[4]) / int(shared[5]), _kb(shared[6], shared[7]), "core", complete=True)
+    match = _L1.match(value)
+    if match is None:
+        return L1Cache()
+    instructions = None if match["traces"] else _kb(match[1], match[2])
+    return L1Cache(instructions, _kb(match[4], match[5]), match["scope"].lower(), complete=True)
+
+
+def parse_l2(text: str) -> L2Cache:
+    """Parse values such as `3 MB I+D on chip per core`, or instruction and data parts with their sharing cores."""
+    value = normalize(text)
+    parts, remainder = take_all(_SPLIT_L2, value)
+    if parts:
+        total = sum(_kb(part[1], part[2]) for part in parts)
+        share = sum(_kb(part[3], part[4]) / int(part[5]) for part in parts)
+        whole = len(parts) == 2 and used_up(remainder)
+        return L2Cache(total, "chip", share, complete=True) if whole else L2Cache()
+    halves = _L2_HALVES.match(value)
+    if halves:
+        size = _kb(halves[1], halves[2]) + _kb(halves[3], halves[4])
+        return L2Cache(size, "core", size, complete=True)
+    unified, remainder = take(_UNIFIED, value)
+    if unified is None:
+        return L2Cache()
+    size, number, scope = _kb(unified[1], unified[2]), unified[4], unified[5].lower()
+    if scope == "core":
+        return L2Cache(size, scope, size / int(number or 1), complete=used_up(remainder))
+    slices, remainder = _take_slices(remainder, 0.0)
+    shares = [mb * 1024 / cores for mb, cores in slices if cores]
+    mean = sum(shares) / len(shares) if shares else None
+    return L2Cache(size, scope, mean, complete=number is None and scope in _WHOLES and used_up(remainder))
+
+
+def parse_l3(text: str) -> L3Cache:
+    """Parse values such as `72 MB I+D on chip per chip, 24 MB shared / 3 cores`."""
+    value = normalize(text)
+    if value.casefold() == _NONE:
+        return L3Cache(l3_mb_per_chip=0.0, l3_asymmetric=False, complete=True)
+    unified, remainder = take(_UNIFIED, value)
+    if unified is None:
+        return L3Cache()
+    size, number, scope = _mb(unified[1], unified[2]), unified[4], unified[5].lower()
+    per_chip, remainder = take(_PER_CHIP, remainder)
+    slices, remainder = _take_slices(remainder, size)
+    if scope == "core":
+        slices.append((size, int(number or 1)))
+    elif scope == "die":
+        slices.append((size, None))
+    total = size if scope == "chip" and number is None else None
+    cores = [count for _, count in slices if count is not None]
+    return L3Cache(
+        l3_mb_per_chip=_mb(per_chip[1], per_chip[2]) if per_chip else total,
+        l3_slice_mb=sum(mb for mb, _ in slices) / len(slices) if slices else None,
+        l3_cores_per_slice=sum(cores) / len(cores) if cores else None,
+        l3_asymmetric=len(set(slices)) > 1,
+        l3_on_chip=unified[3].lower() == "on",
+        complete=used_up(remainder) and (scope == "core" or (scope in _WHOLES and number is None)),
+    )
+
+
+def _take_slices(text: str, size: float) -> tuple[list[tuple[float, int | None]], str]:
+    """Return (MiB, cores that share them) for each kind of slice, and the rest; `size` is that of the whole cache."""
+    shared, remainder = take_all(_SLICE, text)
+    per_core, remainder = take(_SLICE_PER_CORE, remainder)
+    nuca, remainder = take(_NUCA, remainder)
+    slices: list[tuple[float, int | None]] = [(_mb(part[1], part[2]), int(part[3])) for part in shared]
+    if per_core:
+        slices.append((_mb(per_core[1], per_core[2]), 1))
+    if nuca and nuca[1]:
+        slices.append((size, int(nuca[1])))
+    return slices, remainder
+
+
+def parse_other_cache(text: str) -> OtherCache:
+    """Parse values such as `None` or `24 MB I+D off chip per 4 DIMMs`."""
+    value = normalize(text)
+    if value.casefold() == _NONE:
+        return OtherCache(l4_mb=0.0, complete=True)
+    unified, remainder = take(_UNIFIED, value)
+    if unified is None:
+        return OtherCache()
+    scope = " ".join(part for part in (unified[4], unified[5].lower()) if part)
+    return OtherCache(_mb(unified[1], unified[2]), scope, complete=used_up(remainder))
+
+
+def _mb(number: str, unit: str) -> float:
+    return float(number) * _MB_PER[unit.upper()]
+
+
+def _kb(number: str, unit: str) -> float:
+    return _mb(number, unit) * 1024

@@ -1,0 +1,152 @@
+"""The `Memory` column: capacity, groups of modules, ranks, generation, rated and running transfer rate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from perfcast.data.parsing.memory_speed import ddr_generation, rated_mts, snap
+from perfcast.data.parsing.text_normalization import compile_pattern, normalize, take, take_all, used_up
+
+ECC_BY_TYPE: dict[str, bool | None] = {"R": True, "L": True, "E": True, "M": True, "U": False, "S": None}
+"""Module type letter -> error correction: registered, load-reduced, unbuffered with and without ECC, SO-DIMM
+(either), multiplexed-rank."""
+
+_GB_PER = {"MB": 1 / 1024, "GB": 1.0, "TB": 1024.0}
+_CAPACITY = compile_pattern(r"^(\d{1,6}(?:\.\d{1,3})?) ?([TGM]B)\b")
+_GROUP = compile_pattern(
+    r"\b(?P<count>\d{1,5}) ?x ?(?P<size>\d{1,5}(?:\.\d{1,3})?) ?(?P<unit>[TGM]B)\b ?"
+    r"(?:(?P<hbm>HBM[0-9]?E?)\b|"
+    r"(?P<sdram>SDRAM)\b(?P<registered> Registered)?|"
+    r"(?:(?P<ranks>\d{1,2})(?:S(?P<stack>\d)|D)?Rx(?P<width>\d{1,2})\b)? ?"
+    r"(?:PC(?P<pc>\d)L? ?- ?(?P<speed>\d{2,5})(?P<slower>/\d{2,5})?(?P<bin>[A-Z]{0,3})\b"
+    r"(?:-(?:(?P<type>[A-Z])|\d{1,2})\b)?)?)"
+)
+_RUNNING = compile_pattern(r"\b(?:running|configured) at ?(\d{3,5})(?: ?(?:MHz|MT/s))?(?!\w)")
+_TAIL = compile_pattern(
+    r"\borderable using [\w#. -]{1,60}|\b\d{1,3}-way interleaved\b|\bpopulated on [\w ]{1,60}|\bECC\b|\b\d{2,3}-pin\b"
+)
+
+
+@dataclass(frozen=True)
+class ModuleGroup:
+    """Equal modules of one system, DIMMs or HBM stacks.
+
+    Units: `size_gb` GiB, `rated_mts` MT/s. `ranks` counts package ranks times stacked dies (2S2R is 4).
+    """
+
+    count: int
+    size_gb: float
+    hbm: bool
+    ranks: int | None
+    width: int | None
+    ddr_gen: int | None
+    rated_mts: int | None
+    dimm_type: str | None
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a memory value states; None where it does not.
+
+    Units: `*_gb` GiB, `*_mts` MT/s. `mem_total_gb` is the stated capacity, `mem_sum_gb` count times size of all
+    groups; both include HBM. `dimm_*` leave HBM out: count over all DIMM groups, `dimm_groups` their number; size,
+    ranks, width and type are those of the group with most modules. `mem_rated_mts` is the slowest group's,
+    `mem_eff_mts` the running rate or else the rated one.
+    """
+
+    mem_total_gb: float | None = None
+    mem_sum_gb: float | None = None
+    hbm_gb: float | None = None
+    dimm_count: int | None = None
+    dimm_gb: float | None = None
+    dimm_groups: int | None = None
+    dimm_ranks: int | None = None
+    dimm_width: int | None = None
+    dimm_type: str | None = None
+    ecc: bool | None = None
+    ddr_gen: int | None = None
+    mem_rated_mts: int | None = None
+    mem_running_mts: int | None = None
+    mem_eff_mts: int | None = None
+    groups: tuple[ModuleGroup, ...] = ()
+    complete: bool = False
+
+
+def parse_memory(text: str) -> Memory:
+    """Parse values such as `96 GB (6 x 16 GB 1Rx4 PC4-2933Y-R, running at 2666)`."""
+    capacity, remainder = take(_CAPACITY, normalize(text))
+    matches, remainder = take_all(_GROUP, remainder)
+    running, remainder = take(_RUNNING, remainder)
+    _, remainder = take_all(_TAIL, remainder)
+
+    groups = tuple(map(_group, matches))
+    dimms = [group for group in groups if not group.hbm]
+    main = max(dimms, key=lambda group: group.count, default=None)
+    rates = [group.rated_mts for group in dimms if group.rated_mts is not None]
+    rated = min(rates, default=None)
+    running_mts = snap(int(running[1])) if running else None
+    return Memory(
+        mem_total_gb=_gb(capacity[1], capacity[2]) if capacity else None,
+        mem_sum_gb=_sum_gb(groups) if groups else None,
+        hbm_gb=_sum_gb(group for group in groups if group.hbm) if groups else None,
+        dimm_count=sum(group.count for group in dimms) if groups else None,
+        dimm_gb=main.size_gb if main else None,
+        dimm_groups=len(dimms) if groups else None,
+        dimm_ranks=main.ranks if main else None,
+        dimm_width=main.width if main else None,
+        dimm_type=main.dimm_type if main else None,
+        ecc=ECC_BY_TYPE[main.dimm_type] if main and main.dimm_type else None,
+        ddr_gen=main.ddr_gen if main else None,
+        mem_rated_mts=rated,
+        mem_running_mts=running_mts,
+        mem_eff_mts=running_mts or rated,
+        groups=groups,
+        complete=capacity is not None and used_up(remainder) and all(map(_understood, matches, groups)),
+    )
+
+
+def _group(match: re.Match[str]) -> ModuleGroup:
+    generation = rate = None
+    if match["speed"]:
+        # A pair such as 88/56 gives two rates in hundreds of MT/s; the first is the faster mode.
+        number = int(match["speed"]) * (100 if match["slower"] and len(match["speed"]) < 3 else 1)
+        generation = ddr_generation(int(match["pc"]), number)
+        rate = rated_mts(generation, number) if generation else None
+    return ModuleGroup(
+        count=int(match["count"]),
+        size_gb=_gb(match["size"], match["unit"]),
+        hbm=match["hbm"] is not None,
+        ranks=int(match["ranks"]) * int(match["stack"] or 1) if match["ranks"] else None,
+        width=int(match["width"]) if match["width"] else None,
+        ddr_gen=generation,
+        rated_mts=rate,
+        dimm_type=_type(match),
+    )
+
+
+def _type(match: re.Match[str]) -> str | None:
+    letter = match["type"]
+    if letter is None and match["registered"]:
+        letter = "R"
+    if letter is None and match["pc"] == "3":
+        # PC3 labels put the type where later generations put the latency bin: PC3-12800R-11.
+        letter = match["bin"]
+    letter = (letter or "").upper()
+    return letter if letter in ECC_BY_TYPE else None
+
+
+def _understood(match: re.Match[str], group: ModuleGroup) -> bool:
+    """Tell whether a group says what kind of module it is, with no letter or generation that is unknown."""
+    if match["hbm"] or match["sdram"]:
+        return True
+    return group.ddr_gen is not None and (match["type"] is None or group.dimm_type is not None)
+
+
+def _sum_gb(groups: Iterable[ModuleGroup]) -> float:
+    return sum((group.count * group.size_gb for group in groups), start=0.0)
+
+
+def _gb(number: str, unit: str) -> float:
+    return float(number) * _GB_PER[unit.upper()]

@@ -1,0 +1,1 @@
+"""Catalog of CPU models, families and dated vendor announcements."""

@@ -1,0 +1,118 @@
+"""Processor cores: which core a family has, and the gains per clock and per process that their makers announced.
+
+The facts are two tables beside this module. `cores.csv` has one row per core design: the core it follows, the process
+its servers are made in, and the gain in instructions per clock that the maker announced (percent, average over
+workloads), with the day and the place. `processes.csv` has one row per process: the one it follows and the announced
+gain in performance at the same power; a gain said per watt is brought to that by its cube root, for power grows about
+with the cube of the clock (as in features/_physics.py). See `_announcements.py` for what they claim and what not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from math import log1p
+
+import pandas as pd
+
+from perfcast.data.processors.families import family_table, read_table
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """One design: vendor, predecessor, announced gain over it (fraction), day and source of the announcement."""
+
+    name: str
+    vendor: str
+    predecessor: str | None
+    gain: float | None
+    announced: pd.Timestamp | None
+    source: str
+
+
+def read_announcements(file: str, key: str) -> dict[str, Announcement]:
+    """Return the rows of a table of this package by its column `key`, every predecessor before its followers."""
+    return {
+        row[key]: Announcement(
+            row[key],
+            row["vendor"],
+            row["predecessor"] or None,
+            float(row["gain_percent"]) / 100 if row["gain_percent"] else None,
+            pd.Timestamp(row["announced"]) if row["announced"] else None,
+            row["source"],
+        )
+        for row in read_table(file)
+    }
+
+
+def announced_logs(table: Mapping[str, Announcement], as_of: pd.Timestamp) -> dict[str, float]:
+    """Return the natural logarithm of every design's announced level over the oldest one of its line.
+
+    The sum of the gains announced on or before `as_of` along its line. A design without an announced gain has the
+    level of its predecessor. A gain announced after `as_of` is replaced by the mean of the gains that the vendor had
+    announced by then.
+    """
+    levels: dict[str, float] = {}
+    for design in table.values():
+        before = levels[design.predecessor] if design.predecessor else 0.0
+        levels[design.name] = before + log1p(_expected_gain(table, design, as_of))
+    return levels
+
+
+def _expected_gain(table: Mapping[str, Announcement], design: Announcement, as_of: pd.Timestamp) -> float:
+    if design.gain is None or design.announced is None:
+        return 0.0
+    if design.announced <= as_of:
+        return design.gain
+    # A gain of zero marks a variant of another design, known from its name.
+    announced_gains = [
+        other.gain
+        for other in table.values()
+        if other.vendor == design.vendor and other.gain and other.announced is not None and other.announced <= as_of
+    ]
+    return sum(announced_gains) / len(announced_gains) if announced_gains and design.gain else 0.0
+
+
+@cache
+def core_table() -> Mapping[str, Announcement]:
+    """Return the rows of cores.csv by core, every predecessor before its followers."""
+    return read_announcements("cores.csv", "core")
+
+
+@cache
+def process_table() -> Mapping[str, Announcement]:
+    """Return the rows of processes.csv by process, every predecessor before its followers."""
+    return read_announcements("processes.csv", "process")
+
+
+@cache
+def processes_of_cores() -> Mapping[str, str]:
+    """Return the process that the servers of a core are made in, for the cores of which the table says so."""
+    return {row["core"]: row["process"] for row in read_table("cores.csv") if row["process"]}
+
+
+def core_of(family: str | None) -> str | None:
+    """Return the core of a processor family, None where the table does not say."""
+    return family_table().get(family or "", {}).get("core") or None
+
+
+@cache
+def ancestry(core: str) -> tuple[str, ...]:
+    """Return a core and those it follows, the oldest first. Raises: KeyError for a core not in the table."""
+    found = core_table()[core]
+    return (*(ancestry(found.predecessor) if found.predecessor else ()), core)
+
+
+def announced_index(as_of: pd.Timestamp) -> dict[str, float]:
+    """Return the natural logarithm of every core's announced performance per clock over the oldest core of its line."""
+    return announced_logs(core_table(), as_of)
+
+
+def announced_power_index(as_of: pd.Timestamp) -> dict[str, float]:
+    """Return the natural logarithm of what every core's process was announced to give at the same power.
+
+    Over the oldest process of its line, by core; cores whose process the table does not name are left out.
+    """
+    levels = announced_logs(process_table(), as_of)
+    return {core: levels[process] for core, process in processes_of_cores().items()}

@@ -1,0 +1,296 @@
+"""Processor catalog: four public specification tables, joined by CPU model, and the table of the project.
+
+The order is ARK, AMD, xeon, boavizta, project; each table fills only the gaps of those before it. The table of the
+project (`parts.csv`) holds data-sheet values of CPU models that the public tables do not list. Facts that no table
+states stay missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import pandas as pd
+
+from perfcast.data.bounded_files import PLAIN, header_of, records, text_lines, unpacked
+from perfcast.data.processors.cpu_names import part_key
+from perfcast.data.processors.families import read_table
+from perfcast.utils import size_limits
+from perfcast.utils.errors import UserError
+
+_REMEDY = "ingest the source cpu_catalog again"
+
+FACTS = (
+    "tdp_w",
+    "max_turbo_mhz",
+    "base_mhz",
+    "cores_per_chip",
+    "mem_channels_per_chip",
+    "launch_quarter",
+    "process_node",
+    "upi_links",
+    "fma_units",
+    "pcie_gen",
+    "max_sockets",
+)
+"""Units: W, MHz, counts; launch_quarter is the first day of the quarter."""
+
+_Value = float | str | pd.Timestamp | None
+_Reader = Callable[[str], _Value]
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_CLOCK = re.compile(r"(\d+(?:\.\d+)?)\s*([GM])Hz", re.IGNORECASE)
+_QUARTER = re.compile(r"Q([1-4])'(\d\d)")
+_DAY = re.compile(
+    r"(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9]|1[0-2])-\d\d"
+    r"|\b(?P<american_month>[1-9]|1[0-2])/\d{1,2}/(?P<american_year>(?:19|20)\d\d)"
+)
+_LOWER_BOUNDS = {"tdp_w": 10.0, "max_turbo_mhz": 800.0, "base_mhz": 800.0, "cores_per_chip": 1.0}
+
+
+def _first(text: str) -> float | None:
+    match = _NUMBER.search(text)
+    return float(match[0]) if match else None
+
+
+def _largest(text: str) -> float | None:
+    return max((float(number) for number in _NUMBER.findall(text)), default=None)
+
+
+def _mhz(text: str) -> float | None:
+    match = _CLOCK.search(text)
+    return float(round(float(match[1]) * (1000 if match[2].upper() == "G" else 1))) if match else None
+
+
+def _ghz_number(text: str) -> float | None:
+    value = _first(text)
+    return None if value is None else float(round(value * 1000))
+
+
+def _quarter(text: str) -> pd.Timestamp | None:
+    match = _QUARTER.search(text)
+    return pd.Timestamp(2000 + int(match[2]), 3 * int(match[1]) - 2, 1) if match else None
+
+
+def _quarter_of_day(text: str) -> pd.Timestamp | None:
+    """Return the quarter of a day written 2021-03-15 or 3/15/2021."""
+    match = _DAY.search(text)
+    if match is None:
+        return None
+    year, month = int(match["year"] or match["american_year"]), int(match["month"] or match["american_month"])
+    return pd.Timestamp(year, 3 * ((month - 1) // 3) + 1, 1)
+
+
+def _amd_pcie(text: str) -> float | None:
+    # 'PCIe 4.0 x128' states lanes too; 'x128' alone states no generation.
+    match = re.search(r"PCIe\D*(\d)\.\d", text)
+    return float(match[1]) if match else None
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """One catalog file: the column with the CPU model, and the column of each fact."""
+
+    table: str
+    file: str
+    name: str
+    facts: Mapping[str, tuple[str, _Reader]]
+
+
+_LAYOUTS = (
+    _Layout(
+        "ark",
+        "intel-cpus.csv",
+        "CpuName",
+        {
+            "tdp_w": ("MaxTDP", _first),
+            "max_turbo_mhz": ("ClockSpeedMax", _mhz),
+            "base_mhz": ("ClockSpeed", _mhz),
+            "cores_per_chip": ("CoreCount", _first),
+            "mem_channels_per_chip": ("NumMemoryChannels", _first),
+            "launch_quarter": ("BornOnDate", _quarter),
+            "process_node": ("Lithography", lambda text: text or None),
+            "upi_links": ("UltraPathInterconnectLinks", _first),
+            "fma_units": ("AVX512FusedMultiplyAddUnits", _first),
+            "pcie_gen": ("PCIExpressRevision", _largest),
+            "max_sockets": ("ScalableSockets", _first),
+        },
+    ),
+    _Layout(
+        "amd",
+        "amd-cpus.csv",
+        "Model",
+        {
+            "tdp_w": ("Default TDP", _first),
+            "max_turbo_mhz": ("Max. Boost Clock ¹ ²", _mhz),
+            "base_mhz": ("Base Clock", _mhz),
+            "cores_per_chip": ("# of CPU Cores", _first),
+            "mem_channels_per_chip": ("Memory Channels", _first),
+            "launch_quarter": ("Launch Date", _quarter_of_day),
+            "pcie_gen": ("PCI Express® Version", _amd_pcie),
+            "max_sockets": ("Socket Count", _largest),
+        },
+    ),
+    _Layout(
+        "xeon",
+        "intel_xeon_processors_v1_8.csv",
+        "Product",
+        {
+            "tdp_w": ("TDP(W)", _first),
+            "max_turbo_mhz": ("Max. Turbo Freq.(GHz)", _ghz_number),
+            "base_mhz": ("Base Freq.(GHz)", _ghz_number),
+            "cores_per_chip": ("Cores", _first),
+            "launch_quarter": ("Release Date", _quarter),
+        },
+    ),
+    _Layout(
+        "boavizta",
+        "boavizta_cpu_specs.csv",
+        "name",
+        {
+            "tdp_w": ("tdp", _first),
+            "base_mhz": ("frequency", _mhz),
+            "cores_per_chip": ("cores", _first),
+            "launch_quarter": ("release_date", _quarter_of_day),
+        },
+    ),
+)
+_PROJECT = "project"
+TABLES = (*(layout.table for layout in _LAYOUTS), _PROJECT)
+
+_MEMORY_TIER = re.compile(r"(xeon (?:gold|platinum) \d[12]\d\d)m")
+_ONE_SOCKET = re.compile(r"(epyc \d{4})p")
+
+
+def fallback_key(key: str) -> str | None:
+    """Return the key of the CPU model with the same specification, or None.
+
+    Xeon x1xxM and x2xxM differ from the model without M in memory capacity only (later M models are different ones).
+    EPYC ...P differs from the model without P in the number of sockets only.
+    """
+    match = _MEMORY_TIER.fullmatch(key) or _ONE_SOCKET.fullmatch(key)
+    return match[1] if match else None
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Joined catalog.
+
+    Shapes: `facts` has one row per part key and the columns FACTS; `members` holds the part keys of each table.
+    """
+
+    facts: pd.DataFrame
+    members: Mapping[str, frozenset[str]]
+
+    def lookup(self, keys: Iterable[str]) -> pd.DataFrame:
+        """Return the facts of each key and the column `table`, the first table that lists the CPU model.
+
+        A model found by its twin (`fallback_key`) has the table 'twin'; an unknown model has only missing values.
+        """
+        wanted = pd.Index(list(keys), name="part_key").unique()
+        tables = {key: self._table(key) for key in wanted}
+        twins = {key: twin for key in wanted if not tables[key] and (twin := fallback_key(key)) and self._table(twin)}
+        facts = self.facts.reindex(wanted)
+        # facts that the tables leave out come from the twin
+        others = self.facts.reindex([fallback_key(key) or key for key in wanted]).set_axis(wanted, axis=0)
+        facts = facts.combine_first(others).reindex(wanted)[list(FACTS)]
+        facts.loc[[key for key in twins if _ONE_SOCKET.fullmatch(key)], "max_sockets"] = 1.0
+        source = ["twin" if key in twins else tables[key] for key in wanted]
+        return facts.assign(table=pd.Series(source, index=wanted, dtype="str"))
+
+    def _table(self, key: str) -> str | None:
+        return next((table for table in TABLES if key in self.members.get(table, ())), None)
+
+
+def read_project_catalog() -> Catalogue:
+    """Return a catalog of the project's table alone, for use without the source."""
+    return _merged({})
+
+
+def read_catalogue(folder: Path) -> Catalogue:
+    """Return the catalog of a folder. Absent files are skipped.
+
+    Raises:
+        UserError: The folder has no catalog file, or a file lacks a column.
+    """
+    present = [layout for layout in _LAYOUTS if (Path(folder) / layout.file).is_file()]
+    tables = {layout.table: _read_rows(Path(folder) / layout.file, layout) for layout in present}
+    if not tables:
+        raise UserError(
+            f"the processor catalogue must have one of {', '.join(layout.file for layout in _LAYOUTS)}",
+            f"{folder} has none",
+            "ingest the source cpu_catalog again",
+        )
+    return _merged(tables)
+
+
+def _merged(tables: Mapping[str, Mapping[str, dict[str, _Value]]]) -> Catalogue:
+    merged: dict[str, dict[str, _Value]] = {}
+    everything = {**tables, _PROJECT: _project_rows()}
+    for rows in everything.values():
+        for key, facts in rows.items():
+            known = merged.setdefault(key, dict.fromkeys(FACTS))
+            known.update({fact: value for fact, value in facts.items() if known[fact] is None})
+    frame = pd.DataFrame.from_dict(merged, orient="index", columns=list(FACTS)).rename_axis("part_key")
+    members = {table: frozenset(rows) for table, rows in everything.items()}
+    return Catalogue(frame.astype({fact: _dtype(fact) for fact in FACTS}), members)
+
+
+def _project_rows() -> dict[str, dict[str, _Value]]:
+    return {
+        row["part_key"]: {
+            "tdp_w": float(row["tdp_w"]),
+            "max_turbo_mhz": float(row["max_turbo_mhz"]),
+            "launch_quarter": pd.Timestamp(row["launch_quarter"]) if row["launch_quarter"] else None,
+        }
+        for row in read_table("parts.csv")
+    }
+
+
+def _dtype(fact: str) -> str:
+    return {"launch_quarter": "datetime64[us]", "process_node": "str"}.get(fact, "float64")
+
+
+def _read_rows(path: Path, layout: _Layout) -> dict[str, dict[str, _Value]]:
+    """Return the facts by CPU model; the first of repeated rows counts."""
+    with unpacked(path, PLAIN, most=size_limits.TABLE, remedy=_REMEDY) as file:
+        lines = text_lines(file, path.name, remedy=_REMEDY)
+        header = header_of(next(lines, ""), path.name, remedy=_REMEDY)
+        missing = [
+            name for name in (layout.name, *(column for column, _ in layout.facts.values())) if name not in header
+        ]
+        if missing:
+            raise UserError(
+                f"{path.name} must have the column {missing[0]!r}",
+                f"its {len(header)} columns do not include it",
+                _REMEDY,
+            )
+        rows: dict[str, dict[str, _Value]] = {}
+        for _, fields in records(lines, path.name, remedy=_REMEDY):
+            if [field.strip() for field in fields] == header:
+                raise UserError(f"{path.name} must have one header", "the header is repeated", _REMEDY)
+            row = dict(zip_longest(header, fields[: len(header)]))
+            name = row[layout.name] or ""
+            if name.strip():
+                rows.setdefault(part_key(name), _row_facts(row, layout))
+        if not rows:
+            raise UserError(f"{path.name} must have rows", "it lists no CPU model", _REMEDY)
+    return rows
+
+
+def _row_facts(row: Mapping[str, str | None], layout: _Layout) -> dict[str, _Value]:
+    facts = {fact: read((row[column] or "").strip()) for fact, (column, read) in layout.facts.items()}
+    for fact, low in _LOWER_BOUNDS.items():
+        value = facts.get(fact)
+        if isinstance(value, float) and value < low:
+            facts[fact] = None
+    tdp = facts.get("tdp_w")
+    if isinstance(tdp, float) and not tdp.is_integer() and layout.table == "xeon":
+        # The Xeon list has a cache size (30.165) in one power cell; real ratings there are whole numbers.
+        facts["tdp_w"] = None
+    if layout.table == "ark" and facts["max_turbo_mhz"] is None:
+        # ARK leaves the turbo clock empty for CPU models without turbo, which run at their base clock.
+        facts["max_turbo_mhz"] = facts["base_mhz"]
+    return facts

@@ -1,1 +1,0 @@
-"""Data sets: raw files to one tidy, self-describing table each."""

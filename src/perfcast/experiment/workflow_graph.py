@@ -1,0 +1,150 @@
+"""Facts that the Snakemake rules need: the validated experiment, digests of code and configuration, job times."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from perfcast.config import experiment
+from perfcast.config.experiment import DatasetConf, Params, PredictorConf, Settings
+from perfcast.splits import learning_curve_point
+from perfcast.utils import plugins
+from perfcast.utils.code_hash import closure, code_digest
+from perfcast.utils.io import abandoned_paths, remove_path
+
+_DIGITS = 16
+_MINUTES_QUICK, _MINUTES_PER_SEED = 30, 90
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The experiment that the rules plan, with the conf of its datasets and predictors."""
+
+    project: Path
+    params: Params
+
+    @classmethod
+    def read(cls, project: Path, content: Mapping[str, Any]) -> Graph:
+        """Validate an experiment. Raises: UserError, one line that names the key."""
+        return cls(project, experiment.validate(content, project / "conf"))
+
+    @property
+    def conf(self) -> Path:
+        """The folder of configuration files."""
+        return self.project / "conf"
+
+    @cached_property
+    def datasets(self) -> dict[str, DatasetConf]:
+        """The experiment's datasets by name."""
+        return {name: experiment.read_dataset(self.conf, name) for name in self.params.datasets}
+
+    @cached_property
+    def predictors(self) -> dict[str, PredictorConf]:
+        """The experiment's predictors by name."""
+        return {name: experiment.read_predictor(self.conf, name) for name in self.params.predictors}
+
+    def predictors_of(self, dataset: str) -> list[str]:
+        """Return the experiment's predictors that support a dataset."""
+        supported = self.datasets[dataset].predictors
+        return [name for name in self.params.predictors if supported is None or name in supported]
+
+    def splits_of(self, dataset: str) -> list[str]:
+        """Return the experiment's splits that a dataset has."""
+        return [name for name in self.datasets[dataset].splits if name in self.params.splits]
+
+    def sources_of(self, dataset: str) -> list[str]:
+        """Return the sources of a dataset, the optional ones last."""
+        sources = self.datasets[dataset].sources
+        return [*sources.required, *sources.optional]
+
+    def seeds_of(self, predictor: str) -> list[int]:
+        """Return the seeds of a predictor's trainings: the first seed alone where training has no randomness."""
+        return self.params.seeds if self.predictors[predictor].stochastic else self.params.seeds[:1]
+
+    def settings_of(self, dataset: str, split: str, predictor: str) -> tuple[list[Settings] | Settings, list[str]]:
+        """Return what a training job uses: the tuned values of its folds or its candidates, and the hidden columns."""
+        conf, form = self.predictors[predictor], learning_curve_point(split)
+        splits = [split, *([form.base] if form else [])]
+        tuned = conf.tuned_settings(self.params.schedule, dataset, *splits)
+        return tuned or conf.settings(self.params.schedule), conf.without_columns
+
+    def all_settings(self) -> dict[str, Settings]:
+        """Return the settings of every predictor."""
+        return {name: conf.settings(self.params.schedule) for name, conf in self.predictors.items()}
+
+    def minutes_of_training(self, predictor: str) -> int:
+        """Return the time that a training job requests. Units: minutes."""
+        if self.params.schedule == "full":
+            return _MINUTES_PER_SEED * len(self.seeds_of(predictor))
+        return _MINUTES_QUICK
+
+    def standardize_options(self, dataset: str) -> str:
+        """Return the options of `perfcast standardize` that come from the experiment."""
+        if "published_until" in self.datasets[dataset].options:
+            return f"--published-until {self.params.published_until}"
+        return ""
+
+    def ingest_options(self) -> str:
+        """Return the options of `perfcast ingest` that come from the experiment."""
+        options = [f"--mirror {mirror}" for mirror in self.params.mirrors]
+        options += ["--strict"] if self.params.strict else []
+        options += [] if self.params.network else ["--offline"]
+        return " ".join(options)
+
+    def code(self, command: str, *modules: str) -> str:
+        """Return a digest of what a command imports and of the plug-ins that it loads by name.
+
+        An edit of one of them re-runs the jobs that depend on it. A command that knows splits loads all of them.
+        """
+        splits = plugins.names("splits") if "perfcast.splits" in closure(f"perfcast.cli.pipeline.{command}") else []
+        loaded = [*modules, *[f"splits.{name}" for name in splits]]
+        return code_digest(f"perfcast.cli.pipeline.{command}", *[f"perfcast.{module}" for module in loaded])
+
+    def predictor_module(self, predictor: str) -> str:
+        """Return the module of a predictor, for `code`."""
+        return experiment.read_predictor(self.conf, predictor).module.removeprefix("perfcast.")
+
+    def dataset_module(self, dataset: str) -> str:
+        """Return the module of a dataset, for `code`."""
+        return self.datasets[dataset].module.removeprefix("perfcast.")
+
+    def conf_digest(self, group: str, name: str) -> str:
+        """Return a digest of the values of one conf file; comments do not count."""
+        values = experiment.read_conf(self.conf, group, name)
+        return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:_DIGITS]
+
+    def embedded_digest(self, source: str) -> str:
+        """Return a digest of the files of a source that are versioned with the project, empty for other sources."""
+        from perfcast.cli._common import embedded_folder
+
+        conf = experiment.read_conf(self.conf, "source", source)
+        if not conf.get("embedded"):
+            return ""
+        files = [embedded_folder(self.project) / file["name"] for file in conf["files"]]
+        return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.exists())).hexdigest()[:_DIGITS]
+
+    def is_at_hand(self, source: str, manifest: Path, origin: Path) -> bool:
+        """Return whether a source was at hand when it was ingested; if it was missing then, whether it is now."""
+        from perfcast.cli.pipeline.ingest import at_hand
+
+        if manifest.exists() and origin.exists() and json.loads(manifest.read_text())["status"] == "present":
+            return bool(json.loads(origin.read_text())["at_hand"])
+        return at_hand(source, self.project, self.params.mirrors)
+
+    def read_available(self, path: Path) -> list[str]:
+        """Read which of the experiment's datasets could be built; none before the first ingestion."""
+        available = json.loads(path.read_text())["datasets"] if path.exists() else []
+        return [name for name in self.params.datasets if name in available]
+
+
+def remove_unfinished(results: Path) -> list[Path]:
+    """Remove the temporary files that killed jobs left below a folder of results, and return them."""
+    paths = list(abandoned_paths(results, without={results / "mlflow"}))
+    for path in paths:
+        remove_path(path)
+    return paths

@@ -1,0 +1,1 @@
+"""Analytical models: physical terms and announced gains with fitted coefficients."""

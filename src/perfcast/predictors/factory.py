@@ -1,0 +1,42 @@
+"""The predictors as scikit-learn estimators, by class name."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from perfcast.predictors.predictor import Predictor
+from perfcast.utils import plugins
+from perfcast.utils.errors import UserError, unknown_name
+
+
+def predictor_class(target: str) -> type[Predictor]:
+    """Return the predictor class of a dotted path inside `perfcast.predictors`.
+
+    Raises: UserError when there is no such class, or it cannot be constructed as a predictor.
+    """
+    loaded = plugins.load_class("predictors", target, "_target_ of a predictor")
+    if not issubclass(loaded, Predictor) or inspect.isabstract(loaded):
+        raise UserError("_target_ of a predictor must be a predictor class", f"{target!r} is another kind of class")
+    return loaded
+
+
+def estimator(name: str, **parameters: Any) -> Predictor:
+    """Return an unfitted predictor that follows scikit-learn's conventions: clone, cross-validate, search, pipe it.
+
+    `name` is a class name such as `Ridge` or its dotted path, `parameters` are its constructor's; without
+    declared columns `fit` takes every column of X as a feature, typed by its pandas type.
+    Raises: UserError when there is no such predictor or parameter.
+    """
+    paths = plugins.class_paths("predictors")
+    by_name = {path.rpartition(".")[2]: path for path in paths}
+    if name not in paths and name not in by_name:
+        raise unknown_name("an estimator", name, by_name)
+    predictor = predictor_class(by_name.get(name, name))
+    known = sorted(predictor().get_params(deep=False))
+    unknown = sorted(set(parameters) - set(known))
+    if unknown:
+        raise UserError(
+            f"parameters of {name} must be among {', '.join(known) or '(none)'}", f"{unknown[0]!r} is not one of them"
+        )
+    return predictor(**parameters)

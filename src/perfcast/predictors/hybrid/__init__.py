@@ -1,0 +1,1 @@
+"""Hybrid (grey-box) predictors: an analytical model plus learners of its residual."""

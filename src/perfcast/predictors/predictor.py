@@ -1,0 +1,238 @@
+"""Base of every predictor: scikit-learn's conventions over declared columns, targets in natural logarithms."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+
+from perfcast.predictors.task_rows import partly_measured, task_labels
+from perfcast.schema.table import Column, Role, infer_columns
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import file_digests, first_changed, read_json, write_json
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+_ABOUT = "predictor.json"
+
+
+class Predictor(ABC):
+    """Regressor of positive targets from declared columns, with scikit-learn's conventions.
+
+    The constructor has keyword-only parameters and only stores them: a subclass is best a dataclass, with learned
+    attributes as fields of `init=False`. `clone`, searches and pipelines of scikit-learn work. Its `BaseEstimator` is
+    not the base because its import would add 0.8 s to the 0.4 s of imports of a cold prediction.
+
+    `fit` receives training rows alone. `valid` marks the validation rows among them, which choices are made on, such as
+    early stopping or a penalty. They are the latest rows for forward splits and whole processors for unseen ones.
+    Errors are relative in this field, so predictors learn natural logarithms of the targets.
+
+    A task may have some of the targets only: a benchmark belongs to one suite. For the rows of such a task (`partial_`)
+    the predictions of those targets are finite and positive, and those of the others are NaN. All targets are predicted
+    for other rows, and for those whose task is missing or was not in training.
+
+    A subclass implements `_fit`, `_predict`, `_save` and `_load`. Learned attributes end in an underscore.
+    Shapes: X (n rows, columns), y (n, targets); NaN in y is a score that was not measured.
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ()
+    """Optional packages, by import name, that `fit` and `load_predictor` need: imported there and not with the module.
+    Without them the contract test is skipped for this predictor, and says so; its configuration is checked anyway."""
+
+    without_columns: tuple[str, ...] = ()
+    """Shell patterns of feature columns that `fit` leaves out: no hyperparameter, neither cloned nor saved."""
+
+    columns_: tuple[Column, ...]
+    targets_: tuple[str, ...]
+    partial_: dict[str, list[str]]
+    """Measured targets of every task of which training has some targets and not all."""
+    _when: pd.DatetimeIndex | None
+    """Publication date of each training row, while `_fit` runs."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's arguments by name, sorted. No parameter is an estimator, so `deep` adds nothing."""
+        return {name: getattr(self, name) for name in sorted(inspect.signature(type(self)).parameters)}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set constructor arguments and return self. Raises: ValueError when there is no such argument."""
+        known = self.get_params()
+        for name, value in parameters.items():
+            if name not in known:
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}, only {', '.join(known)}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return the tags by which scikit-learn recognizes a regressor."""
+        from sklearn.utils import RegressorTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="regressor",
+            target_tags=TargetTags(required=True),
+            regressor_tags=RegressorTags(),
+            transformer_tags=None,
+            classifier_tags=None,
+        )
+
+    def fit(
+        self,
+        X: pd.DataFrame,
+        y: pd.DataFrame | pd.Series,
+        *,
+        columns: Sequence[Column] | None = None,
+        valid: np.ndarray | None = None,
+        when: pd.Series | None = None,
+    ) -> Self:
+        """Learn from training rows.
+
+        X has at least every FEATURE column and every tagged KEY column of `columns`; without `columns` all of X are
+        features, typed by their pandas types. `valid` is a boolean array over the rows of X.
+        Raises: UserError when there are no rows, or a target is not positive.
+        """
+        frame = y.to_frame() if isinstance(y, pd.Series) else y
+        if len(X) == 0:
+            raise UserError(
+                "a predictor must have training rows", "the training part of the split is empty", "use another split"
+            )
+        measured = frame.to_numpy(dtype=float)
+        if not (np.isnan(measured) | ((measured > 0) & np.isfinite(measured))).all():
+            raise UserError(
+                "targets must be positive numbers",
+                "zero, negative or infinite values are among them",
+                "remove these rows",
+            )
+        declared = tuple(columns) if columns is not None else infer_columns(X)
+        visible = [column for column in declared if not self._is_left_out(column)]
+        self.columns_ = tuple(sorted(visible, key=lambda column: column.name))
+        self.targets_ = tuple(map(str, frame.columns))
+        mask = np.zeros(len(X), dtype=bool) if valid is None else np.asarray(valid, dtype=bool)
+        self._when = None if when is None else pd.DatetimeIndex(when)
+        inputs, logs = self._inputs(X), np.log(measured)
+        self.partial_ = partly_measured(task_labels(inputs, self.columns_), logs, self.targets_)
+        self._fit(inputs, logs, mask)
+        del self._when
+        return self
+
+    def predict(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Return the predicted median of every target that the task of a row has, else NaN, in the targets' units.
+
+        Shapes: X (n, columns) -> (n, targets), index as in X.
+        """
+        if len(X) == 0:
+            return pd.DataFrame(index=X.index, columns=list(self.targets_), dtype=float)
+        logs = self._predict(self._inputs(X))
+        if self.partial_:
+            logs = np.where(self.asked(X), logs, np.nan)
+        return pd.DataFrame(np.exp(logs), index=X.index, columns=list(self.targets_))
+
+    def asked(self, X: pd.DataFrame) -> np.ndarray:
+        """Return which targets are predicted for each row, (n, targets) bool; see the class."""
+        mask = np.zeros((len(X), len(self.targets_)), dtype=bool)
+        for index, _, rows in self._questions(task_labels(X, self.columns_)):
+            mask[rows, index] = True
+        return mask
+
+    def _questions(self, tasks: np.ndarray) -> Iterator[tuple[int, str, np.ndarray]]:
+        """Yield every output of the rows: the number of the target, the task, and the positions of its rows.
+
+        Shapes: tasks (n,) object -> positions (rows of the task,) int.
+        """
+        for task in map(str, np.unique(tasks.astype(str))):
+            rows = np.flatnonzero(tasks == task)
+            targets = self.partial_.get(task, self.targets_)
+            yield from ((index, task, rows) for index, name in enumerate(self.targets_) if name in targets)
+
+    def _is_left_out(self, column: Column) -> bool:
+        return column.role is Role.FEATURE and any(
+            fnmatchcase(column.name, pattern) for pattern in self.without_columns
+        )
+
+    def input_names(self) -> list[str]:
+        """Return the names of the columns that `predict` reads, in its order."""
+        return [column.name for column in self.columns_ if column.role in (Role.FEATURE, Role.KEY)]
+
+    def _inputs(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Return the declared features and keys of X in the order of `input_names`."""
+        names = self.input_names()
+        missing = [name for name in names if name not in X.columns]
+        if missing:
+            raise UserError(
+                "a table must have every declared column", f"columns {', '.join(missing[:8])} are missing", "add them"
+            )
+        return X[names]
+
+    def save(self, folder: Path) -> None:
+        """Write the fitted predictor to a folder, in formats that execute nothing when read."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        about: dict[str, Any] = {
+            "class": f"{type(self).__module__}:{type(self).__qualname__}",
+            "params": self.get_params(deep=False),
+            "columns": [asdict(column) for column in self.columns_],
+            "targets": list(self.targets_),
+            "partial": self.partial_,
+        }
+        self._save(folder)
+        (folder / _ABOUT).unlink(missing_ok=True)
+        write_json(folder / _ABOUT, {**about, "files": file_digests(folder)})
+
+    @abstractmethod
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None: ...
+
+    @abstractmethod
+    def _predict(self, X: pd.DataFrame) -> np.ndarray: ...
+
+    @abstractmethod
+    def _save(self, folder: Path) -> None: ...
+
+    @abstractmethod
+    def _load(self, folder: Path) -> None: ...
+
+
+def load_predictor(folder: Path) -> Predictor:
+    """Read a predictor written by `Predictor.save`.
+
+    Only classes inside `perfcast.predictors` are instantiated.
+
+    Raises: UserError when the folder holds none, or a file in it was changed.
+    """
+    path = Path(folder) / _ABOUT
+    if not path.is_file():
+        raise UserError("a model folder must hold predictor.json", f"there is none in {folder}", "train it first")
+    try:
+        return _read_predictor(Path(folder), path)
+    except UserError:
+        raise
+    except Exception as error:  # libraries raise many types for bytes that they did not write
+        fact = f"{folder} cannot be read ({type(error).__name__})"
+        raise UserError("a model folder must be as it was saved", fact, "train it again, or fetch it again") from error
+
+
+def _read_predictor(folder: Path, path: Path) -> Predictor:
+    about = read_json(path)
+    if changed := first_changed(folder, about["files"]):  # compiled libraries may crash on what they did not write
+        raise UserError("a model folder must be as it was saved", f"{changed} was changed", "train it again")
+    module, _, name = about["class"].partition(":")
+    if not module.startswith("perfcast.predictors."):
+        raise UserError("a model must be one of perfcast's predictors", f"{path} names {about['class']!r}")
+    loaded = getattr(importlib.import_module(module), name)
+    if not (isinstance(loaded, type) and issubclass(loaded, Predictor)):
+        raise UserError("a model must be one of perfcast's predictors", f"{path} names {about['class']!r}")
+    predictor: Predictor = loaded(**about["params"])
+    predictor.columns_ = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"])
+    predictor.targets_ = tuple(about["targets"])
+    predictor.partial_ = about.get("partial", {})
+    predictor._load(folder)
+    return predictor

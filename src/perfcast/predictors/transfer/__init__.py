@@ -1,0 +1,1 @@
+"""Predictors of new tasks from a few measured rows."""

@@ -1,1 +1,0 @@
-"""Processor names, families and the catalogue join."""

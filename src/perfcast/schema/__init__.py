@@ -1,0 +1,1 @@
+"""Column declarations and the self-describing table."""

@@ -1,0 +1,135 @@
+"""Generated processor catalog: four tables shaped like the published ones, including their pitfalls."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from perfcast.testing.older_servers import FRONT_SIDE_BUS, OLDER_PARTS
+from perfcast.testing.servers import PARTS, Part
+from perfcast.utils.io import atomic_path
+
+_ARK = (
+    "CpuId", "CpuName", "AVX512FusedMultiplyAddUnits", "BornOnDate", "ClockSpeed", "ClockSpeedMax", "CodeNameText",
+    "CoreCount", "Lithography", "MaxTDP", "MemoryTypes", "NumMemoryChannels", "PCIExpressRevision", "ScalableSockets",
+    "TurboBoostTech2MaxFreq", "UltraPathInterconnectLinks",
+)  # fmt: skip
+_AMD = (
+    "", "Model", "Family", "Launch Date", "# of CPU Cores", "# of Threads", "Base Clock", "Max. Boost Clock ¹ ²",
+    "Socket Count", "PCI Express® Version", "Default TDP", "AMD Configurable TDP (cTDP)", "Memory Channels",
+)  # fmt: skip
+_XEON = (
+    "Product", "Status", "Release Date", "Code Name", "Cores", "Threads", "Lithography(nm)", "Max. Turbo Freq.(GHz)",
+    "Base Freq.(GHz)", "TDP(W)",
+)  # fmt: skip
+_BOAVIZTA = (
+    "name",
+    "code_name",
+    "release_date",
+    "frequency",
+    "tdp",
+    "cores",
+    "threads",
+    "process_size",
+    "manufacturer",
+)
+_LAST_LISTED = (2023, 6)
+"""Last launch in the tables; as with the real catalog, later parts are unlisted."""
+
+
+def write(folder: Path, *, rows: int, seed: int) -> None:
+    """Write the four tables with every listed part, and `rows` further parts without results."""
+    random = np.random.default_rng(seed)
+    extra = [Part(f"Intel Xeon Z-{1000 + i}", int(random.integers(2, 64)), 2000, (2020, 1)) for i in range(rows)]
+    listed = [part for part in PARTS if part.launch <= _LAST_LISTED]
+    intel = [part for part in [*listed, *extra] if part.name.startswith("Intel Xeon")]
+    # As in the real tables, the Xeon list has a part that ARK lacks.
+    in_ark = [part for part in intel if part.name != "Intel Xeon E-2388G" and not part.name.endswith("M")]
+    older = [part for part in OLDER_PARTS if part.name.startswith("Intel Xeon") and not part.name.endswith("M")]
+    amd = [part for part in listed if part.name.startswith("AMD") and not part.name.endswith("P")]
+    base_of_p = Part("AMD EPYC 7543", 32, 2800, (2021, 3))
+    base_of_m = Part("Intel Xeon Gold 6142", 16, 2600, (2017, 9))
+    folder = Path(folder)
+    _write(folder / "intel-cpus.csv", _ARK, map(_make_ark_row, [*in_ark, base_of_m, in_ark[0], *older]), "")
+    _write(folder / "amd-cpus.csv", _AMD, map(_make_amd_row, [*amd, base_of_p]), "\ufeff")
+    _write(
+        folder / "intel_xeon_processors_v1_8.csv", _XEON, map(_make_xeon_row, [p for p in intel if p not in extra]), ""
+    )
+    _write(folder / "boavizta_cpu_specs.csv", _BOAVIZTA, map(_make_boavizta_row, [*intel, *amd]), "")
+
+
+def _write(path: Path, header: tuple[str, ...], rows: Iterable[Mapping[str, object]], mark: str) -> None:
+    with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        file.write(mark)
+        writer = csv.DictWriter(file, header, restval="", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _format_quarter(part: Part) -> str:
+    year, month = part.launch
+    return f"Q{(month + 2) // 3}'{year % 100:02d}"
+
+
+def _make_ark_row(part: Part) -> dict[str, object]:
+    marked = part.name.replace("Intel Xeon", "Intel® Xeon®")
+    no_turbo = part.facts["tier"] == "bronze"
+    node = part.facts["process_node"]
+    behind_bus = part.facts["family"] in FRONT_SIDE_BUS
+    return {
+        "CpuName": f"{marked} Processor",
+        "AVX512FusedMultiplyAddUnits": int(part.number("fma_units", 2)) if part.number("simd_bits", 0) == 512 else "",
+        "BornOnDate": _format_quarter(part),
+        "ClockSpeed": f"{part.mhz / 1000:.2f} GHz",
+        "ClockSpeedMax": "" if no_turbo else f"{part.turbo_mhz / 1000:.2f} GHz",
+        "CoreCount": part.cores,
+        "Lithography": node or "14 nm",
+        "MaxTDP": f"{part.tdp_w} W",
+        "NumMemoryChannels": "" if behind_bus else int(part.number("channels_per_chip", 6)),
+        "PCIExpressRevision": {4: "4.0", 5: "5"}.get(int(part.number("pcie_gen", 3)), "3.0"),
+        "ScalableSockets": "1S Only" if " E" in part.name else "2S",
+        "UltraPathInterconnectLinks": "" if " E" in part.name else 3,
+    }
+
+
+def _make_amd_row(part: Part) -> dict[str, object]:
+    return {
+        "Model": part.name.replace("EPYC", "EPYC™"),
+        "# of CPU Cores": part.cores,
+        "Base Clock": f"{part.mhz / 1000:g}GHz",
+        "Max. Boost Clock ¹ ²": f"Up to {part.turbo_mhz / 1000:g}GHz",
+        "Socket Count": "1P/2P",
+        "PCI Express® Version": f"PCIe {int(part.number('pcie_gen', 4))}.0 x128",
+        # The power rating of some parts depends on the memory; the first value applies.
+        "Default TDP": f"{part.tdp_w}/{part.tdp_w + 15}W" if part.launch < (2018, 1) else f"{part.tdp_w}W",
+        "Memory Channels": int(part.number("channels_per_chip", 8)),
+    }
+
+
+def _make_xeon_row(part: Part) -> dict[str, object]:
+    return {
+        "Product": part.name.removeprefix("Intel ").replace(" v6", "v6"),
+        "Release Date": _format_quarter(part),
+        "Cores": part.cores,
+        # This list writes Intel 7 as 7 nm, and a cache size in the power column of one part.
+        "Lithography(nm)": 7 if part.facts["process_node"] == "Intel 7" else 14,
+        "Max. Turbo Freq.(GHz)": f"{part.turbo_mhz / 1000:.2f}",
+        "Base Freq.(GHz)": f"{part.mhz / 1000:.2f}",
+        "TDP(W)": "30.165" if part.name.endswith("8380H") else part.tdp_w,
+    }
+
+
+def _make_boavizta_row(part: Part) -> dict[str, object]:
+    year, month = part.launch
+    name_only = part.cores % 16 == 0
+    known: dict[str, object] = {
+        "release_date": f"{year}-{month:02d}-15",
+        "frequency": f"{part.mhz} MHz",
+        "tdp": float(part.tdp_w),
+        "cores": float(part.cores),
+        "process_size": 10.0 if part.facts["process_node"] == "Intel 7" else 14.0,
+    }
+    return {"name": part.name, "manufacturer": part.name.split()[0], **({} if name_only else known)}

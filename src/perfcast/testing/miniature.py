@@ -1,0 +1,69 @@
+"""Miniature project on generated inputs: the whole pipeline, small enough for a test."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from perfcast.config.experiment import read_yaml
+from perfcast.utils import plugins
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import sha256, write_text
+
+# What makes a training take a second: only parameters that a predictor's conf has are touched.
+_SMALL = {"epochs": 2, "max_epochs": 2, "trees": 5, "rounds": 10, "n_estimators": 10}
+
+
+def make_project(project: Path, out: Path, *, rows: int, seed: int) -> None:
+    """Write a runnable copy of a project with generated sources and their checksums.
+
+    Args:
+        project: Folder of the project to copy.
+        out: Folder of the miniature project.
+        rows: Approximate rows of each source.
+        seed: Seed of the generators.
+
+    Raises:
+        UserError: `out` exists and is not empty.
+    """
+    if out.exists() and any(out.iterdir()):
+        raise UserError("the folder of a miniature project must be new", f"{out} is not empty", "choose another folder")
+    out.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(project / "conf", out / "conf")
+    shutil.copytree(project / "workflow", out / "workflow")
+    shutil.copy(project / "Snakefile", out / "Snakefile")
+    (out / "profiles").symlink_to("workflow/profiles")
+    params = read_yaml(project / "params.yaml")
+    for source in params["sources"]:
+        _generate_source(out, source, rows, seed)
+    for path in sorted((out / "conf" / "predictor").glob("*.yaml")):
+        conf = read_yaml(path)
+        arguments = {**conf.get("params", {}), **conf.get("quick", {})}
+        conf["quick"] = {**conf.get("quick", {}), **{k: v for k, v in _SMALL.items() if k in arguments}}
+        write_text(path, yaml.safe_dump(conf, sort_keys=False))
+    params |= {"mirrors": ["mirror"], "network": False, "resamples": 50}
+    write_text(out / "params.yaml", yaml.safe_dump(params, sort_keys=False))
+
+
+def _generate_source(out: Path, source: str, rows: int, seed: int) -> None:
+    """Write the generated files of a source to the mirror, or to data/embedded, and their checksums to conf/."""
+    path = out / "conf" / "source" / f"{source}.yaml"
+    conf: dict[str, Any] = read_yaml(path)
+    if conf.get("embedded"):
+        plugins.load("testing", source).write(out / "data" / "embedded", rows=rows, seed=seed)
+        return
+    plugins.load("testing", source).write(out / "mirror" / source, rows=rows, seed=seed)
+    snapshots = conf.get("snapshots", [conf])
+    for snapshot in snapshots:
+        for file in snapshot["files"]:
+            if len(snapshots) == 1:  # generators write flat names, without the folders of a mirror
+                file["mirror"] = f"{source}/{file['name']}"
+            generated = out / "mirror" / file["mirror"]
+            if generated.is_file():
+                file["sha256"] = sha256(generated)
+                file["bytes"] = generated.stat().st_size
+                file.pop("max_bytes", None)
+    write_text(path, yaml.safe_dump(conf, sort_keys=False))

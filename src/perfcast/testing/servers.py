@@ -1,0 +1,175 @@
+"""Generated processors that the generated dumps and the generated catalog share."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from perfcast.data.processors.cpu_names import part_key
+from perfcast.data.processors.families import facts_of
+
+
+def format_csv_line(fields: Sequence[str], end: str = "\r\n") -> bytes:
+    """Format fields as one line of CSV."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator=end).writerow(fields)
+    return buffer.getvalue().encode()
+
+
+def make_broken_lines(lines: Sequence[bytes], header: Sequence[str], end: str) -> list[bytes]:
+    """Return lines that are not rows: a repeated header, shifted fields, missing fields, and bad UTF-8."""
+    if not lines:
+        return []
+    fields = next(csv.reader([lines[0].decode()]))
+    rows = [header, [fields[-1], *fields[:-1]], fields[:20]]
+    return [*(format_csv_line(row, end) for row in rows), lines[0].replace(b" GHz", b" GHz \xff\xfe")]
+
+
+def format_caches(part: Part) -> tuple[str, str, str]:
+    """Return the three cache columns of a part."""
+    l2 = (
+        "2 MB" if part.facts["process_node"] == "Intel 7" else "512 KB" if part.facts["cpu_vendor"] == "AMD" else "1 MB"
+    )
+    l3 = f"{part.l3_mb} MB I+D on chip per chip"
+    if part.facts["cpu_vendor"] == "AMD":
+        l3 += f", {part.l3_mb // 2} MB shared / {part.cores // 2} cores"
+    if part.facts["family"] == "Sierra Forest":
+        # As published, the size of a module of four cores is stated per core.
+        l2 = "4 MB"
+    return "32 KB I + 32 KB D on chip per core", f"{l2} I+D on chip per core", l3
+
+
+def format_memory(part: Part, dimms: int, dimm_gb: int) -> str:
+    """Return the memory column: the fastest DIMMs of the part's generation, running at the part's limit."""
+    ddr, limit = int(part.number("ddr_gen", 4)), int(part.number("max_mts_1dpc", 3200))
+    rated, letters = (3200, "AA") if ddr == 4 else (max(limit, 4800), "B")
+    total = dimms * dimm_gb
+    capacity = f"{total // 1024} TB" if total % 1024 == 0 else f"{total} GB"
+    running = f", running at {limit}" if limit < rated else ""
+    return f"{capacity} ({dimms} x {dimm_gb} GB 2Rx4 PC{ddr}-{rated}{letters}-R{running})"
+
+
+def format_operating_system(year: int) -> str:
+    """Return an operating system of the year."""
+    if year < 2020:
+        return "SUSE Linux Enterprise Server 12 SP4 (x86_64), Kernel 4.12.14-94.41-default"
+    if year < 2022:
+        return "Red Hat Enterprise Linux 8.3 (Ootpa), 4.18.0-240.el8.x86_64"
+    return "SUSE Linux Enterprise Server 15 SP4 (x86_64), Kernel 5.14.21-150400.22-default"
+
+
+def format_compiler(part: Part, year: int) -> str:
+    """Return the compiler column: AOCC for AMD, Intel classic and later oneAPI for the others."""
+    if part.facts["cpu_vendor"] == "AMD":
+        return f"C/C++/Fortran: Version {min(5, max(1, year - 2018))}.0.0 of AOCC"
+    if year < 2021:
+        return (
+            f"C/C++: Version {year - 1999}.0.1.144 of Intel C/C++, Compiler Build 20181018 for Linux;, "
+            f"Fortran: Version {year - 1999}.0.1.144 of Intel Fortran, Compiler Build 20181018 for Linux"
+        )
+    return (
+        f"C/C++: Version {year}.0 of Intel oneAPI DPC++/C++, Compiler for Linux;, "
+        f"Fortran: Version {year}.0 of Intel Fortran Compiler, for Linux;"
+    )
+
+
+@dataclass(frozen=True)
+class Part:
+    """Generated processor. Units: clock MHz; launch is (year, month)."""
+
+    name: str
+    cores: int
+    mhz: int
+    launch: tuple[int, int]
+
+    @cached_property
+    def key(self) -> str:
+        """Join key of the part."""
+        return part_key(self.name)
+
+    @cached_property
+    def facts(self) -> dict[str, float | str | None]:
+        """Facts of the part from the project's family tables."""
+        return facts_of(self.key)
+
+    def number(self, fact: str, default: float) -> float:
+        """Return a numerical fact, or the default where the tables lack it."""
+        value = self.facts[fact]
+        return default if value is None else float(value)
+
+    @property
+    def turbo_mhz(self) -> int:
+        """Highest clock in MHz."""
+        return self.mhz + 1200
+
+    @property
+    def tdp_w(self) -> int:
+        """Power in W, which grows with cores and clock."""
+        return round((40 + 1.1 * self.cores * (self.mhz / 2000) ** 2) / 5) * 5
+
+    @property
+    def l3_mb(self) -> int:
+        """Last-level cache of the chip in MB."""
+        per_core = {"Milan-X": 24, "EPYC 4004": 4}.get(str(self.facts["family"]), 2)
+        return self.cores * per_core
+
+
+def parse_parts(launch: tuple[int, int], names: str) -> list[Part]:
+    """Parse 'name:cores:MHz' items separated by commas."""
+    items = (item.strip().split(":") for item in names.split(","))
+    return [Part(name, int(cores), int(mhz), launch) for name, cores, mhz in items]
+
+
+def draw_parts(parts: Sequence[Part], random: np.random.Generator) -> Iterator[Part]:
+    """Yield parts in random order without end, every part once before any repeats."""
+    while True:
+        yield from (parts[index] for index in reversed(random.permutation(len(parts))))
+
+
+PARTS: tuple[Part, ...] = (
+    *parse_parts((2017, 6), "Intel Xeon E3-1230 v6:4:3500, SPARC64 XII:12:4250"),
+    *parse_parts(
+        (2017, 9), "Intel Xeon Silver 4110:8:2100, Intel Xeon Gold 5118:12:2300, Intel Xeon Gold 6130:16:2100"
+    ),
+    *parse_parts(
+        (2017, 9), "Intel Xeon Gold 6148:20:2400, Intel Xeon Gold 6142M:16:2600, Intel Xeon Platinum 8180:28:2500"
+    ),
+    *parse_parts((2017, 11), "AMD EPYC 7281:16:2100, AMD EPYC 7601:32:2200"),
+    *parse_parts((2018, 10), "Intel Xeon E-2124:4:3300, Intel Xeon E-2186G:6:3800"),
+    *parse_parts(
+        (2019, 4), "Intel Xeon Silver 4210:10:2200, Intel Xeon Gold 5218:16:2300, Intel Xeon Gold 6230:20:2100"
+    ),
+    *parse_parts(
+        (2019, 4), "Intel Xeon Gold 6248:20:2500, Intel Xeon Platinum 8260:24:2400, Intel Xeon Platinum 8280:28:2700"
+    ),
+    *parse_parts(
+        (2019, 8), "AMD EPYC 7302:16:3000, AMD EPYC 7452:32:2350, AMD EPYC 7742:64:2250, AMD EPYC 7F52:16:3500"
+    ),
+    *parse_parts((2019, 9), "Intel Xeon E-2236:6:3400, Intel Xeon E-2288G:8:3700"),
+    *parse_parts((2020, 9), "Intel Xeon Platinum 8380H:28:2900, Ampere Altra Q80-30:80:3000"),
+    *parse_parts((2021, 3), "AMD EPYC 7313:16:3000, AMD EPYC 7543P:32:2800, AMD EPYC 7763:64:2450"),
+    *parse_parts(
+        (2021, 4), "Intel Xeon Silver 4314:16:2400, Intel Xeon Gold 6330:28:2000, Intel Xeon Platinum 8380:40:2300"
+    ),
+    *parse_parts((2021, 9), "Intel Xeon E-2388G:8:3200"),
+    *parse_parts((2022, 3), "AMD EPYC 7573X:32:2800, Quantum Core X1:48:2600"),
+    *parse_parts((2022, 11), "AMD EPYC 9124:16:3000, AMD EPYC 9354:32:3250, AMD EPYC 9654:96:2400"),
+    *parse_parts(
+        (2023, 1), "Intel Xeon Silver 4410Y:12:2000, Intel Xeon Gold 6430:32:2100, Intel Xeon Gold 6448Y:32:2100"
+    ),
+    *parse_parts(
+        (2023, 1), "Intel Xeon Platinum 8468:48:2100, Intel Xeon Platinum 8480+:56:2000, Intel Xeon Max 9468:48:2100"
+    ),
+    *parse_parts((2023, 6), "AMD EPYC 9754:128:2250, AMD EPYC 8324P:32:2650"),
+    *parse_parts(
+        (2023, 12), "Intel Xeon Gold 6534:8:3900, Intel Xeon Gold 6530:32:2100, Intel Xeon Platinum 8592+:64:1900"
+    ),
+    *parse_parts((2024, 5), "AMD EPYC 4564P:16:4500, Intel Xeon 6780E:144:2200"),
+    *parse_parts((2024, 9), "AMD EPYC 9755:128:2700, AMD EPYC 9965:192:2250, Intel Xeon 6980P:128:2000"),
+)
+"""Parts in order of launch, with names of real families, so that naming rules and family tables apply."""

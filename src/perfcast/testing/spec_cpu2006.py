@@ -1,0 +1,158 @@
+"""Generated dump of SPEC CPU2006 results, shaped like the published one, with its known defects.
+
+The scores are made up: they follow a simple physical law with noise, and describe no real machine.
+"""
+
+from __future__ import annotations
+
+import lzma
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from perfcast.testing.older_servers import (
+    OLDER_PARTS,
+    find_bus_rate,
+    format_characteristics,
+    format_older_caches,
+    format_older_compiler,
+    format_older_memory,
+    format_older_operating_system,
+)
+from perfcast.testing.servers import Part, draw_parts, format_csv_line, make_broken_lines
+from perfcast.testing.spec_cpu2017 import compute_score, format_month
+from perfcast.utils.io import atomic_path
+
+FILE = "cpu2006-results.csv.xz"
+HEADER = (
+    "Benchmark", "Hardware Vendor", "System", "Result", "Baseline", "Cores", "Chips", "Cores Per Chip",
+    "Threads Per Core", "Processor", "Processor MHz", "Processor Characteristics", "CPU(s) Orderable",
+    "Auto Parallelization", "Base Pointer Size", "Peak Pointer Size", "1st Level Cache", "2nd Level Cache",
+    "3rd Level Cache", "Other Cache", "Memory", "Operating System", "File System", "Compiler", "HW Avail", "SW Avail",
+    "License", "Tested By", "Test Sponsor", "Test Date", "Published", "Updated",
+)  # fmt: skip
+_VENDORS = (
+    ("Dell Inc.", "PowerEdge R"), ("IBM Corporation", "IBM System x"), ("Fujitsu Siemens Computers", "PRIMERGY RX"),
+    ("Hewlett-Packard Company", "ProLiant DL"), ("Sun Microsystems", "Sun Fire X"), ("Bull SAS", "NovaScale R"),
+)  # fmt: skip
+_SUITES = ("CINT2006", "CFP2006", "CINT2006rate", "CFP2006rate")
+_FIRST, _LAST = 2006 * 12 + 8, 2014 * 12 + 1
+"""First and last month of publication as year x 12 + month - 1."""
+
+_LONGEST_SALE = 30
+Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """Submission: a machine measured in up to four suites in one month; `wording` selects the wording of its texts."""
+
+    part: Part
+    vendor: str
+    system: str
+    chips: int
+    month: int
+    dimm_gb: int
+    wording: int
+
+
+def write(folder: Path, *, rows: int, seed: int) -> None:
+    """Write cpu2006-results.csv.xz: `rows` sound results of 2006-09 to 2014-02, and every known defect a few times."""
+    random = np.random.default_rng([seed, 2006])
+    sound = _draw_results(rows, random)
+    texts = [format_csv_line(list(row.values()), "\n") for row in [*sound, *_make_defective(sound, random)]]
+    order = random.permutation(len(texts))
+    lines = [format_csv_line(HEADER, "\n"), *(texts[i] for i in order), *make_broken_lines(texts, HEADER, "\n")]
+    with atomic_path(Path(folder) / FILE) as path:
+        path.write_bytes(lzma.compress(b"".join(lines), preset=1))
+
+
+def _draw_results(rows: int, random: np.random.Generator) -> list[Row]:
+    rows_made: list[Row] = []
+    parts = draw_parts(OLDER_PARTS, random)  # so few rows already span the years and families
+    while len(rows_made) < rows:
+        machine = _draw_machine(next(parts), random)
+        rows_made += [
+            _make_result(machine, suite, random) for suite in (_SUITES if random.random() < 0.7 else _SUITES[2:])
+        ]
+    return rows_made[:rows]
+
+
+def _draw_machine(part: Part, random: np.random.Generator) -> _Machine:
+    vendor, stem = _VENDORS[int(random.integers(len(_VENDORS)))]
+    month = int(np.clip(part.launch[0] * 12 + part.launch[1] - 1 + random.integers(_LONGEST_SALE), _FIRST, _LAST))
+    one_socket = " E3-" in part.name or " i3-" in part.name or "X3470" in part.name
+    chips = 1 if one_socket else int(random.choice([1, 2, 4], p=[0.2, 0.65, 0.15]))
+    system, wording = f"{stem}{int(random.integers(1, 10)) * 100 + 20}", int(random.integers(100))
+    return _Machine(part, vendor, system, chips, month, int(random.choice([2, 4, 8])), wording)
+
+
+def _make_result(machine: _Machine, suite: str, random: np.random.Generator) -> Row:
+    part, rate, year = machine.part, suite.endswith("rate"), machine.month // 12
+    smt = rate and part.number("smt", 1) > 1
+    base = 3 * compute_score(part, machine.chips, suite, 2 if smt else 1) * float(np.exp(random.normal(0, 0.02)))
+    peak = f"{base * random.uniform(1.0, 1.08):.3g}" if random.random() < 0.95 else "0"
+    channels = int(part.number("channels_per_chip", 4 if find_bus_rate(part) else 2))
+    l1, l2, l3 = format_older_caches(part)
+    memory = format_older_memory(part, machine.chips * channels, machine.dimm_gb, machine.wording)
+    chips = {1: "1 chip", 2: "1,2 chips", 4: "2,4 chip"}[machine.chips]
+    return {
+        **dict.fromkeys(HEADER, ""),
+        "Benchmark": suite,
+        "Hardware Vendor": machine.vendor,
+        "System": f"{machine.system} ({part.name}, {part.mhz / 1000:.2f} GHz)",
+        "Result": f"{float(peak):g}",
+        "Baseline": f"{float(f'{base:.3g}'):g}",
+        "Cores": str(part.cores * machine.chips),
+        "Chips": str(machine.chips),
+        "Cores Per Chip": str(part.cores),
+        "Threads Per Core": "2" if smt else "1",
+        "Processor": part.name,
+        "Processor MHz": str(part.mhz),
+        "Processor Characteristics": format_characteristics(part),
+        "CPU(s) Orderable": "4,8 cores" if part.facts["isa"] == "power" else chips,
+        "Auto Parallelization": "No" if rate or machine.wording % 2 else "Yes",
+        "Base Pointer Size": "32-bit" if suite.startswith("CINT") else "64-bit",
+        "Peak Pointer Size": "32/64-bit" if peak != "0" else "Not Applicable",
+        "1st Level Cache": l1,
+        "2nd Level Cache": l2,
+        "3rd Level Cache": l3,
+        "Other Cache": "None",
+        "Memory": memory,
+        "Operating System": format_older_operating_system(year, machine.wording),
+        "File System": "ext3" if year < 2011 else "ext4",
+        "Compiler": format_older_compiler(part, year, suite.startswith("CFP")),
+        "HW Avail": format_month(machine.month - 1),
+        "SW Avail": format_month(machine.month - 4),
+        "License": "55",
+        "Tested By": machine.vendor,
+        "Test Sponsor": machine.vendor,
+        "Test Date": format_month(machine.month - 1),
+        "Published": format_month(machine.month),
+        "Updated": "Mar-2012",
+    }
+
+
+def _make_defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
+    """Return copies of sound rows with one known defect each, `len(sound) // 500` times each and at least once."""
+    changes: list[Row] = [
+        {"Baseline": "0", "Result": "0"},
+        {"Baseline": "NC"},
+        {"Cores": "9", "Chips": "1", "Cores Per Chip": "4"},
+        {"Cores": "1", "Chips": "1", "System": "one core of several"},
+        {"Test Date": "Jan-2098"},
+        {"Test Date": "Jan-2001"},
+        {"Memory": "16 GB (16 x 1048MB ECC FB-DIMM DDR2-667 CL5-5-5)"},
+        {"Memory": "  12 GB (3x4 GB Somebody, DDR3 1066,  non-ECC) "},
+        {"Processor Characteristics": "Intel Turbo Boost Technology disabled"},
+        {"CPU(s) Orderable": "1 to 4 CMUs; each CMU contains 2 or 4 chips"},
+        {"Operating System": "  Solaris 10 5/09 with patches 119963-13,, 120753-06"},
+        {"Other Cache": "60 GB I+D off chip per system"},
+        {"Result": "0.01"},
+        {},
+    ]  # fmt: skip
+    times = max(1, len(sound) // 500)
+    chosen = [dict(sound[i]) for i in random.integers(len(sound), size=times * len(changes))] if sound else []
+    # The last change is empty: a repeated row.
+    return [{**row, **changes[i % len(changes)]} for i, row in enumerate(chosen)]

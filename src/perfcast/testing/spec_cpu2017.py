@@ -1,0 +1,236 @@
+"""Generated dump of SPEC CPU2017 results, shaped like the published one, with its known defects.
+
+The scores are made up: they follow a simple physical law with noise, and describe no real machine.
+"""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from perfcast.testing.servers import (
+    PARTS,
+    Part,
+    draw_parts,
+    format_caches,
+    format_compiler,
+    format_csv_line,
+    format_memory,
+    format_operating_system,
+    make_broken_lines,
+)
+from perfcast.utils.io import atomic_path
+
+FILE = "cpu2017-results.csv.gz"
+HEADER = (
+    "Benchmark", "Hardware Vendor\t", "System", "Peak Result", "Base Result", "Energy Peak Result",
+    "Energy Base Result", "# Cores", "# Chips ", "# Enabled Threads Per Core", "Processor ", "Processor MHz",
+    "CPU(s) Orderable", "Parallel", "Base Pointer Size", "Peak Pointer Size", "1st Level Cache", "2nd Level Cache",
+    "3rd Level Cache", "Other Cache", "Memory", "Storage", "Operating System", "File System", "Compiler", "HW Avail",
+    "SW Avail", "License", "Tested By", "Test Sponsor", "Test Date", "Published", "Updated ", "Disclosure",
+    "Disclosures",
+)  # fmt: skip
+"""Names with stray blanks and tabs, as published; the last name has no field in the rows."""
+
+VENDORS = (
+    ("Dell Inc.", "PowerEdge R"), ("Lenovo Global Technology", "ThinkSystem SR"), ("Cisco Systems", "Cisco UCS C"),
+    ("Hewlett Packard Enterprise", "ProLiant DL"), ("Supermicro", "SuperServer "), ("Tyrone Systems", "Tyrone DS"),
+)  # fmt: skip
+_SUITES = ("CINT2017", "CFP2017", "CINT2017rate", "CFP2017rate")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_FIRST, LAST = 2017 * 12 + 5, 2024 * 12 + 11
+"""First and last month of publication as year x 12 + month - 1."""
+
+_LONGEST_SALE = 20
+Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """Submission: a machine measured in up to four suites in one month."""
+
+    part: Part
+    vendor: str
+    system: str
+    chips: int
+    month: int
+    dimm_gb: int
+
+
+def write(folder: Path, *, rows: int, seed: int) -> None:
+    """Write cpu2017-results.csv.gz: `rows` sound results of 2017-06 to 2024-12, and every known defect a few times."""
+    random = np.random.default_rng(seed)
+    sound = draw_results(rows, random)
+    texts = [format_csv_line(list(row.values())[:-1]) for row in [*sound, *make_defective(sound, random)]]
+    order = random.permutation(len(texts))
+    lines = [format_csv_line(HEADER), *(texts[i] for i in order), *make_broken_lines(texts, HEADER, "\r\n")]
+    # The gzip header has no name and no time, so equal rows give equal bytes.
+    data = gzip.compress(b"".join(lines), mtime=0)
+    with atomic_path(Path(folder) / FILE) as path:
+        path.write_bytes(data)
+
+
+def format_month(month: int) -> str:
+    """Format year x 12 + month - 1 as the dump does: Mon-YYYY."""
+    return f"{_MONTHS[month % 12]}-{month // 12}"
+
+
+def parse_month_text(text: str) -> int:
+    """Parse a text of `month_text`: year x 12 + month - 1."""
+    name, year = text.split("-")
+    return int(year) * 12 + _MONTHS.index(name)
+
+
+def draw_results(rows: int, random: np.random.Generator) -> list[Row]:
+    """Draw sound results as rows of text."""
+    rows_made: list[Row] = []
+    parts = draw_parts(PARTS, random)  # so few rows already span the years and families
+    while len(rows_made) < rows:
+        machine = _draw_machine(next(parts), random)
+        suites = _SUITES if random.random() < 0.7 else _SUITES[2:]
+        rows_made += [_make_result(machine, suite, len(rows_made) + i, random) for i, suite in enumerate(suites)]
+    return rows_made[:rows]
+
+
+def _draw_machine(part: Part, random: np.random.Generator) -> _Machine:
+    vendor, stem = VENDORS[int(random.integers(len(VENDORS)))]
+    launch = part.launch[0] * 12 + part.launch[1] - 1
+    month = int(np.clip(launch + random.integers(_LONGEST_SALE), _FIRST, LAST))
+    one_socket = part.number("channels_per_chip", 8) == 2 or part.name.endswith("P")
+    chips = 1 if one_socket else int(random.choice([1, 2, 4], p=[0.2, 0.7, 0.1]))
+    return _Machine(
+        part, vendor, f"{stem}{int(random.integers(1, 10)) * 100 + 40}", chips, month, int(random.choice([16, 32, 64]))
+    )
+
+
+def compute_score(part: Part, chips: int, suite: str, threads: int) -> float:
+    """Return the noiseless score of a generated machine from cores, clock, generation, and bandwidth for CFP."""
+    cores, ghz = part.cores * chips, (part.mhz + part.turbo_mhz) / 2000
+    year = part.launch[0] + part.launch[1] / 12 - 2017
+    compute = ghz * 1.05**year
+    bandwidth = part.number("channels_per_chip", 8) * part.number("max_mts_1dpc", 3200) * 8e-3 * chips
+    if suite.startswith("CFP"):
+        compute *= np.sqrt(part.number("simd_bits", 128) / 256)
+    if suite.endswith("rate"):
+        throughput = 2.2 * compute * cores * (1.2 if threads > 1 else 1.0)
+        return float((throughput**-2 + (1.7 * bandwidth) ** -2) ** -0.5 if suite.startswith("CFP") else throughput)
+    return float(
+        3.0 * compute * cores**0.08 if suite.startswith("CINT") else 2.5 * compute * (cores * bandwidth) ** 0.25
+    )
+
+
+def _make_result(machine: _Machine, suite: str, number: int, random: np.random.Generator) -> Row:
+    part, rate = machine.part, suite.endswith("rate")
+    threads = 2 if rate and part.number("smt", 2) > 1 else 1
+    base = compute_score(part, machine.chips, suite, threads) * float(np.exp(random.normal(0, 0.02)))
+    peak = f"{base * random.uniform(1.0, 1.06):.3g}" if random.random() < 0.67 else "0"
+    channels, slots = int(part.number("channels_per_chip", 8)), int(random.choice([1, 2], p=[0.7, 0.3]))
+    l1, l2, l3 = format_caches(part)
+    published, bits = format_month(machine.month), "64-bit" if peak != "0" else "Not Applicable"
+    return {
+        **dict.fromkeys(HEADER, ""),
+        "Benchmark": suite,
+        "Hardware Vendor\t": machine.vendor,
+        "System": f"{machine.system} ({part.name}, {part.mhz / 1000:.2f} GHz)",
+        "Peak Result": _drop_exponent(peak),
+        "Base Result": _drop_exponent(f"{base:.3g}"),
+        "Energy Peak Result": "0",
+        "Energy Base Result": "600" if number % 97 == 0 else "0",
+        "# Cores": str(part.cores * machine.chips),
+        "# Chips ": str(machine.chips),
+        "# Enabled Threads Per Core": str(threads),
+        "Processor ": part.name,
+        "Processor MHz": str(part.mhz),
+        "CPU(s) Orderable": {1: "1 chip", 2: "1,2 chips", 4: "2,4 chips"}[machine.chips],
+        "Parallel": "No" if rate else "Yes",
+        "Base Pointer Size": "64-bit",
+        "Peak Pointer Size": bits,
+        "1st Level Cache": l1,
+        "2nd Level Cache": l2,
+        "3rd Level Cache": l3,
+        "Other Cache": "None",
+        "Memory": format_memory(part, machine.chips * channels * slots, machine.dimm_gb),
+        "Storage": str(random.choice(["1 x 960 GB SATA SSD", "125 GB on tmpfs", "1 x 1.2 TB SAS, 10000 RPM"])),
+        "Operating System": format_operating_system(machine.month // 12),
+        "File System": "xfs",
+        "Compiler": format_compiler(part, machine.month // 12),
+        "HW Avail": format_month(machine.month - 1),
+        "SW Avail": format_month(machine.month - 3),
+        "License": "55",
+        "Tested By": machine.vendor,
+        "Test Sponsor": machine.vendor,
+        "Test Date": format_month(machine.month - 1),
+        "Published": published,
+        "Updated ": published,
+        "Disclosure": format_links(machine.month, number, number % 28 + 1),
+    }
+
+
+def _drop_exponent(number: str) -> str:
+    """Write a score without exponent: 1.23e+03 becomes 1230."""
+    return f"{float(number):g}"
+
+
+def format_links(month: int, number: int, day: int) -> str:
+    """Return the links to a result published in `month` that arrived on `day` of the month before."""
+    year, quarter = month // 12, month % 12 // 3 + 1
+    arrival = month - 1
+    page = f"cpu2017-{arrival // 12}{arrival % 12 + 1:02d}{day:02d}-{number:05d}"
+    path = f"/cpu2017/results/res{year}q{quarter}/{page}"
+    return " ".join(f'<A HREF="{path}.{end}">{text}</A>' for end, text in (("html", "HTML"), ("csv", "CSV")))
+
+
+def make_defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
+    """Return copies of sound rows with one known defect each, `len(sound) // 500` times each and at least once."""
+    changes: list[Row] = [
+        {"Base Result": "0", "Peak Result": "0"},
+        {"Base Result": "0", "Processor ": "redacted", "Processor MHz": "0", "# Cores": "0"},
+        {"Base Result": "NC"},
+        {"# Cores": "7", "# Chips ": "2"},
+        {"Test Date": "Jan-2098"},
+        {"Published": "Mar-2025"},
+        {"Memory": "512 MB (8 x 64 GB 2Rx4 PC4-3200AA-R)"},
+        {"Memory": "1 TB (16 x 64 GB 2Rx4 PC4-4800AA-R)"},
+        {"Memory": "768 GB (16 x 32 GB 2Rx4 PC5-4800B-R; 16 x 16 GB 1Rx8 PC5-4800B-R)"},
+        {"Memory": "640 GB (16 x 32 GB 2Rx4 PC5-4800B-R) + 2 x 64 GB HBM", "Processor ": "Intel Xeon Max 9468"},
+        {"Operating System": "  SUSE Linux Enterprise Server 15 SP4,  Kerenl 5.14.21-150400.22-default "},
+        {"Peak Result": "1"},
+        {},
+    ]  # fmt: skip
+    times = max(1, len(sound) // 500)
+    chosen = [dict(sound[i]) for i in random.integers(len(sound), size=times * len(changes))] if sound else []
+    number = len(sound)
+    rows: list[Row] = []
+    for i, row in enumerate(chosen):
+        # The last change is empty: identical but for its identifier.
+        rows.append(
+            {
+                **row,
+                **changes[i % len(changes)],
+                "Disclosure": format_links(parse_month_text(row["Published"]), number + i, (number + i) % 28 + 1),
+            }
+        )
+    return rows + _make_misnamed(sound, number + len(rows))
+
+
+def _make_misnamed(sound: list[Row], number: int) -> list[Row]:
+    """Return copies with another spelling of the processor, or with threads in place of cores."""
+    edits = (
+        ("Intel Xeon Gold 6534", {"Processor ": "Intel Xeon Gold  6534"}),
+        ("Intel Xeon Platinum 8468", {"Processor ": "Intel Xeon platinum 8468"}),
+        ("Intel Xeon E-2236", {"# Cores": "12"}),
+    )
+    match = [(next((row for row in sound if row["Processor "] == name), None), edit) for name, edit in edits]
+    return [
+        {
+            **row,
+            **edit,
+            "System": row["System"] + " B",
+            "Disclosure": format_links(parse_month_text(row["Published"]), number + i, (number + i) % 28 + 1),
+        }
+        for i, (row, edit) in enumerate(match)
+        if row is not None
+    ]

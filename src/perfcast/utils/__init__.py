@@ -1,0 +1,1 @@
+"""Small helpers without knowledge of benchmarks: errors, files, YAML, limits, plug-in lookup."""

@@ -1,0 +1,178 @@
+"""Files: atomic writes, digests, canonical JSON."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from perfcast.utils import size_limits
+from perfcast.utils.errors import UserError
+
+TEMPORARY = re.compile(r"^\..+\.[a-z0-9_]{8}(\.\w+)*$")
+"""Temporary names that `atomic_path` and `atomic_folder` use."""
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yield a temporary path that replaces `path` when the block ends without an exception.
+
+    A kill at any moment leaves the old file, or none, under the final name. The temporary name keeps the suffix,
+    because many writers choose their format by it.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        with _lock_temporary(temporary):
+            yield temporary
+            temporary.chmod(0o644)
+            temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder that replaces `path` when the block ends without an exception.
+
+    An older folder is renamed before it is removed, so that a kill never leaves half of it under the final name.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    try:
+        with _lock_temporary(temporary):
+            yield temporary
+            temporary.chmod(0o755)
+            if path.exists():
+                _remove_renamed(path)
+            temporary.replace(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _remove_renamed(path: Path) -> None:
+    away = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    path.replace(away)
+    shutil.rmtree(away)
+
+
+@contextmanager
+def _lock_temporary(temporary: Path) -> Iterator[None]:
+    """Hold an flock on a temporary path while it is written: a kill releases it."""
+    handle = os.open(temporary, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some file systems have no locks: nothing counts as abandoned there
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
+def abandoned_paths(folder: Path, without: Collection[Path] = ()) -> Iterator[Path]:
+    """Yield the temporary paths below a folder that no living process writes; `without` is not searched."""
+    for where, folders, files in os.walk(folder):
+        here = Path(where)
+        named = [name for name in (*folders, *files) if TEMPORARY.match(name)]
+        folders[:] = [name for name in folders if name not in named and here / name not in without]
+        yield from (here / name for name in named if _is_abandoned(here / name))
+
+
+def _is_abandoned(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:  # renamed meanwhile, or owned by another user
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def remove_path(path: Path) -> None:
+    """Remove a file, or a folder with its content."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file as 64 hexadecimal digits."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def file_digests(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file below a folder, by its path there."""
+    files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
+
+
+def first_changed(folder: Path, expected: Mapping[str, str]) -> Path | None:
+    """Return the first file below a folder whose SHA-256 is not the expected one, or None.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    return next((folder / name for name, digest in expected.items() if sha256(folder / name) != digest), None)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON atomically, with sorted keys, so that equal values give equal bytes."""
+    write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Return the content of a JSON file that perfcast wrote.
+
+    Raises:
+        UserError: The file is absent, too large or not JSON.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(size_limits.JSON + 1)
+    except FileNotFoundError:
+        raise UserError(f"{path} must exist", "there is no such file", "run snakemake to make it") from None
+    if len(content) > size_limits.JSON:
+        raise UserError(f"{path} must have at most {size_limits.JSON} bytes", "it is larger", "make it again")
+    try:
+        return json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} must be JSON", f"it cannot be read ({str(error)[:200]})", "make it again") from None
+
+
+def read_object(path: Path, *keys: str) -> dict[str, Any]:
+    """Return a JSON object that perfcast wrote.
+
+    Raises:
+        UserError: The file does not hold an object, or the object lacks one of `keys`.
+    """
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise UserError(f"{path} must hold one JSON object", f"it holds {type(value).__name__}", "make it again")
+    for key in keys:
+        if key not in value:
+            raise UserError(f"{path} must have the key {key!r}", "it has none of that name", "make it again")
+    return value
