@@ -34,7 +34,7 @@ run: setup ## the default experiment (one seed, short training)
 	snakemake $(SNAKEMAKE) && perfcast summary
 full: setup ## every predictor, all folds, three seeds: hours; a stopped run continues
 	$(call experiment,full,results/full)
-ablation: setup ## law_ensemble without one component or input at a time: hours
+ablation: setup ## hybrid_ensemble without one component or input at a time: hours
 	$(call experiment,ablation,results/ablation)
 curves: setup ## the error over training size and years of history: an hour or two
 	$(call experiment,curves,results/curves)

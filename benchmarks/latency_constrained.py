@@ -1,6 +1,6 @@
 """Choose networks that keep a latency bound on a device of which ten latencies are known, by a predictor's forecasts.
 
-No accuracies come with HELP's data, so a search for the most accurate network within a bound cannot be judged. What a
+No accuracies come with HELP's data, so a search for the most accurate network within a bound cannot be evaluated. What a
 search needs of its predictor can: are networks forecast within the bound within it, and how much of the largest network
 within the bound (by multiply-adds, which accuracy grows with) does one get that trusts the forecasts?
 
@@ -62,10 +62,10 @@ def main() -> None:
     unknown = table.frame[~np.isin(part, ["train", "valid"])]
     for name in options.predictors:
         predictor = load_predictor(options.results / "runs" / options.dataset / "published" / name / "model")
-        judged = [
+        evaluated = [
             one for device in asked for one in judge(predictor, table, unknown[unknown[task] == device], options.work)
         ]
-        frame = pd.DataFrame(judged)
+        frame = pd.DataFrame(evaluated)
         print(f"\n{name}: {len(unknown[unknown[task] == asked[0]])} networks of each device, bounds at {SHARES}")
         print(frame.round(3).to_string(index=False))
         print(frame.drop(columns=["device", "bound_ms"]).mean().round(3).to_string())

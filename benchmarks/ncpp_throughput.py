@@ -1,9 +1,9 @@
 """Rows per CPU-second that a network trains, beside a plain torch loop with the same network and loader.
 
-Run: python benchmarks/ncpp_throughput.py [ncpp law_attention] [--rows 8192] [--epochs 1] [--rounds 5]
+Run: python benchmarks/ncpp_throughput.py [ncpp hybrid_attention] [--rows 8192] [--epochs 1] [--rounds 5]
 Data are generated: 110 columns in four groups (80 numerical, 20 categorical, 10 flags), like the SPEC tables. One
 thread; CPU time of the process, so other load on the machine matters little; both loops take turns and the medians of
-the rounds are compared. One row in one epoch counts as one row. `law_attention` is the network inside `law_ensemble`;
+the rounds are compared. One row in one epoch counts as one row. `hybrid_attention` is the network inside `hybrid_ensemble`;
 the laws and trees around it are fitted once and are no loop.
 """
 
@@ -21,7 +21,7 @@ import yaml
 
 from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.token_batch import TokenBatch, mask_inputs
-from perfcast.predictors.hybrid.server_hybrids import LawAttentionPredictor
+from perfcast.predictors.hybrid.server_hybrids import HybridAttentionPredictor
 from perfcast.predictors.neural.attention import NCPP
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
 from perfcast.schema.table import Column, Kind, Role
@@ -72,7 +72,7 @@ def predictor_of(name: str, epochs: int) -> NeuralPredictor:
     params = {**conf["params"], "epochs": epochs}
     if name == "ncpp":
         return NCPP(**{**params, "min_steps": 0})
-    (network,) = LawAttentionPredictor(**{**params, "least_steps": 0})._learners().values()
+    (network,) = HybridAttentionPredictor(**{**params, "least_steps": 0})._learners().values()
     assert isinstance(network, NeuralPredictor)
     return network
 
@@ -113,7 +113,7 @@ def _range(values: list[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=["ncpp", "law_attention"])
+    parser.add_argument("names", nargs="*", default=["ncpp", "hybrid_attention"])
     parser.add_argument("--rows", type=int, default=8192)
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)

@@ -1,8 +1,8 @@
 """By how much a few measured scores of a new part sharpen the other forecasts of it, without retraining.
 
 Run: python benchmarks/own_measurements.py RUN_FOLDER SUPPORT TABLE [--shots 1 3 5] [--seed 0]
-RUN_FOLDER is results/runs/<data set>/<split>/<predictor> (its rehearsals are read), SUPPORT is
-results/support/<data set>/<split>.parquet, TABLE results/features/<data set>.parquet. Of every part at most `shots`
+RUN_FOLDER is results/runs/<dataset>/<split>/<predictor> (its rehearsals are read), SUPPORT is
+results/in_domain/<dataset>/<split>.parquet, TABLE results/features/<dataset>.parquet. Of every part at most `shots`
 results are drawn as measured; every other result of the part, but for those of a drawn one's submission, is forecast
 before and after, and is told nothing of other parts. What is learned of errors is learned from rehearsals alone.
 """
@@ -38,7 +38,7 @@ def main() -> None:
     far = pd.read_parquet(options.support)
     names = [name for name in far if name not in ("fold", "rehearsal", "row")]
 
-    rehearsed = pd.read_parquet(options.run / "rehearsals.parquet").merge(far, on=["fold", "rehearsal", "row"])
+    rehearsed = pd.read_parquet(options.run / "backtest.parquet").merge(far, on=["fold", "rehearsal", "row"])
     residuals = np.log(rehearsed["predicted"] / rehearsed["measured"]).to_numpy()
     questions, numbers = outputs_of(rehearsed["task"], rehearsed["target"]), rehearsed["rehearsal"].to_numpy()
     calibration = ConformalCalibration().fit(residuals, questions, numbers, rehearsed[names])
@@ -67,20 +67,20 @@ def main() -> None:
         rank = pd.Series(entity[drawn]).groupby(entity[drawn]).cumcount().to_numpy()
         shown = np.zeros(len(told), dtype=bool)
         shown[drawn[rank < shots]] = True
-        judged = ~shown & ~np.isin(block, block[shown])
+        evaluated = ~shown & ~np.isin(block, block[shown])
         shift, left = np.zeros(len(told)), np.ones(len(told))
-        for part in np.unique(entity[judged]):
-            known, others = (np.flatnonzero(rows & (entity == part)) for rows in (shown, judged))
+        for part in np.unique(entity[evaluated]):
+            known, others = (np.flatnonzero(rows & (entity == part)) for rows in (shown, evaluated))
             shift[others], left[others] = correlation.predict(
                 ErrorRows(own.iloc[known], asked[known], typical[known]),
                 errors[known],
                 ErrorRows(own.iloc[others], asked[others], typical[others]),
             )
-        tasks = told["task"][judged].to_numpy()
-        held = np.mean(np.abs(errors - shift)[judged] <= (half * left)[judged])
+        tasks = told["task"][evaluated].to_numpy()
+        held = np.mean(np.abs(errors - shift)[evaluated] <= (half * left)[evaluated])
         print(
-            f"| {shots} | {judged.sum()} | {_error(errors[judged], tasks)} | {_error((errors - shift)[judged], tasks)} "
-            f"| {100 * held:.1f} % | {100 * np.mean(left[judged]):.0f} % of that before |"
+            f"| {shots} | {evaluated.sum()} | {_error(errors[evaluated], tasks)} | {_error((errors - shift)[evaluated], tasks)} "
+            f"| {100 * held:.1f} % | {100 * np.mean(left[evaluated]):.0f} % of that before |"
         )
 
 

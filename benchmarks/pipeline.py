@@ -60,7 +60,7 @@ def recorded(jobs: list[Job], cores: int) -> list[Figure]:
         Figure("run: first start to last end, pauses included", span, "s", RUN_SECONDS),
         Figure("run: memory, peaks of simultaneous jobs added", peak_together(jobs), "MiB", RUN_MIB),
         Figure(
-            f"ingestion + standardisation + features of {DATASET}", sum(job.seconds for job in data), "s", DATA_SECONDS
+            f"ingestion + standardization + features of {DATASET}", sum(job.seconds for job in data), "s", DATA_SECONDS
         ),
     ]
 
@@ -112,7 +112,7 @@ def throughput() -> list[Figure]:
         Figure("  beside the published code", speed, "rows/s", PUBLISHED_ROWS_PER_CPU_SECOND, at_least=True),
         *[
             Figure(f"{name}: training time beside a plain torch loop", float(ratio), "", LOOP_RATIO)
-            for name, ratio in zip(("ncpp", "law_attention"), ratios, strict=True)
+            for name, ratio in zip(("ncpp", "hybrid_attention"), ratios, strict=True)
         ],
     ]
 

@@ -1,6 +1,6 @@
 """Do probabilities to reach a score come true? On the test rows of a run, each fold calibrated by its own rehearsals.
 
-    python benchmarks/probabilities.py results spec_cpu2017 law_trees
+    python benchmarks/probabilities.py results spec_cpu2017 hybrid_trees
 
 Thresholds are drawn around every forecast (6 % in logarithms, seed 0); told and come true are compared by fifths.
 """
@@ -25,7 +25,7 @@ def told_and_came(results: Path, dataset: str, split: str, predictor: str) -> tu
     folder = results / "runs" / dataset / split / predictor
     distances = pd.read_parquet(results / "support" / dataset / f"{split}.parquet")
     names = [name for name in distances if name not in KEYS]
-    rehearsed = pd.read_parquet(folder / "rehearsals.parquet").merge(distances, on=KEYS)
+    rehearsed = pd.read_parquet(folder / "backtest.parquet").merge(distances, on=KEYS)
     tested = pd.read_parquet(folder / "predictions.parquet").assign(rehearsal=TEST).merge(distances, on=KEYS)
     generator = np.random.default_rng(0)
     told, came = [], []

@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 GOAL = 50.0
 """99th percentile of a plain prediction. Units: ms."""
 QUERIES = {
-    "plain": "?explain=false&neighbours=0",
-    "with neighbours": "?explain=false&neighbours=3",
-    "explained": "?explain=true&neighbours=3",
+    "plain": "?explain=false&neighbors=0",
+    "with neighbors": "?explain=false&neighbors=3",
+    "explained": "?explain=true&neighbors=3",
 }
 
 

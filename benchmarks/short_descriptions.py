@@ -1,9 +1,9 @@
 """What a short description of a new machine costs: its forecast against that from everything published about it.
 
 Run: python benchmarks/short_descriptions.py RUN_FOLDER FOLDS STANDARD RAW [--rows 800] [--seed 0]
-RUN_FOLDER is results/runs/<data set>/<split>/<predictor> (the model of its first fold is asked), FOLDS
-results/splits/<data set>/<split>.parquet, STANDARD results/standard/<data set>.parquet, RAW results/raw. Test rows are
-described by some of their columns and completed from the rows that the fold trains on and the processor catalogue.
+RUN_FOLDER is results/runs/<dataset>/<split>/<predictor> (the model of its first fold is asked), FOLDS
+results/splits/<dataset>/<split>.parquet, STANDARD results/standard/<dataset>.parquet, RAW results/raw. Test rows are
+described by some of their columns and completed from the rows that the fold trains on and the processor catalog.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def main() -> None:
             told = rows[names].where(pd.Series([name in columns for name in names], names), axis=1)
             machines = told.astype(rows[names].dtypes).set_axis(range(len(told)), axis=0)
             answer = predict_machines(
-                ParsedMachines(machines), champion, PredictOptions(assume=assume, neighbours=0, explain=False)
+                ParsedMachines(machines), champion, PredictOptions(assume=assume, neighbors=0, explain=False)
             )
             medians = np.array([one.estimates[0].median for one in answer])
             print(f"| {said} | {'yes' if assume else 'no'} | {_error(medians / measured, task)} |")

@@ -20,7 +20,7 @@ def doors():
     from perfcast.data.bounded_files import read_tar_members
     from perfcast.data.datasets.perfcastdb.sample_skus import read_skus
     from perfcast.data.datasets.spec_cpu.spec_dump import read_dump
-    from perfcast.data.processors.catalog import read_catalogue
+    from perfcast.data.processors.catalog import read_catalog
     from perfcast.data.sources import file_checks, help, perfcastdb
     from perfcast.data.strict_csv import read_rows
     from perfcast.inference.machine_files import read_entries
@@ -39,7 +39,7 @@ def doors():
         "configuration": read_yaml,
         "json": read_json,
         "table": read_table,
-        "catalogue": lambda path: read_catalogue(path.parent),
+        "catalog": lambda path: read_catalog(path.parent),
     }
 
 

@@ -30,7 +30,7 @@ from perfcast.testing import cpu_catalog, spec_cpu2017
 FEATURES = ("processor", "memory", "system", "workload")
 SUITES = ["CFP2017rate", "CFP2017speed", "CINT2017rate", "CINT2017speed"]
 KNOWN = {"processor": "Xeon Gold 6148", "chips": 2}
-PLAIN = PredictOptions(assume=False, neighbours=0, explain=False)
+PLAIN = PredictOptions(assume=False, neighbors=0, explain=False)
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ _JOB = re.compile(r"^(?:local)?(?:rule|checkpoint) \w+:\n(?: {4}(?!output).*\n)*
 
 
 def tiny_project(folder: Path, **params) -> Path:
-    """One data set, one question, a look-up and a network of a few steps; every run recorded in MLflow."""
-    made = small_project(folder, tracking=True, predictors=["lookup", "mlp"], **params)
+    """One dataset, one question, a look-up and a network of a few steps; every run recorded in MLflow."""
+    made = small_project(folder, tracking=True, predictors=["nearest", "mlp"], **params)
     change(made, resamples=20)
     path = made / "conf" / "predictor" / "mlp.yaml"
     conf = yaml.safe_load(path.read_text())

@@ -20,7 +20,7 @@ from perfcast.schema.table_files import read_table, write_table
 
 REPOSITORY = Path(__file__).parents[1]
 SPLITS = ("random", "forward_2023")
-PREDICTORS = {"lookup": (0,), "ridge": (0,), "random_forest": (0, 1)}
+PREDICTORS = {"nearest": (0,), "ridge": (0,), "random_forest": (0, 1)}
 COLUMNS = (
     Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
     Column("block", Kind.TEXT, Role.KEY, "audit", tags=(Tag.BLOCK,)),
@@ -85,7 +85,7 @@ def clean():
             folds_of_run = list(fit_folds(table, folds, lambda fold, own=candidates: own, seeds, None, max_backtests=2))
             folds_of_run[0].predictor.save(run / "model")
             pd.concat([one.test for one in folds_of_run]).to_parquet(run / "predictions.parquet", index=False)
-            folds_of_run[0].backtest.to_parquet(run / "rehearsals.parquet", index=False)
+            folds_of_run[0].backtest.to_parquet(run / "backtest.parquet", index=False)
             about = {"dataset": {"name": "generated"}, "split": split, "predictor": {"name": predictor}}
             (run / "config.yaml").write_text(yaml.safe_dump(about))
     return folder

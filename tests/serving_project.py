@@ -18,7 +18,7 @@ from perfcast.serving.request_limits import DEFAULT_LIMITS
 JSON = {"Content-Type": "application/json"}
 KNOWN = {"processor": "Xeon Gold 6148", "chips": 2}
 WRONG = {"processor": "Xeon Gold 6148", "chips": 2, "cores": 500}
-PLAIN = "?explain=false&neighbours=0"
+PLAIN = "?explain=false&neighbors=0"
 
 
 @dataclass(frozen=True)

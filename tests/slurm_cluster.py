@@ -128,7 +128,7 @@ def _wait_until_idle(environment: dict[str, str], folder: Path) -> None:
             return
         time.sleep(0.5)
     said = "\n".join(path.read_text()[-2000:] for path in sorted(folder.glob("*.out")))
-    raise AssertionError(f"the node must become idle, however: {told}\n{said}")
+    raise AssertionError(f"the node must become idle, but {told}\n{said}")
 
 
 def free_ports(count: int) -> list[int]:

@@ -33,7 +33,7 @@ EXPERIMENT = {
     "sources": ["host_gemm"],
     "datasets": ["host_gemm"],
     "splits": ["random"],
-    "predictors": ["lookup", "ridge"],
+    "predictors": ["nearest", "ridge"],
     "figures": ["headline"],
 }
 

@@ -31,7 +31,7 @@ SPLITS = (
     "shuffled", "random", "unseen_cpu", "forward_2023", "few_shot_3",
     "random_20_percent", "unseen_cpu_20_percent", "forward_2023_last_2_years",
 )  # fmt: skip
-LARGEST = {"fit law_trees": 10, "predict law_trees": 10, "fit law_ensemble": 1, "champion": 10, "forecast": 10}
+LARGEST = {"fit hybrid_trees": 10, "predict hybrid_trees": 10, "fit hybrid_ensemble": 1, "champion": 10, "forecast": 10}
 """Largest size at which a stage runs unless it is asked for by name: training takes as long as there are rows."""
 
 BUDGET_GIB = {100: 8.0}
@@ -85,10 +85,10 @@ def commands(folder: Path, rows: int) -> dict[str, list[str]]:
         out = str(folder / "splits" / f"{name}.parquet")
         found[f"split {name}"] = [*perfcast, "pipeline", "split", name, "--table", standard, "--out", out]
     found["train ncpp"] = [*step, "train", str(folder)]
-    for name in ("law_trees", "law_ensemble"):
+    for name in ("hybrid_trees", "hybrid_ensemble"):
         found[f"fit {name}"] = [*step, "fit", str(folder), name]
-    found["predict law_trees"] = [*step, "predict", str(folder), "law_trees"]
-    found["champion"] = [*step, "champion", str(folder), "law"]
+    found["predict hybrid_trees"] = [*step, "predict", str(folder), "hybrid_trees"]
+    found["champion"] = [*step, "champion", str(folder), "analytical"]
     found["forecast"] = [*step, "forecast", str(folder)]
     return found
 
@@ -146,7 +146,7 @@ def run_size(size: float, folder: Path, wanted: list[str] | None, most_gib: floa
 
 
 def exponents(found: list[Measured]) -> dict[tuple[str, str], list[tuple[float, float, float]]]:
-    """Return for every stage and part the slopes between neighbouring sizes: (smaller, larger, exponent)."""
+    """Return for every stage and part the slopes between neighboring sizes: (smaller, larger, exponent)."""
     slopes: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
     by_name: dict[tuple[str, str], list[Measured]] = {}
     for one in found:
@@ -200,7 +200,7 @@ def within_budget(found: list[Measured]) -> str:
             failed = [one.stage for one in own if one.failed]
             verdict = f"NO: {', '.join(failed)} failed" if failed else "yes" if peak <= budget else "NO"
             lines.append(
-                f"{size}x, standardisation, features and splits: peak {peak:.2f} GiB, at most {budget:g}: {verdict}"
+                f"{size}x, standardization, features and splits: peak {peak:.2f} GiB, at most {budget:g}: {verdict}"
             )
     return "\n".join(lines)
 

@@ -16,11 +16,11 @@ def draw(path: Path, found: Sequence[Any]) -> None:
 
     figure, axes = plt.subplots(1, 2, figsize=(13, 6), layout="constrained")
     stages = list(dict.fromkeys(one.stage for one in found))
-    colours = plt.get_cmap("tab20")
+    colors = plt.get_cmap("tab20")
     for place, stage in enumerate(stages):
         own = sorted((one for one in found if one.stage == stage), key=lambda one: one.rows)
         rows = [one.rows for one in own]
-        style = {"marker": "osv^D"[place % 5], "color": colours(place % 20), "label": stage, "linewidth": 1.2}
+        style = {"marker": "osv^D"[place % 5], "color": colors(place % 20), "label": stage, "linewidth": 1.2}
         axes[0].plot(rows, [one.cpu for one in own], **style)
         axes[1].plot(rows, [one.gib for one in own], **style)
     all_rows = sorted({one.rows for one in found})

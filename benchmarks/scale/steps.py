@@ -35,7 +35,7 @@ class Watch:
 
 
 def generate(folder: Path, rows: str, watch: Watch) -> None:
-    """Write the generated dump, the processor catalogue, and the conf that knows their checksums."""
+    """Write the generated dump, the processor catalog, and the conf that knows their checksums."""
     import shutil
 
     import yaml
@@ -124,11 +124,11 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
     from perfcast.experiment.champion import fit_all_rows
     from perfcast.experiment.uncertainty_fit import fit_uncertainty
     from perfcast.inference.champion import save_champion
-    from perfcast.predictors.analytical.analytical import LawPredictor
+    from perfcast.predictors.analytical.analytical import AnalyticalPredictor
     from perfcast.schema.table_files import read_table
 
-    def make(seed: int) -> LawPredictor:
-        return LawPredictor(strengths=[3e-4], memories=[3.0])
+    def make(seed: int) -> AnalyticalPredictor:
+        return AnalyticalPredictor(strengths=[3e-4], memories=[3.0])
 
     with watch("read"):
         table = read_table(folder / "features.parquet")
@@ -161,8 +161,8 @@ def forecast(folder: Path, name: str, watch: Watch) -> None:
         predict_machines(machine(0), loaded)
     with watch(f"{FORECASTS} forecasts"):
         for number in range(1, FORECASTS + 1):
-            predict_machines(machine(number), loaded, PredictOptions(neighbours=0))
-    with watch(f"{FORECASTS} explained, with neighbours"):
+            predict_machines(machine(number), loaded, PredictOptions(neighbors=0))
+    with watch(f"{FORECASTS} explained, with neighbors"):
         for number in range(1, FORECASTS + 1):
             predict_machines(machine(100 + number), loaded)
     with watch(f"{FORECASTS} similar"):

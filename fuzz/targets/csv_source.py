@@ -1,4 +1,4 @@
-"""Tables of sources that are small CSV files: the check at ingestion, then the rows, then the catalogue."""
+"""Tables of sources that are small CSV files: the check at ingestion, then the rows, then the catalog."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tempfile
 
 from _refusing import refusing, written
 
-from perfcast.data.processors.catalog import read_catalogue
+from perfcast.data.processors.catalog import read_catalog
 from perfcast.data.sources.file_checks import check_csv
 from perfcast.data.sources.host_gemm import COLUMNS, MEASUREMENTS
 from perfcast.data.strict_csv import read_rows
@@ -21,10 +21,10 @@ from perfcast.testing import cpu_catalog, host_gemm
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
 host_gemm.write(_made, rows=5, seed=0)
 cpu_catalog.write(_made, rows=4, seed=0)
-CATALOGUE = ("boavizta_cpu_specs.csv", "intel_xeon_processors_v1_8.csv", "amd-cpus.csv")
+CATALOG = ("boavizta_cpu_specs.csv", "intel_xeon_processors_v1_8.csv", "amd-cpus.csv")
 SEEDS = [
     b"\x00" + gzip.decompress((_made / MEASUREMENTS).read_bytes()),
-    *(bytes([1 + number]) + (_made / name).read_bytes() for number, name in enumerate(CATALOGUE)),
+    *(bytes([1 + number]) + (_made / name).read_bytes() for number, name in enumerate(CATALOG)),
     b'\x00m,n,k\r\n"1,2\r\n\xff,1,2\r\n',
 ]
 
@@ -33,7 +33,7 @@ def check(data: bytes) -> None:
     """Read a table."""
     if not data:
         return
-    which = data[0] % (1 + len(CATALOGUE))
+    which = data[0] % (1 + len(CATALOG))
     if not which:
         path = written("table.csv", data[1:])
         with refusing():
@@ -43,7 +43,7 @@ def check(data: bytes) -> None:
             if found.rows_in != len(found.frame) + len(found.rejections):
                 raise AssertionError("rows are lost")
         return
-    path = written(f"catalogue/{CATALOGUE[which - 1]}", data[1:])
+    path = written(f"catalog/{CATALOG[which - 1]}", data[1:])
     with refusing():
-        read_catalogue(path.parent)
+        read_catalog(path.parent)
     path.unlink()

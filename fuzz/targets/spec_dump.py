@@ -1,4 +1,4 @@
-"""Dumps of SPEC's results, from bytes to a table of one data set."""
+"""Dumps of SPEC's results, from bytes to a table of one dataset."""
 
 from __future__ import annotations
 

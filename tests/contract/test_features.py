@@ -1,4 +1,4 @@
-"""Every feature module, on the standard table of every data set that names it, made of generated sources."""
+"""Every feature module, on the standard table of every dataset that names it, made of generated sources."""
 
 from functools import cache
 from pathlib import Path
@@ -32,7 +32,7 @@ def standard(tmp_path_factory):
 
 
 def derived(table, module):
-    """Derive in the data set's own order up to and with `module`; return the tables before and after it."""
+    """Derive in the dataset's own order up to and with `module`; return the tables before and after it."""
     before = table
     for name in DATASETS[table.dataset]["features"]:
         after = plugins.load("features", name).derive(before)
@@ -42,7 +42,7 @@ def derived(table, module):
     raise AssertionError(module)
 
 
-def test_every_module_is_used_by_a_data_set():
+def test_every_module_is_used_by_a_dataset():
     assert {module for _, module in PAIRS} == set(plugins.names("features"))
 
 

@@ -8,7 +8,7 @@ from killing import tiny_project
 from small_project import call, environment
 
 pytestmark = pytest.mark.faults
-PREDICTORS = ["lookup", "physical", "ridge", "lasso", "elastic_net", "lightgbm", "mlp", "group_pooling"]
+PREDICTORS = ["nearest", "power_law", "ridge", "lasso", "elastic_net", "lightgbm", "mlp", "group_pooling"]
 ONE_AFTER_THE_OTHER = """
 import json, sys
 from perfcast.cli.main import main
@@ -37,7 +37,7 @@ def training(predictor):
             predictor,
             "--out",
             f"trained/{predictor}",
-            "--schedule",
+            "--preset",
             "quick",
         ],
         *["--table", "results/features/host_gemm.parquet", "--folds", "results/splits/host_gemm/random.parquet"],

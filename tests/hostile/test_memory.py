@@ -90,7 +90,7 @@ def test_what_is_large_or_unpacks_to_much_is_refused_within_bounds(tmp_path):
     one_line, after = sparse(tmp_path / "line.csv"), sparse(tmp_path / "after.csv", b"a,b\n1,2\n")
     bomb = packed(tmp_path / "bomb.csv.gz", gzip.compress, b"a,b\n1,2\n")
     xz_bomb = packed(tmp_path / "bomb.csv.xz", lzma.compress, b"a,b\n1,2\n")
-    (tmp_path / "catalogue").mkdir()
+    (tmp_path / "catalog").mkdir()
     asked = [
         *((door, path) for door in ("ingested", "rows", "dump", "machines") for path in (one_line, after, bomb)),
         *((door, tmp_path / "wide.csv") for door in ("ingested", "rows", "dump", "machines")),
@@ -98,7 +98,7 @@ def test_what_is_large_or_unpacks_to_much_is_refused_within_bounds(tmp_path):
         ("ingested", xz_bomb),
         ("dump", xz_bomb),
         ("dump", greedy_xz(tmp_path / "greedy.csv.xz")),
-        ("catalogue", sparse(tmp_path / "catalogue" / "amd-cpus.csv")),
+        ("catalog", sparse(tmp_path / "catalog" / "amd-cpus.csv")),
         ("archive", bomb),
         ("archive", tar_of(tmp_path / "large.tar.gz")),
         ("workbook", zipped(tmp_path / "shared.xlsx", "xl/workbook.xml", 64)),

@@ -92,7 +92,7 @@ ABOUTS = {
     "a list": b"[]",
     "no keys": b"{}",
     "nested without end": b"[" * 100_000,
-    "another data set": b'{"dataset": "host_gemm", "files": {}}',
+    "another dataset": b'{"dataset": "host_gemm", "files": {}}',
     "files elsewhere": b'{"dataset": "spec_cpu2017", "files": {"../../../etc/passwd": "0"}}',
     "no text": b"\xff\xfe",
 }

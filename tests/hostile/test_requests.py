@@ -60,7 +60,7 @@ QUERIES = (
     "level=-inf",
     "level=%00",
     "when=%ED%A0%80",
-    "neighbours=%F0%9F%92%A9",
+    "neighbors=%F0%9F%92%A9",
     "a=1&a=2",
     "level=٢",
     "&&=&",

@@ -16,7 +16,7 @@ PATIENCE = 900  # seconds
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    folder = small_project(tmp_path_factory.mktemp("devices") / "project", tracking=True, predictors=["lookup", "mlp"])
+    folder = small_project(tmp_path_factory.mktemp("devices") / "project", tracking=True, predictors=["nearest", "mlp"])
     call(folder, "snakemake", *TABLES)
     return folder
 
@@ -29,7 +29,7 @@ def train(project, out, trainer, *environments):
     command = [
         sys.executable, "-m", "perfcast", "pipeline",
         "train", "host_gemm", "random", "mlp", "--table", TABLES[0], "--folds",
-        TABLES[1], "--out", f"results/{out}/mlp", "--schedule", "quick",
+        TABLES[1], "--out", f"results/{out}/mlp", "--preset", "quick",
         *[word for key, value in settings.items() for word in ("--override", f"{key}={value}")],
     ]  # fmt: skip
     own = {**environment(project), "MLFLOW_TRACKING_URI": f"sqlite:///{project}/{out}.db"}

@@ -12,12 +12,12 @@ from small_project import REPOSITORY, call, change, digests, environment, rules_
 from perfcast.report.plots.catalog import plot_entry
 from perfcast.schema.table_files import read_declarations
 
-PREDICTORS = ["lookup", "ridge", "ncpp"]
+PREDICTORS = ["nearest", "ridge", "ncpp"]
 EVERYTHING = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
 
 
 def whole_project(folder, **changed):
-    """The default experiment on generated inputs: every data set, source, split and figure."""
+    """The default experiment on generated inputs: every dataset, source, split and figure."""
     kept = {name: EVERYTHING[name] for name in ("sources", "datasets", "splits", "figures")}
     made = small_project(folder, tracking=True, **{**kept, "predictors": PREDICTORS, **changed})
     conf = made / "conf" / "predictor" / "ncpp.yaml"
@@ -136,7 +136,7 @@ def test_the_champion_answers_through_mlflow_and_without_it(project):
 
     part = pd.read_parquet(project / "results" / "champion" / "spec_cpu2017" / "knowledge" / "measured.parquet")
     machines = pd.DataFrame({"processor": part["part_key"].dropna().unique()[:3], "chips": 1.0})
-    direct = perfcast.predict(machines, project / "results" / "champion" / "spec_cpu2017", neighbours=0, explain=False)
+    direct = perfcast.predict(machines, project / "results" / "champion" / "spec_cpu2017", neighbors=0, explain=False)
     mlflow.set_tracking_uri(f"sqlite:///{project}/results/mlflow/mlflow.db")
     model = mlflow.pyfunc.load_model("models:/perfcast-spec_cpu2017@champion")
     served = model.predict(machines)
@@ -157,7 +157,7 @@ def test_a_second_run_does_nothing(project):
         ("raw/host_gemm/manifest.json", "ingest"),
         ("standard/host_gemm.quality.json", "standardize"),
         ("splits/host_gemm/random.parquet", "split"),
-        ("runs/host_gemm/random/ridge/inner.json", "train"),
+        ("runs/host_gemm/random/ridge/validation.json", "train"),
         ("figures/host_gemm", "figures"),
         ("model_cards", "report"),
     ],
@@ -210,7 +210,7 @@ def test_a_changed_predictor_runs_again_its_own_trainings_only(project):
     [
         ({"predictors": ["ridgee"]}, "did you mean 'ridge'"),
         ({"seeds": "three"}, "'three'"),
-        ({"colour": "red"}, "'colour'"),
+        ({"color": "red"}, "'color'"),
     ],
 )
 def test_a_wrong_experiment_stops_before_planning_with_one_line(project, values, words):
@@ -238,8 +238,8 @@ def test_two_clean_runs_give_equal_bytes(project, tmp_path):
     assert {name: first.get(name) for name in second} == second
 
 
-def test_without_any_source_the_embedded_data_set_runs_and_the_rest_is_told(tmp_path):
-    folder = whole_project(tmp_path / "alone", mirrors=[], predictors=["lookup"])
+def test_without_any_source_the_embedded_dataset_runs_and_the_rest_is_told(tmp_path):
+    folder = whole_project(tmp_path / "alone", mirrors=[], predictors=["nearest"])
     output = call(folder, "snakemake")
     assert "dataset spec_cpu2017 is left out" in output
     assert "PERFCAST_MIRROR" in output
@@ -253,7 +253,7 @@ def test_without_any_source_the_embedded_data_set_runs_and_the_rest_is_told(tmp_
 
 def test_a_planted_leak_stops_the_run_before_anything_is_evaluated(tmp_path):
     folder = small_project(tmp_path / "leaking")
-    call(folder, "snakemake", "results/audit/host_gemm.json")
+    call(folder, "snakemake", "results/leakage/host_gemm.json")
     path = folder / "results" / "runs" / "host_gemm" / "random" / "ridge" / "predictions.parquet"
     frame = pd.read_parquet(path)
     pd.concat([frame, frame.head(3)]).to_parquet(path, index=False)
@@ -269,10 +269,10 @@ def test_a_planted_leak_stops_the_run_before_anything_is_evaluated(tmp_path):
 
 
 def test_strict_makes_a_missing_source_an_error(tmp_path):
-    folder = whole_project(tmp_path / "strict", mirrors=[], strict=True, predictors=["lookup"])
+    folder = whole_project(tmp_path / "strict", mirrors=[], strict=True, predictors=["nearest"])
     code, output = failing(folder)
     assert code != 0
-    assert "must be there, however:" in output
+    assert "must be there, but" in output
     assert "Traceback" not in output
     # what could be had is there whole, what could not left nothing behind
     for manifest in (folder / "results" / "raw").glob("*/manifest.json"):

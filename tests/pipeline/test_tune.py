@@ -16,12 +16,12 @@ FILES = ("--table", "results/features/host_gemm.parquet", "--folds", "results/sp
 def project(tmp_path_factory):
     """A project whose random forest was trained in the full schedule, with two candidates and untuned."""
     folder = small_project(
-        tmp_path_factory.mktemp("tune") / "project", predictors=["lookup", "random_forest"], schedule="full"
+        tmp_path_factory.mktemp("tune") / "project", predictors=["nearest", "random_forest"], schedule="full"
     )
     path = folder / "conf" / "predictor" / "random_forest.yaml"
     candidates = "candidates:\n  per_task: {}\n  joint: {min_samples_per_task: 1000000000}\n"
     path.write_text("# kept\n" + path.read_text().replace("n_estimators: 100", "n_estimators: 5") + candidates)
-    call(folder, "snakemake", f"{RUN}/inner.json")
+    call(folder, "snakemake", f"{RUN}/validation.json")
     return folder
 
 
@@ -33,8 +33,8 @@ def tune(project, *options, check=True):
 
 
 def test_what_was_found_is_written_and_each_fold_trains_with_it(project):
-    untuned = json.loads((project / RUN / "inner.json").read_text())
-    assert [set(choice["valid_mape"]) for choice in untuned["choices"]] == [{"per_task", "joint"}]
+    untuned = json.loads((project / RUN / "validation.json").read_text())
+    assert [set(choice["validation_mape"]) for choice in untuned["choices"]] == [{"per_task", "joint"}]
 
     told = tune(project, "--trials", "1")
     assert told.count("inner MAPE") == 1
@@ -47,20 +47,20 @@ def test_what_was_found_is_written_and_each_fold_trains_with_it(project):
     assert found["command"] == (
         "perfcast tune host_gemm random random_forest --table results/features/host_gemm.parquet "
         "--folds results/splits/host_gemm/random.parquet --out results/tuning "
-        "--trials 3 --seed 0 --schedule full --write"
+        "--trials 3 --seed 0 --preset full --write"
     )
     fold = found["folds"]["fold_0"]
     assert (fold["trials"], fold["failed"]) == (3, 0)
-    assert fold["own_inner_mape"] == untuned["choices"][0]["valid_mape"]["per_task"]
+    assert fold["own_inner_mape"] == untuned["choices"][0]["validation_mape"]["per_task"]
     assert fold["inner_mape"] <= fold["own_inner_mape"]
     assert (project / "conf/predictor/random_forest.yaml").read_text().startswith("# kept\n")
     (entry,) = yaml.safe_load((project / "conf/tuned/host_gemm/random_forest.yaml").read_text())["entries"]
     assert entry == {"splits": ["random"], "command": found["command"], "folds": [fold["values"]]}
 
-    assert rules_run(call(project, "snakemake", "-n", f"{RUN}/inner.json")) == {"train"}
-    call(project, "snakemake", f"{RUN}/inner.json")
-    assert json.loads((project / RUN / "inner.json").read_text())["choices"] == [
-        {"candidate": "tuned", "valid_mape": {"tuned": fold["inner_mape"]}}
+    assert rules_run(call(project, "snakemake", "-n", f"{RUN}/validation.json")) == {"train"}
+    call(project, "snakemake", f"{RUN}/validation.json")
+    assert json.loads((project / RUN / "validation.json").read_text())["choices"] == [
+        {"candidate": "tuned", "validation_mape": {"tuned": fold["inner_mape"]}}
     ]
     used = yaml.safe_load((project / RUN / "config.yaml").read_text())["predictor"]["settings"]
     params = yaml.safe_load((project / "conf/predictor/random_forest.yaml").read_text())["params"]

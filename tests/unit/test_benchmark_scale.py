@@ -1,4 +1,4 @@
-"""The benchmark of growth runs in small: every stage, its table, its plot. No time is judged here."""
+"""The benchmark of growth runs in small: every stage, its table, its plot. No time is evaluated here."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_data_stages_run_at_two_sizes_and_the_rest_at_one(folder):
     assert (folder / "out" / "scale.png").read_bytes().startswith(b"\x89PNG")
     assert all(stage in said for stage in data)
     assert "faster than linear" in said
-    rest = ["train ncpp", "fit law_trees", "predict law_trees", "champion", "forecast"]
+    rest = ["train ncpp", "fit hybrid_trees", "predict hybrid_trees", "champion", "forecast"]
     said, rows = run(folder, "0.02", stages=rest)
     assert [row["stage"] for row in rows if not row["part"]] == rest
     assert {row["part"] for row in rows if row["stage"] == "forecast"} >= {"load", "first forecast"}

@@ -32,7 +32,7 @@ def test_the_projects_own_params_are_valid(params):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"predictors": ["lookup", "ridgee"]}, ["ridgee", "did you mean 'ridge'", "lightgbm"]),
+        ({"predictors": ["nearest", "ridgee"]}, ["ridgee", "did you mean 'ridge'", "lightgbm"]),
         ({"splitz": ["random"]}, ["splitz", "did you mean 'splits'"]),
         ({"seeds": "0"}, ["seeds", "'0'"]),
         ({"seeds": []}, ["seeds"]),
@@ -240,12 +240,12 @@ def test_a_published_figure_that_is_no_metric_by_task_is_one_line(figures, words
         ([], ["predictors"]),
     ],
 )
-def test_a_data_set_names_the_predictors_that_can_answer_it(params, tmp_path, able, words):
+def test_a_dataset_names_the_predictors_that_can_answer_it(params, tmp_path, able, words):
     conf = tmp_path / "conf"
     shutil.copytree(PROJECT / "conf", conf)
     path = conf / "dataset" / "host_gemm.yaml"
     content = yaml.safe_load(path.read_text())
-    path.write_text(yaml.safe_dump({**content, "predictors": ["lookup", "tabm"]}))
+    path.write_text(yaml.safe_dump({**content, "predictors": ["nearest", "tabm"]}))
     assert validate(params, conf).predictors == params["predictors"]
     path.write_text(yaml.safe_dump({**content, "predictors": able}))
     with pytest.raises(UserError) as raised:

@@ -50,7 +50,7 @@ def test_levels_of_one_category_count_the_same_and_an_indicator_by_itself() -> N
     assert counts[2] != pytest.approx(counts[3])
 
 
-def test_an_entry_far_out_moves_its_neighbours_less_when_reweighted() -> None:
+def test_an_entry_far_out_moves_its_neighbors_less_when_reweighted() -> None:
     X, y = data(300)
     wrong = y.copy()
     wrong.loc[::30, "score"] *= 3.0

@@ -13,7 +13,7 @@ from torch import nn
 
 from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.token_batch import TokenBatch
-from perfcast.predictors.hybrid.server_hybrids import LawAttentionPredictor, LawEnsemblePredictor
+from perfcast.predictors.hybrid.server_hybrids import HybridAttentionPredictor, HybridEnsemblePredictor
 from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
 from perfcast.predictors.predictor import load_predictor
 from perfcast.training.devices import TrainerConfig
@@ -28,15 +28,15 @@ def surprising(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(
-    "predictor", [LawAttentionPredictor(**SMALL), LawEnsemblePredictor(**SMALL, rounds=50, relevance_steps=20)]
+    "predictor", [HybridAttentionPredictor(**SMALL), HybridEnsemblePredictor(**SMALL, rounds=50, relevance_steps=20)]
 )
-def test_learners_take_up_what_the_laws_leave(predictor: LawAttentionPredictor, tmp_path: Path) -> None:
+def test_learners_take_up_what_the_laws_leave(predictor: HybridAttentionPredictor, tmp_path: Path) -> None:
     train = machines(1500)
     y = surprising(train)
     valid = np.arange(len(train)) >= 1300
     predictor.fit(train, y, columns=COLUMNS, valid=valid, when=dates(len(train), "2022-12-31"))
     asked = machines(300, seed=5)
-    laws = np.sqrt(predictor.laws_["law"].predict(asked) * predictor.laws_["time_law"].predict(asked))
+    laws = np.sqrt(predictor.laws_["analytical"].predict(asked) * predictor.laws_["analytical_time"].predict(asked))
     wanted = surprising(asked)
     errors = [np.abs(forecast / wanted - 1).to_numpy().mean() for forecast in (laws, predictor.predict(asked))]
     assert errors[1] < errors[0] / 2
@@ -47,7 +47,7 @@ def test_learners_take_up_what_the_laws_leave(predictor: LawAttentionPredictor, 
 
 
 def test_the_machine_reaches_the_network() -> None:
-    predictor = LawEnsemblePredictor()
+    predictor = HybridEnsemblePredictor()
     predictor.trainer_config = TrainerConfig("gpu", 1)
     learner = predictor._learners()["attention"]
     assert isinstance(learner, GroupPoolingPredictor) and learner.trainer_config == predictor.trainer_config
@@ -102,10 +102,10 @@ def test_attention_says_how_a_group_was_read() -> None:
 def test_ablations_take_away_what_they_name() -> None:
     train = machines(300)
     y, valid = scores(train), np.arange(300) >= 250
-    plain = LawAttentionPredictor(**SMALL, announced=False, rehearsed=False, grouped=False).fit(
+    plain = HybridAttentionPredictor(**SMALL, announced=False, rehearsed=False, grouped=False).fit(
         train, y, columns=COLUMNS, valid=valid
     )
-    assert plain.laws_["law"].terms_.index == {}
+    assert plain.laws_["analytical"].terms_.index == {}
     assert set(plain.weights_["any"].values()) == {1.0}
     assert list(plain.attention(train).intra) == ["all"]
     alone = GroupPoolingPredictor(d_token=8, d_block=16, epochs=1, n_blocks=0).fit(train, y, columns=COLUMNS)
@@ -122,7 +122,7 @@ def test_ablations_take_away_what_they_name() -> None:
 )
 def test_a_learner_can_be_left_out(left_out: str, rest: list[str], tmp_path: Path) -> None:
     train = machines(300)
-    made = LawEnsemblePredictor(**SMALL, rounds=5, relevance_steps=2, rehearsed=False, **{left_out: False})
+    made = HybridEnsemblePredictor(**SMALL, rounds=5, relevance_steps=2, rehearsed=False, **{left_out: False})
     made.fit(train, scores(train), columns=COLUMNS)
     assert sorted(made.weights_["any"]) == rest
     made.save(tmp_path)
@@ -133,7 +133,7 @@ def test_a_learner_can_be_left_out(left_out: str, rest: list[str], tmp_path: Pat
 
 def test_columns_left_out_are_not_asked_for() -> None:
     train = machines(300)
-    predictor = LawAttentionPredictor(**SMALL)
+    predictor = HybridAttentionPredictor(**SMALL)
     predictor.without_columns = ("mem_*", "compiler_*")
     predictor.fit(train, scores(train), columns=COLUMNS)
     asked = train.drop(columns=["mem_gbps_total", "compiler_version", "compiler_vendor"])

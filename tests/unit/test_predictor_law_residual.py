@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from law_machines import COLUMNS, dates, machines, scores
 
-from perfcast.predictors.hybrid.residual_stacking import FAR, LawResidualPredictor
-from perfcast.predictors.hybrid.server_hybrids import LawTreesPredictor
+from perfcast.predictors.hybrid.residual_stacking import FAR, HybridPredictor
+from perfcast.predictors.hybrid.server_hybrids import HybridTreesPredictor
 from perfcast.predictors.predictor import Predictor
 
 
@@ -29,7 +29,7 @@ class Oracle(Predictor):
     def _load(self, folder): ...
 
 
-class Corrected(LawResidualPredictor):
+class Corrected(HybridPredictor):
     announced, rehearsed = True, True
 
     def __init__(self, gain=0.2):
@@ -85,8 +85,8 @@ def test_trees_repeat_what_a_law_cannot_say():
     y = scores(train).mul(np.where((train["tdp_w"] == 96) & (train["base_mhz"] == 2400), 0.9, 1.1), axis=0)
     valid = rows >= 1300
     when = dates(len(train), "2022-12-31")
-    fitted = LawTreesPredictor(trees=20).fit(train, y, columns=COLUMNS, valid=valid, when=when)
-    laws = np.sqrt(fitted.laws_["law"].predict(train) * fitted.laws_["time_law"].predict(train))
+    fitted = HybridTreesPredictor(trees=20).fit(train, y, columns=COLUMNS, valid=valid, when=when)
+    laws = np.sqrt(fitted.laws_["analytical"].predict(train) * fitted.laws_["analytical_time"].predict(train))
     errors = [
         np.abs(forecast / y.to_numpy() - 1).mean() for forecast in (laws.to_numpy(), fitted.predict(train).to_numpy())
     ]

@@ -8,17 +8,17 @@ import pytest
 from law_machines import COLUMNS, dates, machines, scores
 
 from perfcast.features.server_physics import power_clock_mhz
-from perfcast.predictors.analytical.analytical import LawPredictor, robust_ridge
-from perfcast.predictors.analytical.analytical_time import TimeLawPredictor
+from perfcast.predictors.analytical.analytical import AnalyticalPredictor, robust_ridge
+from perfcast.predictors.analytical.analytical_time import AnalyticalTimePredictor
 from perfcast.predictors.analytical.server_quantities import Quantities
-from perfcast.predictors.analytical.terms import LawTerms
+from perfcast.predictors.analytical.terms import AnalyticalTerms
 from perfcast.predictors.predictor import load_predictor
 
 GENOA = 1.14 * 1.25**0.5
 """What was announced of Zen 4 over Zen 3: its gain per clock, and half of what its process gives at the same power."""
 
 
-@pytest.mark.parametrize("kind", [LawPredictor, TimeLawPredictor])
+@pytest.mark.parametrize("kind", [AnalyticalPredictor, AnalyticalTimePredictor])
 def test_a_core_never_measured_is_its_predecessor_times_the_announced_gain(kind):
     train = machines()
     law = kind().fit(train, scores(train), columns=COLUMNS, when=dates(len(train), "2022-12-31"))
@@ -26,14 +26,14 @@ def test_a_core_never_measured_is_its_predecessor_times_the_announced_gain(kind)
     before, after = law.predict(asked), law.predict(asked.assign(family="Genoa"))
     ratio = (after / before)["score"]
     assert ratio.max() < GENOA + 0.03
-    if kind is LawPredictor:
+    if kind is AnalyticalPredictor:
         # what the family's own name had explained stays behind
         assert ratio.to_numpy() == pytest.approx(GENOA, abs=0.03)
 
 
-def test_the_time_law_knows_that_a_faster_core_does_not_help_where_memory_is_the_limit():
+def test_the_analytical_time_knows_that_a_faster_core_does_not_help_where_memory_is_the_limit():
     train = machines(2000)
-    law = TimeLawPredictor().fit(train, scores(train), columns=COLUMNS, when=dates(len(train), "2022-12-31"))
+    law = AnalyticalTimePredictor().fit(train, scores(train), columns=COLUMNS, when=dates(len(train), "2022-12-31"))
     asked = machines(300, ("Milan",), seed=2).assign(suite="rate", cores_enabled_total=128.0)
     starved, fed = asked.assign(mem_gbps_total=100.0), asked.assign(mem_gbps_total=400.0)
     gains = [(law.predict(one.assign(family="Genoa")) / law.predict(one)).mean().item() for one in (starved, fed)]
@@ -42,7 +42,7 @@ def test_the_time_law_knows_that_a_faster_core_does_not_help_where_memory_is_the
 
 def test_an_announcement_made_after_the_last_training_row_is_not_known():
     train = machines()
-    early = LawPredictor().fit(train, scores(train), columns=COLUMNS, when=dates(len(train), "2022-11-09"))
+    early = AnalyticalPredictor().fit(train, scores(train), columns=COLUMNS, when=dates(len(train), "2022-11-09"))
     asked = machines(50, ("Milan",), seed=1)
     ratio = early.predict(asked.assign(family="Genoa")) / early.predict(asked)
     assert ratio["score"].to_numpy() == pytest.approx((1 + (0.15 + 0.19) / 2) * 1.25**0.5, abs=0.03)
@@ -50,7 +50,7 @@ def test_an_announcement_made_after_the_last_training_row_is_not_known():
 
 def test_a_compiler_never_seen_counts_as_the_last_one_seen():
     train = machines()
-    law = LawPredictor().fit(train, scores(train), columns=COLUMNS)
+    law = AnalyticalPredictor().fit(train, scores(train), columns=COLUMNS)
     asked = machines(50, seed=3)
     last, next_one = (law.predict(asked.assign(compiler_version=version)) for version in (3.0, 9.0))
     pd.testing.assert_frame_equal(last, next_one)
@@ -58,7 +58,7 @@ def test_a_compiler_never_seen_counts_as_the_last_one_seen():
     assert (last / first)["score"].mean() == pytest.approx(1.1, abs=0.02)
 
 
-def test_turbo_and_power_of_a_part_that_no_catalogue_knows_are_filled_from_the_others():
+def test_turbo_and_power_of_a_part_that_no_catalog_knows_are_filled_from_the_others():
     train = machines()
     train["max_turbo_mhz"] = train["base_mhz"] * 1.5
     quantities = Quantities().fit(train)
@@ -76,7 +76,7 @@ def test_the_power_clock_of_the_laws_is_the_feature():
 def test_terms_without_their_columns_are_left_out():
     train = machines()[["suite", "chips", "base_mhz"]]
     columns = tuple(column for column in COLUMNS if column.name in train)
-    terms = LawTerms()
+    terms = AnalyticalTerms()
     fitted = terms.fit_transform(train, columns, None)
     assert "sockets" in terms.names_ and "bandwidth" not in terms.names_
     np.testing.assert_array_equal(terms.transform(train), fitted)
@@ -85,7 +85,7 @@ def test_terms_without_their_columns_are_left_out():
 
 def test_an_absurd_value_is_held_near_the_training_range():
     train = machines()
-    law = LawPredictor().fit(train, scores(train), columns=COLUMNS)
+    law = AnalyticalPredictor().fit(train, scores(train), columns=COLUMNS)
     asked = machines(10, seed=4)
     huge, absurd = (law.predict(asked.assign(cores_enabled_total=n)) for n in (1e9, 1e12))
     pd.testing.assert_frame_equal(huge, absurd)
@@ -108,7 +108,7 @@ def test_old_rows_count_less():
 
 def test_a_saved_law_does_not_change_with_the_table_of_announcements(tmp_path, monkeypatch):
     train = machines()
-    law = LawPredictor().fit(train, scores(train), columns=COLUMNS, when=dates(len(train), "2022-12-31"))
+    law = AnalyticalPredictor().fit(train, scores(train), columns=COLUMNS, when=dates(len(train), "2022-12-31"))
     law.save(tmp_path)
     monkeypatch.setattr("perfcast.predictors.analytical.terms.announced_index", lambda as_of: {})
     monkeypatch.setattr("perfcast.predictors.analytical.terms.announced_power_index", lambda as_of: {})
@@ -118,7 +118,7 @@ def test_a_saved_law_does_not_change_with_the_table_of_announcements(tmp_path, m
 
 def test_what_a_process_gives_counts_where_all_cores_work():
     X = machines(40, ("Naples", "Rome")).assign(metric=["speed", "speed", "rate", "rate"] * 10)
-    terms = LawTerms()
+    terms = AnalyticalTerms()
     terms.fit_transform(X, COLUMNS, pd.Timestamp("2019-01-01"))
     rome, speed = X["family"] == "Rome", X["metric"] == "speed"
     by_kind = pd.Series(terms.announced(X)).groupby([rome, speed]).agg(["min", "max"])
@@ -131,7 +131,7 @@ def test_what_a_process_gives_counts_where_all_cores_work():
 
 def test_a_law_may_take_a_share_of_what_was_announced_per_clock():
     X = machines(40, ("Naples", "Rome")).assign(metric="speed")
-    terms = LawTerms()
+    terms = AnalyticalTerms()
     terms.fit_transform(X, COLUMNS, pd.Timestamp("2022-12-31"))
     assert terms.announced(X).max() > 0
     assert terms.announced(X, 0.5) == pytest.approx(terms.announced(X) / 2)
@@ -140,7 +140,7 @@ def test_a_law_may_take_a_share_of_what_was_announced_per_clock():
 def test_strength_and_memory_are_chosen_on_valid_rows():
     train = machines()
     valid = np.arange(len(train)) >= 500
-    law = LawPredictor(strengths=(1e-4, 1e3)).fit(
+    law = AnalyticalPredictor(strengths=(1e-4, 1e3)).fit(
         train, scores(train), columns=COLUMNS, valid=valid, when=dates(len(train), "2022-12-31")
     )
     assert law.chosen_["strength"] == 1e-4

@@ -8,7 +8,7 @@ from perfcast.predictors.analytical.roofline import RooflinePredictor
 from perfcast.predictors.hybrid.roofline_hybrids import (
     FAR,
     RooflineAttentionPredictor,
-    RooflineResidualPredictor,
+    RooflineHybridPredictor,
     RooflineRidgePredictor,
     RooflineTreesPredictor,
 )
@@ -114,7 +114,7 @@ class Oracle(Predictor):
     def _load(self, folder): ...
 
 
-class Corrected(RooflineResidualPredictor):
+class Corrected(RooflineHybridPredictor):
     def __init__(self, gain=0.2):
         self.gain = gain
 
@@ -172,7 +172,7 @@ def test_what_the_law_cannot_say_is_learned(make, tmp_path):
     pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(frame), corrected.predict(frame))
 
 
-def test_attention_is_between_the_groups_of_the_data_set():
+def test_attention_is_between_the_groups_of_the_dataset():
     frame = cases(60)
     fitted = fit(RooflineAttentionPredictor(epochs=1, least_steps=2), frame, times(frame))
     assert list(fitted.attention(frame).inter.index) == ["kernel", "memory", "problem"]

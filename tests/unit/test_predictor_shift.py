@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from law_machines import COLUMNS, machines, scores
 
-from perfcast.predictors.hybrid.residual_stacking import LawResidualPredictor
+from perfcast.predictors.hybrid.residual_stacking import HybridPredictor
 from perfcast.predictors.hybrid.training_shift import ANY, SEEN_CPU, UNSEEN_CPU, UNSEEN_MICROARCHITECTURE, TrainingShift
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Column, Kind, Role, Tag
@@ -41,7 +41,7 @@ class ByPart(Predictor):
     def _load(self, folder): ...
 
 
-class Corrected(LawResidualPredictor):
+class Corrected(HybridPredictor):
     announced, rehearsed = True, True
 
     def _learners(self):
@@ -60,5 +60,5 @@ def test_a_learner_counts_for_the_rows_that_it_is_right_about() -> None:
     assert (weight[SEEN_CPU], weight[UNSEEN_CPU]) == (1.0, 0.0)
     assert weight[UNSEEN_MICROARCHITECTURE] == weight[ANY]
     asked = machines(2, seed=3).assign(part=["old", "never seen"])
-    laws = np.sqrt(fitted.laws_["law"].predict(asked) * fitted.laws_["time_law"].predict(asked))
+    laws = np.sqrt(fitted.laws_["analytical"].predict(asked) * fitted.laws_["analytical_time"].predict(asked))
     assert np.log(fitted.predict(asked) / laws).iloc[0, 0] == pytest.approx(0.2)

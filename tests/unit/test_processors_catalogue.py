@@ -1,4 +1,4 @@
-"""The processor catalogue: order of tables, twins, traps, missing stays missing."""
+"""The processor catalog: order of tables, twins, traps, missing stays missing."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from perfcast.data.processors.catalog import FACTS, Catalogue, fallback_key, read_catalogue, read_project_catalog
+from perfcast.data.processors.catalog import FACTS, Catalog, fallback_key, read_catalog, read_project_catalog
 from perfcast.testing import cpu_catalog
 from perfcast.utils.errors import UserError
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("catalogue")
+    path = tmp_path_factory.mktemp("catalog")
     cpu_catalog.write(path, rows=20, seed=0)
     return path
 
 
 @pytest.fixture(scope="module")
-def catalogue(folder: Path) -> Catalogue:
-    return read_catalogue(folder)
+def catalog(folder: Path) -> Catalog:
+    return read_catalog(folder)
 
 
-def test_tables_are_asked_in_order(catalogue: Catalogue) -> None:
-    found = catalogue.lookup(
+def test_tables_are_asked_in_order(catalog: Catalog) -> None:
+    found = catalog.lookup(
         ["xeon gold 6148", "epyc 7742", "xeon e-2388g", "xeon 6980p", "epyc 7543p", "xeon gold 6142m"]
     )
     tables = found["table"].astype(object).where(found["table"].notna(), None)
@@ -39,8 +39,8 @@ def test_tables_are_asked_in_order(catalogue: Catalogue) -> None:
     }
 
 
-def test_units(catalogue: Catalogue) -> None:
-    part = catalogue.lookup(["xeon gold 6148"]).iloc[0]
+def test_units(catalog: Catalog) -> None:
+    part = catalog.lookup(["xeon gold 6148"]).iloc[0]
     assert (part["max_turbo_mhz"], part["base_mhz"], part["cores_per_chip"]) == (3600, 2400, 20)
     assert part["launch_quarter"] == pd.Timestamp(2017, 7, 1)
     assert part["process_node"] == "14 nm"
@@ -48,13 +48,13 @@ def test_units(catalogue: Catalogue) -> None:
 
 def test_a_cache_size_in_the_power_column_is_not_a_power(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "intel_xeon_processors_v1_8.csv").write_bytes((folder / "intel_xeon_processors_v1_8.csv").read_bytes())
-    found = read_catalogue(tmp_path).lookup(["xeon platinum 8380h", "xeon gold 6148"])
+    found = read_catalog(tmp_path).lookup(["xeon platinum 8380h", "xeon gold 6148"])
     assert pd.isna(found.loc["xeon platinum 8380h", "tdp_w"])
     assert found.loc["xeon gold 6148", "tdp_w"] > 10
 
 
-def test_one_socket_twin_scales_to_one_socket(catalogue: Catalogue) -> None:
-    assert catalogue.lookup(["epyc 7543p"])["max_sockets"].tolist() == [1]
+def test_one_socket_twin_scales_to_one_socket(catalog: Catalog) -> None:
+    assert catalog.lookup(["epyc 7543p"])["max_sockets"].tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -82,19 +82,19 @@ def test_a_renamed_column_is_named(folder: Path, tmp_path: Path) -> None:
     text = (folder / "intel-cpus.csv").read_text(encoding="utf-8")
     (tmp_path / "intel-cpus.csv").write_text(text.replace("MaxTDP", "TDP"), encoding="utf-8")
     with pytest.raises(UserError, match=r"'MaxTDP', but"):
-        read_catalogue(tmp_path)
+        read_catalog(tmp_path)
 
 
 def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"intel-cpus\.csv"):
-        read_catalogue(tmp_path)
+        read_catalog(tmp_path)
 
 
-def test_the_projects_table_comes_last_and_has_twins_too(catalogue: Catalogue) -> None:
+def test_the_projects_table_comes_last_and_has_twins_too(catalog: Catalog) -> None:
     assert read_project_catalog().lookup(["epyc 9355p"])[["max_turbo_mhz", "table"]].to_numpy().tolist() == [
         [4400, "twin"]
     ]
-    facts = pd.DataFrame(catalogue.facts.loc[["xeon gold 6148"]])
+    facts = pd.DataFrame(catalog.facts.loc[["xeon gold 6148"]])
     assert facts["max_turbo_mhz"].item() == 3600
 
 
@@ -102,7 +102,7 @@ def test_a_part_named_without_its_clock_takes_the_twins() -> None:
     facts = pd.DataFrame(index=pd.Index(["xeon gold 6142m", "xeon gold 6142"]), columns=list(FACTS), dtype=object)
     facts.loc["xeon gold 6142m", "tdp_w"] = 150.0
     facts.loc["xeon gold 6142", ["tdp_w", "max_turbo_mhz"]] = (999.0, 3700.0)
-    found = Catalogue(facts, {"xeon": frozenset(facts.index)}).lookup(["xeon gold 6142m"]).iloc[0]
+    found = Catalog(facts, {"xeon": frozenset(facts.index)}).lookup(["xeon gold 6142m"]).iloc[0]
     assert (found["tdp_w"], found["max_turbo_mhz"], found["table"]) == (150.0, 3700.0, "xeon")
 
 

@@ -161,9 +161,9 @@ def test_a_failing_trial_is_recorded_with_its_reason_and_the_study_goes_on(study
     outcome = study.go_on(4)
     assert [state for state, _, _ in study.trials] == ["FAIL", "FAIL", "COMPLETE", "COMPLETE"]
     assert (outcome.own_inner_mape, outcome.trials, outcome.failed) == (None, 4, 2)
-    assert "width must be even, however: found 3" in study.said[0]
+    assert "width must be even, but found 3" in study.said[0]
     stored = optuna.load_study(study_name=f"{NAME}/fold_0", storage=f"sqlite:///{study.path}").trials[0]
-    assert stored.user_attrs["reason"] == "width must be even, however: found 3"
+    assert stored.user_attrs["reason"] == "width must be even, but found 3"
     assert len(study.said) == 4
 
 

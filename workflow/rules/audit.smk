@@ -14,7 +14,7 @@ rule audit:
         standard=rules.standardize.output.table,
         folds=per_split("splits"),
         predictions=per_run("predictions.parquet"),
-        rehearsals=per_run("rehearsals.parquet"),
+        rehearsals=per_run("backtest.parquet"),
         configs=per_run("config.yaml"),
         models=per_run("model"),
     output:

@@ -7,7 +7,7 @@ rule evaluate:
         audit=rules.audit.output[0],
         table=rules.features.output[0],
         runs=per_run("predictions.parquet"),
-        rehearsals=per_run("rehearsals.parquet"),
+        rehearsals=per_run("backtest.parquet"),
         support=per_split("support"),
     output:
         directory(f"{RESULTS}/evaluation/{{dataset}}"),

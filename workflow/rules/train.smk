@@ -6,8 +6,8 @@ rule train:
         folds=rules.split.output[0],
     output:
         predictions=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/predictions.parquet",
-        rehearsals=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/rehearsals.parquet",
-        inner=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/inner.json",
+        rehearsals=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/backtest.parquet",
+        inner=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/validation.json",
         config=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/config.yaml",
         history=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/history.csv",
         model=directory(f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/model"),
@@ -30,7 +30,7 @@ rule train:
         seeds=lambda w: GRAPH.seeds_of(w.predictor),
     shell:
         "logged {log} perfcast pipeline train {wildcards.dataset} {wildcards.split} {wildcards.predictor} --table {input.table} "
-        "--folds {input.folds} --out {params.folder} --schedule {params.schedule} --rehearsals {params.rehearsals} "
+        "--folds {input.folds} --out {params.folder} --preset {params.schedule} --backtest-windows {params.rehearsals} "
         "--seeds {params.seeds}"
 
 
@@ -54,7 +54,7 @@ rule support:
         rehearsals=PARAMS.rehearsals,
     shell:
         "logged {log} perfcast pipeline support {wildcards.dataset} {wildcards.split} --table {input.table} --folds {input.folds} "
-        "--rehearsals {params.rehearsals} --out {output}"
+        "--backtest-windows {params.rehearsals} --out {output}"
 
 
 rule champion:
@@ -62,7 +62,7 @@ rule champion:
         table=rules.features.output[0],
         standard=rules.standardize.output.table,
         raw=manifests,
-        inner=per_run("inner.json"),
+        inner=per_run("validation.json"),
     output:
         directory(f"{RESULTS}/champion/{{dataset}}"),
     log:
@@ -90,4 +90,4 @@ rule champion:
     shell:
         "logged {log} perfcast pipeline champion {wildcards.dataset} --runs {params.runs} --table {input.table} "
         "--standard {input.standard} --raw {params.raw} --predictors {params.predictors} --splits {params.splits} "
-        "--out {output} --schedule {params.schedule} --rehearsals {params.rehearsals} --seed {params.seed}"
+        "--out {output} --preset {params.schedule} --backtest-windows {params.rehearsals} --seed {params.seed}"

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_champion(parser)
     add_prediction(parser)
     parser.add_argument(
-        "--neighbours",
+        "--nearest",
         type=_numbers.whole(0, 1000),
         default=3,
         metavar="N",
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.inference.prediction_text import format_predictions
     from perfcast.utils.terminal_tables import terminal_width
 
-    explained = read_options(options, neighbors=options.neighbours, explain=True)
+    explained = read_options(options, neighbors=options.neighbors, explain=True)
     champion = read_champion(options)
     entries = read_entries(options, champion)
     machines = parse_machines(entries, champion)

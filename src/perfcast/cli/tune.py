@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trials", type=int, default=20, help="finished trials per fold, earlier runs' included")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="start no trial of a fold after this time")
     parser.add_argument("--seed", type=int, default=0, help="seed of the search and of every training")
-    parser.add_argument("--schedule", choices=["quick", "full"], default="full")
+    parser.add_argument("--preset", choices=["quick", "full"], default="full")
     parser.add_argument("--fold", type=int, nargs="+", metavar="K", help="only these folds (default: all)")
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="processes that share the work; changes no result"
@@ -214,7 +214,7 @@ def _words(options: argparse.Namespace) -> list[str]:
         path: Path = getattr(options, name)
         inside = path.is_absolute() and path.is_relative_to(options.project.resolve())
         words += [f"--{name}", str(path.relative_to(options.project.resolve()) if inside else path)]
-    words += ["--trials", str(options.trials), "--seed", str(options.seed), "--schedule", options.schedule]
+    words += ["--trials", str(options.trials), "--seed", str(options.seed), "--preset", options.schedule]
     if options.timeout is not None:
         words += ["--timeout", f"{options.timeout:g}"]
     if options.at_once > 1:

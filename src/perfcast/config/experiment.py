@@ -87,7 +87,7 @@ class Params(_Strict):
 
 
 class DatasetSources(_Strict):
-    """The sources a data set is built from."""
+    """The sources a dataset is built from."""
 
     required: list[str] = Field(min_length=1)
     optional: list[str] = []
@@ -348,7 +348,7 @@ def _require_mapping(content: Any, where: str) -> Mapping[str, Any]:
 
 
 def read_dataset(conf: Path, name: str) -> DatasetConf:
-    """Read and check the definition of a data set."""
+    """Read and check the definition of a dataset."""
     return validated(DatasetConf, f"conf/dataset/{name}.yaml", read_conf(conf, "dataset", name))
 
 
@@ -391,7 +391,7 @@ def validate(content: Any, conf: Path) -> Params:
         for source in (*used.required, *used.optional):
             if source not in params.sources:
                 raise UserError(
-                    f"sources in params.yaml must have what data set {name!r} uses",
+                    f"sources in params.yaml must have what dataset {name!r} uses",
                     f"{source!r} is not listed",
                     f"add it, or take {name!r} out of datasets",
                 )
@@ -400,7 +400,7 @@ def validate(content: Any, conf: Path) -> Params:
         _require(f"each of predictors in conf/dataset/{name}.yaml", able or (), known(conf, "predictor"))
         if able is not None and not set(able) & set(params.predictors):
             raise UserError(
-                f"predictors in params.yaml must have one that can answer the data set {name!r}",
+                f"predictors in params.yaml must have one that can answer the dataset {name!r}",
                 f"none of {', '.join(able)} is listed",
                 f"add one, or take {name!r} out of datasets",
             )

@@ -22,7 +22,7 @@ from perfcast.schema.table import Tag
 from perfcast.uncertainty.threshold_probability import joint_bounds
 from perfcast.utils.errors import UserError
 
-PLAIN = PredictOptions(neighbours=0, explain=False)
+PLAIN = PredictOptions(neighbors=0, explain=False)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def rank_machines(
     if request.sure is not None and not request.constraints:
         raise UserError("--sure needs a target", "there is no --target")
     watts = _find_watts(machines, candidates, champion, options)
-    plain = replace(options, neighbours=0, explain=False)
+    plain = replace(options, neighbors=0, explain=False)
     predictions = predict_machines(machines, champion, plain, measurements, progress=progress)
     ranked = [
         _evaluate(prediction, candidate, watts, request, champion)

@@ -121,9 +121,9 @@ def _r2(scored: Scored, measured: np.ndarray, predicted: np.ndarray, weights: np
     spread = np.zeros(len(both))
     for code in np.unique(scored.target):
         member = (scored.target == code).astype(float)
-        centred = (measured - measured[scored.target == code].mean()) * member
-        count, sums = _totals(scored, both, member), _totals(scored, both, centred)
-        spread += _totals(scored, both, centred**2) - np.where(count > 0, sums**2 / np.maximum(count, 1), 0)
+        centerd = (measured - measured[scored.target == code].mean()) * member
+        count, sums = _totals(scored, both, member), _totals(scored, both, centerd)
+        spread += _totals(scored, both, centerd**2) - np.where(count > 0, sums**2 / np.maximum(count, 1), 0)
     # A spread of rounding size stands for "all scores are equal", of which R2 says nothing.
     result = np.where(spread > 1e-12 * len(measured), 1 - _totals(scored, both, squares) / spread, np.nan)
     return float(result[0]), result[1:]

@@ -15,7 +15,7 @@ _VENDOR = "vendor"
 _LINEAGE = ("family", "generation", "series")
 AVERAGE = "average"
 """Name of the row that averages over the tasks of a dataset."""
-BASELINE = "lookup"
+BASELINE = "nearest"
 """Predictor that every other one is compared with: results of the same machine in training."""
 METRIC_COLUMNS = [
     "split",

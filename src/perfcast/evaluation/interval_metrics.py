@@ -21,7 +21,7 @@ _BACKTEST_COLUMNS = (*_KEYS, "task", "target", "measured", "predicted")
 
 def read_backtests(folder: Path) -> pd.DataFrame | None:
     """Return the backtest predictions of a run folder, None without any. Raises: UserError for a broken file."""
-    path = Path(folder) / "rehearsals.parquet"
+    path = Path(folder) / "backtest.parquet"
     # a training without rows for backtests writes an empty file without the column of the fold
     if not path.is_file() or read_parquet(path).empty:
         return None

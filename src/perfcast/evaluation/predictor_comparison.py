@@ -109,11 +109,11 @@ def compare_all_pairs(
 def choose_champion(inner: pd.DataFrame) -> str:
     """Return the predictor with the smallest geometric mean of the inner validation error over the splits.
 
-    `inner` has the columns split, predictor and valid_mape, in %, measured inside the training parts. The geometric
+    `inner` has the columns split, predictor and validation_mape, in %, measured inside the training parts. The geometric
     mean weighs relative gains alike on easy and on hard splits. Only predictors with an error on every split compete;
     ties go to the first name. Raises: UserError when there is no such predictor.
     """
-    errors = inner.pivot(index="predictor", columns="split", values="valid_mape").astype(float)
+    errors = inner.pivot(index="predictor", columns="split", values="validation_mape").astype(float)
     complete = errors[(np.isfinite(errors) & (errors >= 0)).all(axis=1)]
     if complete.empty:
         raise UserError(

@@ -13,7 +13,7 @@ from perfcast.schema.table_files import read_csv, read_parquet
 from perfcast.utils.errors import UserError
 
 COLUMNS = ["row", "task", "entity", "fold", "seed", "target", "measured", "predicted"]
-HISTORY_COLUMNS = ["seed", "fold", "epoch", "train_loss", "valid_loss"]
+HISTORY_COLUMNS = ["seed", "fold", "epoch", "train_loss", "validation_loss"]
 _AGAIN = "delete the run's folder and run snakemake"
 YEAR = "year"
 """Name of the slice made from the TIME column."""

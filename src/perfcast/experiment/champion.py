@@ -59,20 +59,20 @@ def select_champion(runs: Path, splits: Sequence[str], predictors: Sequence[str]
         {
             "split": split,
             "predictor": predictor,
-            "valid_mape": read_object(runs / split / predictor / "inner.json", "valid_mape")["valid_mape"],
+            "validation_mape": read_object(runs / split / predictor / "validation.json", "validation_mape")["validation_mape"],
         }
         for split in compared
         for predictor in predictors
     ]
-    inner = pd.DataFrame(lines, columns=["split", "predictor", "valid_mape"])
+    inner = pd.DataFrame(lines, columns=["split", "predictor", "validation_mape"])
     if not compared:
         name, reason = predictors[0], _NO_SPLIT
-    elif inner["valid_mape"].isna().all():
+    elif inner["validation_mape"].isna().all():
         name, reason = predictors[0], _NO_VALIDATION
     else:
         name, reason = choose_champion(inner), _REASON
     known = inner.astype(object).where(inner.notna(), None)
-    errors = known.pivot(index="split", columns="predictor", values="valid_mape").to_dict("index")
+    errors = known.pivot(index="split", columns="predictor", values="validation_mape").to_dict("index")
     return ChampionChoice(name, reason, errors, [split for split in splits if split not in compared])
 
 
@@ -113,7 +113,7 @@ def describe_champion(champion: FittedChampion, selected: ChampionChoice) -> dic
     return {
         "predictor": selected.predictor,
         "chosen_by": selected.reason,
-        "valid_mape": selected.errors,
+        "validation_mape": selected.errors,
         "splits_not_counted": selected.excluded,
         "candidate": asdict(champion.choice),
     }

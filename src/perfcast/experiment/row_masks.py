@@ -44,9 +44,9 @@ def training_rows(table: Table, subset: np.ndarray, label_outlier: float | None)
 
 
 def evaluated_rows(table: Table) -> np.ndarray:
-    """Mark the rows that count in the metrics, (n,) bool: all but those that an UNJUDGED column excludes."""
+    """Mark the rows that count in the metrics, (n,) bool: all but those that an EXCLUDED column excludes."""
     rows = np.ones(len(table.frame), dtype=bool)
-    for name in table.select(tag=Tag.UNJUDGED):
+    for name in table.select(tag=Tag.EXCLUDED):
         rows &= (table.frame[name] != 1).to_numpy()
     return rows
 

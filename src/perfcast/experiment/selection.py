@@ -83,7 +83,7 @@ class CandidateChoice:
     """The chosen candidate, and the inner validation MAPE (%) of each one; None where it was not measured."""
 
     candidate: str
-    valid_mape: dict[str, float | None]
+    validation_mape: dict[str, float | None]
 
 
 def select_candidate(

@@ -117,7 +117,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any], r
         if record is not None:
             errors = summarize_errors(predictions)
             record.log_metrics({f"{job.split}/{name}": value for name, value in errors.items()})
-            record.log_metrics({"inner_valid_mape": inner if inner is not None else float("nan")})
+            record.log_metrics({"inner_validation_mape": inner if inner is not None else float("nan")})
             if "epoch" in curves:
                 record.log_history(curves)
             record.log_artifacts(folder / "config.yaml", folder / "predictions.parquet")
@@ -166,8 +166,8 @@ class _FoldResults:
         curves = curves[[*leading, *[name for name in curves if name not in leading]]]
         curves.to_csv(folder / "history.csv", index=False, lineterminator="\n")
         filled = [frame for frame in self.backtests.values() if not frame.empty] or [self.backtests[0]]
-        pd.concat(filled, ignore_index=True).to_parquet(folder / "rehearsals.parquet", index=False)
-        inner = self.choices[0].valid_mape[self.choices[0].candidate]
+        pd.concat(filled, ignore_index=True).to_parquet(folder / "backtest.parquet", index=False)
+        inner = self.choices[0].validation_mape[self.choices[0].candidate]
         choices = [asdict(choice) for choice in self.choices.values()]
-        write_json(folder / "inner.json", {"valid_mape": inner, "choices": choices})
+        write_json(folder / "validation.json", {"validation_mape": inner, "choices": choices})
         return predictions, curves, inner

@@ -23,7 +23,7 @@ def require(table: Table, names: Iterable[str]) -> pd.DataFrame:
     """Return the frame of a table. Raises ValueError when it lacks a column that a feature module reads."""
     missing = [name for name in names if name not in table.frame.columns]
     if missing:
-        raise ValueError(f"data set {table.dataset!r} lacks columns that its features need: {', '.join(missing)}")
+        raise ValueError(f"dataset {table.dataset!r} lacks columns that its features need: {', '.join(missing)}")
     return table.frame
 
 

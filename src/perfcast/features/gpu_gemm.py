@@ -21,7 +21,7 @@ def derive(table: Table) -> Table:
     """Append the derived characteristics to a table of matrix products on GPUs.
 
     Blocks of threads compute tiles of C, and as many tiles as there are multiprocessors run at once: a wave. A started
-    wave takes as long as a full one (wave quantisation; NVIDIA, Matrix Multiplication Background User's Guide), so time
+    wave takes as long as a full one (wave quantization; NVIDIA, Matrix Multiplication Background User's Guide), so time
     follows waves and not operations where there are few tiles. Terms of the roofline law are tagged COST.
     Raises: ValueError when a column of `REQUIRES` is missing.
     """

@@ -39,9 +39,9 @@ class Explainer:
             self._typical, self._shares, self._groups = attribute_to_groups(completed, champion)
 
     def explain(self, row: int, target: str) -> dict[str, Any]:
-        """Return the fields of an `Estimate` that explain it: neighbours, typical machine and drivers."""
+        """Return the fields of an `Estimate` that explain it: neighbors, typical machine and drivers."""
         near = [describe_neighbor(self._champion, *neighbor, target) for neighbor in self._neighbors[row]]
-        explanation: dict[str, Any] = {"neighbours": tuple(near)}
+        explanation: dict[str, Any] = {"neighbors": tuple(near)}
         if self._drivers:
             number = self._champion.predictor.targets_.index(target)
             explanation["typical"] = describe_neighbor(self._champion, self._typical[row], 0.0, target)

@@ -12,7 +12,7 @@ from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import UncertaintyModel
 from perfcast.uncertainty.in_domain import gower_distances
 
-_FILE = "neighbours.npy"
+_FILE = "neighbors.npy"
 
 
 class NeighborIndex:

@@ -29,13 +29,13 @@ class PredictOptions:
     """Options of a prediction.
 
     `when`: month of the measurement (None: that of the last training row). `assume`: whether usual values are imputed.
-    `neighbours`: number of measured results shown. `explain`: whether to add values, typical machine and drivers.
+    `neighbors`: number of measured results shown. `explain`: whether to add values, typical machine and drivers.
     """
 
     level: float = LEVEL
     when: pd.Timestamp | None = None
     assume: bool = True
-    neighbours: int = 3
+    neighbors: int = 3
     explain: bool = True
 
 
@@ -81,7 +81,7 @@ def _predict_batch(
 ) -> list[Prediction]:
     completed = impute(machines, champion, assume=options.assume)
     table = champion.build_features(completed.frame)
-    explainer = Explainer(completed, table, champion, neighbors=options.neighbours, drivers=options.explain)
+    explainer = Explainer(completed, table, champion, neighbors=options.neighbors, drivers=options.explain)
     estimates: dict[int, list[Estimate]] = {}
     first_row: dict[int, int] = {}
     for row, estimate in _estimate(completed, table, champion, options, measurements, explainer=explainer):

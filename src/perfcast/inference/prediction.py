@@ -63,7 +63,7 @@ class Estimate:
     missing: int
     assumed: int
     own: float | None = None
-    neighbours: tuple[Neighbor, ...] = ()
+    neighbors: tuple[Neighbor, ...] = ()
     typical: Neighbor | None = None
     drivers: tuple[Driver, ...] = ()
 

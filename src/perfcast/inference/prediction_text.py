@@ -33,7 +33,7 @@ def _format_prediction(prediction: Prediction, width: int | None) -> str:
     changes = [f"{each.task} {100 * (each.own - 1):+.1f} %" for each in estimates if each.own is not None]
     if changes:
         parts.append(wrap_text(f"changed by your own measurements: {', '.join(changes)}", width))
-    if any(estimate.neighbours for estimate in estimates):
+    if any(estimate.neighbors for estimate in estimates):
         parts.append("nearest measured machines")
         rows = [row for estimate in estimates for row in _neighbor_rows(estimate)]
         parts.append(render_table(["task", "score", "machine", "published", "distance"], rows, width))
@@ -67,7 +67,7 @@ def _neighbor_rows(estimate: Estimate) -> list[list[str]]:
             neighbor.published,
             f"{neighbor.distance:.3f}",
         ]
-        for position, neighbor in enumerate(estimate.neighbours)
+        for position, neighbor in enumerate(estimate.neighbors)
     ]
 
 

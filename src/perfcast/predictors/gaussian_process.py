@@ -29,14 +29,14 @@ _START_LENGTH = 1.6
 
 @dataclass(frozen=True)
 class Question:
-    """What one process is to explain: rows of the inputs, and a standardised answer for each. Shapes: (m,), (m,)."""
+    """What one process is to explain: rows of the inputs, and a standardized answer for each. Shapes: (m,), (m,)."""
 
     rows: np.ndarray
     answers: np.ndarray
 
     @classmethod
     def of(cls, rows: np.ndarray, logs: np.ndarray) -> Question | None:
-        """Standardise; None where there is nothing to learn from. Shapes: rows (m,) int, logs (m,)."""
+        """Standardize; None where there is nothing to learn from. Shapes: rows (m,) int, logs (m,)."""
         spread = float(logs.std())
         if len(rows) < _LEAST_ROWS or not spread > 1e-9:
             return None
@@ -48,7 +48,7 @@ def learned_scales(
 ) -> np.ndarray:
     """Return the factor of every input with which distances are in units of the kernel's length.
 
-    Automatic relevance determination: the factors of the variables maximise the marginal likelihood of Matern-3/2
+    Automatic relevance determination: the factors of the variables maximize the marginal likelihood of Matern-3/2
     processes with one set of factors for all questions and a noise for each; every step looks at `rows` rows, drawn at
     random, of the next question.
     Shapes: inputs (n, columns), variables (columns,) -> (columns,).
@@ -63,8 +63,8 @@ def learned_scales(
     with reproducible(seed):
         relevance = torch.zeros(len(names), requires_grad=True)
         noise = torch.full((len(questions),), float(np.log(_START_NOISE)), requires_grad=True)
-        optimiser = torch.optim.Adam([relevance, noise], lr=0.1)
-        decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, max(steps, 1))
+        optimizer = torch.optim.Adam([relevance, noise], lr=0.1)
+        decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(steps, 1))
         rng, scaled = np.random.default_rng(seed), (inputs * start).astype(np.float32)
         for step in range(steps):
             number = step % len(questions)
@@ -72,9 +72,9 @@ def learned_scales(
             drawn = rng.choice(len(question.rows), min(rows, len(question.rows)), replace=False)
             points = torch.from_numpy(scaled[question.rows[drawn]]) * torch.exp(relevance)[variable]
             loss = _surprise(points, torch.from_numpy(question.answers[drawn]), noise[number])
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss.backward()
-            optimiser.step()
+            optimizer.step()
             decay.step()
         factors = torch.exp(relevance)[variable].detach().numpy().astype(float)
     scales: np.ndarray = start * factors
@@ -132,7 +132,7 @@ class Process:
 class GaussianProcessPredictor(Predictor):
     """The mean of a Gaussian process with a Matern-3/2 kernel, separately for every task.
 
-    Features as `LinearEncoder` gives them: standardised numbers, categories 0 or 1. How much each counts in a distance
+    Features as `LinearEncoder` gives them: standardized numbers, categories 0 or 1. How much each counts in a distance
     is learned (`_relevance.py`), once for all tasks. `noise` is the variance of a measurement in units of the
     process's own: fixed, since the one that fits best is led by the few entries that are far out. Those count less: the
     squared errors are Huber's beyond a deviation of `huber` (a logarithm), by `reweightings` rounds of reweighted least
@@ -146,9 +146,9 @@ class GaussianProcessPredictor(Predictor):
     """
 
     encoder_: LinearEncoder
-    centre_: np.ndarray
+    center_: np.ndarray
     projection_: np.ndarray
-    """Encoded features less `centre_` to coordinates of the kernel (`matern`). Shape: (columns, components)."""
+    """Encoded features less `center_` to coordinates of the kernel (`matern`). Shape: (columns, components)."""
     processes_: dict[str, dict[str, Process]]
 
     def __init__(
@@ -208,13 +208,13 @@ class GaussianProcessPredictor(Predictor):
             rows=self.relevance_rows,
             seed=self.random_state,
         )
-        self.centre_ = encoded.mean(axis=0)
-        scaled = (encoded - self.centre_) * scales
+        self.center_ = encoded.mean(axis=0)
+        scaled = (encoded - self.center_) * scales
         _, directions = np.linalg.eigh(scaled.T @ scaled)
         self.projection_ = np.sqrt(3.0) * scales[:, None] * directions[:, ::-1][:, : self.components]
 
     def _placed(self, encoded: np.ndarray) -> np.ndarray:
-        placed: np.ndarray = (encoded - self.centre_) @ self.projection_
+        placed: np.ndarray = (encoded - self.center_) @ self.projection_
         return placed
 
     def _process(self, points: np.ndarray, logs: np.ndarray) -> Process:
@@ -244,7 +244,7 @@ class GaussianProcessPredictor(Predictor):
     def _save(self, folder: Path) -> None:
         names = {target: list(processes) for target, processes in self.processes_.items()}
         write_json(folder / "gaussian_process.json", {"encoder": self.encoder_.to_state(), "processes": names})
-        np.savez_compressed(folder / "distance.npz", centre=self.centre_, projection=self.projection_)
+        np.savez_compressed(folder / "distance.npz", center=self.center_, projection=self.projection_)
         for target, processes in enumerate(self.processes_.values()):
             for number, process in enumerate(processes.values()):
                 np.savez_compressed(folder / f"process_{target}_{number}.npz", **vars(process))
@@ -253,7 +253,7 @@ class GaussianProcessPredictor(Predictor):
         state = read_json(folder / "gaussian_process.json")
         self.encoder_ = LinearEncoder.from_state(state["encoder"], feature_columns(self.columns_))
         with np.load(folder / "distance.npz", allow_pickle=False) as arrays:
-            self.centre_, self.projection_ = arrays["centre"], arrays["projection"]
+            self.center_, self.projection_ = arrays["center"], arrays["projection"]
         self.processes_ = {
             target: {name: _read(folder / f"process_{index}_{number}.npz") for number, name in enumerate(names)}
             for index, (target, names) in enumerate(state["processes"].items())

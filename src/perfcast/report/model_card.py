@@ -112,7 +112,7 @@ def _purpose(part: DatasetPart) -> tuple[str, ...]:
 
 def _data(part: DatasetPart, about: Mapping[str, Any], sources: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     lines = [
-        f"{source['title'] or source['source']} ({source['source']}): license {source['licence']}. "
+        f"{source['title'] or source['source']} ({source['source']}): license {source['license']}. "
         f"Terms: {source['terms']}."
         for source in sources
         if source.get("status") == "present" and source["source"] in part.sources

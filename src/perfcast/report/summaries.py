@@ -92,7 +92,7 @@ def split_summaries(part: DatasetPart) -> list[SplitSummary]:
 
 def select_spec_sources(sources: tuple[Mapping[str, Any], ...]) -> list[Mapping[str, Any]]:
     """Return the sources with SPEC results, by their stated license."""
-    return [source for source in sources if "SPEC" in str(source.get("licence", ""))]
+    return [source for source in sources if "SPEC" in str(source.get("license", ""))]
 
 
 def retrieval_text(source: Mapping[str, Any]) -> str:

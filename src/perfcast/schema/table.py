@@ -42,13 +42,13 @@ class Tag(StrEnum):
 
     ROW       the unique key of a row; exactly one column
     TASK      a separate test inside the dataset (the suite); metrics are computed per task
-    IDENTITY  with TASK: equal values are the same machine for the `lookup` baseline (CPU model, chips)
-    SCALING   a positive quantity whose power performance grows with: the terms of the `physical` baseline
+    IDENTITY  with TASK: equal values are the same machine for the `nearest` baseline (CPU model, chips)
+    SCALING   a positive quantity whose power performance grows with: the terms of the `power_law` baseline
     ENTITY    the unit that unseen splits hold out and the clustered bootstrap resamples (CPU model)
     BLOCK     rows that must stay together in any split (submission)
     TIME      date of publication; orders forward splits
     SLICE     a column by which errors are reported (vendor, family)
-    UNJUDGED  1 where the score cannot be that of its machine: metrics exclude the row
+    EXCLUDED  1 where the score cannot be that of its machine: metrics exclude the row
     COST      an amount whose time adds to that of the row: the terms of the roofline model (operations, bytes)
     WORK      the quantity that a rate counts: work / score is the time; without it a score is a time or a cost
     PARALLEL  workers that share the work of a row; scaling splits hold out higher numbers
@@ -67,7 +67,7 @@ class Tag(StrEnum):
     PARALLEL = "parallel"
     SLICE = "slice"
     CONFIG = "config"
-    UNJUDGED = "unjudged"
+    EXCLUDED = "excluded"
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ class RequestBatcher:
             self._expected = max(self._expected, len(self._queue))
 
     def _select_requests(self) -> list[_PendingRequest]:
-        """Take requests with equal options from the queue, up to MAX_BATCH machines; drop cancelled requests."""
+        """Take requests with equal options from the queue, up to MAX_BATCH machines; drop canceled requests."""
         selected: list[_PendingRequest] = []
         remaining: deque[_PendingRequest] = deque()
         size = 0

@@ -25,8 +25,8 @@ _MAX_DISCARDED = 32
 class RequestLimits:
     """Limits of one server.
 
-    Units: `body` bytes; `machines` per request; `seconds` until a request is cancelled, its body included; `waiting`
-    requests at once; `neighbours` nearest machines per prediction; `candidates` suggested CPU names; `explained`
+    Units: `body` bytes; `machines` per request; `seconds` until a request is canceled, its body included; `waiting`
+    requests at once; `neighbors` nearest machines per prediction; `candidates` suggested CPU names; `explained`
     machines up to which a prediction is explained by default.
     """
 
@@ -34,7 +34,7 @@ class RequestLimits:
     machines: int = 200
     seconds: float = 10.0
     waiting: int = 64
-    neighbours: int = 10
+    neighbors: int = 10
     candidates: int = 12
     explained: int = 20
 

@@ -80,8 +80,8 @@ class PredictQuery(BaseModel):
         None, description="Month of the measurement, YYYY-MM (default: this month)."
     )
     assume: bool = Field(True, description="Fill unknown values with those of similar machines (default: true).")
-    neighbours: int | None = Field(
-        None, ge=0, le=DEFAULT_LIMITS.neighbours, description="Nearest machines (default: 3; 0 in a large batch)."
+    neighbors: int | None = Field(
+        None, ge=0, le=DEFAULT_LIMITS.neighbors, description="Nearest machines (default: 3; 0 in a large batch)."
     )
     explain: bool | None = Field(
         None, description="Return inputs and drivers of the prediction (default: true; false in a large batch)."
@@ -92,9 +92,9 @@ class PredictQuery(BaseModel):
         """Return the options of a prediction for a number of machines."""
         small = machines <= limits.explained
         when = pd.Timestamp(f"{self.when}-01") if self.when else pd.Timestamp.now().normalize()
-        neighbours = self.neighbours if self.neighbours is not None else 3 * small
+        neighbors = self.neighbors if self.neighbors is not None else 3 * small
         return PredictOptions(
-            self.level, when, self.assume, neighbours, small if self.explain is None else self.explain
+            self.level, when, self.assume, neighbors, small if self.explain is None else self.explain
         )
 
 

@@ -15,7 +15,7 @@ from perfcast.schema.table import Column, Kind, Role, Table, Tag, build_table
 from perfcast.schema.table_files import write_table
 from perfcast.utils.io import write_json
 
-ERRORS = {"lookup": 0.12, "physical": 0.08, "ridge": 0.06, "forest": 0.05, "network": 0.02}
+ERRORS = {"nearest": 0.12, "power_law": 0.08, "ridge": 0.06, "forest": 0.05, "network": 0.02}
 """Standard deviation of the log error of each generated predictor."""
 SPLITS = ("random", "unseen_cpu", "forward_2023")
 LESS_TRAINING = {
@@ -175,7 +175,7 @@ def write_runs(
             run = folder / split / predictor
             run.mkdir(parents=True, exist_ok=True)
             pd.concat(parts, ignore_index=True).to_parquet(run / "predictions.parquet", index=False)
-            _draw_rehearsals(table.frame[~tested], wide, split).to_parquet(run / "rehearsals.parquet", index=False)
+            _draw_rehearsals(table.frame[~tested], wide, split).to_parquet(run / "backtest.parquet", index=False)
             (run / "explanation").mkdir(exist_ok=True)
             _make_importance(error).to_csv(run / "explanation" / "importance.csv", index=False)
             if predictor == "network":
@@ -211,7 +211,7 @@ def _make_history(seeds: int) -> pd.DataFrame:
                 "fold": 0,
                 "epoch": epochs,
                 "train_loss": 0.5 * np.exp(-0.4 * epochs) + 0.01,
-                "valid_loss": 0.5 * np.exp(-0.3 * epochs) + 0.03 + 0.01 * seed,
+                "validation_loss": 0.5 * np.exp(-0.3 * epochs) + 0.03 + 0.01 * seed,
             }
         )
         for seed in range(seeds)
@@ -273,7 +273,7 @@ def _make_manifests() -> list[dict[str, Any]]:
         "status": "present",
         "snapshot": "to_2024_12",
         "files": [{"name": "fake.csv.gz", "sha256": "0" * 64, "bytes": 123456}],
-        "licence": "SPEC Fair Use",
+        "license": "SPEC Fair Use",
         "citation": "Generated, not published",
         "reason": "",
         "remedy": "",
@@ -284,7 +284,7 @@ def _make_manifests() -> list[dict[str, Any]]:
         "status": "missing",
         "snapshot": None,
         "files": [],
-        "licence": "none stated",
+        "license": "none stated",
         "citation": "Nobody & Co.",
         "reason": "no mirror has it",
         "remedy": "run make retry with a network",

@@ -28,7 +28,7 @@ class ChampionModel(PythonModel):
     ) -> pd.DataFrame:
         """Return one row per machine, task and target: estimate, interval and support."""
         try:
-            return predict(model_input, self.champion, neighbours=0, explain=False).to_frame()
+            return predict(model_input, self.champion, neighbors=0, explain=False).to_frame()
         except UserError as error:  # a server answers MLflow's exceptions in one line, others with their traceback
             raise MlflowException(str(error), error_code=BAD_REQUEST) from None
 

@@ -243,7 +243,7 @@ def test_unknown_power_is_told():
             read_machines(machine),
             project().champion,
             wish("score/watt"),
-            PredictOptions(assume=False, neighbours=0, explain=False),
+            PredictOptions(assume=False, neighbors=0, explain=False),
         )
 
 

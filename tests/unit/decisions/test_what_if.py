@@ -29,7 +29,7 @@ from perfcast.utils.errors import UserError
 
 GOLD = {"processor": "Xeon Gold 6148", "chips": 2}
 GOLD_ENTRY = MachineEntry(1, "the machine", GOLD)
-PLAIN = PredictOptions(neighbours=0, explain=False)
+PLAIN = PredictOptions(neighbors=0, explain=False)
 
 
 def varied(*texts):
@@ -247,7 +247,7 @@ def test_the_command_prints_and_writes(tmp_path, capsys):
     assert len(pd.read_csv(tmp_path / "a.csv")) == 6
 
 
-def test_a_data_set_that_nothing_is_known_of_is_varied_and_ranked_too():
+def test_a_dataset_that_nothing_is_known_of_is_varied_and_ranked_too():
     table = fake_table(rows=60, seed=0)
     frame = table.frame.assign(second=table.frame["score"].where(table.frame["suite"] == "float"))
     second = Column("second", Kind.NUMERICAL, Role.TARGET, "workload", "points")

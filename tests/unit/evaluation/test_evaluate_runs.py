@@ -46,7 +46,7 @@ def test_every_split_predictor_and_task_has_every_metric_inside_its_interval(eva
     assert len(evaluation.metrics) == (3 + len(LESS_TRAINING)) * 5 * 3 * 9
     assert (evaluation.metrics["low"] <= evaluation.metrics["value"] + 0.5).all()
     assert (evaluation.metrics["high"] >= evaluation.metrics["value"] - 0.5).all()
-    assert evaluation.ranking() == ["network", "forest", "ridge", "physical", "lookup"]
+    assert evaluation.ranking() == ["network", "forest", "ridge", "power_law", "nearest"]
 
 
 def test_mape_is_pooled_over_folds_and_averaged_over_tasks_and_seeds(evaluation, runs):
@@ -61,24 +61,24 @@ def test_mape_is_pooled_over_folds_and_averaged_over_tasks_and_seeds(evaluation,
 
 
 def test_a_predictor_with_one_seed_has_no_spread_over_seeds(evaluation):
-    assert np.isnan(evaluation.value("random", "lookup")["seed_sd"])
+    assert np.isnan(evaluation.value("random", "nearest")["seed_sd"])
 
 
 def test_paired_differences_are_narrower_than_the_intervals_they_compare(evaluation):
     rows = evaluation.paired.query("against == 'baseline' and task == @AVERAGE and metric == 'mape'")
-    assert set(rows["predictor"]) == {"network", "forest", "ridge", "physical"}
+    assert set(rows["predictor"]) == {"network", "forest", "ridge", "power_law"}
     network = rows[(rows["predictor"] == "network") & (rows["split"] == "random")].iloc[0]
-    value = [evaluation.value("random", name)["value"] for name in ("network", "lookup")]
+    value = [evaluation.value("random", name)["value"] for name in ("network", "nearest")]
     assert network["difference"] == pytest.approx(value[0] - value[1])
     assert network["claim"] == "better"
     assert clear_winner(evaluation.paired, "random", AVERAGE, "mape") == "network"
 
 
 def test_equal_predictors_are_never_claimed_to_differ(table, tmp_path):
-    runs = write_runs(table, tmp_path, seed=1, errors={"lookup": 0.1, "ridge": 0.1})
+    runs = write_runs(table, tmp_path, seed=1, errors={"nearest": 0.1, "ridge": 0.1})
     for (split, predictor), folder in list(runs.items()):
         if predictor == "ridge":
-            runs[split, predictor] = runs[split, "lookup"]
+            runs[split, predictor] = runs[split, "nearest"]
             assert folder != runs[split, predictor]
     found = evaluate(runs, table, resamples=100, seed=0)
     assert (found.paired["difference"] == 0).all()
@@ -88,7 +88,7 @@ def test_equal_predictors_are_never_claimed_to_differ(table, tmp_path):
 
 def test_slices_are_the_tasks_the_tagged_columns_and_the_year(evaluation):
     assert list(dict.fromkeys(evaluation.slices["slice"])) == ["suite", "machine_vendor", "generation", "year"]
-    rows = evaluation.slices.query("split == 'random' and predictor == 'lookup'")
+    rows = evaluation.slices.query("split == 'random' and predictor == 'nearest'")
     totals = rows.groupby("slice")["rows"].sum()
     assert totals.nunique() == 1
 
@@ -121,7 +121,7 @@ def test_noise_floor_recovers_the_error_of_a_predictor_that_knows_the_expected_s
     assert found.iloc[0]["mape_floor"] == pytest.approx(100 * np.abs(noise).mean(), rel=0.05)
 
 
-def test_a_data_set_without_configurations_or_slices_is_evaluated_too(table, runs):
+def test_a_dataset_without_configurations_or_slices_is_evaluated_too(table, runs):
     plain = dataclasses.replace(
         table,
         columns=tuple(
@@ -150,7 +150,7 @@ def test_intervals_cover_what_they_say_on_every_split(evaluation):
     # what was rehearsed erred a tenth more than the test rows, but for the errors that a part's rows share
     assert found["value"].between(84, 97).all()
     assert (
-        evaluation.value("random", "lookup", metric="width")["value"]
+        evaluation.value("random", "nearest", metric="width")["value"]
         > 3 * (evaluation.value("random", "network", metric="width")["value"])
     )
     levels = evaluation.levels
@@ -201,10 +201,10 @@ def test_an_evaluation_survives_its_folder(evaluation, tmp_path):
 
 def test_metrics_tree_holds_plain_rounded_numbers(evaluation):
     tree = metrics_tree(evaluation)
-    value = tree["random"]["lookup"]["float"]["mape"]
+    value = tree["random"]["nearest"]["float"]["mape"]
     assert isinstance(value, float)
     assert value == float(f"{value:.6g}")
-    assert set(tree["random"]["lookup"]) == {"float", "integer", AVERAGE}
+    assert set(tree["random"]["nearest"]) == {"float", "integer", AVERAGE}
 
 
 def test_headline_shows_baseline_and_noise_floor(evaluation):
@@ -223,23 +223,23 @@ def test_champion_is_the_smallest_inner_error_over_all_splits():
             ("forward", "b", 4.0),
             ("random", "c", 0.1),
         ],
-        columns=["split", "predictor", "valid_mape"],
+        columns=["split", "predictor", "validation_mape"],
     )
     assert choose_champion(inner) == "b"
     with pytest.raises(UserError, match="champion"):
-        choose_champion(inner[inner["predictor"] == "c"].assign(valid_mape=np.nan))
+        choose_champion(inner[inner["predictor"] == "c"].assign(validation_mape=np.nan))
 
 
 def test_a_split_that_leaks_on_purpose_counts_neither_for_the_order_nor_in_the_list_of_questions(evaluation):
     names = {"random": "shuffled"}
-    best = (evaluation.metrics["split"] == "random") & (evaluation.metrics["predictor"] == "lookup")
+    best = (evaluation.metrics["split"] == "random") & (evaluation.metrics["predictor"] == "nearest")
     metrics = evaluation.metrics.assign(value=evaluation.metrics["value"].mask(best, 1e-9))
     found = dataclasses.replace(evaluation, metrics=metrics.assign(split=metrics["split"].replace(names)))
     assert (found.ranked_splits, found.comparison_splits) == (["unseen_cpu", "forward_2023"], ["shuffled"])
-    assert found.ranking()[-1] == "lookup"
+    assert found.ranking()[-1] == "nearest"
     assert headline(found).splitlines()[-2].startswith("shuffled: only for comparison")
     alone = dataclasses.replace(found, metrics=found.metrics[found.metrics["split"] == "shuffled"])
-    assert (alone.ranked_splits, alone.ranking()[0]) == (["shuffled"], "lookup")
+    assert (alone.ranked_splits, alone.ranking()[0]) == (["shuffled"], "nearest")
 
 
 def test_forms_with_less_training_are_measured_and_counted_nowhere(evaluation):
@@ -247,7 +247,7 @@ def test_forms_with_less_training_are_measured_and_counted_nowhere(evaluation):
     assert evaluation.comparison_splits == []
     assert evaluation.learning_curve_splits == list(LESS_TRAINING)
     assert evaluation.value("random_05_percent", "ridge")["value"] > evaluation.value("random", "ridge")["value"]
-    best = evaluation.metrics["split"].isin(LESS_TRAINING) & (evaluation.metrics["predictor"] == "lookup")
+    best = evaluation.metrics["split"].isin(LESS_TRAINING) & (evaluation.metrics["predictor"] == "nearest")
     found = dataclasses.replace(
         evaluation, metrics=evaluation.metrics.assign(value=evaluation.metrics["value"].mask(best, 1e-9))
     )
@@ -309,7 +309,7 @@ def test_unmeasured_targets_are_left_out_and_repeated_rows_refused(runs):
 
 def test_rehearsals_without_a_row_are_none_whatever_their_columns(tmp_path):
     """A training that had nothing to rehearse on leaves such a file."""
-    path = tmp_path / "rehearsals.parquet"
+    path = tmp_path / "backtest.parquet"
     assert read_backtests(tmp_path) is None
     pd.DataFrame({"row": [], "rehearsal": []}).to_parquet(path)
     assert read_backtests(tmp_path) is None

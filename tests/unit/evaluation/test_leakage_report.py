@@ -50,13 +50,13 @@ def test_a_clean_project_passes_and_every_check_tells_what_it_looked_at(capsys):
 
 def test_one_predictors_forecasts_under_another_name(project, capsys):
     runs = project / "runs" / "random"
-    shutil.copy(runs / "ridge" / "predictions.parquet", runs / "lookup" / "predictions.parquet")
+    shutil.copy(runs / "ridge" / "predictions.parquet", runs / "nearest" / "predictions.parquet")
     refused(project, capsys, "repeated runs", "lookup and ridge have equal predictions on random")
 
 
 def test_a_run_folder_under_another_name(project, capsys):
     runs = project / "runs" / "random"
-    shutil.copy(runs / "ridge" / "config.yaml", runs / "lookup" / "config.yaml")
+    shutil.copy(runs / "ridge" / "config.yaml", runs / "nearest" / "config.yaml")
     refused(project, capsys, "repeated runs", "names generated/random/ridge")
 
 

@@ -32,7 +32,7 @@ def test_325_pairs_are_told_apart_with_1000_resamples_where_holm_could_not():
 
 
 def test_false_claims_of_any_pair_are_as_rare_as_promised():
-    """26 equal predictors, judged again and again: uncorrected claims abound, corrected ones are rare."""
+    """26 equal predictors, evaluated again and again: uncorrected claims abound, corrected ones are rare."""
     random = np.random.default_rng(1)
     false = alone = 0
     for _ in range(200):
@@ -74,9 +74,9 @@ def test_the_table_of_an_evaluation_has_every_pair_and_comes_back_from_disk(tmp_
     found = evaluate(write_runs(table, tmp_path / "runs", seed=1), table, resamples=100, seed=0)
     assert len(found.pairs) == found.metrics["split"].nunique() * 3 * 2 * 10
     row = found.pairs.query("split == 'random' and task == @AVERAGE and metric == 'mape'")
-    row = row[(row["predictor"] == "lookup") & (row["other"] == "network")].iloc[0]
+    row = row[(row["predictor"] == "nearest") & (row["other"] == "network")].iloc[0]
     assert row["claim"] == "worse"
-    value = [found.value("random", name)["value"] for name in ("lookup", "network")]
+    value = [found.value("random", name)["value"] for name in ("nearest", "network")]
     assert row["difference"] == pytest.approx(value[0] - value[1])
     write_evaluation(found, tmp_path / "out")
     again = read_evaluation(tmp_path / "out").pairs

@@ -67,7 +67,7 @@ def changes(before, tmp_path_factory):
     """A planted improvement, a planted worsening, errors drawn anew, and what nothing happened to."""
     after = copied(before, tmp_path_factory.mktemp("compare"))
     change(after, "ridge", lambda logs: 0.7 * logs)
-    change(after, "physical", lambda logs: 1.4 * logs, splits=["random"])
+    change(after, "power_law", lambda logs: 1.4 * logs, splits=["random"])
     change(after, "forest", again)
     return compared(before, after)
 
@@ -96,20 +96,20 @@ def test_a_planted_improvement_is_found_and_the_rest_is_not(changes):
         assert row["after"] == pytest.approx(0.7 * row["before"], rel=0.05)
         assert mape.loc[split, "forest"]["verdict"] == "no real change"
         assert mape.loc[split, "forest"]["difference"] != 0
-        for predictor in ("lookup", "network"):
+        for predictor in ("nearest", "network"):
             assert mape.loc[split, predictor]["difference"] == 0
-    assert mape.loc["random", "physical"]["verdict"] == "worse"
-    assert mape.loc["forward_2023", "physical"]["difference"] == 0
+    assert mape.loc["random", "power_law"]["verdict"] == "worse"
+    assert mape.loc["forward_2023", "power_law"]["difference"] == 0
     assert changes.worse
 
 
 def test_an_interval_that_holds_more_is_nearer_to_its_level_or_further(changes):
     frame = changes.metrics.frame
     rows = frame[(frame["metric"] == "coverage") & (frame["task"] == AVERAGE) & (frame["split"] == "random")]
-    row = rows.set_index("predictor").loc["physical"]
+    row = rows.set_index("predictor").loc["power_law"]
     assert row["after"] < row["before"] - 3
     assert row["verdict"] == "worse"
-    widths = frame[(frame["metric"] == "width") & (frame["predictor"] == "physical")]
+    widths = frame[(frame["metric"] == "width") & (frame["predictor"] == "power_law")]
     assert (widths["difference"] == 0).all(), "rehearsals are the same"
 
 
@@ -165,7 +165,7 @@ def test_parameters_are_told_key_by_key_and_equal_changes_together(before, tmp_p
         (run / "config.yaml").write_text(yaml.safe_dump(changed))
     summary = after / "evaluation" / "fake" / "summary.json"
     summary.write_text(summary.read_text().replace('"level": 0.9', '"level": 0.8'))
-    changes = compared(before, after, only=Only(predictors=["lookup"]))
+    changes = compared(before, after, only=Only(predictors=["nearest"]))
     found = {one.key: one for one in changes.parameters}
     assert set(found) == {"evaluation.level", "schedule", "predictor.settings.depth", "predictor.settings.alpha"}
     assert (found["schedule"].before, found["schedule"].after) == ("quick", "full")
@@ -237,7 +237,7 @@ def test_sources_are_compared_by_checksum(before, tmp_path):
     after = copied(before, tmp_path)
     path = after / "raw" / "fake" / "manifest.json"
     path.write_text(path.read_text().replace("0" * 64, "1" * 64))
-    found = compared(before, after, only=Only(predictors=["lookup"]))
+    found = compared(before, after, only=Only(predictors=["nearest"]))
     assert [(one.source, one.file, one.after) for one in found.sources] == [("fake", "fake.csv.gz", "1" * 64)]
     assert f"source fake/fake.csv.gz: {'0' * 12} -> {'1' * 12}" in as_text(found)
 
@@ -245,7 +245,7 @@ def test_sources_are_compared_by_checksum(before, tmp_path):
 def test_a_run_of_one_side_is_told(before, tmp_path):
     after = copied(before, tmp_path)
     shutil.rmtree(after / "runs" / "fake" / "random" / "ridge")
-    found = compared(before, after, only=Only(splits=["random"], predictors=["lookup", "ridge"]))
+    found = compared(before, after, only=Only(splits=["random"], predictors=["nearest", "ridge"]))
     assert found.metrics.left_out == [
         f"predictor fake/random/ridge: {after} has no runs/fake/random/ridge/predictions.parquet"
     ]

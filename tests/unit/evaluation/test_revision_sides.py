@@ -20,7 +20,7 @@ stages:
       - src/model.py
     params:
       - params.yaml:
-    outs: [results/raw, results/standard, results/support, results/runs, results/evaluation]
+    outs: [results/raw, results/standard, results/in_domain, results/runs, results/evaluation]
     metrics:
       - results/metrics.json:
           cache: false

@@ -102,5 +102,5 @@ def test_rehearsals_on_test_rows(project, capsys):
     def swap(frame):
         frame.loc[:3, "row"] = tested.to_numpy()
 
-    rewrite(project / "runs" / "forward_2023" / "lookup" / "rehearsals.parquet", swap)
+    rewrite(project / "runs" / "forward_2023" / "nearest" / "backtest.parquet", swap)
     refused(project, capsys, "backtest rows", "lookup on forward_2023: 4 backtest rows are test rows of the same fold")

@@ -15,7 +15,7 @@ COLUMNS = (
     Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY, Tag.IDENTITY)),
     Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
     Column("month", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
-    Column("odd", Kind.NUMERICAL, Role.PROVENANCE, "audit", tags=(Tag.UNJUDGED,)),
+    Column("odd", Kind.NUMERICAL, Role.PROVENANCE, "audit", tags=(Tag.EXCLUDED,)),
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
 )

@@ -15,10 +15,10 @@ from perfcast.utils.io import write_json
 PROJECT = Path(__file__).parents[3]
 # lookup is best where rows leak, and overall if that counted
 INNER = {
-    "shuffled": {"lookup": 0.01, "ridge": 9.0},
-    "random_05_percent": {"lookup": 0.01, "ridge": 9.0},
-    "random": {"lookup": 5.0, "ridge": 3.0},
-    "forward_last": {"lookup": 12.0, "ridge": 8.0},
+    "shuffled": {"nearest": 0.01, "ridge": 9.0},
+    "random_05_percent": {"nearest": 0.01, "ridge": 9.0},
+    "random": {"nearest": 5.0, "ridge": 3.0},
+    "forward_last": {"nearest": 12.0, "ridge": 8.0},
 }
 
 
@@ -36,7 +36,7 @@ def project(tmp_path):
         for predictor, error in errors.items():
             folder = tmp_path / "runs" / split / predictor
             folder.mkdir(parents=True)
-            (folder / "inner.json").write_text(json.dumps({"valid_mape": error}))
+            (folder / "validation.json").write_text(json.dumps({"validation_mape": error}))
     return tmp_path
 
 
@@ -44,7 +44,7 @@ def champion(project, *splits):
     places = ["--runs", "runs", "--table", "table.parquet", "--standard", "table.parquet", "--raw", "raw"]
     places += ["--out", "champion", "--project", "."]
     places = [str(project / word) if not word.startswith("--") else word for word in places]
-    chosen = ["--splits", *splits, "--predictors", "lookup", "ridge", "--schedule", "quick"]
+    chosen = ["--splits", *splits, "--predictors", "nearest", "ridge", "--preset", "quick"]
     assert main(["pipeline", "champion", "spec_cpu2017_detail", *places, *chosen]) == 0
     return json.loads((project / "champion" / "about.json").read_text())
 
@@ -52,12 +52,12 @@ def champion(project, *splits):
 def test_a_split_that_leaks_on_purpose_or_trains_on_less_does_not_count(project):
     about = champion(project, *INNER)
     assert about["predictor"] == "ridge"
-    assert set(about["valid_mape"]) == {"random", "forward_last"}
+    assert set(about["validation_mape"]) == {"random", "forward_last"}
     assert about["splits_not_counted"] == ["shuffled", "random_05_percent"]
 
 
 def test_where_no_split_counts_the_first_predictor_is_selected_with_the_reason(project):
     about = champion(project, "shuffled")
-    assert about["predictor"] == "lookup"
+    assert about["predictor"] == "nearest"
     assert "leaks on purpose" in about["chosen_by"]
-    assert about["valid_mape"] == {}
+    assert about["validation_mape"] == {}

@@ -49,7 +49,7 @@ def settings(project, name, schedule):
         str(out),
     ]
     folds = split(project, name)
-    assert main([*words, "--folds", str(folds), "--schedule", schedule, "--project", str(project)]) == 0
+    assert main([*words, "--folds", str(folds), "--preset", schedule, "--project", str(project)]) == 0
     return yaml.safe_load((out / "config.yaml").read_text())["predictor"]["settings"]
 
 

@@ -96,7 +96,7 @@ def test_test_rows_are_never_learned_from():
 
 def test_excluded_rows_are_not_evaluated():
     demo = table()
-    marks = Column("odd", Kind.NUMERICAL, Role.PROVENANCE, "audit", tags=(Tag.UNJUDGED,))
+    marks = Column("odd", Kind.NUMERICAL, Role.PROVENANCE, "audit", tags=(Tag.EXCLUDED,))
     demo = build_table("demo", demo.frame.assign(odd=(np.arange(40) == 5).astype(float)), (*COLUMNS, marks))
     (fitted,) = fit_folds(demo, folds_of(demo, [3, 5]), shared({"only": Spy}), [0], None)
     assert fitted.test["row"].tolist() == ["r3"]
@@ -155,8 +155,8 @@ def test_every_fold_chooses_on_its_own_inner_rows_and_never_by_its_test_rows():
     folds = folds_of(demo, [11, 13], [7, 9]).assign(fold_1=other)
     first, second = fit_folds(demo, folds, shared(candidates(1.0, 2.0, 0.5)), [0], None)
     assert (first.choice.candidate, second.choice.candidate) == ("times 2.0", "times 0.5")
-    assert first.choice.valid_mape["times 2.0"] == pytest.approx(0.0, abs=1e-9)
-    assert first.choice.valid_mape["times 1.0"] == pytest.approx(50.0)
+    assert first.choice.validation_mape["times 2.0"] == pytest.approx(0.0, abs=1e-9)
+    assert first.choice.validation_mape["times 1.0"] == pytest.approx(50.0)
     assert isinstance(first.predictor, Biased) and first.predictor.factor == 2.0
 
 
@@ -167,8 +167,8 @@ def test_a_sole_setting_is_measured_on_the_inner_rows_of_every_fold():
     own = [candidates(2.0), candidates(1.0)]
     first, second = fit_folds(demo, folds, own.__getitem__, [0], None)
     assert (first.predictor.factor, second.predictor.factor) == (2.0, 1.0)
-    assert first.choice.valid_mape["times 2.0"] == pytest.approx(0.0, abs=1e-9)
-    assert 0 < second.choice.valid_mape["times 1.0"] < 10
+    assert first.choice.validation_mape["times 2.0"] == pytest.approx(0.0, abs=1e-9)
+    assert 0 < second.choice.validation_mape["times 1.0"] < 10
 
 
 def test_every_fold_is_backtested_once_whatever_the_seeds():
@@ -205,7 +205,7 @@ def test_tuned_values_hold_for_their_question_fold_by_fold_in_the_full_schedule(
     learning_curve_point = given("full", ("demo", "random_05_percent", "random"))
     assert [learning_curve_point(fold)["tuned"](5).get_params()["min_samples_leaf"] for fold in (0, 1)] == [2, 4]
     assert list(predictor_factories(conf, "full", {})) == ["few", "many"]  # the final model on all rows
-    with pytest.raises(UserError, match=r"demo/random .* 5 folds, however: .* has 2") as raised:
+    with pytest.raises(UserError, match=r"demo/random .* 5 folds, but .* has 2") as raised:
         given("full", ("demo", "random"), folds=5)
     assert "\n" not in str(raised.value)
 

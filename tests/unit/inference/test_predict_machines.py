@@ -49,12 +49,12 @@ def test_every_estimate_has_an_interval_that_widens_with_its_level_and_with_time
     assert later["estimate"].equals(usual["estimate"])
 
 
-def test_a_champion_without_calibration_gives_no_interval_and_no_neighbour():
+def test_a_champion_without_calibration_gives_no_interval_and_no_neighbor():
     bare = replace(project().champion, calibrated=None, neighbor_index=None)
     answer = asked(KNOWN, bare, PredictOptions())
     frame = answer.to_frame()
     assert frame[["low", "high", "support", "unlike"]].isna().all(axis=None)
-    assert not answer.machines[0].estimates[0].neighbours
+    assert not answer.machines[0].estimates[0].neighbors
 
 
 def test_given_cells_reach_the_predictor_unchanged():
@@ -97,7 +97,7 @@ def test_features_on_which_the_parts_rows_agree_are_filled():
 
 def test_a_new_part_is_forecast_by_what_is_said_of_it():
     machine = {"processor": "Zeus 1", "cores": 96, "clock": "2.5 GHz", "chips": 2, "family": "Skylake-SP"}
-    answer = asked(machine, asked=PredictOptions(neighbours=1))
+    answer = asked(machine, asked=PredictOptions(neighbors=1))
     assert "no data names the processor 'Zeus 1'" in answer.machines[0].notes[0]
     values = {value.column: (value.value, value.origin) for value in answer.machines[0].values}
     assert values["cores_enabled_total"] == (192.0, "implied")
@@ -105,7 +105,7 @@ def test_a_new_part_is_forecast_by_what_is_said_of_it():
 
 
 def test_drivers_multiply_to_the_forecast():
-    answer = asked(KNOWN, asked=PredictOptions(neighbours=0))
+    answer = asked(KNOWN, asked=PredictOptions(neighbors=0))
     champion = project().champion
     for one in answer.machines[0].estimates:
         typical = champion.reference_data.measured.frame.iloc[[champion.typical[one.task]]]

@@ -18,7 +18,7 @@ from perfcast.uncertainty.correlation import ErrorCorrelation, ErrorRows, shared
 from perfcast.utils.errors import UserError
 
 MACHINE = {"processor": "Xeon Gold 6148", "chips": 2}
-PLAIN = PredictOptions(neighbours=0, explain=False)
+PLAIN = PredictOptions(neighbors=0, explain=False)
 
 
 def errors(labels, questions, typical=1.0):
@@ -160,7 +160,7 @@ def test_scores_under_the_targets_name_and_of_siblings_are_read():
     assert asked(sibling).estimates != asked({**sibling, "base_score": 120}).estimates
 
 
-def test_columns_of_the_data_set_that_no_forecast_reads_are_passed_over():
+def test_columns_of_the_dataset_that_no_forecast_reads_are_passed_over():
     plainly = {"suite": "CINT2017rate", "score": 100}
     assert asked({**plainly, "tester": "me", "peak_score": 120}).estimates == asked(plainly).estimates
 

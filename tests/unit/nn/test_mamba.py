@@ -151,7 +151,7 @@ def test_every_parameter_is_on_the_path_to_the_forecast() -> None:
 
 def test_state_rates_are_not_decayed() -> None:
     made, _ = network()
-    # The optimiser decays what has two dimensions or more.
+    # The optimizer decays what has two dimensions or more.
     assert all(p.ndim == 1 for name, p in made.named_parameters() if name.endswith(("log_rate", "through")))
 
 

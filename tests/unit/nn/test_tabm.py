@@ -110,7 +110,7 @@ def test_training_by_the_mean_of_losses_is_in_the_history() -> None:
     X = frame()
     predictor = TabM(**SMALL, epochs=1, learning_rate=1e-12, weight_decay=0.0, linear_skip=False)
     predictor.fit(X, targets(X), columns=COLUMNS)
-    # Heads at zero: every member's loss is that of the centre, and so is their mean.
+    # Heads at zero: every member's loss is that of the center, and so is their mean.
     logs = np.log(targets(X))
     levels = logs.groupby(X["suite"]).transform("mean"), logs.groupby(X["suite"]).transform("std", ddof=0)
     error = np.abs((logs - levels[0]) / levels[1])

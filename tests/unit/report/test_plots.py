@@ -46,7 +46,7 @@ def test_published_errors_are_drawn_with_their_split(evaluation):
         "average: Spearman",
         "Nobody, 2020",
         "unseen_cpu",
-        "lookup",
+        "nearest",
     ):
         assert text in drawn
     own = evaluation.value("random", "network", "float")["value"]

@@ -133,7 +133,7 @@ def test_tables_have_header_cells_and_figures_have_words(page):
 
 
 def test_without_spec_sources_nothing_is_said_of_spec(results, context):
-    sources = tuple({**source, "licence": "Apache-2.0"} for source in context.sources)
+    sources = tuple({**source, "license": "Apache-2.0"} for source in context.sources)
     assert "Standard Performance" not in render(type(context)(**{**vars(context), "sources": sources}))
 
 
@@ -185,7 +185,7 @@ def test_headline_grid_marks_only_clear_winners_and_shows_the_floor(context):
 def test_further_tables(context):
     evaluation = context.datasets[0].evaluation
     assert len(task_grids(evaluation)) == 3
-    assert [row["name"] for row in paired_rows(evaluation)] == ["network", "forest", "ridge", "physical"]
+    assert [row["name"] for row in paired_rows(evaluation)] == ["network", "forest", "ridge", "power_law"]
     worst = worst_slices(evaluation, "network")
     assert {row["split"] for row in worst} == set(evaluation.splits)
     assert all(row["rows"] >= 20 for row in worst)
@@ -231,7 +231,7 @@ def test_when_a_source_was_retrieved_is_told_or_its_snapshot():
     assert retrieval_text({}) == "date of retrieval not stated"
 
 
-def test_order_of_data_sets_and_figures_is_that_of_the_parameters(results):
+def test_order_of_datasets_and_figures_is_that_of_the_parameters(results):
     plots = [plot.name for plot in collect(results, FAKE_PARAMS).datasets[0].plots]
     assert plots == FAKE_PARAMS["figures"]
     turned = collect(results, {**FAKE_PARAMS, "figures": ["headline"]}).datasets[0].plots

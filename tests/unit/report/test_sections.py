@@ -70,7 +70,7 @@ def test_few_predictors_are_drawn_and_why_is_said(part):
     assert shown_predictors(part.evaluation, "ridge") == {
         "ridge": "chosen",
         "network": "smallest error on every split",
-        "lookup": "baseline",
+        "nearest": "baseline",
     }
 
 
@@ -88,7 +88,7 @@ def test_too_many_points_are_thinned_by_row_the_same_for_all_predictors(part):
     )
 
 
-def test_small_data_sets_draw_all_and_large_ones_share_the_rest():
+def test_small_datasets_draw_all_and_large_ones_share_the_rest():
     assert point_budgets([10, 1000, 400], maximum=1000) == [10, 590, 400]
     assert point_budgets([5, 5], maximum=100) == [5, 5]
 
@@ -251,7 +251,7 @@ def test_a_card_tells_what_a_user_must_know_and_is_the_same_in_both_forms(contex
         assert f"## {section.title}" in text
         assert all(f"- {line}" in text for line in section.lines)
     assert "SPEC Fair Use" in text
-    assert "none stated" not in text, "the terms of a source that this data set does not use"
+    assert "none stated" not in text, "the terms of a source that this dataset does not use"
     assert "| random | machines similar to those in the training data | " in text
     assert "estimate, not a measured result" in text
     value = part.evaluation.value("random", "network")["value"]

@@ -68,12 +68,12 @@ def test_notes_belong_to_their_machine(server):
 
 
 def test_query_options_have_an_effect(server):
-    payload = request(f"{server}/forecast?neighbours=1&explain=true", KNOWN).json()["machines"][0]
-    assert {len(one["neighbours"]) for one in payload["estimates"]} == {1}
+    payload = request(f"{server}/forecast?neighbors=1&explain=true", KNOWN).json()["machines"][0]
+    assert {len(one["neighbors"]) for one in payload["estimates"]} == {1}
     assert payload["values"]
     assert all(one["typical"] for one in payload["estimates"])
     plain = request(f"{server}/forecast{PLAIN}", KNOWN).json()["machines"][0]
-    assert plain["values"] == [] == plain["estimates"][0]["neighbours"] == plain["estimates"][0]["drivers"]
+    assert plain["values"] == [] == plain["estimates"][0]["neighbors"] == plain["estimates"][0]["drivers"]
     bare = request(f"{server}/forecast?assume=false", KNOWN).json()["machines"][0]
     assert "assumed" not in {value["origin"] for value in bare["values"]}
 
@@ -168,7 +168,7 @@ def test_openapi_lists_every_route_with_existing_models(server):
         <= set(payload["components"]["schemas"])
     )
     options = {one["name"] for one in payload["paths"]["/forecast"]["post"]["parameters"]}
-    assert options == {"level", "when", "assume", "neighbours", "explain", "partial"}
+    assert options == {"level", "when", "assume", "neighbors", "explain", "partial"}
 
 
 def test_pages_load_nothing_from_elsewhere(server):
@@ -296,21 +296,21 @@ def test_unexpected_error_is_logged_and_hidden_from_the_client(capfd):
 def test_concurrent_requests_get_the_same_results_as_single_ones(server):
     machines = [{**KNOWN, "tdp": 100 + place, "chips": 1 + place % 2} for place in range(24)]
     machines[5], machines[11] = WRONG, {"processor": "Zeus 1"}
-    address = f"{server}/forecast?explain=false&neighbours=2"
+    address = f"{server}/forecast?explain=false&neighbors=2"
     with ThreadPoolExecutor(12) as pool:
         replies = list(pool.map(lambda machine: request(address, machine), machines))
     errors = {place: reply.error for place, reply in enumerate(replies) if reply.status != 200}
     assert list(errors) == [5, 11], errors
     assert "(machine 1)" in errors[5]
-    options = {"explain": False, "neighbours": 2, "when": pd.Timestamp.now().normalize()}
+    options = {"explain": False, "neighbors": 2, "when": pd.Timestamp.now().normalize()}
     for machine, reply in zip(machines, replies, strict=True):
         if reply.status == 200:
             alone = perfcast.predict(machine, project().champion, **options).to_dict()["machines"][0]
             payload = reply.json()["machines"][0]
             assert payload["line"] == 1
             for one, other in zip(payload["estimates"], alone["estimates"], strict=True):
-                near, known = one.pop("neighbours"), other.pop("neighbours")
-                assert [neighbour["result"] for neighbour in near] == [neighbour["result"] for neighbour in known]
+                near, known = one.pop("neighbors"), other.pop("neighbors")
+                assert [neighbor["result"] for neighbor in near] == [neighbor["result"] for neighbor in known]
                 assert [one[name] for name in ("median", "low", "high", "support")] == [
                     pytest.approx(other[name], rel=1e-9) for name in ("median", "low", "high", "support")
                 ]

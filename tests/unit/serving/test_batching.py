@@ -139,19 +139,19 @@ def test_a_large_request_does_not_delay_small_ones(model):
     run(scenario())
 
 
-def test_cancelled_requests_are_not_predicted(model):
+def test_canceled_requests_are_not_predicted(model):
     async def scenario():
         metrics = ServerMetrics()
         batcher = RequestBatcher(model, 10, metrics)
         model.gate.clear()
         first = await start(batcher, model, "first")
-        cancelled, last = await enqueue(batcher, "cancelled"), await enqueue(batcher, "last")
-        cancelled.cancel()
+        canceled, last = await enqueue(batcher, "canceled"), await enqueue(batcher, "last")
+        canceled.cancel()
         await asyncio.sleep(0)
         model.gate.set()
         assert ((await first)[0]["name"], (await last)[0]["name"]) == ("first", "last")
-        with pytest.raises(asyncio.CancelledError):
-            await cancelled
+        with pytest.raises(asyncio.CanceledError):
+            await canceled
         assert model.batches == [["first"], ["last"]]
         assert waiting(metrics) == 0
         batcher.close()

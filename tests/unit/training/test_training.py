@@ -232,8 +232,8 @@ class TestTrain:
             network = Line()
             history = train(network, some_rows(200), some_rows(50, seed=1), CONFIG, 0)
         assert [entry["epoch"] for entry in history.epochs] == [1, 2, 3, 4, 5]
-        assert all({"train_loss", "valid_loss", "valid_error", "learning_rate"} <= set(e) for e in history.epochs)
-        assert history.epochs[-1]["valid_loss"] < history.epochs[0]["valid_loss"] / 2
+        assert all({"train_loss", "validation_loss", "valid_error", "learning_rate"} <= set(e) for e in history.epochs)
+        assert history.epochs[-1]["validation_loss"] < history.epochs[0]["validation_loss"] / 2
         assert not network.training
 
     def test_ends_with_the_weights_of_the_best_validation_epoch(self) -> None:

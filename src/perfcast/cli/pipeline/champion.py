@@ -22,8 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--splits", nargs="+", required=True)
     parser.add_argument("--predictors", nargs="+", required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--schedule", choices=["quick", "full"], default="full")
-    parser.add_argument("--rehearsals", type=_numbers.backtests, default=1, help="most backtests for its intervals")
+    parser.add_argument("--preset", choices=["quick", "full"], default="full")
+    parser.add_argument("--backtest-windows", type=_numbers.backtests, default=1, help="most backtests for its intervals")
     parser.add_argument("--seed", type=_numbers.seed, default=0)
     add_project(parser)
 

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("split")
     parser.add_argument("--table", type=Path, required=True, help="the table with features")
     parser.add_argument("--folds", type=Path, required=True, help="the split")
-    parser.add_argument("--rehearsals", type=_numbers.backtests, default=1, help="most backtests of a forward split")
+    parser.add_argument("--backtest-windows", type=_numbers.backtests, default=1, help="most backtests of a forward split")
     parser.add_argument("--out", type=Path, required=True)
     add_project(parser)
 

@@ -19,9 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", type=Path, required=True, help="the table with features")
     parser.add_argument("--folds", type=Path, required=True, help="the split")
     parser.add_argument("--out", type=Path, required=True, help="folder of the run")
-    parser.add_argument("--schedule", choices=["quick", "full"], default="full")
+    parser.add_argument("--preset", choices=["quick", "full"], default="full")
     parser.add_argument("--seeds", type=_numbers.seed, nargs="+", default=[0])
-    parser.add_argument("--rehearsals", type=_numbers.backtests, default=1, help="most backtests of a forward split")
+    parser.add_argument("--backtest-windows", type=_numbers.backtests, default=1, help="most backtests of a forward split")
     parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="Hydra override")
     add_project(parser)
 

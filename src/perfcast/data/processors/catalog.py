@@ -175,7 +175,7 @@ def fallback_key(key: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class Catalog:
     """Joined catalog.
 
     Shapes: `facts` has one row per part key and the columns FACTS; `members` holds the part keys of each table.
@@ -204,12 +204,12 @@ class Catalogue:
         return next((table for table in TABLES if key in self.members.get(table, ())), None)
 
 
-def read_project_catalog() -> Catalogue:
+def read_project_catalog() -> Catalog:
     """Return a catalog of the project's table alone, for use without the source."""
     return _merged({})
 
 
-def read_catalogue(folder: Path) -> Catalogue:
+def read_catalog(folder: Path) -> Catalog:
     """Return the catalog of a folder. Absent files are skipped.
 
     Raises:
@@ -219,14 +219,14 @@ def read_catalogue(folder: Path) -> Catalogue:
     tables = {layout.table: _read_rows(Path(folder) / layout.file, layout) for layout in present}
     if not tables:
         raise UserError(
-            f"the processor catalogue must have one of {', '.join(layout.file for layout in _LAYOUTS)}",
+            f"the processor catalog must have one of {', '.join(layout.file for layout in _LAYOUTS)}",
             f"{folder} has none",
             "ingest the source cpu_catalog again",
         )
     return _merged(tables)
 
 
-def _merged(tables: Mapping[str, Mapping[str, dict[str, _Value]]]) -> Catalogue:
+def _merged(tables: Mapping[str, Mapping[str, dict[str, _Value]]]) -> Catalog:
     merged: dict[str, dict[str, _Value]] = {}
     everything = {**tables, _PROJECT: _project_rows()}
     for rows in everything.values():
@@ -235,7 +235,7 @@ def _merged(tables: Mapping[str, Mapping[str, dict[str, _Value]]]) -> Catalogue:
             known.update({fact: value for fact, value in facts.items() if known[fact] is None})
     frame = pd.DataFrame.from_dict(merged, orient="index", columns=list(FACTS)).rename_axis("part_key")
     members = {table: frozenset(rows) for table, rows in everything.items()}
-    return Catalogue(frame.astype({fact: _dtype(fact) for fact in FACTS}), members)
+    return Catalog(frame.astype({fact: _dtype(fact) for fact in FACTS}), members)
 
 
 def _project_rows() -> dict[str, dict[str, _Value]]:

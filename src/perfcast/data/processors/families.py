@@ -2,7 +2,7 @@
 
 The facts are two readable tables beside this module: `families.csv` (one row per family) and `exceptions.csv` (parts
 or tiers that differ from their family). `source` says where a fact is published; `checked` says whether channels and
-PCIe were compared with the catalogue tables for every part both know ("no": those tables do not list the family).
+PCIe were compared with the catalog tables for every part both know ("no": those tables do not list the family).
 The rules below only read the part's name.
 """
 

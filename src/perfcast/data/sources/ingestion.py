@@ -139,7 +139,7 @@ def _build_manifest(spec: SourceSpec, result: IngestResult) -> dict[str, Any]:
         "status": result.status,
         "snapshot": result.snapshot,
         "files": [{"name": file.name, "sha256": file.sha256, "bytes": file.bytes} for file in result.files],
-        "licence": spec.license,
+        "license": spec.license,
         "terms": spec.terms,
         "citation": spec.citation,
         "homepage": spec.homepage,

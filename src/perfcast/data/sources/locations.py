@@ -105,7 +105,7 @@ def format_attempts(attempts: Iterable[FailedAttempt], *, with_paths: bool) -> s
 
 
 def locate_source(spec: SourceSpec, *, cache: Path, mirrors: Sequence[Path], embedded: Path) -> LocatedSource:
-    """Return the first snapshot that is whole on this machine, judged by names and sizes; nothing is read."""
+    """Return the first snapshot that is whole on this machine, evaluated by names and sizes; nothing is read."""
     attempts: list[FailedAttempt] = []
     for snapshot in spec.snapshots:
         candidates = [

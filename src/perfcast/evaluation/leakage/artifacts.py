@@ -44,7 +44,7 @@ class Run:
         return self._table("predictions", [*_COMMON, "fold", "seed"])
 
     def backtests(self) -> pd.DataFrame:
-        """Return the same of rehearsals.parquet, empty without backtests. Raises: as `predictions`."""
+        """Return the same of backtest.parquet, empty without backtests. Raises: as `predictions`."""
         return self._table("rehearsals", [*_COMMON, "rehearsal"], beside=["fold", "seed"])
 
     def config(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ RESULTS = "results"
 _PATTERNS = (
     *("metrics.json", "raw/*/manifest.json", "standard/*.parquet", "features/*.parquet", "splits/*/*.parquet"),
     *("support/*/*.parquet", "evaluation/*/summary.json"),
-    *(f"runs/*/*/*/{name}" for name in ("predictions.parquet", "rehearsals.parquet", "config.yaml")),
+    *(f"runs/*/*/*/{name}" for name in ("predictions.parquet", "backtest.parquet", "config.yaml")),
 )
 """Files that a comparison reads; models, plots and raw files are not fetched."""
 

@@ -28,7 +28,7 @@ _CONDITIONS = "asked"
 
 @dataclass(frozen=True)
 class Store:
-    """The studies of one data set, split and predictor, and the folder by whose locks processes share the work."""
+    """The studies of one dataset, split and predictor, and the folder by whose locks processes share the work."""
 
     storage: optuna.storages.BaseStorage
     locks: Path

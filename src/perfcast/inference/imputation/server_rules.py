@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOGUE, join_processors
-from perfcast.data.processors.catalog import read_catalogue, read_project_catalog
+from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors
+from perfcast.data.processors.catalog import read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import part_id
 from perfcast.inference.imputation.rules import Block, ImputationRules, Violation, fill_missing
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS
@@ -104,12 +104,12 @@ class ServerRules(ImputationRules):
 
     def read_cpu_facts(self, raw: Mapping[str, Path], measured: Iterable[str]) -> pd.DataFrame:
         """Return the facts of the family tables and of the CPU catalog; without the catalog, those of the former."""
-        catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else read_project_catalog()
-        named = pd.Series(sorted({*catalogue.facts.index, *measured}), dtype="str")
-        known = join_processors(pd.DataFrame({"part_key": named, "cores": np.nan, "chips": np.nan}), catalogue)
-        clock = named.map(catalogue.lookup(named)["base_mhz"])
+        catalog = read_catalog(raw[CATALOG]) if CATALOG in raw else read_project_catalog()
+        named = pd.Series(sorted({*catalog.facts.index, *measured}), dtype="str")
+        known = join_processors(pd.DataFrame({"part_key": named, "cores": np.nan, "chips": np.nan}), catalog)
+        clock = named.map(catalog.lookup(named)["base_mhz"])
         known = known.drop(columns=["cores", "chips", "cores_per_chip_stated"]).assign(
-            base_mhz=clock, cores_per_chip_part=known["catalogue_cores"], ddr_gen=known["family_ddr_gen"]
+            base_mhz=clock, cores_per_chip_part=known["catalog_cores"], ddr_gen=known["family_ddr_gen"]
         )
         return known.set_index("part_key")
 

@@ -1,4 +1,4 @@
-"""`law`: announced gains with fixed coefficients, and physical terms around them."""
+"""`analytical`: announced gains with fixed coefficients, and physical terms around them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.predictors.analytical.terms import LawTerms
+from perfcast.predictors.analytical.terms import AnalyticalTerms
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
 from perfcast.uncertainty.backtest import backtest_pairs
@@ -57,17 +57,17 @@ class LawBase(Predictor):
     default_memory: float
     announced: bool
 
-    terms_: LawTerms
+    terms_: AnalyticalTerms
     chosen_: dict[str, float]
     structure_: Any
     _weights: dict[str, dict[str, np.ndarray]]
 
     @abstractmethod
-    def _fit_structure(self, part: Part, terms: LawTerms) -> Any:
+    def _fit_structure(self, part: Part, terms: AnalyticalTerms) -> Any:
         """Learn the structure: values that JSON can hold."""
 
     @abstractmethod
-    def _structure(self, X: pd.DataFrame, tasks: np.ndarray, terms: LawTerms, state: Any) -> np.ndarray:
+    def _structure(self, X: pd.DataFrame, tasks: np.ndarray, terms: AnalyticalTerms, state: Any) -> np.ndarray:
         """Return the structure's part of the log targets, (n, targets)."""
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
@@ -79,11 +79,11 @@ class LawBase(Predictor):
         self.terms_, self.structure_, fitted = self._prepare(everything)
         self._weights = fitted(strength, memory)
 
-    def _prepare(self, part: Part) -> tuple[LawTerms, Any, Any]:
+    def _prepare(self, part: Part) -> tuple[AnalyticalTerms, Any, Any]:
         """Fit terms and structure; return them and a function of strength and memory that fits the weights."""
         last = part.when.max()
         age = np.nan_to_num(((last - part.when).days / 365.25).to_numpy(dtype=float))
-        terms = LawTerms()
+        terms = AnalyticalTerms()
         as_of = None if pd.isna(last) else last
         matrix = terms.fit_transform(part.X, self.columns_, as_of, announced=self.announced)
         structure = self._fit_structure(part, terms)
@@ -166,7 +166,7 @@ class LawBase(Predictor):
     def _load(self, folder: Path) -> None:
         state = read_json(folder / "law.json")
         self.chosen_, self.structure_ = state["chosen"], state["structure"]
-        self.terms_ = LawTerms.from_state(state["terms"], self.columns_)
+        self.terms_ = AnalyticalTerms.from_state(state["terms"], self.columns_)
         self._weights = {
             target: {
                 task: np.array([values[name] for name in ("", *self.terms_.names_)]) for task, values in by.items()
@@ -185,12 +185,12 @@ def robust_ridge(matrix: np.ndarray, values: np.ndarray, weight: np.ndarray, pen
     scaled = np.empty_like(matrix)
     for _ in range(_ROUNDS):
         share = counted / counted.sum()
-        centre, constant = share @ matrix, float(share @ values)
-        # centred by its moments: the rows themselves are copied once and not three times
+        center, constant = share @ matrix, float(share @ values)
+        # centerd by its moments: the rows themselves are copied once and not three times
         np.multiply(matrix, np.sqrt(share)[:, None], out=scaled)
-        gram = scaled.T @ scaled - np.outer(centre, centre)
+        gram = scaled.T @ scaled - np.outer(center, center)
         weights = np.linalg.solve(gram + np.diag(penalties), (share * (values - constant)) @ matrix)
-        start = constant - centre @ weights
+        start = constant - center @ weights
         residual = values - start - matrix @ weights
         spread = 1.4826 * float(np.median(np.abs(residual))) + 1e-9
         counted = weight / np.maximum(1.0, np.abs(residual) / (_FAR * spread))
@@ -198,13 +198,13 @@ def robust_ridge(matrix: np.ndarray, values: np.ndarray, weight: np.ndarray, pen
 
 
 _PER_CLOCK_SHARE = 0.85
-"""How much of an announced gain per clock shows in a score: a part of every run waits for memory. `time_law` has that
+"""How much of an announced gain per clock shows in a score: a part of every run waits for memory. `analytical_time` has that
 part as a term and takes the gain whole. Settled in rehearsals on results published before 2023 (Ice Lake and Milan from
 2021-04, Genoa and Alder Lake in 2022): 0.8 to 0.9 were best and alike; the whole gain was 0.1 to 0.4 points behind."""
 
 
-class LawPredictor(LawBase):
-    """The logarithm of a score is what was announced of the core (`LawTerms.announced`) plus the law's terms.
+class AnalyticalPredictor(LawBase):
+    """The logarithm of a score is what was announced of the core (`AnalyticalTerms.announced`) plus the law's terms.
 
     The coefficients of announcements are fixed: a handful of generations cannot teach them, and learned ones explode.
     The steps of cores and compilers correct it for generations that were measured; one that was not is its predecessor
@@ -226,8 +226,8 @@ class LawPredictor(LawBase):
         self.default_memory = default_memory
         self.announced = announced
 
-    def _fit_structure(self, part: Part, terms: LawTerms) -> Any:
+    def _fit_structure(self, part: Part, terms: AnalyticalTerms) -> Any:
         return {}
 
-    def _structure(self, X: pd.DataFrame, tasks: np.ndarray, terms: LawTerms, state: Any) -> np.ndarray:
+    def _structure(self, X: pd.DataFrame, tasks: np.ndarray, terms: AnalyticalTerms, state: Any) -> np.ndarray:
         return np.repeat(terms.announced(X, _PER_CLOCK_SHARE)[:, None], len(self.targets_), axis=1)

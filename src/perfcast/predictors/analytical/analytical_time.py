@@ -1,4 +1,4 @@
-"""`time_law`: the time of a run as a sum of compute and memory time, and the law's terms around it."""
+"""`analytical_time`: the time of a run as a sum of compute and memory time, and the law's terms around it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.predictors.analytical.analytical import LawBase, Part
-from perfcast.predictors.analytical.terms import LawTerms
+from perfcast.predictors.analytical.terms import AnalyticalTerms
 from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of
 
 _ROWS = 3000
@@ -41,13 +41,13 @@ _LATENCY = _Form("latency", 3, (6.0, 8.0, 0.0, 0.1, 0.02), (-30, -30, -30, 0, -0
 _FORMS = {form.name: form for form in (_THROUGHPUT, _LATENCY)}
 
 
-class TimeLawPredictor(LawBase):
+class AnalyticalTimePredictor(LawBase):
     """Time = compute / (IPC x clock) + memory / (bandwidth x cache^g) + overhead of sockets, times a law's terms.
 
     Two forms are fitted for every task, and the one closer to the training rows is kept. Throughput of n copies:
     t = a / (IPC f) + c n / (B L^g), score = n / t x chips^-h x n^-k. Latency of one run on n cores:
     t = a / (IPC f1) + b / (IPC f n) + c / (B L^g), score = 1 / t x chips^-h. IPC is what was announced of the core
-    (`LawTerms.announced`), f the power-limited clock, f1 the turbo clock, B the memory bandwidth, L the last-level
+    (`AnalyticalTerms.announced`), f the power-limited clock, f1 the turbo clock, B the memory bandwidth, L the last-level
     cache; a, b, c >= 0, 0 <= g <= 1. Because the time is a sum, a faster core stops helping where memory is the limit,
     and the reverse.
     """
@@ -67,7 +67,7 @@ class TimeLawPredictor(LawBase):
         self.default_memory = default_memory
         self.announced = announced
 
-    def _fit_structure(self, part: Part, terms: LawTerms) -> Any:
+    def _fit_structure(self, part: Part, terms: AnalyticalTerms) -> Any:
         quantities = terms.quantities.of(part.X)
         state: dict[str, Any] = {"fills": {name: _median(values) for name, values in quantities.items()}}
         inputs = _inputs(quantities, terms.announced(part.X), state["fills"])
@@ -81,7 +81,7 @@ class TimeLawPredictor(LawBase):
         }
         return state
 
-    def _structure(self, X: pd.DataFrame, tasks: np.ndarray, terms: LawTerms, state: Any) -> np.ndarray:
+    def _structure(self, X: pd.DataFrame, tasks: np.ndarray, terms: AnalyticalTerms, state: Any) -> np.ndarray:
         inputs = _inputs(terms.quantities.of(X), terms.announced(X), state["fills"])
         forecast = np.full((len(X), len(self.targets_)), np.nan)
         for index, task, rows in self._questions(tasks):

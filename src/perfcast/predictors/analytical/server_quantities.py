@@ -31,7 +31,7 @@ COLUMNS_READ = (
 class Quantities:
     """Natural logarithms of cores, chips, turbo, power-limited clock, W per core, GB/s and last-level cache.
 
-    The catalogue knows neither turbo nor power of the newest parts, which are the ones to be forecast. Both are then
+    The catalog knows neither turbo nor power of the newest parts, which are the ones to be forecast. Both are then
     taken from a log-linear fit on the training parts: base clock, cores, last-level cache, and the maker.
     """
 

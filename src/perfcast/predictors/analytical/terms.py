@@ -1,6 +1,6 @@
 """The terms of the law: physical quantities of a server in logarithms, compiler steps, core generations, names.
 
-A term whose columns a data set does not have is left out, so the law also fits tables of other machines, where columns
+A term whose columns a dataset does not have is left out, so the law also fits tables of other machines, where columns
 tagged SCALING are its quantities.
 """
 
@@ -37,7 +37,7 @@ Terms = dict[str, tuple[np.ndarray, float]]
 """Values, (n,) with NaN where unknown, and the penalty of the term's weight relative to the others'."""
 
 
-class LawTerms:
+class AnalyticalTerms:
     """Turns rows into the law's terms; levels, steps, means and ranges come from the rows given to `fit`.
 
     `penalties_` are relative: what every server has (cores, bandwidth) is hardly held back, a step of a compiler is
@@ -164,7 +164,7 @@ class LawTerms:
             for step in versions[1:]:
                 terms[f"compiler {name} >= {step:g}"] = ((is_vendor & (version >= step)).astype(float), _STEP)
         if self.noticed:
-            # these releases optimised one integer benchmark specially
+            # these releases optimized one integer benchmark specially
             noticed = (vendor == "Intel") & (version >= 22) & (version <= 23)
             terms["compiler with notice"] = (noticed.astype(float), 0.3)
         return terms

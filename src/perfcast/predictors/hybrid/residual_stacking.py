@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast.features.encoding.dense import coded
-from perfcast.predictors.analytical.analytical import LawPredictor
-from perfcast.predictors.analytical.analytical_time import TimeLawPredictor
+from perfcast.predictors.analytical.analytical import AnalyticalPredictor
+from perfcast.predictors.analytical.analytical_time import AnalyticalTimePredictor
 from perfcast.predictors.hybrid.training_shift import ANY, SHIFTS, TrainingShift
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.predictors.task_rows import measured_rows
@@ -29,7 +29,7 @@ _LEAST_ROWS = 50
 """Rows of one kind of novelty that a rehearsal must hold to say something about it."""
 
 
-class LawResidualPredictor(Predictor):
+class HybridPredictor(Predictor):
     """log y = (log law + log time law) / 2 + sum of weight x learner of the residual.
 
     The laws carry the forecast to machines unlike any in training; the learners fill in what repeats. How far that
@@ -81,8 +81,8 @@ class LawResidualPredictor(Predictor):
             return predictor.fit(given, y, columns=self.columns_, when=when)
 
         laws = {
-            "law": LawPredictor(announced=self.announced),
-            "time_law": TimeLawPredictor(announced=self.announced),
+            "analytical": AnalyticalPredictor(announced=self.announced),
+            "analytical_time": AnalyticalTimePredictor(announced=self.announced),
         }
         self.laws_ = {name: fitted(law, wanted) for name, law in laws.items()}
         rest = np.clip(wanted - self._structure(given), -FAR, FAR)
@@ -134,7 +134,7 @@ class LawResidualPredictor(Predictor):
     def _load(self, folder: Path) -> None:
         state = read_json(folder / "weights.json")
         self.weights_, self.shift_ = state["weights"], TrainingShift.from_state(state["novelty"])
-        self.laws_ = {name: load_predictor(folder / name) for name in ("law", "time_law")}
+        self.laws_ = {name: load_predictor(folder / name) for name in ("analytical", "analytical_time")}
         self.learners_ = {name: load_predictor(folder / name) for name in self.weights_[ANY]}
 
 
@@ -142,7 +142,7 @@ def _weights(candidates: list[dict[str, float]], rehearsed: list[pd.DataFrame], 
     """Return the mean of the candidates that are nearly as good as the best one for rows of this novelty.
 
     The errors are means over the rehearsals that hold such rows, else over all their rows. A few launches cannot tell
-    neighbouring weights apart, and a mean of those that they find alike is not led by chance to an extreme one.
+    neighboring weights apart, and a mean of those that they find alike is not led by chance to an extreme one.
     """
     found = [errors.loc[novelty] for errors in rehearsed if novelty in errors.index]
     found = found or [errors.loc[ANY] for errors in rehearsed]

@@ -1,4 +1,4 @@
-"""`roofline_trees`: the roofline law, and extremely randomised trees on what it leaves."""
+"""`roofline_trees`: the roofline law, and extremely randomized trees on what it leaves."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ALIKE = 1.02
 _FOLDS = 3
 
 
-class RooflineResidualPredictor(Predictor):
+class RooflineHybridPredictor(Predictor):
     """log y = log roofline law + weight x learner of the residual.
 
     The law carries the forecast to sizes unlike any in training. Rows that no predictor can tell apart are first
@@ -114,12 +114,12 @@ class RooflineResidualPredictor(Predictor):
 
     def _save(self, folder: Path) -> None:
         write_json(folder / "weights.json", self.weights_)
-        self.law_.save(folder / "law")
+        self.law_.save(folder / "analytical")
         self.learner_.save(folder / "learner")
 
     def _load(self, folder: Path) -> None:
         self.weights_ = read_json(folder / "weights.json")
-        law = load_predictor(folder / "law")
+        law = load_predictor(folder / "analytical")
         assert isinstance(law, RooflinePredictor)
         self.law_, self.learner_ = law, load_predictor(folder / "learner")
 
@@ -139,7 +139,7 @@ def _weight(errors: list[tuple[np.ndarray, np.ndarray]], group: np.ndarray) -> f
     return float(np.mean([step for step, mean in zip(_STEPS, means, strict=True) if mean <= _ALIKE * means.min()]))
 
 
-class RooflineAttentionPredictor(ResidualAttention, RooflineResidualPredictor):
+class RooflineAttentionPredictor(ResidualAttention, RooflineHybridPredictor):
     """The roofline law, corrected by a group-attention network.
 
     Physics anchors the forecast; group attention comes from NCPP (arXiv 2407.03385). `history_` is the learning curve
@@ -174,7 +174,7 @@ class RooflineAttentionPredictor(ResidualAttention, RooflineResidualPredictor):
         return cast(GroupPoolingPredictor, self.learner_)
 
 
-class RooflineRidgePredictor(RooflineResidualPredictor):
+class RooflineRidgePredictor(RooflineHybridPredictor):
     """The roofline law, corrected by a linear model of the columns: the plain form of `roofline_attention`."""
 
     def __init__(self, *, alpha: float = 1e-2, min_count: int = 2, clip: float = 0.25) -> None:
@@ -184,8 +184,8 @@ class RooflineRidgePredictor(RooflineResidualPredictor):
         return Ridge(default_alpha=self.alpha, min_count=self.min_count, clip=self.clip)
 
 
-class RooflineTreesPredictor(RooflineResidualPredictor):
-    """The roofline law, corrected by extremely randomised trees."""
+class RooflineTreesPredictor(RooflineHybridPredictor):
+    """The roofline law, corrected by extremely randomized trees."""
 
     def __init__(
         self, *, trees: int = 100, feature_fraction: float = 0.5, leaf_rows: int = 1, random_state: int = 0

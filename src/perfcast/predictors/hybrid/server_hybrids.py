@@ -1,4 +1,4 @@
-"""`law_ensemble`: the laws, and four different learners on what they leave."""
+"""`hybrid_ensemble`: the laws, and four different learners on what they leave."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import cast
 
 from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
 from perfcast.predictors.gaussian_process import GaussianProcessPredictor
-from perfcast.predictors.hybrid.residual_stacking import LawResidualPredictor
+from perfcast.predictors.hybrid.residual_stacking import HybridPredictor
 from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
 from perfcast.predictors.neural.residual_attention import ResidualAttention
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.trees import ExtraTrees
 
 
-class LawAttentionPredictor(ResidualAttention, LawResidualPredictor):
+class HybridAttentionPredictor(ResidualAttention, HybridPredictor):
     """The mean of the laws with weights from rehearsals, corrected by a group-attention network.
 
     Structure and extrapolation come from the laws, group attention from NCPP (arXiv 2407.03385). `history_` is the
@@ -50,8 +50,8 @@ class LawAttentionPredictor(ResidualAttention, LawResidualPredictor):
         return cast(GroupPoolingPredictor, self.learners_["attention"])
 
 
-class LawTreesPredictor(LawResidualPredictor):
-    """The mean of the laws with weights from a rehearsal, corrected by extremely randomised trees."""
+class HybridTreesPredictor(HybridPredictor):
+    """The mean of the laws with weights from a rehearsal, corrected by extremely randomized trees."""
 
     def __init__(
         self,
@@ -79,14 +79,14 @@ class LawTreesPredictor(LawResidualPredictor):
         return {"extra_trees": trees}
 
 
-class LawEnsemblePredictor(LawAttentionPredictor):
+class HybridEnsemblePredictor(HybridAttentionPredictor):
     """The laws, corrected by group attention, boosted trees (twice) and a Gaussian process together.
 
     The four err in different ways, and rehearsals say how much each counts for which kind of novelty. Trees are boosted
     under Huber's loss, which resolves what repeats more finely, and under absolute errors, which follow a part's usual
     level and no single result; squared errors were behind both in rehearsals before 2023 and on shuffled submissions.
     The process is smooth between the parts it knows: on inner rows it counts half for parts never seen. It took the
-    place of extremely randomised trees, which added nothing beside it. `network`, `boosting` and `process` say which
+    place of extremely randomized trees, which added nothing beside it. `network`, `boosting` and `process` say which
     of them take part.
     """
 

@@ -49,8 +49,8 @@ class NeuralPredictor(TrainingConfig, Predictor):
     validation rows, or without `early_stopping`, the second step alone trains the network, for the full number of
     epochs. That takes half the time.
 
-    `history_` has one entry per epoch: epoch, train_loss, valid_loss, valid_error (mean absolute, standardized logs),
-    learning_rate of the first step, refit_loss of the second; NaN where there was none. `valid_mape_` is the mean
+    `history_` has one entry per epoch: epoch, train_loss, validation_loss, valid_error (mean absolute, standardized logs),
+    learning_rate of the first step, refit_loss of the second; NaN where there was none. `validation_mape_` is the mean
     absolute percentage error of the first step on the validation rows, in percent; NaN without them.
     A subclass is a dataclass of the hyperparameters of its network and implements `build_network`.
     """
@@ -73,14 +73,14 @@ class NeuralPredictor(TrainingConfig, Predictor):
         measured_rows(log_y, self.targets_)
         everything = _Subset(X, task_labels(X, self.columns_), log_y)
         alpha, config, first = DEFAULT_ALPHA, self.training_config(), None
-        self.valid_mape_ = float("nan")
+        self.validation_mape_ = float("nan")
         if valid.any() and not valid.all():
             fitting, validation = everything.select(~valid), everything.select(valid)
             alpha = self._choose_alpha(fitting, validation)
             if self.early_stopping:
                 first = self._fit_step(fitting, validation, config, alpha)
                 error = np.expm1(self._predict(validation.X) - validation.logs)
-                self.valid_mape_ = 100.0 * float(np.nanmean(np.abs(error)))
+                self.validation_mape_ = 100.0 * float(np.nanmean(np.abs(error)))
                 config = replace(config, epochs=first.chosen_epoch, min_steps=0)
         second = self._fit_step(everything, None, config, alpha) if first is None or self.refit else None
         self.history_ = _join_histories(first, second)
@@ -161,6 +161,6 @@ def _join_histories(first: History | None, second: History | None) -> list[dict[
     entries = [] if first is None else [{**entry, "refit_loss": nan} for entry in first.epochs]
     for position, entry in enumerate([] if second is None else second.epochs):
         if position == len(entries):
-            entries.append({**entry, "valid_loss": nan, "valid_error": nan})
+            entries.append({**entry, "validation_loss": nan, "valid_error": nan})
         entries[position]["refit_loss"] = entry["train_loss"]
     return entries

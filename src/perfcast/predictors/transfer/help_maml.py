@@ -114,8 +114,8 @@ class HelpPredictor(Predictor):
                 (found[task], np.flatnonzero(own & valid & (tasks == task)))
                 for task in sorted(choosing & set(found) - set(rich))
             ]
-            judged = [(one, items[rows], y[rows, index]) for one, rows in asked]
-            self.parameters_[target] = self._meta_learn(list((rich or found).values()), judged, index)
+            evaluated = [(one, items[rows], y[rows, index]) for one, rows in asked]
+            self.parameters_[target] = self._meta_learn(list((rich or found).values()), evaluated, index)
             self.known_[target] = {
                 **found,
                 **self._left(items, y[:, index], reference, np.where(own, tasks, ""), found),
@@ -157,7 +157,7 @@ class HelpPredictor(Predictor):
         return _Task(items[rows], (y[rows] - low) / spread, embedding, places, low, spread, floor)
 
     def _meta_learn(
-        self, teaching: list[_Task], judged: list[tuple[_Task, np.ndarray, np.ndarray]], target: int
+        self, teaching: list[_Task], evaluated: list[tuple[_Task, np.ndarray, np.ndarray]], target: int
     ) -> dict[str, torch.Tensor]:
         generator = torch.Generator().manual_seed(self.random_state)
         random = np.random.default_rng(self.random_state)
@@ -170,14 +170,14 @@ class HelpPredictor(Predictor):
         for epoch in range(self.epochs):
             losses = [self._episode(parameters, optimizer, teaching, random, generator) for _ in range(_EPISODES)]
             now = {name: value.detach().double() for name, value in parameters.items()}
-            error = float(np.mean([self._error(now, *one) for one in judged])) if judged else np.nan
-            if not judged or error < best:
+            error = float(np.mean([self._error(now, *one) for one in evaluated])) if evaluated else np.nan
+            if not evaluated or error < best:
                 best, chosen = error, now
             told: dict[str, Any] = {
                 "epoch": epoch,
                 "target": target,
                 "train_loss": float(np.mean(losses)),
-                "valid_loss": error,
+                "validation_loss": error,
             }
             self.history_.append(told)
             if told["train_loss"] < _LEARNED:

@@ -173,15 +173,15 @@ def _ridge(matrix: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
 
     Shapes: matrix (n, outputs), y (n,) -> (1 + outputs,) each.
     """
-    centre, constant = matrix.mean(axis=0), float(y.mean())
-    centred, aims = matrix - centre, y - constant
+    center, constant = matrix.mean(axis=0), float(y.mean())
+    centerd, aims = matrix - center, y - constant
     solutions = []
     if len(y) <= matrix.shape[1]:
-        values, vectors = np.linalg.eigh(centred @ centred.T)
+        values, vectors = np.linalg.eigh(centerd @ centerd.T)
         projected = vectors.T @ aims
-        solutions = [centred.T @ (vectors @ (projected / (np.maximum(values, 0) + one))) for one in _PENALTIES]
+        solutions = [centerd.T @ (vectors @ (projected / (np.maximum(values, 0) + one))) for one in _PENALTIES]
     else:
-        values, vectors = np.linalg.eigh(centred.T @ centred)
-        projected = vectors.T @ (centred.T @ aims)
+        values, vectors = np.linalg.eigh(centerd.T @ centerd)
+        projected = vectors.T @ (centerd.T @ aims)
         solutions = [vectors @ (projected / (np.maximum(values, 0) + one)) for one in _PENALTIES]
-    return [np.concatenate([[constant - centre @ one], one]) for one in solutions]
+    return [np.concatenate([[constant - center @ one], one]) for one in solutions]

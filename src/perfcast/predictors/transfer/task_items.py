@@ -57,7 +57,7 @@ def at_most(tasks: np.ndarray, most: int) -> np.ndarray:
 
 
 class ItemEncoder:
-    """Encodes item columns by group, centred and of about one length each; pairs of categories of a group after them.
+    """Encodes item columns by group, centerd and of about one length each; pairs of categories of a group after them.
 
     A group's outputs are those of `LinearEncoder` without logarithms, minus their means over the rows given to `fit`,
     over the square root of its number of columns. Pairs, products of the outputs of two categorical columns of one
@@ -67,7 +67,7 @@ class ItemEncoder:
     def __init__(self, most_pairs: int = 0) -> None:
         self.most_pairs = most_pairs
         self.encoders: dict[str, LinearEncoder] = {}
-        self.centres: dict[str, np.ndarray] = {}
+        self.centers: dict[str, np.ndarray] = {}
         self.pairs: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
     def fit(self, X: pd.DataFrame, columns: Sequence[Column]) -> Self:
@@ -80,14 +80,14 @@ class ItemEncoder:
         found = {group: self._category_pairs(group) for group in self.encoders}
         if sum(len(first) for first, _ in found.values()) <= self.most_pairs:
             self.pairs = {group: pairs for group, pairs in found.items() if len(pairs[0])}
-        self.centres = {}
+        self.centers = {}
         raw = self._raw(X)
-        self.centres = {name: values.mean(axis=0) for name, values in raw.items()}
+        self.centers = {name: values.mean(axis=0) for name, values in raw.items()}
         return self
 
     def transform(self, X: pd.DataFrame) -> dict[str, np.ndarray]:
         """Return the outputs of every group, (n, outputs), and under `<group> pairs` those of its pairs."""
-        return {name: values - self.centres[name] for name, values in self._raw(X).items()}
+        return {name: values - self.centers[name] for name, values in self._raw(X).items()}
 
     @property
     def groups(self) -> list[str]:
@@ -119,7 +119,7 @@ class ItemEncoder:
         return {
             "most_pairs": self.most_pairs,
             "encoders": {group: encoder.to_state() for group, encoder in self.encoders.items()},
-            "centres": {name: values.tolist() for name, values in self.centres.items()},
+            "centers": {name: values.tolist() for name, values in self.centers.items()},
             "paired": sorted(self.pairs),
         }
 
@@ -131,5 +131,5 @@ class ItemEncoder:
         for group, own in sorted(state["encoders"].items()):
             encoder.encoders[group] = LinearEncoder.from_state(own, [by_name[name] for name in own["columns"]])
         encoder.pairs = {group: encoder._category_pairs(group) for group in state["paired"]}
-        encoder.centres = {name: np.array(values, dtype=float) for name, values in state["centres"].items()}
+        encoder.centers = {name: np.array(values, dtype=float) for name, values in state["centers"].items()}
         return encoder

@@ -21,12 +21,12 @@ def draw(evaluation: Evaluation) -> Figure | None:
         part = history[history["split"] == split]
         for predictor, mine in part.groupby("predictor", sort=True):
             color = style[str(predictor)]["color"]
-            for loss, line in (("train_loss", "--"), ("valid_loss", "-")):
+            for loss, line in (("train_loss", "--"), ("validation_loss", "-")):
                 curve = mine.groupby("epoch")[loss].agg(["mean", "min", "max"]).dropna()
                 label = f"{predictor}, {'training' if loss == 'train_loss' else 'validation'}"
                 panel.plot(curve.index, curve["mean"], line, color=color, linewidth=1.2, label=label)
                 panel.fill_between(curve.index, curve["min"], curve["max"], color=color, alpha=0.15, linewidth=0)
-        losses = part[["train_loss", "valid_loss"]].to_numpy(dtype=float)
+        losses = part[["train_loss", "validation_loss"]].to_numpy(dtype=float)
         if np.nanmin(losses) > 0:
             plain_axis(panel, "y", log=True)
         panel.set_title(split)

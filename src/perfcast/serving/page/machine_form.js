@@ -4,7 +4,7 @@ import { formatNumber } from "./charts.js";
 import { createBasis, createCurves, createElement, createPrediction } from "./prediction_view.js";
 
 const EXAMPLES = { processor: "AMD EPYC 9654", chips: "2", cores: "96", memory: "24 x 64 GB DDR5-4800", os: "SLES 15 SP4", compiler: "AOCC 4.0", storage: "1 x 960 GB NVMe SSD" };
-const OPTIONS = ["level", "when", "neighbours"];
+const OPTIONS = ["level", "when", "neighbors"];
 const RANGE = ["vary", "from", "to", "step"];
 const MAX_STEPS = 40;
 const getElement = (id) => document.getElementById(id);
@@ -192,7 +192,7 @@ async function predictRange() {
       if (same.has(other) || (field && field.columns.length === 1 && same.has(field.columns[0]))) delete machine[other];
     }
     const values = readRange();
-    const answer = await post(`/forecast?${buildQuery({ explain: "false", neighbours: "0", partial: "true" })}`, { machines: values.map((value) => ({ ...machine, [word]: value })) });
+    const answer = await post(`/forecast?${buildQuery({ explain: "false", neighbors: "0", partial: "true" })}`, { machines: values.map((value) => ({ ...machine, [word]: value })) });
     if (!answer.machines.length) throw new Error(answer.errors[0].error);
     state.curves = { answer, values, label: `${word}${match.unit ? ` (${match.unit})` : ""}` };
     updateLink();

@@ -33,7 +33,7 @@ export function createTable(caption, header, rows) {
   return createElement("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table);
 }
 
-function createLegend(level, neighbours) {
+function createLegend(level, neighbors) {
   const item = (text, ...shapes) => {
     const svg = createShape("svg", { viewBox: "0 0 26 14", "aria-hidden": "true" });
     svg.append(...shapes);
@@ -41,7 +41,7 @@ function createLegend(level, neighbours) {
   };
   const bar = createShape("line", { class: "interval", x1: 5, x2: 21, y1: 7, y2: 7 });
   const items = [item("estimate", createShape("circle", { class: "median", cx: 13, cy: 7, r: 6 })), item(`${formatPercent(level)} interval`, bar)];
-  if (neighbours) items.push(item("nearest measured machines", createShape("path", { class: "near", d: "M13 0l6 7l-6 7l-6 -7z" })));
+  if (neighbors) items.push(item("nearest measured machines", createShape("path", { class: "near", d: "M13 0l6 7l-6 7l-6 -7z" })));
   return createElement("ul", { class: "legend" }, ...items);
 }
 
@@ -54,10 +54,10 @@ export function createPrediction(machine, width) {
   const parts = [createElement("p", {}, createElement("strong", {}, machine.machine))];
   for (const note of machine.notes) parts.push(createElement("p", { class: "problem note" }, `Note: ${note}.`));
   const estimates = machine.estimates;
-  const hasNearest = estimates.some((estimate) => estimate.neighbours.length);
+  const hasNearest = estimates.some((estimate) => estimate.neighbors.length);
   parts.push(createLegend(estimates[0].level, hasNearest));
   for (const estimate of estimates) {
-    const nearest = estimate.neighbours.map((near) => `${near.machine} ${formatNumber(near.score)}`).join(", ");
+    const nearest = estimate.neighbors.map((near) => `${near.machine} ${formatNumber(near.score)}`).join(", ");
     const label = `${estimate.task}: estimate ${formatNumber(estimate.median)}, ${formatPercent(estimate.level)} interval ${formatInterval(estimate)}${nearest ? `; nearest measured: ${nearest}` : ""}`;
     parts.push(
       createElement("h3", { class: "suite" }, `${estimate.task} `, createElement("strong", {}, formatNumber(estimate.median)), " ", createElement("small", {}, `${formatInterval(estimate)}${estimate.unit ? ` ${estimate.unit}` : ""}`)),
@@ -68,7 +68,7 @@ export function createPrediction(machine, width) {
   const rows = estimates.map((estimate) => [estimate.task, formatNumber(estimate.median), estimate.low === null ? "" : formatNumber(estimate.low), estimate.high === null ? "" : formatNumber(estimate.high), estimate.support === null ? "" : estimate.support.toFixed(2)]);
   const tables = [createTable(`Estimates with ${formatPercent(estimates[0].level)} intervals; not official results`, ["suite", "estimate", "low", "high", "in-domain score"], rows)];
   if (hasNearest) {
-    const nearestRows = estimates.flatMap((estimate) => estimate.neighbours.map((near) => [estimate.task, near.machine, formatNumber(near.score), near.published, near.distance.toFixed(3)]));
+    const nearestRows = estimates.flatMap((estimate) => estimate.neighbors.map((near) => [estimate.task, near.machine, formatNumber(near.score), near.published, near.distance.toFixed(3)]));
     tables.push(createTable("Nearest measured machines; a distance of 0.05 adds about 5 % of error", ["suite", "machine", "measured", "published", "distance"], nearestRows));
   }
   parts.push(createElement("details", {}, createElement("summary", {}, "As tables, with the nearest measured machines by name"), ...tables));

@@ -221,7 +221,7 @@ def test_build_refuses_missing_or_broken_file(
 
 def test_build_refuses_options(generated: Path) -> None:
     with pytest.raises(UserError, match="no options"):
-        runs_table.build({"perfcastdb": generated}, {"colour": "red"})
+        runs_table.build({"perfcastdb": generated}, {"color": "red"})
 
 
 def test_read_skus_refuses_sheet_without_column(tmp_path: Path) -> None:

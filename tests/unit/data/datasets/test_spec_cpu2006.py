@@ -1,4 +1,4 @@
-"""The SPEC CPU2006 data set: reading, quarantine, repairs, and what must never be a feature."""
+"""The SPEC CPU2006 dataset: reading, quarantine, repairs, and what must never be a feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SPEC CPU2017 data set: reading, quarantine, repairs, and the same table from either snapshot."""
+"""The SPEC CPU2017 dataset: reading, quarantine, repairs, and the same table from either snapshot."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def read(folder):
 
 
 def build_rows(name, folder, rows, options=OPTIONS):
-    """Build a data set from rows alone."""
+    """Build a dataset from rows alone."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, [*rows[0], "Disclosure URL", "Disclosures"], lineterminator="\r\n")
     writer.writeheader()

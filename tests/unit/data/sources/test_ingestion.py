@@ -122,7 +122,7 @@ def test_manifest_is_equal_from_every_origin_and_contains_no_path(internet, fold
     manifest = read_manifest(folders)
     assert manifest["status"] == "present"
     assert manifest["files"] == [{"name": "a.csv", "sha256": digest(GOOD), "bytes": len(GOOD)}]
-    assert manifest["licence"] == "the license"
+    assert manifest["license"] == "the license"
 
 
 def test_ingest_source_rejects_wrong_bytes_in_a_mirror_and_downloads(internet, folders):

@@ -41,7 +41,7 @@ VALID = np.arange(128) >= 96
 def test_history_has_the_curves_of_both_steps() -> None:
     history = pd.DataFrame(fitted(VALID).history_)
     assert list(history["epoch"]) == [1, 2, 3, 4]
-    assert history[["train_loss", "valid_loss", "valid_error", "learning_rate"]].notna().all(axis=None)
+    assert history[["train_loss", "validation_loss", "valid_error", "learning_rate"]].notna().all(axis=None)
     chosen = int(history["valid_error"].argmin()) + 1
     assert history["refit_loss"].notna().sum() == chosen
 
@@ -50,8 +50,8 @@ def test_without_validation_rows_there_is_one_step() -> None:
     predictor = fitted()
     history = pd.DataFrame(predictor.history_)
     assert history["refit_loss"].notna().all()
-    assert history["valid_loss"].isna().all()
-    assert np.isnan(predictor.valid_mape_)
+    assert history["validation_loss"].isna().all()
+    assert np.isnan(predictor.validation_mape_)
 
 
 def test_refit_learns_from_the_validation_rows_too() -> None:
@@ -83,7 +83,7 @@ def test_inner_error_is_the_mape_of_the_validation_rows() -> None:
     X, y = rows()
     predictor = fitted(VALID, refit=False)
     forecast = predictor.predict(X[VALID])["score"]
-    assert predictor.valid_mape_ == pytest.approx(100 * np.abs(forecast / y[VALID] - 1).mean())
+    assert predictor.validation_mape_ == pytest.approx(100 * np.abs(forecast / y[VALID] - 1).mean())
 
 
 def test_linear_skip_goes_on_beyond_the_largest_machine() -> None:
@@ -112,4 +112,4 @@ def test_without_early_stopping_all_rows_are_learned_for_every_epoch() -> None:
     history = pd.DataFrame(predictor.history_)
     assert len(history) == 3
     assert history["refit_loss"].notna().all()
-    assert history["valid_loss"].isna().all()
+    assert history["validation_loss"].isna().all()

@@ -21,7 +21,7 @@ from perfcast.data.datasets.spec_cpu.cpu2017 import join_processors, summarize_q
 from perfcast.data.datasets.spec_cpu.cpu2017_columns import COLUMNS as COLUMNS_2017
 from perfcast.data.datasets.spec_cpu.cpu2017_rows import Quarantine
 from perfcast.data.datasets.spec_cpu.spec_dump import find_only_file, name_submissions, read_dump, reject_out_of_bounds
-from perfcast.data.processors.catalog import read_catalogue, read_project_catalog
+from perfcast.data.processors.catalog import read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import part_id
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame
@@ -106,7 +106,7 @@ def _derive_columns() -> tuple[Column, ...]:
 COLUMNS: tuple[Column, ...] = _derive_columns()
 """Standard columns in table order."""
 
-SOURCE, CATALOGUE = "spec_cpu2006", "cpu_catalog"
+SOURCE, CATALOG = "spec_cpu2006", "cpu_catalog"
 _ENDINGS = (".csv", ".csv.gz", ".csv.xz")
 
 
@@ -128,9 +128,9 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
 
     merged = {"identical": int(frame["identical"].sum())}
     frame = parse_texts(frame[~frame["identical"]])
-    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else read_project_catalog()
+    catalog = read_catalog(raw[CATALOG]) if CATALOG in raw else read_project_catalog()
     stated = frame["cores_per_chip_stated"]
-    frame = join_processors(frame, catalogue).assign(cores_per_chip_stated=stated)
+    frame = join_processors(frame, catalog).assign(cores_per_chip_stated=stated)
     repairs = _repair_rows(frame)
     frame = frame.assign(
         source=SOURCE, file=path.name, part_id=frame["part_key"].map(part_id), submission_id=name_submissions(frame)

@@ -21,7 +21,7 @@ from perfcast.data.datasets.spec_cpu.spec_dump import (
     reject_out_of_bounds,
 )
 from perfcast.data.parsing.distinct_texts import by_distinct, codes_of, is_coded, spread, value_counts
-from perfcast.data.processors.catalog import TABLES, Catalogue, read_catalogue, read_project_catalog
+from perfcast.data.processors.catalog import TABLES, Catalog, read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import part_id
 from perfcast.data.processors.families import facts_of
 from perfcast.data.standardized import Standardized
@@ -65,7 +65,7 @@ def _count_values(values: pd.Series) -> dict[str, int]:
 
 def _measure_join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
     """Return the parts and rows joined from each catalog table, and the joined shares by year and by fact."""
-    joined = frame["catalogue_table"].notna()
+    joined = frame["catalog_table"].notna()
     parts = frame.drop_duplicates("part_key")
     year = frame["published_month"].dt.year
     first = frame.groupby("part_key")["published_month"].transform("min").dt.year == year
@@ -83,13 +83,13 @@ def _measure_join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
         "rows": len(frame),
         "by_table": {
             name: {
-                "parts": int((parts["catalogue_table"] == name).sum()),
-                "rows": int((frame["catalogue_table"] == name).sum()),
+                "parts": int((parts["catalog_table"] == name).sum()),
+                "rows": int((frame["catalog_table"] == name).sum()),
             }
             for name in (*TABLES, "twin")
         },
         "share_of_rows": _compute_share(joined),
-        "share_of_parts": _compute_share(parts["catalogue_table"].notna()),
+        "share_of_parts": _compute_share(parts["catalog_table"].notna()),
         "share_of_rows_by_year": _compute_share_by_year(joined, year),
         "share_of_rows_of_new_parts_by_year": _compute_share_by_year(joined[first], year[first]),
         "share_of_rows_with": {name: _compute_share(frame[name].notna()) for name in facts},
@@ -118,10 +118,10 @@ def _find_ranges(table: Table) -> dict[str, list[Any]]:
     return ranges
 
 
-SOURCE, CATALOGUE = "spec_cpu2017", "cpu_catalog"
+SOURCE, CATALOG = "spec_cpu2017", "cpu_catalog"
 _ALL_DIFFERENT = ("Disclosure",)
-_FROM_CATALOGUE = ("tdp_w", "max_turbo_mhz", "launch_quarter", "upi_links", "max_sockets")
-_CATALOGUE_FIRST = ("fma_units", "pcie_gen", "process_node")
+_FROM_CATALOG = ("tdp_w", "max_turbo_mhz", "launch_quarter", "upi_links", "max_sockets")
+_CATALOG_FIRST = ("fma_units", "pcie_gen", "process_node")
 _FROM_FAMILY = {
     "cpu_vendor": "cpu_vendor",
     "family": "family",
@@ -167,8 +167,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     identical = frame.duplicated([column for column in RAW_COLUMNS if column != "Disclosure"])
     frame = parse_texts(frame[~identical])
 
-    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else read_project_catalog()
-    frame = join_processors(frame, catalogue)
+    catalog = read_catalog(raw[CATALOG]) if CATALOG in raw else read_project_catalog()
+    frame = join_processors(frame, catalog)
     repairs = _repair_rows(frame)
     same = np.zeros(len(frame), dtype=np.int8)
     frame = frame.assign(
@@ -190,17 +190,17 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     )
 
 
-def join_processors(frame: pd.DataFrame, catalogue: Catalogue) -> pd.DataFrame:
+def join_processors(frame: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
     """Add the facts of each row's part from the family tables and the catalog; unknown facts are missing."""
     keys = frame["part_key"].drop_duplicates().astype("str")
     families = pd.DataFrame([facts_of(key) for key in keys], index=pd.Index(keys, name="part_key"))
-    listed = catalogue.lookup(keys)
+    listed = catalog.lookup(keys)
     parts = {name: families[fact] for name, fact in _FROM_FAMILY.items()}
-    parts |= {name: listed[name] for name in _FROM_CATALOGUE}
-    parts |= {name: _fill_missing(listed[name], families[name]) for name in _CATALOGUE_FIRST}
+    parts |= {name: listed[name] for name in _FROM_CATALOG}
+    parts |= {name: _fill_missing(listed[name], families[name]) for name in _CATALOG_FIRST}
     # The family table lists the channels of more parts than the catalog; the two agree wherever both do.
     parts["mem_channels_per_chip"] = _fill_missing(families["channels_per_chip"], listed["mem_channels_per_chip"])
-    parts |= {"catalogue_cores": listed["cores_per_chip"], "catalogue_table": listed["table"]}
+    parts |= {"catalog_cores": listed["cores_per_chip"], "catalog_table": listed["table"]}
     if is_coded(frame["part_key"]):
         codes, names = codes_of(frame["part_key"])
         joined = frame.assign(

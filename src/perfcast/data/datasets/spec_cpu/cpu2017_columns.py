@@ -173,7 +173,7 @@ _AUDIT = (
         "q_far_below_peers",
         "audit",
         "1 where the base score is below 2/3 of the median of processor, chips, suite and memory",
-        Tag.UNJUDGED,
+        Tag.EXCLUDED,
         role=Role.PROVENANCE,
     ),
     _name("source", "audit", "source of the row", role=Role.PROVENANCE),

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from perfcast.data.datasets.spec_cpu import cpu2017_repairs as repair
-from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOGUE, join_processors, summarize_quality
+from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors, summarize_quality
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import COLUMNS, OMITTED, refuse_leaks
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_join import SOURCE as PUBLISHED
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_join import join_published, read_published
@@ -17,7 +17,7 @@ from perfcast.data.datasets.spec_cpu.cpu2017_detail_rows import SOURCE, read_det
 from perfcast.data.datasets.spec_cpu.cpu2017_rows import Quarantine
 from perfcast.data.datasets.spec_cpu.cpu2017_texts import parse_coverage
 from perfcast.data.datasets.spec_cpu.spec_dump import describe_out_of_bounds
-from perfcast.data.processors.catalog import read_catalogue, read_project_catalog
+from perfcast.data.processors.catalog import read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import part_id
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame
@@ -42,9 +42,9 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
             "ingest the source again",
         )
     frame, joined = join_published(detail.frame, read_published(raw.get(PUBLISHED), detail.frame))
-    catalogue = read_catalogue(raw[CATALOGUE]) if CATALOGUE in raw else read_project_catalog()
+    catalog = read_catalog(raw[CATALOG]) if CATALOG in raw else read_project_catalog()
     # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
-    frame = join_processors(frame, catalogue).copy()
+    frame = join_processors(frame, catalog).copy()
     repairs = _repair_rows(frame)
     frame = frame.assign(
         source=SOURCE,

@@ -124,15 +124,15 @@ def find_modal_cores(frame: pd.DataFrame) -> pd.Series:
     counts = frame.groupby(["part_key", "cores_per_chip_stated"]).size().rename("rows").reset_index()
     parts = frame.drop_duplicates("part_key").set_index("part_key")
     counts["part_key"] = counts["part_key"].astype("str")
-    listed = counts["part_key"].map(parts["catalogue_cores"].set_axis(parts.index.astype("str"), axis=0))
+    listed = counts["part_key"].map(parts["catalog_cores"].set_axis(parts.index.astype("str"), axis=0))
     counts["listed"] = counts["cores_per_chip_stated"] == listed
     best = counts.sort_values(["part_key", "rows", "listed", "cores_per_chip_stated"]).drop_duplicates(
         "part_key", keep="last"
     )
     frequent = best.set_index("part_key")["cores_per_chip_stated"]
     modal = by_distinct(frame["part_key"], frequent.get)
-    trusted = frame["catalogue_table"].isin(_TRUSTED_CORES) & frame["catalogue_cores"].notna()
-    cores = modal.mask(trusted, frame["catalogue_cores"])
+    trusted = frame["catalog_table"].isin(_TRUSTED_CORES) & frame["catalog_cores"].notna()
+    cores = modal.mask(trusted, frame["catalog_cores"])
     return cores.mask(frame["isa"].isin(_NAMES_OF_SEVERAL_PARTS), frame["cores_per_chip_stated"])
 
 

@@ -22,7 +22,7 @@ from perfcast.data.parsing.memory_modules import parse_dimms, parse_module
 from perfcast.data.parsing.scalars import parse_month
 from perfcast.data.parsing.spelling import parse_any_operating_system, tidy_cache
 from perfcast.data.parsing.storage import parse_storage
-from perfcast.data.processors.catalog import read_catalogue, read_project_catalog
+from perfcast.data.processors.catalog import read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import part_id, part_key
 from perfcast.schema.table import Kind
 
@@ -62,7 +62,7 @@ def java_part_key(name: str) -> str:
     return _MISTYPED.get(key, key)
 
 
-CATALOGUE = "cpu_catalog"
+CATALOG = "cpu_catalog"
 _THREADS_PER_CORE = (1, 2, 4, 8)
 _LARGEST_L3_MB, _LARGEST_L3_OF_A_CORE_MB = 2048, 32
 _MIN_L2_PER_CORE_KB = 128
@@ -150,18 +150,18 @@ def parse_form_factor(text: str) -> str | None:
     return f"{height[1]}U" if height else next((shape for word, shape in _SHAPES if word in folded), None)
 
 
-def join_and_repair(frame: pd.DataFrame, catalogue: Path | None) -> tuple[pd.DataFrame, dict[str, int]]:
+def join_and_repair(frame: pd.DataFrame, catalog: Path | None) -> tuple[pd.DataFrame, dict[str, int]]:
     """Join the processor catalog and repair known errors; return the frame and the changed rows by rule.
 
     Shapes: `frame` comes from `parse_machine`. It also has cores, chips, threads_stated, threads_total_stated and
     mem_total_gb of one node, and test_month.
     """
-    facts = read_catalogue(catalogue) if catalogue is not None else read_project_catalog()
+    facts = read_catalog(catalog) if catalog is not None else read_project_catalog()
     # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
     frame = join_processors(frame, facts).copy()
     # Without any known part a column of facts holds no numbers, and comparisons with it would fail.
     numbers = [column.name for column in PROCESSOR if column.kind is Kind.NUMERICAL and column.name in frame]
-    for name in (*numbers, "family_ddr_gen", "catalogue_cores"):
+    for name in (*numbers, "family_ddr_gen", "catalog_cores"):
         frame[name] = pd.to_numeric(frame[name]).astype("float64")
     repairs = repair.Repairs()
     # Some parts of SPECpower are older than the family tables; the first word of the name gives the vendor.

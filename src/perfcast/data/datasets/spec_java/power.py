@@ -13,7 +13,7 @@ import pandas as pd
 from perfcast.data.datasets.spec_cpu.cpu2017 import summarize_quality
 from perfcast.data.datasets.spec_cpu.spec_dump import parse_last_month, reject_out_of_bounds
 from perfcast.data.datasets.spec_java import java_rows as shared
-from perfcast.data.datasets.spec_java.java_machines import CATALOGUE, join_and_repair, parse_coverage, parse_machine
+from perfcast.data.datasets.spec_java.java_machines import CATALOG, join_and_repair, parse_coverage, parse_machine
 from perfcast.data.datasets.spec_java.java_rows import (
     Results,
     Typed,
@@ -110,7 +110,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     version = frame["Operating System Version"]
     frame = frame.assign(os=frame["Operating System"] + " " + version, suite=SUITE)
     frame = _divide_by_nodes(parse_machine(frame, _TEXTS))
-    frame, repairs = join_and_repair(frame, raw.get(CATALOGUE))
+    frame, repairs = join_and_repair(frame, raw.get(CATALOG))
     frame = frame.assign(source=SOURCE, file=quarantine.file)
     frame = reject_out_of_bounds(frame, COLUMNS, quarantine)
     table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")})
