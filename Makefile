@@ -1,5 +1,5 @@
 # Two commands do everything on a fresh machine: `make run` and `make test`. Both set up .venv first.
-# Further arguments for Snakemake: make curves SNAKEMAKE="--config schedule=full"
+# Further arguments for Snakemake: make curves SNAKEMAKE="--config preset=full"
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

@@ -13,7 +13,7 @@ include: "workflow/rules/ingest.smk"
 include: "workflow/rules/standardize.smk"
 include: "workflow/rules/features.smk"
 include: "workflow/rules/train.smk"
-include: "workflow/rules/audit.smk"
+include: "workflow/rules/leakage.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/report.smk"
 

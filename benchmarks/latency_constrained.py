@@ -59,7 +59,7 @@ def main() -> None:
     row, task = table.column_of(Tag.ROW), table.column_of(Tag.TASK)
     part = folds.set_index(row)["fold_0"].loc[table.frame[row]].to_numpy()
     asked = sorted(set(table.frame[task][part == "test"]))
-    unknown = table.frame[~np.isin(part, ["train", "valid"])]
+    unknown = table.frame[~np.isin(part, ["train", "validation"])]
     for name in options.predictors:
         predictor = load_predictor(options.results / "runs" / options.dataset / "published" / name / "model")
         evaluated = [

@@ -1,10 +1,10 @@
 """By how much a few measured scores of a new part sharpen the other forecasts of it, without retraining.
 
-Run: python benchmarks/own_measurements.py RUN_FOLDER SUPPORT TABLE [--shots 1 3 5] [--seed 0]
-RUN_FOLDER is results/runs/<dataset>/<split>/<predictor> (its rehearsals are read), SUPPORT is
+Run: python benchmarks/own_measurements.py RUN_FOLDER IN_DOMAIN_SCORE TABLE [--shots 1 3 5] [--seed 0]
+RUN_FOLDER is results/runs/<dataset>/<split>/<predictor> (its backtests are read), IN_DOMAIN_SCORE is
 results/in_domain/<dataset>/<split>.parquet, TABLE results/features/<dataset>.parquet. Of every part at most `shots`
 results are drawn as measured; every other result of the part, but for those of a drawn one's submission, is forecast
-before and after, and is told nothing of other parts. What is learned of errors is learned from rehearsals alone.
+before and after, and is told nothing of other parts. What is learned of errors is learned from backtests alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEVEL = 0.9
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
-    parser.add_argument("support", type=Path)
+    parser.add_argument("in_domain", type=Path)
     parser.add_argument("table", type=Path)
     parser.add_argument("--shots", type=int, nargs="+", default=[1, 3, 5])
     parser.add_argument("--seed", type=int, default=0)
@@ -35,23 +35,23 @@ def main() -> None:
     row = table.column_of(Tag.ROW)
     labels = shared_labels(table).set_axis(table.frame[row].to_numpy(), axis=0)
     blocks = table.frame.set_index(row)[table.column_of(Tag.BLOCK)].astype(str)
-    far = pd.read_parquet(options.support)
-    names = [name for name in far if name not in ("fold", "rehearsal", "row")]
+    far = pd.read_parquet(options.in_domain)
+    names = [name for name in far if name not in ("fold", "backtest", "row")]
 
-    rehearsed = pd.read_parquet(options.run / "backtest.parquet").merge(far, on=["fold", "rehearsal", "row"])
-    residuals = np.log(rehearsed["predicted"] / rehearsed["measured"]).to_numpy()
-    questions, numbers = outputs_of(rehearsed["task"], rehearsed["target"]), rehearsed["rehearsal"].to_numpy()
-    calibration = ConformalCalibration().fit(residuals, questions, numbers, rehearsed[names])
+    backtested = pd.read_parquet(options.run / "backtest.parquet").merge(far, on=["fold", "backtest", "row"])
+    residuals = np.log(backtested["predicted"] / backtested["measured"]).to_numpy()
+    questions, numbers = outputs_of(backtested["task"], backtested["target"]), backtested["backtest"].to_numpy()
+    calibration = ConformalCalibration().fit(residuals, questions, numbers, backtested[names])
     correlation = ErrorCorrelation().fit(
         residuals,
-        labels.loc[rehearsed["row"]],
+        labels.loc[backtested["row"]],
         questions,
         backtests=numbers,
-        expected_errors=calibration.expected_error(rehearsed[names]),
+        expected_errors=calibration.expected_error(backtested[names]),
     )
 
     told = pd.read_parquet(options.run / "predictions.parquet")
-    told = told[told["seed"] == told["seed"].min()].merge(far[far["rehearsal"] == TEST], on=["fold", "row"])
+    told = told[told["seed"] == told["seed"].min()].merge(far[far["backtest"] == TEST], on=["fold", "row"])
     told = told.reset_index(drop=True)
     asked = outputs_of(told["task"], told["target"])
     typical = calibration.expected_error(told[names])

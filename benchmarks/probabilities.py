@@ -1,4 +1,4 @@
-"""Do probabilities to reach a score come true? On the test rows of a run, each fold calibrated by its own rehearsals.
+"""Do probabilities to reach a score come true? On the test rows of a run, each fold calibrated by its own backtests.
 
     python benchmarks/probabilities.py results spec_cpu2017 hybrid_trees
 
@@ -16,23 +16,23 @@ import pandas as pd
 from perfcast.uncertainty.conformal import LEVEL, TEST, ConformalCalibration, outputs_of
 from perfcast.uncertainty.threshold_probability import probability_at_least
 
-KEYS = ["fold", "rehearsal", "row"]
+KEYS = ["fold", "backtest", "row"]
 SPREAD = 0.06
 
 
 def told_and_came(results: Path, dataset: str, split: str, predictor: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the probability of every test row to reach its threshold, and whether it did."""
     folder = results / "runs" / dataset / split / predictor
-    distances = pd.read_parquet(results / "support" / dataset / f"{split}.parquet")
+    distances = pd.read_parquet(results / "in_domain" / dataset / f"{split}.parquet")
     names = [name for name in distances if name not in KEYS]
-    rehearsed = pd.read_parquet(folder / "backtest.parquet").merge(distances, on=KEYS)
-    tested = pd.read_parquet(folder / "predictions.parquet").assign(rehearsal=TEST).merge(distances, on=KEYS)
+    backtested = pd.read_parquet(folder / "backtest.parquet").merge(distances, on=KEYS)
+    tested = pd.read_parquet(folder / "predictions.parquet").assign(backtest=TEST).merge(distances, on=KEYS)
     generator = np.random.default_rng(0)
     told, came = [], []
-    for fold, own in rehearsed.groupby("fold", sort=True):
+    for fold, own in backtested.groupby("fold", sort=True):
         residuals = np.log(own["predicted"] / own["measured"]).to_numpy()
         asks = outputs_of(own["task"], own["target"])
-        calibration = ConformalCalibration().fit(residuals, asks, own["rehearsal"].to_numpy(), own[names])
+        calibration = ConformalCalibration().fit(residuals, asks, own["backtest"].to_numpy(), own[names])
         rows = tested[tested["fold"] == fold]
         questions = outputs_of(rows["task"], rows["target"])
         half = calibration.half_widths(questions, rows[names], LEVEL)

@@ -55,7 +55,7 @@ def main() -> None:
     target, task = predictor.targets_[0], rows[standard.column_of(Tag.TASK)].to_numpy()
     measured = rows[target].to_numpy()
 
-    past = Table(standard.dataset, standard.frame[np.isin(part, ["train", "valid"])], standard.columns)
+    past = Table(standard.dataset, standard.frame[np.isin(part, ["train", "validation"])], standard.columns)
     raw = {path.parent.name: path.parent for path in options.raw.glob("*/manifest.json")}
     reference_data = ReferenceData.gather(past, raw, FEATURES)
     cpu_facts = find_rules(standard.dataset).read_cpu_facts(raw, standard.frame["part_key"])

@@ -22,8 +22,8 @@ REPOSITORY = Path(__file__).parents[1]
 SPLITS = ("random", "forward_2023")
 PREDICTORS = {"nearest": (0,), "ridge": (0,), "random_forest": (0, 1)}
 COLUMNS = (
-    Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
-    Column("block", Kind.TEXT, Role.KEY, "audit", tags=(Tag.BLOCK,)),
+    Column("id", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.ROW,)),
+    Column("block", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.BLOCK,)),
     Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY, Tag.IDENTITY)),
     Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor", tags=(Tag.SCALING,)),
@@ -32,7 +32,7 @@ COLUMNS = (
     Column("os", Kind.CATEGORICAL, Role.FEATURE, "system"),
     Column("note", Kind.NUMERICAL, Role.FEATURE, "system"),
     Column("launched", Kind.DATE, Role.PROVENANCE, "processor"),
-    Column("published", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
+    Column("published", Kind.DATE, Role.PROVENANCE, "provenance", tags=(Tag.TIME,)),
     Column("peak", Kind.NUMERICAL, Role.PROVENANCE, "workload"),
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
 )
@@ -69,7 +69,7 @@ def machines(rows=900):
 @cache
 def clean():
     """Return what the stages leave of the generated machines, in a temporary folder of its own."""
-    folder, table = Path(mkdtemp(prefix="perfcast-audit-")), machines()
+    folder, table = Path(mkdtemp(prefix="perfcast-leakage check-")), machines()
     for stage in ("standard", "features"):
         write_table(table, folder / stage / "generated.parquet")
     for split in SPLITS:
@@ -98,16 +98,18 @@ def copied(folder):
 
 def run_checks(project, capsys, predictors=tuple(PREDICTORS)):
     """Run the checks through the command line; return its exit code, its lines and what it wrote."""
-    (project / "audit.json").unlink(missing_ok=True)
+    (project / "leakage check.json").unlink(missing_ok=True)
     code = main(
         [
-            *("pipeline", "audit", "generated", "--table", str(project / "features" / "generated.parquet")),
+            *("pipeline", "leakage", "generated", "--table", str(project / "features" / "generated.parquet")),
             *("--standard", str(project / "standard" / "generated.parquet"), "--folds", str(project / "splits")),
             *("--runs", str(project / "runs"), "--splits", *SPLITS, "--predictors", *predictors),
-            *("--resamples", "200", "--out", str(project / "audit.json"), "--project", str(REPOSITORY)),
+            *("--resamples", "200", "--out", str(project / "leakage check.json"), "--project", str(REPOSITORY)),
         ]
     )
-    written = json.loads((project / "audit.json").read_text()) if (project / "audit.json").exists() else None
+    written = (
+        json.loads((project / "leakage check.json").read_text()) if (project / "leakage check.json").exists() else None
+    )
     return code, capsys.readouterr().err.splitlines(), written
 
 
@@ -117,7 +119,7 @@ def refused(project, capsys, check, *words):
     assert code == 2
     found = {entry["check"]: entry["findings"] for entry in written["checks"]}
     assert len(lines) == sum(map(len, found.values()))
-    assert all(line.startswith("perfcast audit: generated: ") for line in lines)
+    assert all(line.startswith("perfcast leakage check: generated: ") for line in lines)
     findings = " | ".join(found[check])
     for word in words:
         assert word in findings, findings

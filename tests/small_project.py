@@ -21,12 +21,12 @@ PINNED = (
     "standard",
     "features",
     "splits",
-    "support",
+    "in_domain_score",
     "runs",
     "champion",
-    "audit",
+    "leakage",
     "evaluation",
-    "figures",
+    "plots",
     "model_cards",
 )
 EXPERIMENT = {
@@ -34,7 +34,7 @@ EXPERIMENT = {
     "datasets": ["host_gemm"],
     "splits": ["random"],
     "predictors": ["nearest", "ridge"],
-    "figures": ["headline"],
+    "plots": ["headline"],
 }
 
 

@@ -15,7 +15,7 @@ from perfcast.schema.table import Column, Kind, Role, Table, Tag, build_table
 
 NAME = "demo/random/random_forest"
 COLUMNS = (
-    Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
+    Column("id", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.ROW,)),
     Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY, Tag.IDENTITY)),
     Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
@@ -29,7 +29,7 @@ CONF = {
     "quick": {"n_estimators": 1, "max_features": 0.9},
     "space": {"min_samples_leaf": {"low": 1, "high": 20, "log": True}, "max_features": {"low": 0.2, "high": 1.0}},
 }
-PART = np.array((["train"] * 4 + ["valid"] + ["test"]) * 10, dtype=object)
+PART = np.array((["train"] * 4 + ["validation"] + ["test"]) * 10, dtype=object)
 
 
 def make_table() -> Table:
@@ -48,11 +48,11 @@ def make_table() -> Table:
     return build_table("demo", frame, COLUMNS)
 
 
-def search(schedule="full", seed=0, origin=("table", "t"), at_once=1, **changes):
+def search(preset="full", seed=0, origin=("table", "t"), at_once=1, **changes):
     conf = validated(PredictorConf, "conf/predictor/random_forest.yaml", {**CONF, **changes})
     origin = dict([origin, ("folds", "f")])
     return tuning.make_search(
-        NAME, conf, schedule, machine={}, seed=seed, label_outlier=None, origin=origin, at_once=at_once
+        NAME, conf, preset, machine={}, seed=seed, label_outlier=None, origin=origin, at_once=at_once
     )
 
 

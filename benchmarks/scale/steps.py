@@ -91,7 +91,7 @@ def train(folder: Path, name: str, watch: Watch) -> None:
 
 
 def fit(folder: Path, name: str, watch: Watch) -> None:
-    """Fit a predictor under its quick schedule."""
+    """Fit a predictor under its quick preset."""
     from perfcast.config.experiment import read_predictor, read_yaml
     from perfcast.experiment.fitting import fit_rows as fitted
     from perfcast.experiment.selection import predictor_factories
@@ -136,7 +136,7 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
         predictor, _ = fit_all_rows(table, {"params": make}, 0, 0.3)
     with watch("calibrate"):
         calibrated = fit_uncertainty(table, make, 0, 0.3, 1)
-    about = {"dataset": DATASET, "predictor": name, "schedule": "quick", "features": list(FEATURES)}
+    about = {"dataset": DATASET, "predictor": name, "preset": "quick", "features": list(FEATURES)}
     raw = {source: folder / "raw" / source for source in (DATASET, "cpu_catalog")}
     with watch("save"):
         standard = read_table(folder / "standard.parquet")

@@ -10,7 +10,7 @@ import pandas as pd
 from perfcast.schema.table import Column, Kind, Role, Table, Tag, build_table
 
 COLUMNS = (
-    Column("row", Kind.CATEGORICAL, Role.KEY, "audit", tags=(Tag.ROW,)),
+    Column("row", Kind.CATEGORICAL, Role.KEY, "provenance", tags=(Tag.ROW,)),
     Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.IDENTITY, Tag.ENTITY)),
     Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
     Column("chips", Kind.NUMERICAL, Role.FEATURE, "system", tags=(Tag.IDENTITY, Tag.SCALING)),
@@ -22,7 +22,7 @@ COLUMNS = (
     Column("comment", Kind.TEXT, Role.FEATURE, "system"),
     Column("constant", Kind.NUMERICAL, Role.FEATURE, "system"),
     Column("never_known", Kind.NUMERICAL, Role.FEATURE, "system"),
-    Column("published", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
+    Column("published", Kind.DATE, Role.PROVENANCE, "provenance", tags=(Tag.TIME,)),
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
     Column("second_score", Kind.NUMERICAL, Role.TARGET, "workload"),
 )

@@ -68,7 +68,7 @@ def test_conf_names_dataset_sources_features_and_splits(dataset: str) -> None:
     tasks = set(built(dataset).table.frame[built(dataset).table.column_of(Tag.TASK)]) if checked.published else set()
     for errors in checked.published:
         assert errors.split in settings["splits"]
-        assert {task for by_task in errors.figures.values() for task in by_task} <= {*tasks, AVERAGE}
+        assert {task for by_task in errors.values.values() for task in by_task} <= {*tasks, AVERAGE}
         assert errors.citation
 
 

@@ -15,7 +15,7 @@ from perfcast.report import plots
 from perfcast.report.plots.catalog import plot_entry, read_catalog, rst_captions
 from perfcast.report.plots.plot_style import STYLE
 from perfcast.report.plots.svg_output import draw_svg, load_plot
-from perfcast.testing.generated_results import PUBLISHED, fake_table, write_runs, write_support
+from perfcast.testing.generated_results import PUBLISHED, fake_table, write_in_domain, write_runs
 
 NAMES = list(read_catalog())
 
@@ -24,8 +24,8 @@ NAMES = list(read_catalog())
 def evaluation(tmp_path_factory):
     table = fake_table(rows=800, seed=0)
     runs = write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
-    support = write_support(table, tmp_path_factory.mktemp("support"), seed=1)
-    return evaluate(runs, table, resamples=50, seed=0, published=PUBLISHED, support=support)
+    in_domain = write_in_domain(table, tmp_path_factory.mktemp("in_domain_score"), seed=1)
+    return evaluate(runs, table, resamples=50, seed=0, published=PUBLISHED, in_domain=in_domain)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def bare(evaluation):
         evaluation,
         metrics=keep(evaluation.metrics).assign(low=float("nan"), high=float("nan")),
         slices=evaluation.slices.iloc[:0],
-        support=evaluation.support.iloc[:0],
+        support=evaluation.in_domain.iloc[:0],
         levels=evaluation.levels.iloc[:0],
         paired=evaluation.paired.iloc[:0],
         noise=evaluation.noise.iloc[:0],

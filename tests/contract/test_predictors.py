@@ -72,7 +72,7 @@ class Models(dict[str, Predictor]):
         self.part = part
 
     def __missing__(self, name: str) -> Predictor:
-        self[name] = fitted(name, self.part, valid=np.arange(len(self.part.X)) >= 60)
+        self[name] = fitted(name, self.part, validation=np.arange(len(self.part.X)) >= 60)
         return self[name]
 
 
@@ -244,7 +244,7 @@ class TestLearning:
         self, name: str, models: dict[str, Predictor], data: tuple[Part, Part], tmp_path: Path
     ) -> None:
         models[name].save(tmp_path / "first")
-        fitted(name, data[0], valid=np.arange(len(data[0].X)) >= 60).save(tmp_path / "second")
+        fitted(name, data[0], validation=np.arange(len(data[0].X)) >= 60).save(tmp_path / "second")
         first, second = files(tmp_path / "first"), files(tmp_path / "second")
         assert list(first) == list(second)
         assert [path for path in first if first[path] != second[path]] == []
@@ -290,15 +290,15 @@ class TestLearning:
         other = fitted(
             name,
             Part(part.X[part.X.columns[::-1]], part.y, part.columns[::-1]),
-            valid=np.arange(len(part.X)) >= 60,
+            validation=np.arange(len(part.X)) >= 60,
         )
         expected = models[name].predict(test.X)
         pd.testing.assert_frame_equal(other.predict(test.X[sorted(test.X.columns)]), expected)
 
     def test_fits_without_rows_for_choices_and_with_nothing_else(self, name: str, data: tuple[Part, Part]) -> None:
         part, test = data
-        for valid in (np.zeros(len(part.X), dtype=bool), np.ones(len(part.X), dtype=bool)):
-            assert np.isfinite(fitted(name, part, valid=valid).predict(test.X)).all(axis=None)
+        for validation in (np.zeros(len(part.X), dtype=bool), np.ones(len(part.X), dtype=bool)):
+            assert np.isfinite(fitted(name, part, validation=validation).predict(test.X)).all(axis=None)
 
     def test_fits_one_row(self, name: str, data: tuple[Part, Part]) -> None:
         part = Part(data[0].X.iloc[:1], data[0].y.iloc[:1], data[0].columns)
@@ -323,7 +323,7 @@ class TestLearning:
 
     def test_several_targets_with_missing_measurements(self, name: str, tmp_path: Path) -> None:
         part, test = parts(tiny_table(), 72, ("score", "second_score"))
-        predictor = fitted(name, part, valid=np.arange(len(part.X)) >= 60)
+        predictor = fitted(name, part, validation=np.arange(len(part.X)) >= 60)
         forecast = predictor.predict(test.X)
         assert list(forecast.columns) == ["score", "second_score"]
         assert np.isfinite(forecast).all(axis=None)
@@ -336,7 +336,7 @@ class TestLearning:
         part, test = parts(tiny_table(), 72, ("score", "second_score"))
         is_rate = part.X["suite"] == "rate"
         y = pd.DataFrame({"score": part.y["score"].where(is_rate), "second_score": part.y["score"].where(~is_rate)})
-        predictor = fitted(name, Part(part.X, y, part.columns), valid=np.arange(len(part.X)) >= 60)
+        predictor = fitted(name, Part(part.X, y, part.columns), validation=np.arange(len(part.X)) >= 60)
         forecast = predictor.predict(test.X)
         asked = np.column_stack([test.X["suite"] == "rate", test.X["suite"] == "speed"])
         np.testing.assert_array_equal(predictor.asked(test.X), asked)

@@ -30,12 +30,12 @@ FORWARD = [name for name in NAMES if name.startswith("forward")]
 FEW_SHOT = [name for name in NAMES if name.startswith("few_shot")]
 UNSEEN = [name for name in NAMES if name.startswith("unseen")]
 COLUMNS = (
-    Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
-    Column("block", Kind.TEXT, Role.KEY, "audit", tags=(Tag.BLOCK,)),
+    Column("id", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.ROW,)),
+    Column("block", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.BLOCK,)),
     Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY,)),
     Column("suite", Kind.CATEGORICAL, Role.KEY, "workload", tags=(Tag.TASK,)),
-    Column("published", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
-    Column(splits.PUBLISHED_PART, Kind.CATEGORICAL, Role.PROVENANCE, "audit"),
+    Column("published", Kind.DATE, Role.PROVENANCE, "provenance", tags=(Tag.TIME,)),
+    Column(splits.PUBLISHED_PART, Kind.CATEGORICAL, Role.PROVENANCE, "provenance"),
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor", tags=(Tag.PARALLEL,)),
     Column("memory_gb", Kind.NUMERICAL, Role.FEATURE, "memory"),
     Column("os", Kind.CATEGORICAL, Role.FEATURE, "system"),
@@ -98,10 +98,10 @@ def test_nothing_leaks(name, seed, split_seed):
 
 @pytest.mark.parametrize("name", SOUND)
 def test_no_leak_by_plain_sets(name):
-    """The same rules once more, without the audit's code."""
+    """The same rules once more, without the leakage check's code."""
     frame = generate(1).frame
     for fold in splits.make(name, generate(1), 0).to_numpy().T:
-        learned, test = frame[np.isin(fold, ["train", "valid"])], frame[fold == "test"]
+        learned, test = frame[np.isin(fold, ["train", "validation"])], frame[fold == "test"]
         assert not set(learned["block"]) & set(test["block"])
         if name in UNSEEN:
             assert not set(learned["part"]) & set(test["part"])
@@ -118,7 +118,7 @@ def test_no_leak_by_plain_sets(name):
 def test_a_leaking_split_leaks_and_says_so(name):
     table = generate(1)
     fold = splits.make(name, table, 0)["fold_0"]
-    blocks = [set(table.frame["block"][fold.isin(parts)]) for parts in (["train", "valid"], ["test"])]
+    blocks = [set(table.frame["block"][fold.isin(parts)]) for parts in (["train", "validation"], ["test"])]
     assert blocks[0] & blocks[1]
     assert "leaks on purpose" in splits.declaration(name).title
 
@@ -149,7 +149,7 @@ def test_never_looks_at_the_target(name):
 
 
 @pytest.mark.parametrize("name", SOUND)
-@pytest.mark.parametrize("part", ["train", "valid"])
+@pytest.mark.parametrize("part", ["train", "validation"])
 def test_a_check_catches_a_split_block(name, part):
     table = generate(5)
     folds = splits.make(name, table, 0)
@@ -158,7 +158,7 @@ def test_a_check_catches_a_split_block(name, part):
 
 
 @pytest.mark.parametrize("name", UNSEEN)
-@pytest.mark.parametrize(("source", "target"), [("test", "train"), ("test", "valid"), ("valid", "train")])
+@pytest.mark.parametrize(("source", "target"), [("test", "train"), ("test", "validation"), ("validation", "train")])
 def test_a_check_catches_a_known_entity(name, source, target):
     table = generate(6)
     folds = splits.make(name, table, 0)
@@ -166,7 +166,7 @@ def test_a_check_catches_a_known_entity(name, source, target):
     assert any("entities" in problem for problem in splits.leaks(table, moved(folds, row, target), name))
 
 
-@pytest.mark.parametrize("source", ["test", "valid"])
+@pytest.mark.parametrize("source", ["test", "validation"])
 def test_a_check_catches_a_known_feature_vector(source):
     table = generate(7)
     folds = splits.make("random", table, 0)
@@ -182,10 +182,10 @@ def test_a_check_catches_a_known_feature_vector(source):
     ("source", "target", "message"),
     [
         ("test", "train", "not known before"),
-        ("test", "valid", "not known before"),
+        ("test", "validation", "not known before"),
         ("train", "test", "outside"),
-        ("valid", "train", "not later"),
-        ("train", "valid", "not later"),
+        ("validation", "train", "not later"),
+        ("train", "validation", "not later"),
     ],
 )
 def test_a_check_catches_a_wrong_date(name, source, target, message):
@@ -213,9 +213,9 @@ def test_a_learning_curve_split_tests_the_same_rows_and_learns_some_of_the_other
     assert splits.is_compared(form.base)
     for fold in base:
         assert ((folds[fold] == "test") == (base[fold] == "test")).all()
-        assert base[fold][folds[fold].isin(["train", "valid"])].isin(["train", "valid"]).all()
+        assert base[fold][folds[fold].isin(["train", "validation"])].isin(["train", "validation"]).all()
         assert (folds[fold] == "train").sum() < (base[fold] == "train").sum()
-        assert (folds[fold] == "valid").any()
+        assert (folds[fold] == "validation").any()
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNING_CURVE if splits.learning_curve_point(name).years])
@@ -234,7 +234,7 @@ def test_every_new_entity_is_revealed_by_its_shots_and_no_other(name):
     frame, shots = table.frame, int(name.rpartition("_")[2])
     before, after = (splits.make(split, table, 0)["fold_0"] for split in ("forward_2023", name))
     shown = (before == "test") & (after == "train")
-    known = set(frame["part"][before.isin(["train", "valid"])])
+    known = set(frame["part"][before.isin(["train", "validation"])])
     counts = frame["part"][before == "test"].value_counts()
     for part, rows in counts[~counts.index.isin(known)].items():
         assert (frame["part"][shown] == part).sum() == min(shots, rows)
@@ -248,7 +248,7 @@ def test_a_check_catches_one_shot_too_many_and_a_known_entity(name):
     folds = splits.make(name, table, 0)
     late = table.frame[(table.frame["published"] >= "2023-01")]
     part = folds["fold_0"]
-    known = set(table.frame["part"][part.isin(["train", "valid"]) & (table.frame["published"] < "2023-01")])
+    known = set(table.frame["part"][part.isin(["train", "validation"]) & (table.frame["published"] < "2023-01")])
     new = late.index[~late["part"].isin(known)]
     assert any("more than" in problem for problem in splits.leaks(table, moved(folds, new, "train"), name))
     old = late.index[late["part"].isin(known)]

@@ -41,12 +41,12 @@ FLAGS = {
     "split: a folder for a table": ["pipeline", "split", "random", "--table", "src", "--out", "out/x"],
     "features: a table that is none": ["pipeline", "features", "host_gemm", "--table", "README.md", "--out", "out/x"],
     "features: no such dataset": ["pipeline", "features", "host_gem", "--table", "README.md", "--out", "out/x"],
-    "support: folds that are none": "support host_gemm random --table README.md --folds README.md --out out/x",
-    "support: rehearsals": "support host_gemm random --table x --folds x --out x --backtest-windows 1e9",
+    "in-domain: folds that are none": "in-domain host_gemm random --table README.md --folds README.md --out out/x",
+    "in-domain: backtests": "in-domain host_gemm random --table x --folds x --out x --backtest-windows 1e9",
     "train: no such predictor": "train host_gemm random ridgee --table x --folds x --out out/x",
     "train: an override": "train host_gemm random ridge --table x --folds x --out out/x --override a=[",
     "train: a table that is none": "train host_gemm random ridge --table x --folds x --out out/x",
-    "train: a schedule": "train host_gemm random ridge --table x --folds x --out out/x --preset slow",
+    "train: a preset": "train host_gemm random ridge --table x --folds x --out out/x --preset slow",
     "train: a seed": "train host_gemm random ridge --table x --folds x --out out/x --seeds one",
     "tune: no trials": "tune host_gemm random ridge --table x --folds x --out out/x --trials 0",
     "tune: no folds": "tune host_gemm random ridge --table x --folds none --out out/x",
@@ -55,10 +55,10 @@ FLAGS = {
     "evaluate: resamples": "evaluate host_gemm --table x --runs x --splits a --predictors b --out x --resamples 0",
     "champion: no runs": "champion host_gemm --runs none --table x --standard x --raw x --splits random "
     "--predictors ridge --out out/x",
-    "audit: no table": "audit host_gemm --table none --standard none --folds x --runs x --splits random "
+    "leakage: no table": "leakage host_gemm --table none --standard none --folds x --runs x --splits random "
     "--predictors ridge --out out/x",
-    "figures: no evaluation": "figures host_gemm --evaluation none --out out/x",
-    "figures: no such": "figures host_gemm --evaluation none --figures nope --out out/x",
+    "plots: no evaluation": "plots host_gemm --evaluation none --out out/x",
+    "plots: no such": "plots host_gemm --evaluation none --plots nope --out out/x",
     "metrics: no evaluation": "metrics none --out out/x",
     "available: nothing ingested": "available host_gemm --raw none --out out/x",
     "report: an experiment that is none": ["pipeline", "report", "--out", "out/x", "--experiment", "{"],
@@ -169,7 +169,7 @@ PARAMS = {
     "a level past one": changed(level=1.0),
     "a level that is none": changed(level=float("nan")),
     "resamples past all": changed(resamples=10**9),
-    "rehearsals of nothing": changed(rehearsals=0),
+    "backtests of nothing": changed(backtest_windows=0),
     "no dataset": changed(datasets=[]),
     "a dataset elsewhere": changed(datasets=["../../etc/passwd"]),
     "a predictor that is none": changed(predictors=["ridgee"]),
@@ -275,8 +275,8 @@ CONF = {
     "tracking a list": ("tracking/default", lambda text: b"[1]", ["ui"]),
     "tracking no YAML": ("tracking/default", lambda text: b"\x00", ["ui"]),
     "tracking a key": ("tracking/default", with_value("enable", value=True), ["ui"]),
-    "audit a predictor": ("leakage/default", with_value("control", value="nope"), None),
-    "audit shuffles": ("leakage/default", with_value("shuffles", value=10**6), None),
+    "leakage check a predictor": ("leakage/default", with_value("control", value="nope"), None),
+    "leakage check shuffles": ("leakage/default", with_value("shuffles", value=10**6), None),
 }
 
 
@@ -291,10 +291,10 @@ def test_a_definition_that_cannot_be_is_one_line(tmp_path, capsys, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("os.execv", None)
     if command is None:
-        from perfcast.experiment.leakage_control import read_audit
+        from perfcast.experiment.leakage_control import read_leakage_conf
         from perfcast.utils.errors import UserError
 
         with pytest.raises(UserError):
-            read_audit(Path("conf"))
+            read_leakage_conf(Path("conf"))
         return
     refused(command, capsys)

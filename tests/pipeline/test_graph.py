@@ -18,7 +18,7 @@ EVERYTHING = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
 
 def whole_project(folder, **changed):
     """The default experiment on generated inputs: every dataset, source, split and figure."""
-    kept = {name: EVERYTHING[name] for name in ("sources", "datasets", "splits", "figures")}
+    kept = {name: EVERYTHING[name] for name in ("sources", "datasets", "splits", "plots")}
     made = small_project(folder, tracking=True, **{**kept, "predictors": PREDICTORS, **changed})
     conf = made / "conf" / "predictor" / "ncpp.yaml"
     values = yaml.safe_load(conf.read_text())
@@ -107,21 +107,21 @@ def test_figures_and_report_are_artifacts_of_the_parent_run(project):
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{project}/results/mlflow/mlflow.db")
-    for path in sorted((project / "results" / "figures").iterdir()):
+    for path in sorted((project / "results" / "plots").iterdir()):
         experiment = client.get_experiment_by_name(f"perfcast/{path.name}").experiment_id
         (parent,) = client.search_runs([experiment], "tags.`perfcast.kind` = 'invocation'")
         kept = {item.path for item in client.list_artifacts(parent.info.run_id)}
-        assert kept == {"report.html", "figures", "evaluation"}
-        figures = {item.path for item in client.list_artifacts(parent.info.run_id, "figures")}
+        assert kept == {"report.html", "plots", "evaluation"}
+        figures = {item.path for item in client.list_artifacts(parent.info.run_id, "plots")}
         assert figures == {f"figures/{figure.name}" for figure in path.glob("*.svg")}
-        assert "figures/headline.svg" in figures
+        assert "plots/headline.svg" in figures
 
 
 def test_the_report_of_snakemake_shows_every_figure_with_its_own_caption(project, tmp_path):
     page = tmp_path / "report.html"
     call(project, "snakemake", "--report", str(page))
     told = page.read_text()
-    drawn = {path.stem for path in (project / "results" / "figures").rglob("*.svg")}
+    drawn = {path.stem for path in (project / "results" / "plots").rglob("*.svg")}
     assert {"headline", "coverage"} <= drawn
     for name in drawn:
         plot = plot_entry(name)
@@ -158,7 +158,7 @@ def test_a_second_run_does_nothing(project):
         ("standard/host_gemm.quality.json", "standardize"),
         ("splits/host_gemm/random.parquet", "split"),
         ("runs/host_gemm/random/ridge/validation.json", "train"),
-        ("figures/host_gemm", "figures"),
+        ("plots/host_gemm", "plots"),
         ("model_cards", "report"),
     ],
 )
@@ -176,7 +176,7 @@ def test_what_somebody_removed_is_made_again(project, name, rule):
 @pytest.mark.parametrize(
     ("values", "again", "untouched"),
     [
-        ({"resamples": 60}, {"evaluate", "figures", "metrics", "report"}, {"train", "standardize", "ingest"}),
+        ({"resamples": 60}, {"evaluate", "plots", "metrics", "report"}, {"train", "standardize", "ingest"}),
         ({"published_until": "2024-11"}, {"standardize", "features", "split", "train", "evaluate"}, {"ingest"}),
         ({"seeds": [5]}, {"train", "champion", "evaluate"}, {"standardize", "split"}),
     ],
@@ -260,11 +260,11 @@ def test_a_planted_leak_stops_the_run_before_anything_is_evaluated(tmp_path):
     code, output = failing(folder)
     assert code != 0
     # Snakemake shows the log of a failed job once more
-    told = {line for line in output.splitlines() if line.startswith("perfcast pipeline audit:")}
+    told = {line for line in output.splitlines() if line.startswith("perfcast pipeline leakage:")}
     assert len(told) == 1
     assert "ridge on random: 3 rows are predicted twice" in told.pop()
     assert "Traceback" not in output
-    assert not (folder / "results" / "audit" / "host_gemm.json").exists()
+    assert not (folder / "results" / "leakage" / "host_gemm.json").exists()
     assert not (folder / "results" / "evaluation").exists()
 
 

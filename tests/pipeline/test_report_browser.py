@@ -90,8 +90,8 @@ def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     write_results(folder, rows=400, seed=0)
     # a heat map is a picture inside the drawing: it must be allowed to load
-    names = [*FAKE_PARAMS["figures"], "attention"]
-    draw_all(read_evaluation(folder / "evaluation" / "fake"), folder / "figures" / "fake", names)
+    names = [*FAKE_PARAMS["plots"], "attention"]
+    draw_all(read_evaluation(folder / "evaluation" / "fake"), folder / "plots" / "fake", names)
     path = folder / "report.html"
     path.write_text(render(collect(folder, FAKE_PARAMS)), encoding="utf-8")
     return path

@@ -14,9 +14,9 @@ FILES = ("--table", "results/features/host_gemm.parquet", "--folds", "results/sp
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A project whose random forest was trained in the full schedule, with two candidates and untuned."""
+    """A project whose random forest was trained in the full preset, with two candidates and untuned."""
     folder = small_project(
-        tmp_path_factory.mktemp("tune") / "project", predictors=["nearest", "random_forest"], schedule="full"
+        tmp_path_factory.mktemp("tune") / "project", predictors=["nearest", "random_forest"], preset="full"
     )
     path = folder / "conf" / "predictor" / "random_forest.yaml"
     candidates = "candidates:\n  per_task: {}\n  joint: {min_samples_per_task: 1000000000}\n"

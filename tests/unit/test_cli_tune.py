@@ -11,7 +11,7 @@ import pytest
 from perfcast.cli.tune import _check_unseen
 from perfcast.utils.errors import UserError
 
-PARTS = ["train", "train", "valid", "test", "test", "unused"]
+PARTS = ["train", "train", "validation", "test", "test", "unused"]
 
 
 def folds(*columns: list[str]) -> pd.DataFrame:
@@ -21,9 +21,9 @@ def folds(*columns: list[str]) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        (folds(["train", "valid", "train", "train", "test", "test"]), None),
+        (folds(["train", "validation", "train", "train", "test", "test"]), None),
         (folds(["train", "train", "test", "test", "test", "test"]), "tests on 1 of them"),
-        (folds(["test", "train", "train", "train", "test", "valid"]), "tests on 1 of them"),
+        (folds(["test", "train", "train", "train", "test", "validation"]), "tests on 1 of them"),
         (folds(PARTS, PARTS), "has 2 folds of 6 rows"),
         (folds(PARTS[:5]), "has 1 folds of 5 rows"),
         (None, "run snakemake"),

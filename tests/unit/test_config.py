@@ -26,7 +26,7 @@ def params():
 
 
 def test_the_projects_own_params_are_valid(params):
-    assert validate(params, PROJECT / "conf").schedule in {"quick", "full"}
+    assert validate(params, PROJECT / "conf").preset in {"quick", "full"}
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def test_the_projects_own_params_are_valid(params):
         ({"seeds": [0.5]}, ["seeds"]),
         ({"strict": "yes"}, ["strict", "'yes'"]),
         ({"published_until": "2024"}, ["published_until", "'2024'"]),
-        ({"schedule": "long"}, ["schedule", "'long'"]),
+        ({"preset": "long"}, ["preset", "'long'"]),
         ({"datasets": ["spec"]}, ["spec_cpu2017"]),
         ({"splits": ["yesterday"]}, ["yesterday", "forward_2023"]),
-        ({"figures": ["pie"]}, ["pie", "headline"]),
+        ({"plots": ["pie"]}, ["pie", "headline"]),
         ({"sources": ["host_gemm"]}, ["spec_cpu2017"]),
         ({"resamples": -1}, ["resamples"]),
-        ({"rehearsals": 0}, ["rehearsals"]),
+        ({"backtest_windows": 0}, ["backtest_windows"]),
         ({"level": 90}, ["level"]),
     ],
 )
@@ -119,7 +119,7 @@ def test_params_with_comments_survive_reading(tmp_path):
     assert yaml.safe_load((tmp_path / "params.yaml").read_text())["datasets"]
 
 
-def test_candidates_override_single_values_and_the_quick_schedule_leaves_no_choice():
+def test_candidates_override_single_values_and_the_quick_preset_leaves_no_choice():
     conf = PredictorConf(
         _target_="x.Y", stochastic=True, params={"a": 1, "b": 2}, candidates={"x": {}, "y": {"b": 3}}, quick={"a": 0}
     )
@@ -132,13 +132,13 @@ def test_a_form_of_a_question_has_the_tuned_values_of_its_own_or_else_of_the_que
     tuned = {split: {"command": "c", "folds": [{"a": a}]} for split, a in (("random", 1), ("random_10_percent", 2))}
     conf = PredictorConf.model_validate({"_target_": "x.Y", "stochastic": False, "tuned": {"demo": tuned}})
 
-    def found(*splits, schedule="full"):
-        return [setting["tuned"]["a"] for setting in conf.tuned_settings(schedule, "demo", *splits)]
+    def found(*splits, preset="full"):
+        return [setting["tuned"]["a"] for setting in conf.tuned_settings(preset, "demo", *splits)]
 
     assert found("random_05_percent") == []
     assert found("random_05_percent", "random") == [1]
     assert found("random_10_percent", "random") == [2]
-    assert found("random_05_percent", "random", schedule="quick") == []
+    assert found("random_05_percent", "random", preset="quick") == []
 
 
 def predictor_with(space):
@@ -210,12 +210,12 @@ SAID = {"what": "forest", "split": "random", "citation": "Nobody, 2020", "predic
 
 def test_published_figures_are_any_metrics_by_task():
     read = validated(PublishedErrors, "a conf", {**SAID, "mape": {"a": 2.0}, "spearman": {"a": 1}})
-    assert read.figures == {"mape": {"a": 2.0}, "spearman": {"a": 1.0}}
+    assert read.values == {"mape": {"a": 2.0}, "spearman": {"a": 1.0}}
     assert read.model_dump() == {**SAID, "mape": {"a": 2.0}, "spearman": {"a": 1.0}}
 
 
 @pytest.mark.parametrize(
-    ("figures", "words"),
+    ("plots", "words"),
     [
         ({}, ["mape", "there is none"]),
         ({"mape": {}}, ["mape", "there is none"]),

@@ -10,7 +10,7 @@ import yaml
 from dvc_render.html import HTML
 
 from perfcast.evaluation import evaluate, write_evaluation
-from perfcast.testing.generated_results import fake_table, write_runs, write_support
+from perfcast.testing.generated_results import fake_table, write_in_domain, write_runs
 
 PROJECT = Path(__file__).parents[2]
 TEMPLATES = PROJECT / ".dvc" / "plots"
@@ -28,8 +28,8 @@ def columns(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plots")
     table = fake_table(rows=200, seed=0)
     runs = write_runs(table, folder / "runs", seed=0)
-    support = write_support(table, folder / "support", seed=0)
-    write_evaluation(evaluate(runs, table, resamples=10, seed=0, support=support), folder / "evaluation")
+    in_domain = write_in_domain(table, folder / "in_domain_score", seed=0)
+    write_evaluation(evaluate(runs, table, resamples=10, seed=0, in_domain=in_domain), folder / "evaluation")
     found = {}
     for path in (folder / "evaluation").glob("*.csv"):
         with path.open() as file:
@@ -50,7 +50,7 @@ def test_a_plot_reads_columns_that_an_evaluation_writes(name, columns):
         assert asked <= {*known, *made}
 
 
-def test_coverage_and_error_by_support_are_plotted_beside_error_and_curves():
+def test_coverage_and_error_by_in_domain_score_are_plotted_beside_error_and_curves():
     assert set(PLOTS) == {"MAPE", "Learning curves", "Coverage", "Error by support"}
 
 

@@ -34,14 +34,14 @@ def test_a_dataset_has_the_splits_and_predictors_that_it_supports():
 
 
 def test_only_predictors_with_randomness_train_once_per_seed():
-    plan = graph(seeds=[0, 1], predictors=["ridge", "mlp"], schedule="full")
+    plan = graph(seeds=[0, 1], predictors=["ridge", "mlp"], preset="full")
     assert (plan.seeds_of("ridge"), plan.seeds_of("mlp")) == ([0], [0, 1])
     assert plan.minutes_of_training("mlp") == 2 * plan.minutes_of_training("ridge")
-    assert graph(predictors=["mlp"], schedule="quick").minutes_of_training("mlp") < plan.minutes_of_training("ridge")
+    assert graph(predictors=["mlp"], preset="quick").minutes_of_training("mlp") < plan.minutes_of_training("ridge")
 
 
 def test_a_tuned_split_uses_its_values_and_a_learning_curve_split_those_of_its_base():
-    plan = graph(predictors=["mac"], schedule="full")
+    plan = graph(predictors=["mac"], preset="full")
     (tuned,), hidden = plan.settings_of("spec_cpu2017", "forward_2023", "mac")
     assert set(tuned) == {"tuned"}
     assert hidden == []

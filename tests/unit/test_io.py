@@ -9,7 +9,7 @@ def test_a_failure_leaves_the_old_file(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
     with pytest.raises(RuntimeError), atomic_path(path) as temporary:
-        temporary.write_text("half")
+        temporary.write_text("half_width")
         raise RuntimeError
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
@@ -20,7 +20,7 @@ def test_a_failure_leaves_the_old_folder(tmp_path):
     folder.mkdir()
     (folder / "model").write_text("old")
     with pytest.raises(RuntimeError), atomic_folder(folder) as temporary:
-        (temporary / "model").write_text("half")
+        (temporary / "model").write_text("half_width")
         raise RuntimeError
     assert (folder / "model").read_text() == "old"
     assert list(tmp_path.iterdir()) == [folder]

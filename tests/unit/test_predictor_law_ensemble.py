@@ -33,8 +33,8 @@ def surprising(frame: pd.DataFrame) -> pd.DataFrame:
 def test_learners_take_up_what_the_laws_leave(predictor: HybridAttentionPredictor, tmp_path: Path) -> None:
     train = machines(1500)
     y = surprising(train)
-    valid = np.arange(len(train)) >= 1300
-    predictor.fit(train, y, columns=COLUMNS, valid=valid, when=dates(len(train), "2022-12-31"))
+    validation = np.arange(len(train)) >= 1300
+    predictor.fit(train, y, columns=COLUMNS, validation=validation, when=dates(len(train), "2022-12-31"))
     asked = machines(300, seed=5)
     laws = np.sqrt(predictor.laws_["analytical"].predict(asked) * predictor.laws_["analytical_time"].predict(asked))
     wanted = surprising(asked)
@@ -101,9 +101,9 @@ def test_attention_says_how_a_group_was_read() -> None:
 
 def test_ablations_take_away_what_they_name() -> None:
     train = machines(300)
-    y, valid = scores(train), np.arange(300) >= 250
-    plain = HybridAttentionPredictor(**SMALL, announced=False, rehearsed=False, grouped=False).fit(
-        train, y, columns=COLUMNS, valid=valid
+    y, validation = scores(train), np.arange(300) >= 250
+    plain = HybridAttentionPredictor(**SMALL, announced=False, backtest_weights=False, grouped=False).fit(
+        train, y, columns=COLUMNS, validation=validation
     )
     assert plain.laws_["analytical"].terms_.index == {}
     assert set(plain.weights_["any"].values()) == {1.0}
@@ -122,7 +122,7 @@ def test_ablations_take_away_what_they_name() -> None:
 )
 def test_a_learner_can_be_left_out(left_out: str, rest: list[str], tmp_path: Path) -> None:
     train = machines(300)
-    made = HybridEnsemblePredictor(**SMALL, rounds=5, relevance_steps=2, rehearsed=False, **{left_out: False})
+    made = HybridEnsemblePredictor(**SMALL, rounds=5, relevance_steps=2, backtest_weights=False, **{left_out: False})
     made.fit(train, scores(train), columns=COLUMNS)
     assert sorted(made.weights_["any"]) == rest
     made.save(tmp_path)

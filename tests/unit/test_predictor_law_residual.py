@@ -1,4 +1,4 @@
-"""What the laws leave: a learner counts as much as a rehearsal says."""
+"""What the laws leave: a learner counts as much as a backtest says."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Oracle(Predictor):
     def __init__(self, gain=0.2):
         self.gain = gain
 
-    def _fit(self, X, log_y, valid):
+    def _fit(self, X, log_y, validation):
         self.seen = log_y
 
     def _predict(self, X):
@@ -30,7 +30,7 @@ class Oracle(Predictor):
 
 
 class Corrected(HybridPredictor):
-    announced, rehearsed = True, True
+    announced, backtest_weights = True, True
 
     def __init__(self, gain=0.2):
         self.gain = gain
@@ -47,12 +47,12 @@ def surprising(frame: pd.DataFrame, gain: float) -> pd.DataFrame:
 
 
 def fit(predictor: Predictor, y: pd.DataFrame, train: pd.DataFrame) -> Predictor:
-    valid = np.arange(len(train)) >= 500
-    return predictor.fit(train, y, columns=COLUMNS, valid=valid, when=dates(len(train), "2022-12-31"))
+    validation = np.arange(len(train)) >= 500
+    return predictor.fit(train, y, columns=COLUMNS, validation=validation, when=dates(len(train), "2022-12-31"))
 
 
 @pytest.mark.parametrize(("gain", "weight"), [(0.2, 1.0), (0.1, 0.5), (0.0, 0.0), (-0.2, 0.0)])
-def test_a_learner_counts_as_much_as_the_rehearsal_says(gain, weight):
+def test_a_learner_counts_as_much_as_the_backtest_says(gain, weight):
     train = machines()
     assert fit(Corrected(), surprising(train, gain), train).weights_["any"]["oracle"] == pytest.approx(weight, abs=0.1)
 
@@ -83,9 +83,9 @@ def test_trees_repeat_what_a_law_cannot_say():
     train = machines(1500)
     rows = np.arange(len(train))
     y = scores(train).mul(np.where((train["tdp_w"] == 96) & (train["base_mhz"] == 2400), 0.9, 1.1), axis=0)
-    valid = rows >= 1300
+    validation = rows >= 1300
     when = dates(len(train), "2022-12-31")
-    fitted = HybridTreesPredictor(trees=20).fit(train, y, columns=COLUMNS, valid=valid, when=when)
+    fitted = HybridTreesPredictor(trees=20).fit(train, y, columns=COLUMNS, validation=validation, when=when)
     laws = np.sqrt(fitted.laws_["analytical"].predict(train) * fitted.laws_["analytical_time"].predict(train))
     errors = [
         np.abs(forecast / y.to_numpy() - 1).mean() for forecast in (laws.to_numpy(), fitted.predict(train).to_numpy())

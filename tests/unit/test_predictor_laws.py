@@ -139,8 +139,8 @@ def test_a_law_may_take_a_share_of_what_was_announced_per_clock():
 
 def test_strength_and_memory_are_chosen_on_valid_rows():
     train = machines()
-    valid = np.arange(len(train)) >= 500
+    validation = np.arange(len(train)) >= 500
     law = AnalyticalPredictor(strengths=(1e-4, 1e3)).fit(
-        train, scores(train), columns=COLUMNS, valid=valid, when=dates(len(train), "2022-12-31")
+        train, scores(train), columns=COLUMNS, validation=validation, when=dates(len(train), "2022-12-31")
     )
     assert law.chosen_["strength"] == 1e-4

@@ -156,7 +156,7 @@ class TestHelp:
         known, _ = known_and_asked
         choosing = (known["device"] == "device 2").to_numpy() & (known.groupby("device").cumcount() >= 10).to_numpy()
         predictor = self.predictor(epochs=3)
-        predictor.fit(known.drop(columns="latency"), known["latency"], columns=COLUMNS, valid=choosing)
+        predictor.fit(known.drop(columns="latency"), known["latency"], columns=COLUMNS, validation=choosing)
         assert np.isfinite(pd.DataFrame(predictor.history_).to_numpy(dtype=float)).all()  # as runs are recorded
 
 

@@ -103,7 +103,7 @@ class Oracle(Predictor):
     def __init__(self, gain=0.2):
         self.gain = gain
 
-    def _fit(self, X, log_y, valid):
+    def _fit(self, X, log_y, validation):
         self.seen = log_y
 
     def _predict(self, X):

@@ -31,7 +31,7 @@ def test_without_an_entity_every_shift_is_any() -> None:
 class ByPart(Predictor):
     """Forecasts a residual of 0.2 for every row."""
 
-    def _fit(self, X, log_y, valid): ...
+    def _fit(self, X, log_y, validation): ...
 
     def _predict(self, X):
         return np.full((len(X), 1), 0.2)
@@ -42,7 +42,7 @@ class ByPart(Predictor):
 
 
 class Corrected(HybridPredictor):
-    announced, rehearsed = True, True
+    announced, backtest_weights = True, True
 
     def _learners(self):
         return {"by part": ByPart()}
@@ -55,7 +55,7 @@ def test_a_learner_counts_for_the_rows_that_it_is_right_about() -> None:
     train["part"] = np.where(known, "old", np.where(late, "new", "other"))
     y = scores(train).mul(np.where(late & known, np.exp(0.2), 1.0), axis=0)
     columns = (*COLUMNS, PART)
-    fitted = Corrected().fit(train, y, columns=columns, valid=late)
+    fitted = Corrected().fit(train, y, columns=columns, validation=late)
     weight = {shift: weights["by part"] for shift, weights in fitted.weights_.items()}
     assert (weight[SEEN_CPU], weight[UNSEEN_CPU]) == (1.0, 0.0)
     assert weight[UNSEEN_MICROARCHITECTURE] == weight[ANY]

@@ -142,7 +142,7 @@ WORDS = MachineFields(
     (
         Column("part", Kind.CATEGORICAL, Role.KEY, "processor"),
         Column("clock", Kind.NUMERICAL, Role.FEATURE, "processor", "MHz", low=1, high=10_000),
-        Column("available", Kind.DATE, Role.PROVENANCE, "audit"),
+        Column("available", Kind.DATE, Role.PROVENANCE, "provenance"),
     )
 )
 VALUES = st.none() | st.text() | st.integers() | st.floats() | st.booleans() | st.lists(st.integers(), max_size=2)

@@ -14,10 +14,10 @@ from perfcast.utils.errors import UserError
 from perfcast.utils.io import sha256
 
 COLUMNS = (
-    Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
+    Column("id", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.ROW,)),
     Column("mhz", Kind.NUMERICAL, Role.FEATURE, "processor", "MHz", "clock", 100, 6000),
     Column("vendor", Kind.CATEGORICAL, Role.FEATURE, "system"),
-    Column("month", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
+    Column("month", Kind.DATE, Role.PROVENANCE, "provenance", tags=(Tag.TIME,)),
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
 )
 

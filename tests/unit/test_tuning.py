@@ -18,7 +18,7 @@ from tuned_question import CONF, NAME, PART, make_table, search
 
 from perfcast.config.experiment import read_predictor
 from perfcast.experiment import selection, tuning
-from perfcast.experiment.tuning import studies
+from perfcast.experiment.tuning import studies, trial_runs
 from perfcast.experiment.tuning.tuned_files import write_tuned
 from perfcast.utils.errors import UserError
 
@@ -181,7 +181,7 @@ def test_any_other_exception_is_raised(study, monkeypatch):
 
 def test_without_inner_rows_there_is_nothing_to_tune_by(tmp_path, table):
     with pytest.raises(UserError, match="inner validation rows"):
-        Study(tmp_path, table, np.where(PART == "valid", "train", PART)).go_on(1)
+        Study(tmp_path, table, np.where(PART == "validation", "train", PART)).go_on(1)
 
 
 def test_after_the_timeout_no_trial_begins(study, monkeypatch):
@@ -267,7 +267,7 @@ def test_a_place_that_cannot_hold_studies_is_one_line(tmp_path, place):
     assert "\n" not in str(raised.value)
 
 
-def test_the_quick_schedule_searches_only_what_it_does_not_fix():
+def test_the_quick_preset_searches_only_what_it_does_not_fix():
     quick = search("quick")
     assert set(quick.space) == {"min_samples_leaf"}
     assert quick.arguments == {"n_estimators": 1, "min_samples_leaf": 7, "max_features": 0.9}
@@ -280,7 +280,7 @@ def test_the_quick_schedule_searches_only_what_it_does_not_fix():
         ({"space": {}}, "random_forest has none"),
         ({"space": {"leafs": {"low": 1, "high": 2}}}, "leafs"),
         ({"params": {"min_samples_leaf": 21}}, "21 is outside"),
-        ({"quick": OWN, "schedule": "quick"}, "quick schedule"),
+        ({"quick": OWN, "preset": "quick"}, "quick preset"),
     ],
 )
 def test_a_space_that_cannot_be_searched_is_one_line(changes, words):

@@ -91,7 +91,7 @@ def interrupted(wildcards):
     that these results need.
     """
     datasets = GRAPH.read_available(Path(f"{RESULTS}/raw/available.json"))
-    return expand(f"{RESULTS}/{{folder}}/{{dataset}}", folder=["champion", "figures"], dataset=datasets)
+    return expand(f"{RESULTS}/{{folder}}/{{dataset}}", folder=["champion", "plots"], dataset=datasets)
 
 
 def removed(wildcards):
@@ -100,13 +100,13 @@ def removed(wildcards):
     Snakemake makes a missing input again only for a job that must run.
     """
     stages = (
-        rules.ingest, rules.standardize, rules.features, rules.split, rules.support, rules.train, rules.audit, rules.evaluate
+        rules.ingest, rules.standardize, rules.features, rules.split, rules.in_domain, rules.train, rules.leakage, rules.evaluate
     )  # fmt: skip
     patterns = [re.sub(r"\{(\w+),[^{}]*\}", r"{\1}", path) for stage in stages for path in map(str, stage.output)]
     paths = [
         path
         for dataset in available()
-        if Path(f"{RESULTS}/figures/{dataset}").exists()
+        if Path(f"{RESULTS}/plots/{dataset}").exists()
         for pattern in patterns
         for path in expand(
             pattern,

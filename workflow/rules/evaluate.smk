@@ -4,11 +4,11 @@ from perfcast.report.plots.catalog import plot_modules, rst_captions
 
 rule evaluate:
     input:
-        audit=rules.audit.output[0],
+        leakage=rules.leakage.output[0],
         table=rules.features.output[0],
         runs=per_run("predictions.parquet"),
-        rehearsals=per_run("backtest.parquet"),
-        support=per_split("support"),
+        backtest=per_run("backtest.parquet"),
+        in_domain=per_split("in_domain"),
     output:
         directory(f"{RESULTS}/evaluation/{{dataset}}"),
     log:
@@ -20,7 +20,7 @@ rule evaluate:
         runtime=minutes(60),
     params:
         runs=folder("runs"),
-        support=folder("support"),
+        in_domain=folder("in_domain"),
         code=GRAPH.code("evaluate"),
         resamples=PARAMS.resamples,
         level=PARAMS.level,
@@ -30,36 +30,36 @@ rule evaluate:
         published=lambda w: [entry.model_dump() for entry in GRAPH.datasets[w.dataset].published],
     shell:
         "logged {log} perfcast pipeline evaluate {wildcards.dataset} --table {input.table} --runs {params.runs} "
-        "--support {params.support} --level {params.level} --splits {params.splits} --predictors {params.predictors} "
+        "--in-domain {params.in_domain} --level {params.level} --splits {params.splits} --predictors {params.predictors} "
         "--resamples {params.resamples} --seed {params.seed} --out {output}"
 
 
 # Title and caption of each plot, where templates of captions in Snakemake's report can see them.
-config["captions"] = rst_captions(PARAMS.figures)
+config["captions"] = rst_captions(PARAMS.plots)
 
 
-rule figures:
+rule plots:
     input:
         evaluation=rules.evaluate.output[0],
     output:
         report(
-            directory(f"{RESULTS}/figures/{{dataset}}"),
-            patterns=["{figure}.svg"],
-            caption="../report/figure.rst",
+            directory(f"{RESULTS}/plots/{{dataset}}"),
+            patterns=["{plot}.svg"],
+            caption="../report/plot.rst",
             category="Figures",
             subcategory="{dataset}",
-            labels=lambda w: {"figure": config["captions"][w.figure]["title"]},
+            labels=lambda w: {"plot": config["captions"][w.plot]["title"]},
         ),
     log:
-        f"{RESULTS}/logs/figures/{{dataset}}.log",
+        f"{RESULTS}/logs/plots/{{dataset}}.log",
     benchmark:
-        f"{RESULTS}/benchmarks/figures/{{dataset}}.tsv"
+        f"{RESULTS}/benchmarks/plots/{{dataset}}.tsv"
     resources:
         mem_mb=gigabytes(1),
         runtime=minutes(20),
     params:
-        code=GRAPH.code("figures", *plot_modules(PARAMS.figures)),
-        figures=PARAMS.figures,
+        code=GRAPH.code("plots", *plot_modules(PARAMS.plots)),
+        plots=PARAMS.plots,
     shell:
-        "logged {log} perfcast pipeline figures {wildcards.dataset} --evaluation {input.evaluation} --figures {params.figures} "
+        "logged {log} perfcast pipeline plots {wildcards.dataset} --evaluation {input.evaluation} --plots {params.plots} "
         "--out {output}"

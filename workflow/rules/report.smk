@@ -16,7 +16,7 @@ rule report:
     input:
         metrics=rules.metrics.output[0],
         evaluations=per_dataset("evaluation/{dataset}"),
-        figures=per_dataset("figures/{dataset}"),
+        plots=per_dataset("plots/{dataset}"),
         champions=per_dataset("champion/{dataset}"),
         tables=per_dataset("features/{dataset}.parquet"),
         splits=lambda w: [

@@ -6,7 +6,7 @@ rule train:
         folds=rules.split.output[0],
     output:
         predictions=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/predictions.parquet",
-        rehearsals=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/backtest.parquet",
+        backtest=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/backtest.parquet",
         inner=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/validation.json",
         config=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/config.yaml",
         history=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/history.csv",
@@ -25,36 +25,36 @@ rule train:
         settings=lambda w: GRAPH.settings_of(w.dataset, w.split, w.predictor),
         code=lambda w: GRAPH.code("train", GRAPH.predictor_module(w.predictor)),
         outlier=lambda w: GRAPH.datasets[w.dataset].label_outlier,
-        schedule=PARAMS.schedule,
-        rehearsals=PARAMS.rehearsals,
+        preset=PARAMS.preset,
+        backtest_windows=PARAMS.backtest_windows,
         seeds=lambda w: GRAPH.seeds_of(w.predictor),
     shell:
         "logged {log} perfcast pipeline train {wildcards.dataset} {wildcards.split} {wildcards.predictor} --table {input.table} "
-        "--folds {input.folds} --out {params.folder} --preset {params.schedule} --backtest-windows {params.rehearsals} "
+        "--folds {input.folds} --out {params.folder} --preset {params.preset} --backtest-windows {params.backtest_windows} "
         "--seeds {params.seeds}"
 
 
-rule support:
+rule in_domain:
     input:
         table=rules.features.output[0],
         folds=rules.split.output[0],
     output:
-        f"{RESULTS}/support/{{dataset}}/{{split}}.parquet",
+        f"{RESULTS}/in_domain/{{dataset}}/{{split}}.parquet",
     log:
-        f"{RESULTS}/logs/support/{{dataset}}/{{split}}.log",
+        f"{RESULTS}/logs/in_domain/{{dataset}}/{{split}}.log",
     benchmark:
-        f"{RESULTS}/benchmarks/support/{{dataset}}/{{split}}.tsv"
+        f"{RESULTS}/benchmarks/in_domain/{{dataset}}/{{split}}.tsv"
     threads: 1
     resources:
         mem_mb=gigabytes(1),
         runtime=minutes(20),
     params:
-        code=GRAPH.code("support"),
+        code=GRAPH.code("in_domain"),
         outlier=lambda w: GRAPH.datasets[w.dataset].label_outlier,
-        rehearsals=PARAMS.rehearsals,
+        backtest_windows=PARAMS.backtest_windows,
     shell:
-        "logged {log} perfcast pipeline support {wildcards.dataset} {wildcards.split} --table {input.table} --folds {input.folds} "
-        "--backtest-windows {params.rehearsals} --out {output}"
+        "logged {log} perfcast pipeline in-domain {wildcards.dataset} {wildcards.split} --table {input.table} --folds {input.folds} "
+        "--backtest-windows {params.backtest_windows} --out {output}"
 
 
 rule champion:
@@ -82,12 +82,12 @@ rule champion:
             *map(GRAPH.predictor_module, PARAMS.predictors),
             f"inference.imputation.{w.dataset}",
         ),
-        schedule=PARAMS.schedule,
+        preset=PARAMS.preset,
         seed=PARAMS.seeds[0],
-        rehearsals=PARAMS.rehearsals,
+        backtest_windows=PARAMS.backtest_windows,
         splits=lambda w: GRAPH.splits_of(w.dataset),
         predictors=lambda w: GRAPH.predictors_of(w.dataset),
     shell:
         "logged {log} perfcast pipeline champion {wildcards.dataset} --runs {params.runs} --table {input.table} "
         "--standard {input.standard} --raw {params.raw} --predictors {params.predictors} --splits {params.splits} "
-        "--out {output} --preset {params.schedule} --backtest-windows {params.rehearsals} --seed {params.seed}"
+        "--out {output} --preset {params.preset} --backtest-windows {params.backtest_windows} --seed {params.seed}"

@@ -16,8 +16,8 @@ EXAMPLES = {
     "--folds results/splits/spec_cpu2017/random.parquet --out results/tuning",
     "ui": "perfcast ui --port 5000",
     "what_if": "perfcast what-if --this-machine --vary memory",
-    "audit": "perfcast pipeline audit host_gemm --table features.parquet --standard standard.parquet --folds splits "
-    "--runs runs --splits random --predictors ridge --out audit.json",
+    "leakage": "perfcast pipeline leakage host_gemm --table features.parquet --standard standard.parquet --folds splits "
+    "--runs runs --splits random --predictors ridge --out leakage check.json",
     "available": "perfcast pipeline available host_gemm --raw results/raw --out results/raw/available.json",
     "champion": "perfcast pipeline champion host_gemm --runs runs --table features.parquet --standard standard.parquet "
     "--raw results/raw --splits random --predictors ridge --out champion",
@@ -25,14 +25,14 @@ EXAMPLES = {
     "--predictors ridge --out evaluation",
     "fake": "perfcast pipeline fake demo --rows 600",
     "features": "perfcast pipeline features host_gemm --table standard.parquet --out features.parquet",
-    "figures": "perfcast pipeline figures host_gemm --evaluation evaluation --figures coverage --out figures",
+    "plots": "perfcast pipeline plots host_gemm --evaluation evaluation --plots coverage --out plots",
     "ingest": "perfcast pipeline ingest host_gemm --out results/raw/host_gemm",
     "metrics": "perfcast pipeline metrics results/evaluation/host_gemm --out results/metrics.json",
     "report": "perfcast pipeline report --results results --out results/report.html",
     "split": "perfcast pipeline split random --table standard.parquet --out random.parquet",
     "standardize": "perfcast pipeline standardize host_gemm --raw results/raw --table standard.parquet "
     "--rejected rejected.csv --quality quality.json",
-    "support": "perfcast pipeline support host_gemm random --table features.parquet --folds random.parquet "
+    "in_domain": "perfcast pipeline in-domain host_gemm random --table features.parquet --folds random.parquet "
     "--out support.parquet",
     "times": "perfcast pipeline times --results results",
     "train": "perfcast pipeline train host_gemm random ridge --table features.parquet --folds random.parquet --out run",

@@ -110,10 +110,9 @@ def _as_csv(frame: pd.DataFrame) -> str:
     return str(frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
 
 
-def report(counted: str, champion: str, schedule: str, level: float) -> None:
+def report(counted: str, champion: str, preset: str, level: float) -> None:
     """Print the line under an answer on standard error: the count, the champion and the level."""
     print(
-        f"{counted} by {champion} ({schedule} schedule), {100 * level:g} % intervals; "
-        "estimates are not official results",
+        f"{counted} by {champion} ({preset} preset), {100 * level:g} % intervals; estimates are not official results",
         file=sys.stderr,
     )

@@ -53,5 +53,5 @@ def run(options: argparse.Namespace) -> int:
     predictions = predict_machines(machines, champion, chosen, measurements, progress=many)
     write_answer(options, predictions, lambda: format_predictions(predictions, terminal_width()))
     count = sum(len(prediction.estimates) for prediction in predictions)
-    report(f"{count} estimates", predictions.champion, predictions.schedule, chosen.level)
+    report(f"{count} estimates", predictions.champion, predictions.preset, chosen.level)
     return 0

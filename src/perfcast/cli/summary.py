@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
 
     conf = options.project / "conf"
     titles = {name: str(read_conf(conf, "dataset", name)["title"]) for name in known(conf, "dataset")}
-    print(summarize_results(options.results, titles, read_yaml(options.project / "params.yaml")["schedule"]))
+    print(summarize_results(options.results, titles, read_yaml(options.project / "params.yaml")["preset"]))
     store = tracking.store_from(read_yaml(conf / "tracking" / "default.yaml"), options.project, os.environ)
     address = "off" if store is None else store.uri.replace(f"{Path.cwd()}/", "")
     print(f"report:   {options.results / 'report.html'}\ntracking: {address}   (`make ui` opens it)")

@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     search = tuning.make_search(
         f"{options.dataset}/{options.split}/{options.predictor}",
         conf,
-        options.schedule,
+        options.preset,
         machine=read_yaml(options.project / "conf" / "trainer" / "default.yaml"),
         seed=options.seed,
         label_outlier=dataset.label_outlier,
@@ -168,7 +168,7 @@ def _check_unseen(options: argparse.Namespace, split: str, folds: pd.DataFrame) 
             f"{split} has {len(other.columns)} folds of {len(other)} rows",
         )
     for mine, its in zip(folds.columns, other.columns, strict=True):
-        seen = folds[mine].isin(["train", "valid"]).to_numpy() & (other[its] == "test").to_numpy()
+        seen = folds[mine].isin(["train", "validation"]).to_numpy() & (other[its] == "test").to_numpy()
         if seen.any():
             raise UserError(
                 "--also must name splits whose test rows take no part in the search",
@@ -214,7 +214,7 @@ def _words(options: argparse.Namespace) -> list[str]:
         path: Path = getattr(options, name)
         inside = path.is_absolute() and path.is_relative_to(options.project.resolve())
         words += [f"--{name}", str(path.relative_to(options.project.resolve()) if inside else path)]
-    words += ["--trials", str(options.trials), "--seed", str(options.seed), "--preset", options.schedule]
+    words += ["--trials", str(options.trials), "--seed", str(options.seed), "--preset", options.preset]
     if options.timeout is not None:
         words += ["--timeout", f"{options.timeout:g}"]
     if options.at_once > 1:

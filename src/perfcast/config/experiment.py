@@ -75,12 +75,12 @@ class Params(_Strict):
     datasets: list[str] = Field(min_length=1)
     splits: list[str] = Field(min_length=1)
     predictors: list[str] = Field(min_length=1)
-    figures: list[str]
-    schedule: Literal["quick", "full"]
+    plots: list[str]
+    preset: Literal["quick", "full"]
     seeds: list[Seed] = Field(min_length=1)
     split_seed: int = Field(ge=0)
     resamples: int = Field(ge=10, le=100_000)
-    rehearsals: int = Field(ge=1, le=10)
+    backtest_windows: int = Field(ge=1, le=10)
     level: float = Field(gt=0, lt=1)
     ablations: dict[str, Ablation] = {}
     """Variants by name. `predictors` lists a variant like a predictor."""
@@ -111,7 +111,7 @@ class PublishedErrors(_Strict):
     @model_validator(mode="after")
     def _metrics(self) -> Self:
         """Hold the keys beside the declared ones to be metrics, at least one of them with a task."""
-        given = self.figures
+        given = self.values
         unknown = [name for name in given if name not in METRICS]
         if unknown or not any(given.values()):
             found = f"not {unknown[0]!r}" if unknown else "there is none"
@@ -119,7 +119,7 @@ class PublishedErrors(_Strict):
         return self
 
     @property
-    def figures(self) -> dict[str, dict[str, float]]:
+    def values(self) -> dict[str, dict[str, float]]:
         """Metric -> task -> value."""
         return self.__pydantic_extra__
 
@@ -217,23 +217,23 @@ class PredictorConf(_Strict):
             for name, entry in space.items()
         }
 
-    def settings(self, schedule: str) -> Settings:
-        """Return the constructor's arguments by candidate: what each training part chooses from under a schedule.
+    def settings(self, preset: str) -> Settings:
+        """Return the constructor's arguments by candidate: what each training part chooses from under a preset.
 
         `quick` overrides single values of `params` and leaves nothing to choose; otherwise every entry of `candidates`
         overrides single values of `params`, and without candidates `params` is the only setting.
         """
-        if schedule == "quick":
+        if preset == "quick":
             return {"quick": {**self.params, **self.quick}}
         return {name: {**self.params, **values} for name, values in (self.candidates or {"params": {}}).items()}
 
-    def tuned_settings(self, schedule: str, dataset: str, *splits: str) -> list[Settings]:
+    def tuned_settings(self, preset: str, dataset: str, *splits: str) -> list[Settings]:
         """Return the sole setting of every fold of a tuned question, in the order of folds; empty where none is tuned.
 
         The first of `splits` that is tuned counts: a split that is a form of another one is named before that one. The
-        quick schedule uses no tuned values.
+        quick preset uses no tuned values.
         """
-        tuned = {} if schedule == "quick" else self.tuned.get(dataset, {})
+        tuned = {} if preset == "quick" else self.tuned.get(dataset, {})
         found = next((tuned[split] for split in splits if split in tuned), None)
         return [{"tuned": {**self.params, **values}} for values in (found.folds if found else [])]
 
@@ -379,7 +379,7 @@ def validate(content: Any, conf: Path) -> Params:
         _require(f"each of {key} in params.yaml", getattr(params, key), known(conf, group))
     # loaded by name, like a plug-in: the digest of code that imports config must not change with a caption
     catalog = importlib.import_module("perfcast.report.plots.catalog")
-    _require("each of figures in params.yaml", params.figures, list(catalog.read_catalog()))
+    _require("each of plots in params.yaml", params.plots, list(catalog.read_catalog()))
     for name in params.predictors:
         where = f"_target_ in conf/predictor/{name}.yaml"
         plugins.check_class("predictors", read_predictor(conf, name).target, where)

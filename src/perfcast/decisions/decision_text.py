@@ -25,7 +25,7 @@ def format_ranking(ranking: Ranking, width: int | None = None) -> str:
     """Return the candidates in a table, the best first, and notes under it."""
     header = ["rank", "name", "score", f"{100 * ranking.level:g} % interval", *ranking.targets]
     header += ["all targets"] if len(ranking.targets) > 1 else []
-    header += ["watts", "price", *([ranking.by, "its interval"] if _has_own_column(ranking) else []), "support"]
+    header += ["watts", "price", *([ranking.by, "its interval"] if _has_own_column(ranking) else []), "in_domain_score"]
     rows = [_ranked_cells(candidate, ranking) for candidate in ranking.candidates]
     table = render_table(*drop_empty_columns(header, rows), width)
     return "\n".join([table, *_format_notes((_explain_score(ranking), *ranking.notes), width)])
@@ -48,7 +48,7 @@ def _ranked_cells(candidate: Ranked, ranking: Ranking) -> list[str]:
     cells.append("" if candidate.price is None else f"{candidate.price:g}")
     if _has_own_column(ranking):
         cells += [format_number(candidate.value), format_interval(candidate.value_low, candidate.value_high)]
-    return [*cells, "" if candidate.support is None else f"{candidate.support:.2f}"]
+    return [*cells, "" if candidate.in_domain_score is None else f"{candidate.in_domain_score:.2f}"]
 
 
 def _has_own_column(ranking: Ranking) -> bool:
@@ -98,9 +98,11 @@ def _format_wide(grid: Grid, width: int | None) -> str:
         cells = list(combination.values.values())
         for output in grid.outputs:
             cells += _estimate_cells(estimates[output]) if output in estimates else ["", ""]
-        supports = [estimate.support for estimate in combination.estimates if estimate.support is not None]
+        supports = [
+            estimate.in_domain_score for estimate in combination.estimates if estimate.in_domain_score is not None
+        ]
         rows.append([*cells, f"{min(supports):.2f}" if supports else ""])
-    return render_table(*drop_empty_columns([*grid.names, *titles, "support"], rows), width)
+    return render_table(*drop_empty_columns([*grid.names, *titles, "in_domain_score"], rows), width)
 
 
 def _format_long(grid: Grid, width: int | None) -> str:
@@ -108,10 +110,10 @@ def _format_long(grid: Grid, width: int | None) -> str:
     rows = []
     for combination in grid.possible:
         for estimate in combination.estimates:
-            support = "" if estimate.support is None else f"{estimate.support:.2f}"
+            support = "" if estimate.in_domain_score is None else f"{estimate.in_domain_score:.2f}"
             cells = [*combination.values.values(), grid.outputs[Output.of(estimate)]]
             rows.append([*cells, *_estimate_cells(estimate), support])
-    header = [*grid.names, "task", "estimate", _interval_title(grid), "support"]
+    header = [*grid.names, "task", "estimate", _interval_title(grid), "in_domain_score"]
     return render_table(*drop_empty_columns(header, rows), width)
 
 

@@ -52,8 +52,8 @@ class Ranked:
     value: float
     value_low: float | None
     value_high: float | None
-    support: float | None
-    unlike: str | None
+    in_domain_score: float | None
+    least_similar_group: str | None
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Ranking:
 
     dataset: str
     champion: str
-    schedule: str
+    preset: str
     by: str
     ascending: bool
     level: float
@@ -143,7 +143,7 @@ def rank_machines(
     return Ranking(
         dataset=champion.dataset,
         champion=champion.name,
-        schedule=champion.schedule,
+        preset=champion.preset,
         by=request.criterion.text,
         ascending=request.ascending,
         level=options.level,
@@ -188,8 +188,12 @@ def _evaluate(
     known = {word: fact for word, fact in facts.items() if fact is not None}
     score = weighted_score(estimates, request.weights)
     value = evaluate_criterion(request.criterion, known, score, estimates)
-    supports = [(one.support, one.unlike) for one in estimates.values() if one.support is not None]
-    support, unlike = min(supports, key=lambda pair: pair[0]) if supports else (None, None)
+    domains = [
+        (estimate.in_domain_score, estimate.least_similar_group)
+        for estimate in estimates.values()
+        if estimate.in_domain_score is not None
+    ]
+    in_domain_score, least_similar_group = min(domains, key=lambda pair: pair[0]) if domains else (None, None)
     return Ranked(
         rank=0,
         line=prediction.line,
@@ -208,8 +212,8 @@ def _evaluate(
         value=value.median,
         value_low=value.low,
         value_high=value.high,
-        support=support,
-        unlike=unlike,
+        in_domain_score=in_domain_score,
+        least_similar_group=least_similar_group,
     )
 
 

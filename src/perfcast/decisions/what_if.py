@@ -41,7 +41,7 @@ class Grid:
 
     dataset: str
     champion: str
-    schedule: str
+    preset: str
     machine: str
     level: float
     units: dict[str, str]
@@ -82,7 +82,10 @@ class Grid:
                 if estimate is not None:
                     row |= {"task": estimate.task, "target": estimate.target, "estimate": estimate.median}
                     row |= {"low": estimate.low, "high": estimate.high, "unit": estimate.unit}
-                    row |= {"support": estimate.support, "unlike": estimate.unlike}
+                    row |= {
+                        "in_domain_score": estimate.in_domain_score,
+                        "least_similar_group": estimate.least_similar_group,
+                    }
                 rows.append(row)
         return pd.DataFrame(rows)
 
@@ -118,7 +121,7 @@ def predict_grid(
     return Grid(
         dataset=champion.dataset,
         champion=champion.name,
-        schedule=champion.schedule,
+        preset=champion.preset,
         machine=entry.label if entry.values else "",
         level=options.level,
         units={field.name: field.unit for field in varied if field.unit is not None},

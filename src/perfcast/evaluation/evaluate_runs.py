@@ -22,9 +22,9 @@ from perfcast.evaluation.evaluation_tables import (
 )
 from perfcast.evaluation.explanation_tables import read_attentions, read_importances
 from perfcast.evaluation.interval_metrics import (
-    HALF,
-    SUPPORT,
-    UNLIKE,
+    HALF_WIDTH,
+    IN_DOMAIN_SCORE,
+    LEAST_SIMILAR_GROUP,
     coverage_by_level,
     errors_by_in_domain_score,
     interval_width,
@@ -48,7 +48,7 @@ from perfcast.schema.table_files import read_parquet
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError
 
-_SCORED = ("measured", "predicted", "code", "cluster", HALF)
+_SCORED = ("measured", "predicted", "code", "cluster", HALF_WIDTH)
 
 
 class MetricDraws(NamedTuple):
@@ -79,14 +79,14 @@ def evaluate(
     resamples: int,
     seed: int,
     published: Sequence[Mapping[str, Any]] = (),
-    support: Mapping[str, Path] = MappingProxyType({}),
+    in_domain: Mapping[str, Path] = MappingProxyType({}),
     level: float = LEVEL,
 ) -> Evaluation:
     """Evaluate every run of one dataset.
 
     `runs` maps (split, predictor) to the folder of the run. Metrics are computed per seed, folds pooled, and averaged
     over seeds; intervals are 95 % bootstrap intervals clustered by entity, with the same resamples for all predictors
-    of a split. `published` are the values that others published, see `tabulate_published_values`. `support` maps a
+    of a split. `published` are the values that others published, see `tabulate_published_values`. `in_domain` maps a
     split to its distances: its predictions get intervals of `level`, calibrated on the backtests of the run.
     Raises: UserError when there are no runs, predictors of one split were tested on different rows, or a published
     value is of no task of the table.
@@ -96,7 +96,7 @@ def evaluate(
     loaded: dict[str, list[Predictions]] = {}
     for (split, predictor), folder in runs.items():
         predictions = read_predictions(split, predictor, folder)
-        distances = read_parquet(support[split], ("fold", "rehearsal", "row")) if split in support else None
+        distances = read_parquet(in_domain[split], ("fold", "backtest", "row")) if split in in_domain else None
         frame = with_intervals(predictions.frame, read_backtests(folder), distances, level)
         loaded.setdefault(split, []).append(replace(predictions, frame=frame))
     slices = build_slices(table)
@@ -134,7 +134,7 @@ def evaluate(
         importance=read_importances(runs),
         attention=read_attentions(runs),
         published=tabulate_published_values(published, set(tasks.dropna().astype(str))),
-        support=pd.concat(
+        in_domain=pd.concat(
             [errors_by_in_domain_score(one.split, one.predictor, one.frame) for one in everything], ignore_index=True
         ),
         levels=pd.concat(
@@ -217,7 +217,7 @@ def _slice_rows(member: Predictions, slices: pd.DataFrame, entities: pd.Index, w
     """Return the errors by the values of every slice, tasks and seeds pooled."""
     frame = member.frame
     errors = (100 * (frame["predicted"] - frame["measured"]).abs() / frame["measured"]).to_numpy()
-    inside, widths = is_covered(frame), interval_width(frame[HALF].to_numpy(dtype=float))
+    inside, widths = is_covered(frame), interval_width(frame[HALF_WIDTH].to_numpy(dtype=float))
     clusters = entities.get_indexer(pd.Index(frame["entity"]))
     rows = []
     for name in slices.columns:
@@ -256,8 +256,8 @@ def _points(member: Predictions) -> pd.DataFrame:
     """Return one point per test row and target, the geometric mean over seeds."""
     frame = member.frame.assign(predicted=np.log(member.frame["predicted"]))
     by_row = frame.groupby(["task", "target", "row"], sort=True)
-    points = by_row[["measured", "predicted", HALF, SUPPORT]].mean()
+    points = by_row[["measured", "predicted", HALF_WIDTH, IN_DOMAIN_SCORE]].mean()
     points["predicted"] = np.exp(points["predicted"])
     points = points.astype("float32").assign(split=member.split, predictor=member.predictor)
-    points[UNLIKE] = by_row[UNLIKE].first()
+    points[LEAST_SIMILAR_GROUP] = by_row[LEAST_SIMILAR_GROUP].first()
     return points.reset_index()[POINT_COLUMNS]

@@ -23,7 +23,7 @@ _TABLES = (
     "importance",
     "attention",
     "published",
-    "support",
+    "in_domain_score",
     "levels",
 )
 _TEXT = (

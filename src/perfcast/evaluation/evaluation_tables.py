@@ -37,7 +37,7 @@ SLICE_COLUMNS = [
 PUBLISHED_COLUMNS = ["what", "split", "task", "metric", "value", "citation", "predictor"]
 POINT_COLUMNS = [
     *("split", "predictor", "row", "task", "target", "measured", "predicted"),
-    *("half", "support", "unlike"),
+    *("half_width", "in_domain_score", "least_similar_group"),
 ]
 
 
@@ -49,7 +49,7 @@ class Evaluation:
     slice, value); `paired` as `compare`; `pairs` as `compare_all_pairs`; `noise` as `estimate_noise_floor`;
     `history` one row per (split, predictor, seed, fold, epoch); `points` one per (split, predictor, test row, target),
     predictions being the geometric mean over seeds, with half-width of the interval in logarithms, in-domain score and
-    least similar feature group; `support` as `errors_by_in_domain_score`; `levels` as
+    least similar feature group; `in_domain` as `errors_by_in_domain_score`; `levels` as
     `coverage_by_level`; `importance` and `attention` as in `explanation_tables`; `published`
     one row per published value (what, split, task, metric).
     Units: errors in %.
@@ -63,7 +63,7 @@ class Evaluation:
     noise: pd.DataFrame
     history: pd.DataFrame
     points: pd.DataFrame
-    support: pd.DataFrame
+    in_domain: pd.DataFrame
     levels: pd.DataFrame
     importance: pd.DataFrame
     attention: pd.DataFrame

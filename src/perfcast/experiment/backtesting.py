@@ -27,13 +27,13 @@ class Backtest:
 def plan_backtests(table: Table, subset: np.ndarray, label_outlier: float | None, limit: int) -> list[Backtest]:
     """Return at most `limit` backtests of a fold, that on its validation rows first; none without such rows.
 
-    Shapes: subset (rows of the table,) of train | valid | test | unused.
+    Shapes: subset (rows of the table,) of train | validation | test | unused.
     """
     known = training_rows(table, subset, None)
     times = table.select(tag=Tag.TIME)
     when = pd.DatetimeIndex(table.frame.loc[known, times[0]]) if times else None
     backtests = []
-    for number, (fitting, testing) in enumerate(backtest_pairs(subset[known] == "valid", when)[:limit]):
+    for number, (fitting, testing) in enumerate(backtest_pairs(subset[known] == "validation", when)[:limit]):
         inner = np.full(len(subset), "held out", dtype=object)
         inner[np.flatnonzero(known)[fitting]] = "train"
         tested = np.zeros(len(subset), dtype=bool)
@@ -45,19 +45,19 @@ def plan_backtests(table: Table, subset: np.ndarray, label_outlier: float | None
 def run_backtests(
     table: Table, backtests: Sequence[Backtest], make: Callable[[int], Predictor], seed: int, fold: int
 ) -> pd.DataFrame:
-    """Return the predictions of every backtest, as `predict_rows` with the column `rehearsal`, its number."""
-    lines = [pd.DataFrame(columns=["row", "task", "entity", "target", "measured", "predicted", "rehearsal"])]
+    """Return the predictions of every backtest, as `predict_rows` with the column `backtest`, its number."""
+    lines = [pd.DataFrame(columns=["row", "task", "entity", "target", "measured", "predicted", "backtest"])]
     for backtest in backtests:
         predictor = fit_rows(make(seed), table, backtest.fitting, None)
         predictions = predict_rows(predictor, table, backtest.testing, fold, seed)
-        lines.append(predictions.assign(rehearsal=backtest.number))
+        lines.append(predictions.assign(backtest=backtest.number))
     filled = [frame for frame in lines if not frame.empty]
     return pd.concat(filled, ignore_index=True) if filled else lines[0]
 
 
 def first_error(predictions: pd.DataFrame) -> float | None:
     """Return the MAPE (%) of the first backtest, None where there is none."""
-    first = predictions[predictions["rehearsal"] == 0]
+    first = predictions[predictions["backtest"] == 0]
     if first.empty:
         return None
     return float((first["predicted"] / first["measured"] - 1).abs().mean() * 100)

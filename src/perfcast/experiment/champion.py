@@ -59,7 +59,9 @@ def select_champion(runs: Path, splits: Sequence[str], predictors: Sequence[str]
         {
             "split": split,
             "predictor": predictor,
-            "validation_mape": read_object(runs / split / predictor / "validation.json", "validation_mape")["validation_mape"],
+            "validation_mape": read_object(runs / split / predictor / "validation.json", "validation_mape")[
+                "validation_mape"
+            ],
         }
         for split in compared
         for predictor in predictors
@@ -81,13 +83,13 @@ def fit_champion(
     conf: PredictorConf,
     dataset: DatasetConf,
     *,
-    schedule: str,
+    preset: str,
     trainer: Mapping[str, Any],
     seed: int,
     max_backtests: int,
 ) -> FittedChampion:
     """Fit the selected predictor on every row of the table, and its uncertainty model on backtests."""
-    candidates = predictor_factories(conf, schedule, trainer)
+    candidates = predictor_factories(conf, preset, trainer)
     predictor, choice = fit_all_rows(table, candidates, seed, dataset.label_outlier)
     make = candidates[choice.candidate]
     uncertainty = fit_uncertainty(table, make, seed, dataset.label_outlier, max_backtests)
@@ -103,7 +105,7 @@ def fit_all_rows(
     validation = last_year(table, rows)
     choice = CandidateChoice(next(iter(candidates)), {})
     if validation is not None and len(candidates) > 1:
-        subset[np.flatnonzero(rows)[validation]] = "valid"
+        subset[np.flatnonzero(rows)[validation]] = "validation"
         choice = select_candidate(table, subset, candidates, seed, label_outlier)
     return fit_rows(candidates[choice.candidate](seed), table, rows, validation), choice
 

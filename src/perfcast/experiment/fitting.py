@@ -19,7 +19,7 @@ def fit_rows(predictor: Predictor, table: Table, rows: np.ndarray, validation: n
     targets = table.frame.loc[rows, table.select(role=Role.TARGET)].dropna(axis=1, how="all")
     times = table.select(tag=Tag.TIME)
     when = table.frame.loc[rows, times[0]] if times else None
-    return predictor.fit(_inputs(table, rows), targets, columns=table.columns, valid=validation, when=when)
+    return predictor.fit(_inputs(table, rows), targets, columns=table.columns, validation=validation, when=when)
 
 
 def predict_rows(predictor: Predictor, table: Table, rows: np.ndarray, fold: int, seed: int) -> pd.DataFrame:

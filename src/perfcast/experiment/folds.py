@@ -40,7 +40,7 @@ def fit_folds(
 
     Every fold selects among its candidates and is backtested inside its own training part: in a cross-validation the
     validation rows of one fold are test rows of another. Backtests use the first seed.
-    Shapes: `folds` has one string column per fold, values train | valid | test | unused, in the table's row order.
+    Shapes: `folds` has one string column per fold, values train | validation | test | unused, in the table's row order.
     """
     for fold, name in enumerate(folds.columns):
         subset = folds[name].to_numpy()
@@ -53,7 +53,7 @@ def fit_folds(
         backtest = run_backtests(table, backtests, factories[chosen], seeds[0], fold)
         choice = choice or CandidateChoice(chosen, {chosen: first_error(backtest)})
         for seed in seeds:
-            predictor = fit_rows(factories[chosen](seed), table, training, subset[training] == "valid")
+            predictor = fit_rows(factories[chosen](seed), table, training, subset[training] == "validation")
             predictions = predict_rows(predictor, table, testing, fold, seed)
             yield FoldFit(fold, seed, choice, predictor, predictions, backtest)
 

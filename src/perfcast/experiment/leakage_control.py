@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perfcast.evaluation.leakage import Artifacts
 
 
-class AuditConf(BaseModel):
+class LeakageConf(BaseModel):
     """conf/leakage/default.yaml: the predictor that is trained on shuffled scores, and how often."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -27,10 +27,10 @@ class AuditConf(BaseModel):
     shuffles: int = Field(ge=1, le=100)
 
 
-def read_audit(conf: Path) -> AuditConf:
+def read_leakage_conf(conf: Path) -> LeakageConf:
     """Read and check conf/leakage/default.yaml. Raises: UserError for a wrong key or type, or an unknown predictor."""
     where = "conf/leakage/default.yaml"
-    chosen = validated(AuditConf, where, read_yaml(Path(conf) / "leakage" / "default.yaml"))
+    chosen = validated(LeakageConf, where, read_yaml(Path(conf) / "leakage" / "default.yaml"))
     if chosen.control not in known(conf, "predictor"):
         raise unknown_name(f"control in {where}", chosen.control, known(conf, "predictor"))
     return chosen
@@ -57,7 +57,7 @@ def collect_artifacts(
     from perfcast.schema.table import Column
     from perfcast.schema.table_files import read_declarations, read_parquet, read_table
 
-    control = read_audit(conf)
+    control = read_leakage_conf(conf)
     factories = predictor_factories(read_predictor(conf, control.control), "quick", {})
     columns = read_declarations(standard)["columns"]
     pairs = [(split, predictor) for split in splits for predictor in predictors]

@@ -39,7 +39,7 @@ def measured_rows(table: Table) -> np.ndarray:
 
 def training_rows(table: Table, subset: np.ndarray, label_outlier: float | None) -> np.ndarray:
     """Mark the rows of one fold that a predictor may learn from: measured, in training, label not an outlier."""
-    rows = np.isin(subset, ["train", "valid"]) & measured_rows(table)
+    rows = np.isin(subset, ["train", "validation"]) & measured_rows(table)
     return np.asarray(rows & ~label_outliers(table, rows, label_outlier), dtype=bool)
 
 

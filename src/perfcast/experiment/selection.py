@@ -49,22 +49,22 @@ def predictor_factory(
     return make
 
 
-def predictor_factories(conf: PredictorConf, schedule: str, machine: Mapping[str, Any]) -> dict[str, PredictorFactory]:
+def predictor_factories(conf: PredictorConf, preset: str, machine: Mapping[str, Any]) -> dict[str, PredictorFactory]:
     """Return the factories of the predictor by candidate name."""
-    return {name: predictor_factory(conf, arguments, machine) for name, arguments in conf.settings(schedule).items()}
+    return {name: predictor_factory(conf, arguments, machine) for name, arguments in conf.settings(preset).items()}
 
 
 def fold_candidates(
-    conf: PredictorConf, schedule: str, machine: Mapping[str, Any], key: tuple[str, ...], folds: int
+    conf: PredictorConf, preset: str, machine: Mapping[str, Any], key: tuple[str, ...], folds: int
 ) -> FoldCandidates:
     """Return the candidates of each fold: its own tuned values where the split is tuned, else all of the predictor's.
 
     `key` is (dataset, split), and then the split that it is a learning-curve split of, if any: see `tuned_settings`.
     Raises: UserError when the split was tuned for another number of folds.
     """
-    tuned = conf.tuned_settings(schedule, *key)
+    tuned = conf.tuned_settings(preset, *key)
     if not tuned:
-        shared = predictor_factories(conf, schedule, machine)
+        shared = predictor_factories(conf, preset, machine)
         return lambda fold: shared
     if len(tuned) != folds:
         raise UserError(

@@ -66,7 +66,7 @@ def train_on_every_node(
                 "dataset": job.dataset,
                 "split": job.split,
                 "predictor": job.predictor,
-                "schedule": config["schedule"],
+                "preset": config["preset"],
             }
             name = f"{job.predictor} on {job.split}"
             record = stack.enter_context(start_run(store, f"perfcast/{job.dataset}", name, tags))
@@ -76,7 +76,7 @@ def train_on_every_node(
 def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any], record: Run | None = None) -> None:
     """Train on every fold and seed, write the run's folder, and record it in an open MLflow run, if any.
 
-    `config` is the composed configuration: dataset, split, predictor, trainer, schedule, seeds.
+    `config` is the composed configuration: dataset, split, predictor, trainer, preset, seeds.
     Raises: UserError when the configuration or a file is not valid.
     """
     folds = read_folds(job.folds_file, table)
@@ -89,10 +89,10 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any], r
         "predictor": {
             "name": job.predictor,
             "_target_": conf.target,
-            "settings": conf.tuned_settings(config["schedule"], *key) or conf.settings(config["schedule"]),
+            "settings": conf.tuned_settings(config["preset"], *key) or conf.settings(config["preset"]),
             "without_columns": conf.without_columns,
         },
-        "schedule": config["schedule"],
+        "preset": config["preset"],
         "seeds": seeds,
     }
     if record is not None:
@@ -100,7 +100,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any], r
         record.log_dataset(job.dataset, sha256(job.table_file), job.split)
         modules = ("perfcast.cli.pipeline.train", conf.module)
         record.set_tags({"code_digest": code_digest(*modules)})
-    candidates = fold_candidates(conf, config["schedule"], config["trainer"], key, len(folds.columns))
+    candidates = fold_candidates(conf, config["preset"], config["trainer"], key, len(folds.columns))
     outlier = config["dataset"]["label_outlier"]
     results, started = _FoldResults(), time.perf_counter()
     job.out.parent.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ _ENTITY_SHARE = 6
 def fold_distances(table: Table, folds: pd.DataFrame, label_outlier: float | None, limit: int) -> pd.DataFrame:
     """Return the distances of the rows of every backtest and of the test part from the rows fitted on.
 
-    Shapes: one row per fold, backtest (`TEST`: the test part) and predicted row, with the columns fold, rehearsal, row
+    Shapes: one row per fold, backtest (`TEST`: the test part) and predicted row, with the columns fold, backtest, row
     and those of `InDomainModel`.
     """
     frames = []
@@ -53,16 +53,16 @@ def fit_uncertainty(
         distinct = np.sort(entities.unique())
         drawn = np.random.default_rng(seed).choice(distinct, len(distinct) // _ENTITY_SHARE, replace=False)
         validation = entities.isin(drawn).to_numpy()
-    subset[np.flatnonzero(known)[validation]] = "valid"
+    subset[np.flatnonzero(known)[validation]] = "validation"
     backtests = plan_backtests(table, subset, label_outlier, limit)
     predictions = run_backtests(table, backtests, make, seed, 0)
     if predictions.empty:
         return None
     distances = pd.concat([_distances(table, backtest) for backtest in backtests])
-    lines = predictions.merge(distances, on=["rehearsal", "row"])
+    lines = predictions.merge(distances, on=["backtest", "row"])
     in_domain = _fit_in_domain(table, known)
     residuals = np.log(lines["predicted"].to_numpy(dtype=float) / lines["measured"].to_numpy(dtype=float))
-    outputs, numbers = outputs_of(lines["task"], lines["target"]), lines["rehearsal"].to_numpy()
+    outputs, numbers = outputs_of(lines["task"], lines["target"]), lines["backtest"].to_numpy()
     calibration = ConformalCalibration().fit(residuals, outputs, numbers, lines[in_domain.names])
     labels = shared_labels(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy(), axis=0)
     correlation = ErrorCorrelation().fit(
@@ -88,4 +88,4 @@ def _distances(table: Table, backtest: Backtest) -> pd.DataFrame:
     model = _fit_in_domain(table, backtest.fitting)
     distances = model.distances(table.frame.loc[backtest.testing], _dates(table, backtest.testing))
     distances.insert(0, "row", table.frame.loc[backtest.testing, table.column_of(Tag.ROW)])
-    return distances.assign(rehearsal=backtest.number)
+    return distances.assign(backtest=backtest.number)

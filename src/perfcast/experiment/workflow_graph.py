@@ -70,16 +70,16 @@ class Graph:
         """Return what a training job uses: the tuned values of its folds or its candidates, and the hidden columns."""
         conf, form = self.predictors[predictor], learning_curve_point(split)
         splits = [split, *([form.base] if form else [])]
-        tuned = conf.tuned_settings(self.params.schedule, dataset, *splits)
-        return tuned or conf.settings(self.params.schedule), conf.without_columns
+        tuned = conf.tuned_settings(self.params.preset, dataset, *splits)
+        return tuned or conf.settings(self.params.preset), conf.without_columns
 
     def all_settings(self) -> dict[str, Settings]:
         """Return the settings of every predictor."""
-        return {name: conf.settings(self.params.schedule) for name, conf in self.predictors.items()}
+        return {name: conf.settings(self.params.preset) for name, conf in self.predictors.items()}
 
     def minutes_of_training(self, predictor: str) -> int:
         """Return the time that a training job requests. Units: minutes."""
-        if self.params.schedule == "full":
+        if self.params.preset == "full":
             return _MINUTES_PER_SEED * len(self.seeds_of(predictor))
         return _MINUTES_QUICK
 

@@ -37,7 +37,7 @@ def derive(table: Table) -> Table:
 
 
 def _slice(name: str, meaning: str) -> Column:
-    return Column(name, Kind.CATEGORICAL, Role.PROVENANCE, "audit", "", meaning, tags=(Tag.SLICE,))
+    return Column(name, Kind.CATEGORICAL, Role.PROVENANCE, "provenance", "", meaning, tags=(Tag.SLICE,))
 
 
 def _generation(family: pd.Series) -> pd.Series:

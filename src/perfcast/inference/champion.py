@@ -33,7 +33,7 @@ class Champion:
 
     dataset: str
     name: str
-    schedule: str
+    preset: str
     features: tuple[str, ...]
     predictor: Predictor
     reference_data: ReferenceData
@@ -151,7 +151,7 @@ def _load(folder: Path, about: Mapping[str, Any], dataset: str | None) -> Champi
     return Champion(
         about["dataset"],
         about["predictor"],
-        about["schedule"],
+        about["preset"],
         tuple(about["features"]),
         load_predictor(folder / "model"),
         reference_data,

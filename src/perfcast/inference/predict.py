@@ -73,7 +73,7 @@ def predict_machines(
         batch = ParsedMachines(frame, machines.notes, machines.labels, machines.typed)
         predictions += _predict_batch(batch, champion, options, measurements)
     inputs = select(champion.predictor.columns_, role=Role.FEATURE)
-    return Predictions(champion.dataset, champion.name, champion.schedule, tuple(predictions), len(inputs))
+    return Predictions(champion.dataset, champion.name, champion.preset, tuple(predictions), len(inputs))
 
 
 def _predict_batch(
@@ -119,7 +119,7 @@ def _estimate(
         intervals = _intervals(champion, table, target, options)
         shift, narrowing = np.zeros(len(X)), np.ones(len(X))
         if measurements is not None and intervals is not None:
-            shift, narrowing = measurements.correct(table, target, intervals["typical"].to_numpy())
+            shift, narrowing = measurements.correct(table, target, intervals["expected_error"].to_numpy())
         for row in np.flatnonzero(has_output[:, number]):
             median = float(medians[row, number] * np.exp(shift[row]))
             half_width = None if intervals is None else float(intervals["half_width"].iloc[row] * narrowing[row])
@@ -131,8 +131,10 @@ def _estimate(
                 high=None if half_width is None else median * float(np.exp(half_width)),
                 level=options.level,
                 unit=units[target],
-                support=None if intervals is None else float(intervals["support"].iloc[row]),
-                unlike=None if intervals is None else str(intervals["unlike"].iloc[row]) or None,
+                in_domain_score=None if intervals is None else float(intervals["in_domain_score"].iloc[row]),
+                least_similar_group=None
+                if intervals is None
+                else str(intervals["least_similar_group"].iloc[row]) or None,
                 missing=int(missing[row]),
                 assumed=int(assumed[row]),
                 own=float(np.exp(shift[row])) if measurements else None,

@@ -58,8 +58,8 @@ class Estimate:
     high: float | None
     level: float
     unit: str
-    support: float | None
-    unlike: str | None
+    in_domain_score: float | None
+    least_similar_group: str | None
     missing: int
     assumed: int
     own: float | None = None
@@ -85,7 +85,7 @@ class Predictions:
 
     dataset: str
     champion: str
-    schedule: str
+    preset: str
     machines: tuple[Prediction, ...]
     features: int
     kind: str = ESTIMATE
@@ -109,8 +109,8 @@ class Predictions:
                 "low": estimate.low,
                 "high": estimate.high,
                 "unit": estimate.unit,
-                "support": estimate.support,
-                "unlike": estimate.unlike,
+                "in_domain_score": estimate.in_domain_score,
+                "least_similar_group": estimate.least_similar_group,
                 "assumed": estimate.assumed,
                 "champion": self.champion,
                 "features_missing": estimate.missing,

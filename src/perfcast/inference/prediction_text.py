@@ -8,9 +8,9 @@ from perfcast.inference.impute import ORIGINS
 from perfcast.inference.prediction import Estimate, Prediction, Predictions, Value
 from perfcast.utils.terminal_tables import NO_BREAK, format_interval, format_number, render_table, wrap_text
 
-GROUPS = {"audit": "dates"}
+GROUPS = {"provenance": "dates"}
 """Groups of columns that are shown under another name."""
-_HEADER = ["task", "estimate", "interval", "unit", "support", "assumed", "least like anything measured"]
+_HEADER = ["task", "estimate", "interval", "unit", "in_domain_score", "assumed", "least like anything measured"]
 
 
 def format_predictions(predictions: Predictions, width: int | None = None) -> str:
@@ -51,10 +51,10 @@ def _format_prediction(prediction: Prediction, width: int | None) -> str:
 
 
 def _estimate_cells(estimate: Estimate) -> list[str]:
-    support = "" if estimate.support is None else f"{estimate.support:.2f}"
+    support = "" if estimate.in_domain_score is None else f"{estimate.in_domain_score:.2f}"
     interval = format_interval(estimate.low, estimate.high)
     cells = [estimate.task, format_number(estimate.median), interval, estimate.unit]
-    return [*cells, support, str(estimate.assumed), estimate.unlike or ""]
+    return [*cells, support, str(estimate.assumed), estimate.least_similar_group or ""]
 
 
 def _neighbor_rows(estimate: Estimate) -> list[list[str]]:

@@ -76,7 +76,7 @@ def read_measurements(
         measured = np.array([by_target.get(target, np.nan) for by_target in scores], dtype=float)
         known = np.isfinite(measured) & predicted[target].notna().to_numpy()
         outputs = outputs_of(tasks[known], target)
-        typical = calibrated.intervals(table.frame[known], outputs)["typical"].to_numpy()
+        typical = calibrated.intervals(table.frame[known], outputs)["expected_error"].to_numpy()
         parts.append(ErrorRows(labels[known], outputs, typical))
         residuals += (np.log(measured[known]) - np.log(predicted.loc[known, target].to_numpy())).tolist()
         positions += np.flatnonzero(known).tolist()

@@ -10,7 +10,7 @@ from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object
 
 
-def summarize_results(results: Path, titles: Mapping[str, str], schedule: str) -> str:
+def summarize_results(results: Path, titles: Mapping[str, str], preset: str) -> str:
     """Return the summary of a folder of results as text. Raises: UserError when it has none."""
     available = results / "raw" / "available.json"
     if not available.exists():
@@ -24,8 +24,8 @@ def summarize_results(results: Path, titles: Mapping[str, str], schedule: str) -
     lines.append(
         "\nMAPE / MedAPE in %, average over the tests of the dataset; predictions are estimates, not official results."
     )
-    if schedule == "quick" and results.name == "results":
-        lines.append("Schedule: quick (one seed, short training). `make full` runs the full experiment.")
+    if preset == "quick" and results.name == "results":
+        lines.append("Preset: quick (one seed, short training). `make full` runs the full experiment.")
     for manifest in sorted((results / "raw").glob("*/manifest.json")):
         about = read_object(manifest, "status", "source", "reason", "remedy")
         if about["status"] != "present":

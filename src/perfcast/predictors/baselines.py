@@ -37,7 +37,7 @@ class NearestPredictor(Predictor):
     centers_: np.ndarray = field(init=False)
     medians_: np.ndarray = field(init=False)
 
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
         keys, tasks = self._keys(X), task_labels(X, self.columns_)
         self.encoder_ = LinearEncoder().fit(X, feature_columns(self.columns_))
@@ -120,7 +120,7 @@ class PowerLawPredictor(Predictor):
     pooled_: dict[str, Powers] = field(init=False)
     """Constant and exponents of all rows by target."""
 
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         self.medians_ = {}
         for column in self._scaling():
             values = numbers(X, column)

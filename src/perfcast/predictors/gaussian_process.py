@@ -173,7 +173,7 @@ class GaussianProcessPredictor(Predictor):
         self.min_count, self.clip = min_count, clip
         self.random_state = random_state
 
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         self.encoder_ = LinearEncoder(min_count=self.min_count, clip=self.clip).fit(X, feature_columns(self.columns_))
         encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
         measured = measured_rows(log_y, self.targets_)

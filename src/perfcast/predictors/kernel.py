@@ -74,7 +74,7 @@ class SvmPredictor(Predictor):
     models_: dict[str, dict[str, SvrModel]] = field(init=False)
     """Model by target and task."""
 
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         self.encoder_ = LinearEncoder(min_count=self.min_count, clip=self.clip).fit(X, feature_columns(self.columns_))
         encoded, tasks = self._encode(X), task_labels(X, self.columns_)
         rng = np.random.default_rng(self.random_state)
@@ -82,7 +82,7 @@ class SvmPredictor(Predictor):
         for index, (target, rows) in enumerate(zip(self.targets_, measured_rows(log_y, self.targets_), strict=True)):
             self.models_[target] = {}
             for name, group in groups_of(tasks, rows).items():
-                cost, gamma = self._choose(encoded, log_y[:, index], group, valid, rng)
+                cost, gamma = self._choose(encoded, log_y[:, index], group, validation, rng)
                 drawn = self._draw(group, rng)
                 self.models_[target][name] = self._fit_model(encoded[drawn], log_y[drawn, index], cost, gamma)
 
@@ -91,13 +91,13 @@ class SvmPredictor(Predictor):
         return encoded if encoded.shape[1] else np.zeros((len(X), 1))  # the library needs a column
 
     def _choose(
-        self, encoded: np.ndarray, log_y: np.ndarray, rows: np.ndarray, valid: np.ndarray, rng: np.random.Generator
+        self, encoded: np.ndarray, log_y: np.ndarray, rows: np.ndarray, validation: np.ndarray, rng: np.random.Generator
     ) -> tuple[float, float]:
         """Return the cost and the kernel's coefficient with the smallest error on the validation rows."""
         from sklearn.model_selection import GridSearchCV, PredefinedSplit
         from sklearn.svm import SVR
 
-        split = choice_split(rows, valid)
+        split = choice_split(rows, validation)
         if split is None:
             return self.default_C, self.default_gamma
         fitting, choosing = (self._draw(part, rng) for part in split)

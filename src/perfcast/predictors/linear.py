@@ -57,25 +57,25 @@ class LinearPredictor(Predictor):
     def _default_penalty(self) -> Penalty:
         return {"alpha": self.default_alpha}
 
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         self.encoder_ = LinearEncoder(min_count=self.min_count, clip=self.clip).fit(X, feature_columns(self.columns_))
         encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
         self.penalties_, self.weights_ = {}, {}
         for index, (target, rows) in enumerate(zip(self.targets_, measured_rows(log_y, self.targets_), strict=True)):
-            fit = partial(self._fit_group, encoded, log_y[:, index], valid)
+            fit = partial(self._fit_group, encoded, log_y[:, index], validation)
             fitted = fitted_by_group(groups_of(tasks, rows), fit)
             self.penalties_[target] = {name: penalty for name, (penalty, _) in fitted.items()}
             self.weights_[target] = {name: weights for name, (_, weights) in fitted.items()}
 
     def _fit_group(
-        self, encoded: np.ndarray, log_y: np.ndarray, valid: np.ndarray, rows: np.ndarray
+        self, encoded: np.ndarray, log_y: np.ndarray, validation: np.ndarray, rows: np.ndarray
     ) -> tuple[Penalty, list[float]]:
         """Return the chosen penalty and the weights of one task, the constant first."""
         from sklearn.exceptions import ConvergenceWarning
 
         if not encoded.shape[1]:
             return self._default_penalty(), [float(log_y[rows].mean())]
-        split = choice_split(rows, valid)
+        split = choice_split(rows, validation)
         with warnings.catch_warnings():
             # Repeated columns have many nearly equal solutions; the predictions of any of them are the same.
             warnings.simplefilter("ignore", ConvergenceWarning)

@@ -32,7 +32,7 @@ class Predictor(ABC):
     attributes as fields of `init=False`. `clone`, searches and pipelines of scikit-learn work. Its `BaseEstimator` is
     not the base because its import would add 0.8 s to the 0.4 s of imports of a cold prediction.
 
-    `fit` receives training rows alone. `valid` marks the validation rows among them, which choices are made on, such as
+    `fit` receives training rows alone. `validation` marks the validation rows among them, which choices are made on, such as
     early stopping or a penalty. They are the latest rows for forward splits and whole processors for unseen ones.
     Errors are relative in this field, so predictors learn natural logarithms of the targets.
 
@@ -92,13 +92,13 @@ class Predictor(ABC):
         y: pd.DataFrame | pd.Series,
         *,
         columns: Sequence[Column] | None = None,
-        valid: np.ndarray | None = None,
+        validation: np.ndarray | None = None,
         when: pd.Series | None = None,
     ) -> Self:
         """Learn from training rows.
 
         X has at least every FEATURE column and every tagged KEY column of `columns`; without `columns` all of X are
-        features, typed by their pandas types. `valid` is a boolean array over the rows of X.
+        features, typed by their pandas types. `validation` is a boolean array over the rows of X.
         Raises: UserError when there are no rows, or a target is not positive.
         """
         frame = y.to_frame() if isinstance(y, pd.Series) else y
@@ -117,7 +117,7 @@ class Predictor(ABC):
         visible = [column for column in declared if not self._is_left_out(column)]
         self.columns_ = tuple(sorted(visible, key=lambda column: column.name))
         self.targets_ = tuple(map(str, frame.columns))
-        mask = np.zeros(len(X), dtype=bool) if valid is None else np.asarray(valid, dtype=bool)
+        mask = np.zeros(len(X), dtype=bool) if validation is None else np.asarray(validation, dtype=bool)
         self._when = None if when is None else pd.DatetimeIndex(when)
         inputs, logs = self._inputs(X), np.log(measured)
         self.partial_ = partly_measured(task_labels(inputs, self.columns_), logs, self.targets_)
@@ -189,7 +189,7 @@ class Predictor(ABC):
         write_json(folder / _ABOUT, {**about, "files": file_digests(folder)})
 
     @abstractmethod
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None: ...
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None: ...
 
     @abstractmethod
     def _predict(self, X: pd.DataFrame) -> np.ndarray: ...

@@ -91,12 +91,12 @@ def fitted_by_group(groups: Mapping[str, np.ndarray], fit: Callable[[np.ndarray]
     return models
 
 
-def choice_split(rows: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def choice_split(rows: np.ndarray, validation: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Split `rows` into those to fit on and those to choose on; None where either would be empty.
 
     Shapes: all (n,) bool.
     """
-    fitting, choosing = rows & ~valid, rows & valid
+    fitting, choosing = rows & ~validation, rows & validation
     return (fitting, choosing) if fitting.any() and choosing.any() else None
 
 

@@ -52,7 +52,7 @@ class ForestPredictor(Predictor):
     """Names of the forests of every target, as `task_groups` gives them."""
     forests_: list[list[pa.Table]] = field(init=False)
 
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         self.encoder_ = TreeEncoder(fill=True).fit(X, feature_columns(self.columns_, task=True))
         encoded, tasks = self.encoder_.transform(X).astype(np.float32), task_labels(X, self.columns_)
         self.models_, self.forests_ = [], []

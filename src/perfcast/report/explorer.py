@@ -108,10 +108,10 @@ def _run(points: pd.DataFrame, where: pd.MultiIndex, tested: np.ndarray) -> dict
     if len(ordered) != len(tested):
         raise ValueError("predictors of one split were tested on different rows")
     off = ordered["predicted"].to_numpy(dtype=float) / ordered["measured"].to_numpy(dtype=float) - 1
-    half = ordered["half"].to_numpy(dtype=float)
+    half = ordered["half_width"].to_numpy(dtype=float)
     return {
         "off": _as_integers(off),
-        "half": None if np.isnan(half).all() else _as_integers(np.nan_to_num(half, nan=-1 / _SCALE)),
+        "half_width": None if np.isnan(half).all() else _as_integers(np.nan_to_num(half, nan=-1 / _SCALE)),
     }
 
 

@@ -67,7 +67,7 @@ def largest_errors(evaluation: Evaluation, rows: Rows, predictor: str) -> dict[s
             continue
         mine["log"] = np.log(mine["predicted"].astype(float) / mine["measured"].astype(float))
         mine["machine"] = rows.names.loc[mine["row"], NAME].to_numpy()
-        mine["rank"] = mine["support"].rank(pct=True)
+        mine["rank"] = mine["in_domain_score"].rank(pct=True)
         size = mine["log"].abs()
         mine["similar"] = (size >= 0.5 * size.groupby(mine["machine"]).transform("max")).groupby(
             mine["machine"]
@@ -104,7 +104,7 @@ class _RowFacts:
 
 
 def _large_error(point: Mapping[Hashable, Any], split: str, facts: _RowFacts) -> LargeError:
-    log, half, predicted = float(point["log"]), float(point["half"]), float(point["predicted"])
+    log, half, predicted = float(point["log"]), float(point["half_width"]), float(point["predicted"])
     has_interval = not np.isnan(half)
     return LargeError(
         split=split,
@@ -117,7 +117,7 @@ def _large_error(point: Mapping[Hashable, Any], split: str, facts: _RowFacts) ->
         interval=(predicted * np.exp(-half), predicted * np.exp(half)) if has_interval else None,
         inside=has_interval and abs(log) <= half,
         error=100 * np.expm1(log),
-        in_domain=float(point["support"]),
+        in_domain=float(point["in_domain_score"]),
         similar=int(point["similar"]),
         reason=_reason(point, facts),
     )
@@ -145,13 +145,13 @@ def _reason(point: Mapping[Hashable, Any], facts: _RowFacts) -> str:
         reasons.append(
             f"the training data has {results} of this {facts.rows.entity_words}; {facts.usual:.0f} are usual"
         )
-    group, rank = point["unlike"], point["rank"]
+    group, rank = point["least_similar_group"], point["rank"]
     if rank <= _LOW and group:
         others = min(int(100 * (1 - rank)), 99)
         cause = _GROUP_TEXTS.get(group, f"its {group}")
         reasons.append(f"less similar to the training data than {others} % of this split, above all by {cause}")
     if not reasons:
         reasons = ["no reason found in the data"]
-        if abs(log) <= point["half"]:
+        if abs(log) <= point["half_width"]:
             reasons = ["inside its interval: errors of this size are expected for such machines"]
     return "; ".join(reasons)

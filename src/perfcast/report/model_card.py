@@ -92,7 +92,7 @@ def _identity(about: Mapping[str, Any], part: DatasetPart, context: ReportContex
     lines = [f"The predictor {about['predictor']}, fitted on {count} rows of {part.name}."]
     if about.get("chosen_by"):
         lines.append(f"Chosen by: {about['chosen_by']}.")
-    lines.append(f"Preset {about.get('schedule', 'not stated')}, seed {about.get('seed', 'not stated')}.")
+    lines.append(f"Preset {about.get('preset', 'not stated')}, seed {about.get('seed', 'not stated')}.")
     if part.rows is not None:
         features = [column for column in part.rows.table.columns if column.role is Role.FEATURE]
         groups = ", ".join(dict.fromkeys(column.group for column in features))

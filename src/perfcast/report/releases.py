@@ -106,7 +106,7 @@ def _lines(evaluation: Evaluation, rows: Rows, points: pd.DataFrame, name: str) 
                 median=float(median),
                 high=float(high),
                 coverage=100 * float(np.mean(is_covered(part))),
-                width=float(np.mean(interval_width(part["half"].to_numpy(dtype=float)))),
+                width=float(np.mean(interval_width(part["half_width"].to_numpy(dtype=float)))),
             )
         )
     return lines

@@ -86,7 +86,7 @@ def collect(
 ) -> ReportContext:
     """Read everything the report shows.
 
-    `params` are the parameters of the experiment; the order of its `datasets` and `figures` is that of the report.
+    `params` are the parameters of the experiment; the order of its `datasets` and `plots` is that of the report.
     `titles` maps a dataset to its title, `sources` to the names of its sources. A dataset without an evaluation is left
     out.
     Raises: UserError when there is no evaluation at all.
@@ -130,12 +130,12 @@ def _dataset(results: Path, name: str, title: str, params: Mapping[str, Any], so
     quality = results / "standard" / f"{name}.quality.json"
     champion = results / "champion" / name / "about.json"
     evaluation = read_evaluation(results / "evaluation" / name)
-    leakage = results / "audit" / f"{name}.json"
+    leakage = results / "leakage" / f"{name}.json"
     return DatasetPart(
         name=name,
         title=title,
         evaluation=evaluation,
-        plots=_read_plots(results / "figures" / name, list(params.get("figures", ()))),
+        plots=_read_plots(results / "plots" / name, list(params.get("plots", ()))),
         quality=read_json(quality) if quality.is_file() else None,
         champion=read_json(champion) if champion.is_file() else None,
         rows=_rows(results, name, evaluation),

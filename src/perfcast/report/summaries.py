@@ -106,12 +106,12 @@ def budget_sentence(context: ReportContext) -> str:
     """Return a sentence on the training budget of the experiment."""
     seeds = context.params.get("seeds", [])
     count = f"{len(seeds)} seed{'' if len(seeds) == 1 else 's'}" if seeds else "an unstated number of seeds"
-    if context.params.get("schedule") == "quick":
+    if context.params.get("preset") == "quick":
         return (
             f"This is the quick preset: {count} and short trainings. Its values show that the pipeline works. "
             "Quote values of the full experiment (make full)."
         )
-    return f"This is the {context.params.get('schedule', 'unnamed')} preset: {count}, all folds."
+    return f"This is the {context.params.get('preset', 'unnamed')} preset: {count}, all folds."
 
 
 def _metric_text(part: DatasetPart, split: str, name: str, metric: str) -> str:

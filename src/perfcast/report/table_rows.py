@@ -24,7 +24,7 @@ _MIN_SPREAD = 0.01
 class Rows:
     """Table and splits of one dataset for the report.
 
-    Shapes: `folds` maps a split to one column per fold (train, valid, test, unused), rows as in the table.
+    Shapes: `folds` maps a split to one column per fold (train, validation, test, unused), rows as in the table.
     """
 
     table: Table
@@ -129,7 +129,7 @@ class Rows:
         folds = self.folds.get(split, pd.DataFrame())
         for name in folds.columns:
             part = folds[name].to_numpy()
-            yield part == "test", np.isin(part, ["train", "valid"])
+            yield part == "test", np.isin(part, ["train", "validation"])
 
     def _one(self, tag: Tag) -> str | None:
         return next(iter(self.table.select(tag=tag)), None)

@@ -96,7 +96,7 @@ class PredictionService:
         return {
             "dataset": champion.dataset,
             "champion": champion.name,
-            "schedule": champion.schedule,
+            "preset": champion.preset,
             "features": len(select(champion.predictor.columns_, role=Role.FEATURE)),
             "kind": ESTIMATE,
         }

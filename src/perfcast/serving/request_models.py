@@ -93,9 +93,7 @@ class PredictQuery(BaseModel):
         small = machines <= limits.explained
         when = pd.Timestamp(f"{self.when}-01") if self.when else pd.Timestamp.now().normalize()
         neighbors = self.neighbors if self.neighbors is not None else 3 * small
-        return PredictOptions(
-            self.level, when, self.assume, neighbors, small if self.explain is None else self.explain
-        )
+        return PredictOptions(self.level, when, self.assume, neighbors, small if self.explain is None else self.explain)
 
 
 def describe_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[int, str]:

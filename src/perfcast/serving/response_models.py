@@ -19,7 +19,7 @@ class MachineError(BaseModel):
 class _ChampionResponse(BaseModel):
     dataset: str
     champion: str
-    schedule: str
+    preset: str
     features: int = Field(description="Number of features of the predictor.")
     kind: str = Field(description="Kind of the numbers: estimates, not official results.")
     errors: list[MachineError] = []
@@ -91,7 +91,7 @@ class HealthResponse(BaseModel):
     version: str
     dataset: str
     champion: str
-    schedule: str
+    preset: str
     features: int
     kind: str
     tasks: list[str]

@@ -29,21 +29,21 @@ def check_subsets(table: Table, fold: pd.Series) -> list[str]:
 
 def check_blocks(table: Table, fold: pd.Series) -> list[str]:
     """Check that no block has rows both in training and in test."""
-    return _crossing(table, fold, table.select(tag=Tag.BLOCK), "blocks", known=("train", "valid"), tested="test")
+    return _crossing(table, fold, table.select(tag=Tag.BLOCK), "blocks", known=("train", "validation"), tested="test")
 
 
 def check_entities(table: Table, fold: pd.Series) -> list[str]:
     """Check that training knows no entity of test, and that no entity is both in train and in valid."""
     names = table.select(tag=Tag.ENTITY)
-    known = _crossing(table, fold, names, "entities", known=("train", "valid"), tested="test")
-    return known + _crossing(table, fold, names, "entities", known=("train",), tested="valid")
+    known = _crossing(table, fold, names, "entities", known=("train", "validation"), tested="test")
+    return known + _crossing(table, fold, names, "entities", known=("train",), tested="validation")
 
 
 def check_duplicates(table: Table, fold: pd.Series) -> list[str]:
     """Check that no test row, and no valid row, has a row of equal features to learn from."""
     names = table.select(role=Role.FEATURE)
-    known = _crossing(table, fold, names, "feature vectors", known=("train", "valid"), tested="test")
-    return known + _crossing(table, fold, names, "feature vectors", known=("train",), tested="valid")
+    known = _crossing(table, fold, names, "feature vectors", known=("train", "validation"), tested="test")
+    return known + _crossing(table, fold, names, "feature vectors", known=("train",), tested="validation")
 
 
 def check_window(start: str, end: str) -> Check:
@@ -52,12 +52,12 @@ def check_window(start: str, end: str) -> Check:
     def check(table: Table, fold: pd.Series) -> list[str]:
         time = table.frame[table.column_of(Tag.TIME)]
         inside = (time >= pd.Timestamp(start)) & (time < pd.Timestamp(end))
-        learned = fold.isin(["train", "valid"])
+        learned = fold.isin(["train", "validation"])
         late = int((learned & ~(time < pd.Timestamp(start))).sum())
         stray = int(((fold == "test") & ~inside).sum())
         problems = [f"{late} training rows not known before {start}"] if late else []
         problems += [f"{stray} test rows outside {start} .. {end}"] if stray else []
-        if (fold == "valid").any() and time[fold == "train"].max() >= time[fold == "valid"].min():
+        if (fold == "validation").any() and time[fold == "train"].max() >= time[fold == "validation"].min():
             problems.append("valid rows not later than every train row")
         return problems
 
@@ -69,7 +69,7 @@ def check_oldest(start: str) -> Check:
 
     def check(table: Table, fold: pd.Series) -> list[str]:
         time = table.frame[table.column_of(Tag.TIME)]
-        early = int((fold.isin(["train", "valid"]) & ~(time >= pd.Timestamp(start))).sum())
+        early = int((fold.isin(["train", "validation"]) & ~(time >= pd.Timestamp(start))).sum())
         return [f"{early} training rows from before {start}"] if early else []
 
     return check
@@ -84,7 +84,7 @@ def check_revealed(start: str, shots: int) -> Check:
         entity = names.iloc[:, 0]
         if names.shape[1] > 1:
             entity = entity.str.cat(names.iloc[:, 1:], sep=" ")
-        learned = fold.isin(["train", "valid"])
+        learned = fold.isin(["train", "validation"])
         shown = entity[learned & late]
         known = sorted(set(shown) & set(entity[learned & ~late]))
         many = shown.value_counts()

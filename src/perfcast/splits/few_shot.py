@@ -46,7 +46,7 @@ def _few_shot(folds: pd.DataFrame, table: Table, shots: int, seed: int) -> pd.Da
     ordered = by_key(table)
     subset = folds["fold_0"].loc[ordered.frame.index].to_numpy(dtype=object)
     entities, blocks = by_tag(ordered, Tag.ENTITY), by_tag(ordered, Tag.BLOCK)
-    new = (subset == "test") & ~np.isin(entities, entities[np.isin(subset, ["train", "valid"])])
+    new = (subset == "test") & ~np.isin(entities, entities[np.isin(subset, ["train", "validation"])])
     drawn = np.random.default_rng(seed).permutation(np.flatnonzero(new))
     rank = pd.Series(entities[drawn]).groupby(entities[drawn]).cumcount().to_numpy()
     shown = drawn[rank < shots]

@@ -87,5 +87,5 @@ def _forward(table: Table, start: str, end: str) -> pd.DataFrame:
     test = ((time >= pd.Timestamp(start)) & (time < pd.Timestamp(end))).to_numpy()
     blocks = by_tag(ordered, Tag.BLOCK)
     train = train & ~np.isin(blocks, blocks[test])
-    valid = train & (time > time[train].max() - pd.DateOffset(months=VALID_MONTHS)).to_numpy()
-    return as_frame(table, ordered, [assigned(test, valid, ~(train | test))])
+    validation = train & (time > time[train].max() - pd.DateOffset(months=VALID_MONTHS)).to_numpy()
+    return as_frame(table, ordered, [assigned(test, validation, ~(train | test))])

@@ -56,11 +56,11 @@ def last_years(base: Split, years: int, *, before: str) -> Split:
         ordered = by_key(table)
         subset = base(table, seed)["fold_0"].loc[ordered.frame.index].to_numpy(dtype=object)
         time = ordered.frame[ordered.column_of(Tag.TIME)]
-        learned = np.isin(subset, ["train", "valid"]) & (time >= since).to_numpy()
+        learned = np.isin(subset, ["train", "validation"]) & (time >= since).to_numpy()
         months = min(VALID_MONTHS, _VALID_PER_YEAR * years)
-        valid = learned & (time > time[learned].max() - pd.DateOffset(months=months)).to_numpy()
+        validation = learned & (time > time[learned].max() - pd.DateOffset(months=months)).to_numpy()
         test = subset == "test"
-        return as_frame(table, ordered, [assigned(test, valid, ~(learned | test))])
+        return as_frame(table, ordered, [assigned(test, validation, ~(learned | test))])
 
     span = "year" if years == 1 else f"{years} years"
     title = f"the test rows of {base.__name__}, after training on the last {span} before {before}"
@@ -75,7 +75,7 @@ def _draw_first(subset: np.ndarray, groups: np.ndarray, share: float, rng: np.ra
     if not len(groups):
         return subset
     order = rng.permutation(int(groups.max()) + 1)
-    for name in ("train", "valid"):
+    for name in ("train", "validation"):
         sizes = np.bincount(groups[subset == name], minlength=len(order))[order]
         # a group is in when at least half of it is: the sum is as near to the share as whole groups allow
         drawn = np.cumsum(sizes) - sizes / 2 <= share * sizes.sum()

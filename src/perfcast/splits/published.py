@@ -33,17 +33,17 @@ def published(table: Table, seed: int) -> pd.DataFrame:
         )
     ordered = by_key(table)
     part = ordered.frame[PUBLISHED_PART]
-    train, valid, test = ((part == name).to_numpy() for name in ("train", "valid", "test"))
+    train, validation, test = ((part == name).to_numpy() for name in ("train", "validation", "test"))
     blocks = by_tag(ordered, Tag.BLOCK)
-    if not valid.any():
-        valid = draw_valid(blocks, ~train, np.random.default_rng(seed))
-    return as_frame(table, ordered, [without_leaks(assigned(test, valid, ~(train | valid | test)), blocks)])
+    if not validation.any():
+        validation = draw_valid(blocks, ~train, np.random.default_rng(seed))
+    return as_frame(table, ordered, [without_leaks(assigned(test, validation, ~(train | validation | test)), blocks)])
 
 
 def _entities_unknown(table: Table, fold: pd.Series) -> list[str]:
     """Check that no training row, of whatever task, is of an entity of test."""
     entity = table.frame[table.column_of(Tag.ENTITY)].astype("str")
-    both = set(entity[fold.isin(["train", "valid"])]) & set(entity[fold == "test"])
+    both = set(entity[fold.isin(["train", "validation"])]) & set(entity[fold == "test"])
     return [f"{len(both)} entities both in training and in test"] if both else []
 
 
@@ -52,7 +52,7 @@ def _few_known(shots: int) -> Check:
 
     def check(table: Table, fold: pd.Series) -> list[str]:
         task = table.frame[table.column_of(Tag.TASK)].astype("str")
-        learned = fold.isin(["train", "valid"])
+        learned = fold.isin(["train", "validation"])
         known = table.frame.loc[learned, table.column_of(Tag.ENTITY)].groupby(task[learned]).nunique()
         many = [name for name in sorted(set(task[fold == "test"])) if known.get(name, 0) > shots]
         return [f"more than {shots} entities known of {', '.join(many)}"] if many else []
@@ -85,7 +85,7 @@ def _drawn(table: Table, shots: int, seed: int) -> pd.DataFrame:
     ordered = by_key(table)
     task, part = ordered.frame[names[0]].astype("str"), ordered.frame[PUBLISHED_PART]
     tested = task.isin(set(task[part == "test"])).to_numpy()
-    validation = task.isin(set(task[part == "valid"])).to_numpy() & ~tested
+    validation = task.isin(set(task[part == "validation"])).to_numpy() & ~tested
     learned = task.isin(set(task[part == "train"])).to_numpy() & ~tested & ~validation
     entity = by_tag(ordered, Tag.ENTITY)
     drawn = np.random.default_rng(seed).permutation(np.unique(entity[tested]))
@@ -97,7 +97,7 @@ def _drawn(table: Table, shots: int, seed: int) -> pd.DataFrame:
         pool, shown = np.isin(entity, others[:size]), np.isin(entity, others[:shots])
         subset = np.full(len(entity), "unused", dtype=object)
         subset[(learned & pool) | ((tested | validation) & shown)] = "train"
-        subset[validation & pool & ~shown] = "valid"
+        subset[validation & pool & ~shown] = "validation"
         subset[tested & np.isin(entity, entities)] = "test"
         folds.append(subset)
     return as_frame(table, ordered, folds)

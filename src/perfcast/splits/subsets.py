@@ -8,7 +8,7 @@ import pandas as pd
 from perfcast.schema.table import Table, Tag
 from perfcast.splits.row_groups import draw
 
-SUBSETS = ("train", "valid", "test", "unused")
+SUBSETS = ("train", "validation", "test", "unused")
 """Values of a fold; valid are the validation rows inside training."""
 
 TEST_SHARE = 0.20
@@ -28,9 +28,9 @@ def as_frame(table: Table, ordered: Table, folds: list[np.ndarray]) -> pd.DataFr
     return pd.DataFrame(columns).set_axis(ordered.frame.index, axis=0).loc[table.frame.index]
 
 
-def assigned(test: np.ndarray, valid: np.ndarray, unused: np.ndarray | None = None) -> np.ndarray:
-    """Name the subset of every row: `unused` counts before `test`, that before `valid`, and others are train."""
-    subsets = np.where(test, "test", np.where(valid, "valid", "train"))
+def assigned(test: np.ndarray, validation: np.ndarray, unused: np.ndarray | None = None) -> np.ndarray:
+    """Name the subset of every row: `unused` counts before `test`, that before `validation`, and others are train."""
+    subsets = np.where(test, "test", np.where(validation, "validation", "train"))
     return subsets if unused is None else np.where(unused, "unused", subsets)
 
 
@@ -42,8 +42,8 @@ def without_leaks(subsets: np.ndarray, blocks: np.ndarray) -> np.ndarray:
 
 def draw_valid(groups: np.ndarray, other: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw the validation rows by group among the rows that are not `other`; none where these are of one group."""
-    valid = np.zeros(len(groups), dtype=bool)
+    validation = np.zeros(len(groups), dtype=bool)
     inner = pd.factorize(groups[~other])[0]
     if len(inner) and inner.max() > 0:
-        valid[~other] = draw(inner, VALID_SHARE, rng)
-    return valid
+        validation[~other] = draw(inner, VALID_SHARE, rng)
+    return validation

@@ -42,7 +42,7 @@ def _unseen(table: Table, seed: int) -> pd.DataFrame:
 def _fewer_in_training(table: Table, fold: pd.Series) -> list[str]:
     """Check that every test row has more workers than any training row."""
     workers = table.frame[table.column_of(Tag.PARALLEL)]
-    learned, tested = workers[fold.isin(["train", "valid"])], workers[fold == "test"]
+    learned, tested = workers[fold.isin(["train", "validation"])], workers[fold == "test"]
     known = int((tested <= learned.max()).sum())
     return [f"{known} test rows with as many workers as a training row"] if known else []
 
@@ -65,5 +65,5 @@ def more_threads(table: Table, seed: int) -> pd.DataFrame:
     workers = ordered.frame[names[0]]
     test = (workers == workers.max()).to_numpy()
     unused = workers.isna().to_numpy()
-    valid = draw_valid(by_tag(ordered, Tag.ENTITY), test | unused, np.random.default_rng(seed))
-    return as_frame(table, ordered, [without_leaks(assigned(test, valid, unused), by_tag(ordered, Tag.BLOCK))])
+    validation = draw_valid(by_tag(ordered, Tag.ENTITY), test | unused, np.random.default_rng(seed))
+    return as_frame(table, ordered, [without_leaks(assigned(test, validation, unused), by_tag(ordered, Tag.BLOCK))])

@@ -42,13 +42,13 @@ PUBLISHED: tuple[dict[str, Any], ...] = (
 )
 """Made-up published errors."""
 _COLUMNS = (
-    Column("id", Kind.CATEGORICAL, Role.KEY, "audit", tags=(Tag.ROW,)),
+    Column("id", Kind.CATEGORICAL, Role.KEY, "provenance", tags=(Tag.ROW,)),
     Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK, Tag.CONFIG)),
     Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY, Tag.CONFIG)),
     Column("chips", Kind.NUMERICAL, Role.FEATURE, "system", tags=(Tag.CONFIG,)),
     Column("machine_vendor", Kind.CATEGORICAL, Role.FEATURE, "system", tags=(Tag.SLICE,)),
     Column("generation", Kind.CATEGORICAL, Role.FEATURE, "processor", tags=(Tag.SLICE,)),
-    Column("published", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
+    Column("published", Kind.DATE, Role.PROVENANCE, "provenance", tags=(Tag.TIME,)),
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
 )
 
@@ -86,7 +86,7 @@ def _count_folds(split: str) -> int:
     return 5 if split == "unseen_cpu" else 1
 
 
-def _draw_rehearsals(frame: pd.DataFrame, wide: float, split: str) -> pd.DataFrame:
+def _draw_backtests(frame: pd.DataFrame, wide: float, split: str) -> pd.DataFrame:
     """Return the backtest of every fold: predictions of the rows that are not tested, with errors of usual size."""
     random = np.random.default_rng(len(frame))
     return pd.concat(
@@ -96,7 +96,7 @@ def _draw_rehearsals(frame: pd.DataFrame, wide: float, split: str) -> pd.DataFra
                     **{"row": frame["id"], "task": frame["suite"], "entity": frame["part"]},
                     **{"fold": fold, "seed": 0, "target": "score", "measured": frame["score"]},
                     "predicted": frame["score"] * np.exp(random.normal(0, 1.1 * wide, len(frame))),
-                    "rehearsal": 0,
+                    "backtest": 0,
                 }
             )
             for fold in range(_count_folds(split))
@@ -120,7 +120,7 @@ def write_folds(table: Table, folder: Path, *, seed: int) -> None:
         pd.DataFrame({"id": table.frame["id"], **folds}).to_parquet(folder / f"{split}.parquet", index=False)
 
 
-def write_support(table: Table, folder: Path, *, seed: int) -> dict[str, Path]:
+def write_in_domain(table: Table, folder: Path, *, seed: int) -> dict[str, Path]:
     """Write random distances of the machines of `write_runs`, and return the files by split."""
     paths = {}
     for number, split in enumerate((*SPLITS, *LESS_TRAINING)):
@@ -128,9 +128,9 @@ def write_support(table: Table, folder: Path, *, seed: int) -> dict[str, Path]:
         distance = np.random.default_rng([seed, number, 7]).random((2, len(table.frame))).round(3)
         column = pd.DataFrame({"row": table.frame["id"], "processor": distance[0], "years ahead": distance[1]})
         parts = [
-            column[rows].assign(fold=fold, rehearsal=rehearsal)
+            column[rows].assign(fold=fold, backtest=backtest)
             for fold in range(_count_folds(split))
-            for rows, rehearsal in ((tested, -1), (~tested, 0))
+            for rows, backtest in ((tested, -1), (~tested, 0))
         ]
         paths[split] = folder / f"{split}.parquet"
         folder.mkdir(parents=True, exist_ok=True)
@@ -175,7 +175,7 @@ def write_runs(
             run = folder / split / predictor
             run.mkdir(parents=True, exist_ok=True)
             pd.concat(parts, ignore_index=True).to_parquet(run / "predictions.parquet", index=False)
-            _draw_rehearsals(table.frame[~tested], wide, split).to_parquet(run / "backtest.parquet", index=False)
+            _draw_backtests(table.frame[~tested], wide, split).to_parquet(run / "backtest.parquet", index=False)
             (run / "explanation").mkdir(exist_ok=True)
             _make_importance(error).to_csv(run / "explanation" / "importance.csv", index=False)
             if predictor == "network":
@@ -221,8 +221,8 @@ def _make_history(seeds: int) -> pd.DataFrame:
 
 FAKE_PARAMS: dict[str, Any] = {
     "datasets": ["fake"],
-    "figures": ["learning_curves", "headline"],
-    "schedule": "quick",
+    "plots": ["learning_curves", "headline"],
+    "preset": "quick",
     "seeds": [0],
     "published_until": "2024-12",
 }
@@ -235,10 +235,10 @@ def write_results(folder: Path, *, rows: int, seed: int) -> None:
         write_table(table, folder / stage / "fake.parquet")
     write_folds(table, folder / "splits" / "fake", seed=seed)
     runs = write_runs(table, folder / "runs" / "fake", seed=seed)
-    support = write_support(table, folder / "support" / "fake", seed=seed)
-    evaluation = evaluate(runs, table, resamples=200, seed=seed, published=PUBLISHED, support=support)
+    in_domain = write_in_domain(table, folder / "in_domain" / "fake", seed=seed)
+    evaluation = evaluate(runs, table, resamples=200, seed=seed, published=PUBLISHED, in_domain=in_domain)
     write_evaluation(evaluation, folder / "evaluation" / "fake")
-    draw_all(evaluation, folder / "figures" / "fake", FAKE_PARAMS["figures"])
+    draw_all(evaluation, folder / "plots" / "fake", FAKE_PARAMS["plots"])
     write_json(folder / "champion" / "fake" / "about.json", {"predictor": "network"})
     write_json(folder / "standard" / "fake.quality.json", _make_quality(rows))
     write_json(folder / "raw" / "available.json", {"datasets": ["fake"], "left_out": {"other": ["absent"]}})

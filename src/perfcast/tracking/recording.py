@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _LEADING = ("mape", "medape")
-_PARAMETERS = ("predictor", "schedule", "seed", "rows", "table_sha256")
+_PARAMETERS = ("predictor", "preset", "seed", "rows", "table_sha256")
 
 
 def record_champion(
@@ -35,7 +35,7 @@ def record_champion(
 
 
 def record_report(
-    store: Store, report: Path, results: Path, metrics: Mapping[str, Mapping[str, Any]], schedule: str
+    store: Store, report: Path, results: Path, metrics: Mapping[str, Mapping[str, Any]], preset: str
 ) -> None:
     """Log report and plots to the invocation's run, and one run per predictor with its metrics on every split.
 
@@ -46,11 +46,11 @@ def record_report(
         experiment = f"perfcast/{dataset}"
         with parent_run(store, experiment) as record, tempfile.TemporaryDirectory() as temporary:
             # both folders have the dataset's name, and would be one folder among the artifacts
-            for kind in ("figures", "evaluation"):
+            for kind in ("plots", "evaluation"):
                 if (results / kind / dataset).is_dir():
                     hidden = shutil.ignore_patterns(".*")
                     shutil.copytree(results / kind / dataset, Path(temporary) / kind, ignore=hidden)
-            record.log_artifacts(report, Path(temporary) / "figures", Path(temporary) / "evaluation")
+            record.log_artifacts(report, Path(temporary) / "plots", Path(temporary) / "evaluation")
         by_predictor: dict[str, dict[str, float]] = {}
         for split, predictors in splits.items():
             for predictor, tasks in predictors.items():
@@ -58,7 +58,7 @@ def record_report(
         for predictor, values in sorted(by_predictor.items()):
             tags = {"perfcast.kind": "comparison", "dataset": dataset, "predictor": predictor}
             with start_run(store, experiment, f"{predictor}: all splits", tags) as record:
-                record.log_params({"predictor": predictor, "schedule": schedule})
+                record.log_params({"predictor": predictor, "preset": preset})
                 record.log_metrics(values)
 
 

@@ -77,7 +77,9 @@ class Regression(pl.LightningModule):
         """Log the validation loss and the mean absolute error of one batch; every process evaluates all rows."""
         predicted = self.network(batch)
         measured = ~torch.isnan(batch.targets)
-        self.log("validation_loss", masked_huber(predicted, batch.targets, self.config.huber_delta), batch_size=len(batch))
+        self.log(
+            "validation_loss", masked_huber(predicted, batch.targets, self.config.huber_delta), batch_size=len(batch)
+        )
         if measured.any():
             error = (predicted - batch.targets)[measured].abs().mean()
             self.log(VALIDATION_METRIC, error, batch_size=int(measured.sum()))

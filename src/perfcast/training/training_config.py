@@ -17,7 +17,7 @@ class TrainingConfig:
     epochs              passes over the training rows; more when the table is so small that `min_steps` is not reached
     min_steps           optimizer steps at least, so that a small table is learned too
     batch_size          rows per step
-    learning_rate       highest rate of the one-cycle schedule (Smith & Topin 2018)
+    learning_rate       highest rate of the one-cycle preset (Smith & Topin 2018)
     weight_decay        of AdamW, on matrices alone
     huber_delta         where the loss turns from squared to absolute, in standardized units
     gradient_clip_val   largest norm of the gradient

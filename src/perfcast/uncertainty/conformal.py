@@ -163,9 +163,9 @@ class UncertaintyModel:
         return pd.DataFrame(
             {
                 "half_width": self.calibration.half_widths(outputs, distances, level),
-                "typical": self.calibration.expected_error(distances),
-                "support": self.calibration.in_domain_score(distances),
-                "unlike": self.calibration.least_similar_group(distances),
+                "expected_error": self.calibration.expected_error(distances),
+                "in_domain_score": self.calibration.in_domain_score(distances),
+                "least_similar_group": self.calibration.least_similar_group(distances),
             },
             index=X.index,
         )

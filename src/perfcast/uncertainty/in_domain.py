@@ -97,14 +97,14 @@ class InDomainModel:
             "last": None if self.last is None else self.last.isoformat(),
             "encoders": {name: group.encoder.to_state() for name, group in self._groups.items()},
         }
-        write_json(folder / "support.json", state)
+        write_json(folder / "in_domain.json", state)
         for name, group in self._groups.items():
             np.savez(folder / f"{name}.npz", scales=group.scales, references=group.references)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote."""
-        model, state = cls(), read_json(folder / "support.json")
+        model, state = cls(), read_json(folder / "in_domain.json")
         model.columns = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in state["columns"])
         model.entity, model.results = state["entity"], state["results"]
         model.last = None if state["last"] is None else pd.Timestamp(state["last"])

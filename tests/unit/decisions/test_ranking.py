@@ -50,7 +50,7 @@ def calibrated_on(residuals, far):
 
 
 def test_probabilities_come_true_as_often_as_they_say():
-    """Of all cases that are told a probability of about p, the share p reaches the threshold: errors as rehearsed."""
+    """Of all cases that are told a probability of about p, the share p reaches the threshold: errors as backtested."""
     generator = np.random.default_rng(0)
 
     def draw(count):

@@ -1,4 +1,4 @@
-"""Leaks by columns that the audit must find: features that tell the score, provenances, gains announced too late."""
+"""Leaks by columns that the leakage check must find: features that tell the score, provenances, gains announced too late."""
 
 import json
 

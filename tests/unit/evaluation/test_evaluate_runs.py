@@ -18,7 +18,7 @@ from perfcast.evaluation.noise_floor import estimate_noise_floor
 from perfcast.evaluation.predictor_comparison import clear_winner
 from perfcast.evaluation.run_predictions import check_predictions
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
-from perfcast.testing.generated_results import LESS_TRAINING, PUBLISHED, fake_table, write_runs, write_support
+from perfcast.testing.generated_results import LESS_TRAINING, PUBLISHED, fake_table, write_in_domain, write_runs
 from perfcast.utils.errors import UserError
 
 
@@ -33,13 +33,13 @@ def runs(table, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def support(table, tmp_path_factory):
-    return write_support(table, tmp_path_factory.mktemp("support"), seed=1)
+def in_domain(table, tmp_path_factory):
+    return write_in_domain(table, tmp_path_factory.mktemp("in_domain_score"), seed=1)
 
 
 @pytest.fixture(scope="module")
-def evaluation(table, runs, support):
-    return evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED, support=support)
+def evaluation(table, runs, in_domain):
+    return evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED, in_domain=in_domain)
 
 
 def test_every_split_predictor_and_task_has_every_metric_inside_its_interval(evaluation):
@@ -95,7 +95,7 @@ def test_slices_are_the_tasks_the_tagged_columns_and_the_year(evaluation):
 
 def test_noise_floor_matches_values_computed_by_hand():
     columns = (
-        Column("id", Kind.CATEGORICAL, Role.KEY, "audit", tags=(Tag.ROW,)),
+        Column("id", Kind.CATEGORICAL, Role.KEY, "provenance", tags=(Tag.ROW,)),
         Column("machine", Kind.CATEGORICAL, Role.FEATURE, "system", tags=(Tag.CONFIG,)),
         Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
     )
@@ -111,7 +111,7 @@ def test_noise_floor_matches_values_computed_by_hand():
 def test_noise_floor_recovers_the_error_of_a_predictor_that_knows_the_expected_score():
     random = np.random.default_rng(0)
     columns = (
-        Column("id", Kind.NUMERICAL, Role.KEY, "audit", tags=(Tag.ROW,)),
+        Column("id", Kind.NUMERICAL, Role.KEY, "provenance", tags=(Tag.ROW,)),
         Column("machine", Kind.NUMERICAL, Role.FEATURE, "system", tags=(Tag.CONFIG,)),
         Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
     )
@@ -134,9 +134,9 @@ def test_a_dataset_without_configurations_or_slices_is_evaluated_too(table, runs
     assert "noise floor" not in headline(found)
 
 
-def test_same_input_gives_the_same_bytes(table, runs, evaluation, support, tmp_path):
+def test_same_input_gives_the_same_bytes(table, runs, evaluation, in_domain, tmp_path):
     write_evaluation(evaluation, tmp_path / "one")
-    again = evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED, support=support)
+    again = evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED, in_domain=in_domain)
     write_evaluation(again, tmp_path / "two")
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert len(names) == 13
@@ -147,7 +147,7 @@ def test_same_input_gives_the_same_bytes(table, runs, evaluation, support, tmp_p
 def test_intervals_cover_what_they_say_on_every_split(evaluation):
     metrics = evaluation.metrics[evaluation.metrics["split"].isin(evaluation.ranked_splits)]
     found = metrics[metrics["metric"] == "coverage"]
-    # what was rehearsed erred a tenth more than the test rows, but for the errors that a part's rows share
+    # what was backtested erred a tenth more than the test rows, but for the errors that a part's rows share
     assert found["value"].between(84, 97).all()
     assert (
         evaluation.value("random", "nearest", metric="width")["value"]
@@ -165,30 +165,32 @@ def test_intervals_cover_what_they_say_on_every_split(evaluation):
 
 
 def test_support_is_told_with_the_error_at_it(evaluation):
-    found = evaluation.support[(evaluation.support["split"] == "random") & (evaluation.support["predictor"] == "ridge")]
-    assert (found["from"] <= found["support"]).all() and (found["support"] <= found["to"]).all()
+    found = evaluation.in_domain[
+        (evaluation.in_domain["split"] == "random") & (evaluation.in_domain["predictor"] == "ridge")
+    ]
+    assert (found["from"] <= found["in_domain_score"]).all() and (found["in_domain_score"] <= found["to"]).all()
     assert found["rows"].sum() == evaluation.value("random", "ridge")["rows"]
     assert (found["mape"] > 0).all()
 
 
-def test_without_distances_or_rehearsals_there_are_no_intervals(table, runs, support):
+def test_without_distances_or_backtests_there_are_no_intervals(table, runs, in_domain):
     plain = evaluate(runs, table, resamples=10, seed=0)
     assert plain.metrics.loc[plain.metrics["metric"] == "coverage", "value"].isna().all()
     assert plain.support.empty
 
 
-def test_a_fold_is_calibrated_by_its_own_rehearsals_alone(runs, support):
+def test_a_fold_is_calibrated_by_its_own_backtests_alone(runs, in_domain):
     folder = runs["unseen_cpu", "ridge"]
-    predictions, backtests = (pd.read_parquet(folder / f"{name}.parquet") for name in ("predictions", "rehearsals"))
+    predictions, backtests = (pd.read_parquet(folder / f"{name}.parquet") for name in ("predictions", "backtests"))
     far = pd.read_parquet(support["unseen_cpu"])
     before = with_intervals(predictions, backtests, far, 0.9)
     backtests.loc[backtests["fold"] == 2, "predicted"] *= 2
     after = with_intervals(predictions, backtests, far, 0.9)
-    same = before["half"] == after["half"]
+    same = before["half_width"] == after["half_width"]
     assert same[predictions["fold"] != 2].all()
-    assert (after["half"] > before["half"])[predictions["fold"] == 2].all()
+    assert (after["half_width"] > before["half_width"])[predictions["fold"] == 2].all()
     none = with_intervals(predictions, backtests[backtests["fold"] != 2], far, 0.9)
-    assert none["half"].isna().equals(predictions["fold"] == 2)
+    assert none["half_width"].isna().equals(predictions["fold"] == 2)
 
 
 def test_an_evaluation_survives_its_folder(evaluation, tmp_path):
@@ -307,12 +309,12 @@ def test_unmeasured_targets_are_left_out_and_repeated_rows_refused(runs):
         check_predictions(frame.drop(columns="fold"), "x")
 
 
-def test_rehearsals_without_a_row_are_none_whatever_their_columns(tmp_path):
-    """A training that had nothing to rehearse on leaves such a file."""
+def test_backtests_without_a_row_are_none_whatever_their_columns(tmp_path):
+    """A training that had nothing to backtest on leaves such a file."""
     path = tmp_path / "backtest.parquet"
     assert read_backtests(tmp_path) is None
-    pd.DataFrame({"row": [], "rehearsal": []}).to_parquet(path)
+    pd.DataFrame({"row": [], "backtest": []}).to_parquet(path)
     assert read_backtests(tmp_path) is None
-    pd.DataFrame({"row": ["a"], "rehearsal": [0]}).to_parquet(path)
+    pd.DataFrame({"row": ["a"], "backtest": [0]}).to_parquet(path)
     with pytest.raises(UserError, match="must have the column 'fold'"):
         read_backtests(tmp_path)

@@ -1,4 +1,4 @@
-"""The audit of written files: a clean project passes, and every planted leak is refused in one line."""
+"""The leakage check of written files: a clean project passes, and every planted leak is refused in one line."""
 
 import shutil
 from dataclasses import replace
@@ -15,10 +15,10 @@ from leakage_project import (
     rewrite,
     run_checks,
 )
-from perfcast.cli.audit import read_audit
 
 from perfcast.config.experiment import read_predictor
 from perfcast.evaluation.leakage import CHECKS, Artifacts, Control, Run, check_leakage, leakage_errors, shuffled_target
+from perfcast.experiment.leakage_control import read_leakage_conf
 from perfcast.experiment.selection import predictor_factories
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table_files import read_table
@@ -43,9 +43,9 @@ def test_a_clean_project_passes_and_every_check_tells_what_it_looked_at(capsys):
     control = checks["shuffled_target"]["numbers"]
     assert control["control_mape"] > 0.9 * control["chance_mape"]
     assert control["difference_high"] > 0
-    before = (clean() / "audit.json").read_bytes()
+    before = (clean() / "leakage check.json").read_bytes()
     run_checks(clean(), capsys)
-    assert (clean() / "audit.json").read_bytes() == before
+    assert (clean() / "leakage check.json").read_bytes() == before
 
 
 def test_one_predictors_forecasts_under_another_name(project, capsys):
@@ -72,7 +72,7 @@ class Remembering(Predictor):
 
     truth: dict
 
-    def _fit(self, X, log_y, valid):
+    def _fit(self, X, log_y, validation):
         pass
 
     def _predict(self, X):
@@ -154,8 +154,8 @@ def test_a_wrong_control_is_told_before_anything_is_planned(tmp_path, text, word
     (tmp_path / "leakage").mkdir()
     (tmp_path / "leakage" / "default.yaml").write_text(text)
     with pytest.raises(UserError, match=words):
-        read_audit(tmp_path)
+        read_leakage_conf(tmp_path)
 
 
 def test_the_projects_own_control_is_known_and_fast():
-    assert read_audit(REPOSITORY / "conf").control in {"ridge", "lightgbm"}
+    assert read_leakage_conf(REPOSITORY / "conf").control in {"ridge", "lightgbm"}

@@ -23,7 +23,7 @@ SPLITS = ("random", "unseen_cpu", "forward_2023")
 RUNS = 5 * (len(SPLITS) + len(LESS_TRAINING))
 CONFIG = {
     "predictor": {"name": "any", "settings": {"quick": {"alpha": 1.0, "depth": 3}}},
-    "schedule": "quick",
+    "preset": "quick",
     "seeds": [0],
 }
 
@@ -110,7 +110,7 @@ def test_an_interval_that_holds_more_is_nearer_to_its_level_or_further(changes):
     assert row["after"] < row["before"] - 3
     assert row["verdict"] == "worse"
     widths = frame[(frame["metric"] == "width") & (frame["predictor"] == "power_law")]
-    assert (widths["difference"] == 0).all(), "rehearsals are the same"
+    assert (widths["difference"] == 0).all(), "backtests are the same"
 
 
 def test_values_are_those_of_the_evaluation(changes, before):
@@ -159,7 +159,7 @@ def test_numbers_for_programs_are_json(changes, before, tmp_path, capsys):
 def test_parameters_are_told_key_by_key_and_equal_changes_together(before, tmp_path):
     after = copied(before, tmp_path)
     for run in (after / "runs").glob("*/*/*"):
-        changed = {**CONFIG, "schedule": "full", "predictor": {"name": "any", "settings": {"full": {"depth": 3}}}}
+        changed = {**CONFIG, "preset": "full", "predictor": {"name": "any", "settings": {"full": {"depth": 3}}}}
         if run.name == "ridge":
             changed["predictor"]["settings"]["full"] = {"depth": 4, "alpha": 1.0}
         (run / "config.yaml").write_text(yaml.safe_dump(changed))
@@ -167,13 +167,13 @@ def test_parameters_are_told_key_by_key_and_equal_changes_together(before, tmp_p
     summary.write_text(summary.read_text().replace('"level": 0.9', '"level": 0.8'))
     changes = compared(before, after, only=Only(predictors=["nearest"]))
     found = {one.key: one for one in changes.parameters}
-    assert set(found) == {"evaluation.level", "schedule", "predictor.settings.depth", "predictor.settings.alpha"}
-    assert (found["schedule"].before, found["schedule"].after) == ("quick", "full")
-    assert len(found["schedule"].where) == RUNS
+    assert set(found) == {"evaluation.level", "preset", "predictor.settings.depth", "predictor.settings.alpha"}
+    assert (found["preset"].before, found["preset"].after) == ("quick", "full")
+    assert len(found["preset"].where) == RUNS
     assert {run.split("/")[-1] for run in found["predictor.settings.depth"].where} == {"ridge"}
     assert found["predictor.settings.alpha"].after == ABSENT
     content = as_text(changes)
-    assert f"schedule: quick -> full ({RUNS} runs of 5 predictors)" in content
+    assert f"preset: quick -> full ({RUNS} runs of 5 predictors)" in content
     assert f"predictor.settings.depth: 3 -> 4 ({RUNS // 5} runs of ridge)" in content
 
 

@@ -32,14 +32,14 @@ def project(tmp_path_factory):
     """Two tagged revisions: code, a parameter, a table and one predictor's forecasts differ."""
     folder = tmp_path_factory.mktemp("revisions") / "project"
     write_results(folder / "results", rows=300, seed=0)
-    shutil.rmtree(folder / "results" / "figures")
+    shutil.rmtree(folder / "results" / "plots")
     shutil.rmtree(folder / "results" / "champion")
     (folder / "results" / "metrics.json").write_text("{}\n")
     (folder / "src").mkdir()
     (folder / "src" / "model.py").write_text("ALPHA = 1\n")
-    (folder / "params.yaml").write_text("schedule: quick\nseeds: [0]\n")
+    (folder / "params.yaml").write_text("preset: quick\nseeds: [0]\n")
     (folder / "dvc.yaml").write_text(PIPELINE)
-    ignored = ("raw", "standard", "support", "runs", "evaluation")
+    ignored = ("raw", "standard", "in_domain_score", "runs", "evaluation")
     (folder / "results" / ".gitignore").write_text("".join(f"/{name}\n" for name in ignored))
     call(folder, "git", "init", "--quiet")
     call(folder, "dvc", "init", "--quiet")
@@ -47,7 +47,7 @@ def project(tmp_path_factory):
     call(folder, "dvc", "commit", "--force")
     keep(folder, "first")
     (folder / "src" / "model.py").write_text("ALPHA = 2\nBETA = 3\n")
-    (folder / "params.yaml").write_text("schedule: full\nseeds: [0]\n")
+    (folder / "params.yaml").write_text("preset: full\nseeds: [0]\n")
     (folder / "results" / "metrics.json").write_text("[]\n")
     for path in (folder / "results" / "runs" / "fake" / "random" / "ridge").glob("predictions.parquet"):
         frame = pd.read_parquet(path)
@@ -80,7 +80,7 @@ def test_two_revisions_are_compared_and_the_working_tree_stays(project):
     assert list(rows.loc[rows["verdict"] == "better", "split"]) == ["random"]
     assert set(rows.loc[rows["split"] != "random", "verdict"]) == {"no real change"}
     assert [(one.path, one.added, one.removed) for one in found.code] == [("src/model.py", 2, 1)]
-    assert [(one.key, one.before, one.after) for one in found.parameters] == [("schedule", "quick", "full")]
+    assert [(one.key, one.before, one.after) for one in found.parameters] == [("preset", "quick", "full")]
     assert not found.tables
     assert state == (
         call(project, "git", "status", "--porcelain"),
@@ -93,7 +93,7 @@ def test_a_revision_and_the_folder_are_compared_by_recorded_digests(project, tmp
     found = compared(project, "first", "results")
     assert [one.path for one in found.code] == ["src/model.py"]
     assert "dvc.lock" in found.code_from
-    assert [one.key for one in found.parameters] == ["schedule"]
+    assert [one.key for one in found.parameters] == ["preset"]
     other = tmp_path / "results"
     shutil.copytree(project / "results", other)
     assert "not recorded" in compared(project, "first", str(other)).code_from
@@ -102,7 +102,7 @@ def test_a_revision_and_the_folder_are_compared_by_recorded_digests(project, tmp
 def test_a_record_of_another_run_says_nothing(project, tmp_path):
     shutil.copytree(project / "results", tmp_path / "results")
     shutil.copy(project / "dvc.lock", tmp_path / "dvc.lock")
-    assert lock_beside(tmp_path / "results").params["schedule"] == "full"
+    assert lock_beside(tmp_path / "results").params["preset"] == "full"
     (tmp_path / "results" / "metrics.json").write_text("{}\n")
     assert lock_beside(tmp_path / "results") is None
 

@@ -1,4 +1,4 @@
-"""Leaks by rows that the audit must find: on both sides of a split, from the future, wrongly predicted or rehearsed."""
+"""Leaks by rows that the leakage check must find: on both sides of a split, from the future, wrongly predicted or backtested."""
 
 import numpy as np
 import pandas as pd
@@ -96,7 +96,7 @@ def test_a_row_predicted_twice(project, capsys):
     refused(project, capsys, "test rows", "ridge on random: 2 rows are predicted twice")
 
 
-def test_rehearsals_on_test_rows(project, capsys):
+def test_backtests_on_test_rows(project, capsys):
     tested = pd.read_parquet(project / "splits" / "forward_2023.parquet").query("fold_0 == 'test'")["id"].iloc[:4]
 
     def swap(frame):

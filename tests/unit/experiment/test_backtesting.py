@@ -11,11 +11,11 @@ from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.uncertainty.conformal import TEST
 
 COLUMNS = (
-    Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
+    Column("id", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.ROW,)),
     Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY, Tag.IDENTITY)),
     Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
-    Column("month", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
-    Column("odd", Kind.NUMERICAL, Role.PROVENANCE, "audit", tags=(Tag.EXCLUDED,)),
+    Column("month", Kind.DATE, Role.PROVENANCE, "provenance", tags=(Tag.TIME,)),
+    Column("odd", Kind.NUMERICAL, Role.PROVENANCE, "provenance", tags=(Tag.EXCLUDED,)),
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
 )
@@ -27,7 +27,7 @@ class Largest(Predictor):
     def __init__(self, random_state=0):
         self.random_state = random_state
 
-    def _fit(self, X, log_y, valid):
+    def _fit(self, X, log_y, validation):
         self.largest_ = float(np.nanmax(log_y))
 
     def _predict(self, X):
@@ -55,10 +55,10 @@ def table(rows=72, dated=True):
     return build_table("demo", frame[[column.name for column in columns]], columns)
 
 
-def forward(rows=72, valid=6, test=12):
+def forward(rows=72, validation=6, test=12):
     part = np.full(rows, "train", dtype=object)
     part[-test:] = "test"
-    part[-test - valid : -test] = "valid"
+    part[-test - validation : -test] = "validation"
     return part
 
 
@@ -88,7 +88,7 @@ def test_other_splits_have_one_backtest_on_their_validation_rows(dated):
 
 
 def test_without_validation_rows_there_is_no_backtest():
-    part = np.where(forward() == "valid", "train", forward())
+    part = np.where(forward() == "validation", "train", forward())
     assert plan_backtests(table(), part, None, 4) == []
     nothing = run_backtests(table(), [], Largest, 0, 0)
     assert nothing.empty
@@ -109,7 +109,7 @@ def test_excluded_rows_are_not_tested_and_outliers_not_learned():
 def test_a_backtest_has_not_seen_its_test_rows():
     demo = table()
     predictions = run_backtests(demo, plan_backtests(demo, forward(), None, 2), Largest, 0, 3)
-    first, second = predictions[predictions["rehearsal"] == 0], predictions[predictions["rehearsal"] == 1]
+    first, second = predictions[predictions["backtest"] == 0], predictions[predictions["backtest"] == 1]
     assert first["predicted"].unique() == pytest.approx(54)
     assert second["predicted"].unique() == pytest.approx(48)
     assert set(predictions["fold"]) == {3}
@@ -119,13 +119,13 @@ def test_a_backtest_has_not_seen_its_test_rows():
 def test_distances_are_from_the_rows_fitted_on():
     demo = table()
     predictions = fold_distances(demo, pd.DataFrame({"fold_0": forward()}), None, 2)
-    rows = predictions.groupby("rehearsal")["row"].agg(list)
+    rows = predictions.groupby("backtest")["row"].agg(list)
     assert rows[TEST] == [f"r{i}" for i in range(60, 72)]
     assert rows[0] == [f"r{i}" for i in range(54, 60)]
-    first = predictions[predictions["rehearsal"] == TEST].iloc[0]
+    first = predictions[predictions["backtest"] == TEST].iloc[0]
     assert first["years ahead"] == pytest.approx(2 / 12, abs=0.01)
     assert first["few results"] == 1
-    assert (np.diff(predictions.loc[predictions["rehearsal"] == TEST, "processor"]) >= 0).all(), (
+    assert (np.diff(predictions.loc[predictions["backtest"] == TEST, "processor"]) >= 0).all(), (
         "later machines have more cores"
     )
 
@@ -137,7 +137,7 @@ def test_a_final_predictor_is_calibrated_on_backtests(dated):
     when = pd.Series(pd.Timestamp("2026-06-01"), index=demo.frame.index) if dated else None
     outputs = np.full(72, "int" + chr(31) + "score")
     predictions = model.intervals(demo.frame, outputs, when)
-    assert (predictions["half_width"] > 0).all() and predictions["support"].between(0, 1).all()
+    assert (predictions["half_width"] > 0).all() and predictions["in_domain_score"].between(0, 1).all()
     again = fit_uncertainty(demo, Largest, 0, None, 2).intervals(demo.frame, outputs, when)
     pd.testing.assert_frame_equal(predictions, again)
 

@@ -35,8 +35,8 @@ def split(project, name):
     return path
 
 
-def settings(project, name, schedule):
-    out = project / "runs" / schedule / name
+def settings(project, name, preset):
+    out = project / "runs" / preset / name
     words = [
         "pipeline",
         "train",
@@ -49,7 +49,7 @@ def settings(project, name, schedule):
         str(out),
     ]
     folds = split(project, name)
-    assert main([*words, "--folds", str(folds), "--preset", schedule, "--project", str(project)]) == 0
+    assert main([*words, "--folds", str(folds), "--preset", preset, "--project", str(project)]) == 0
     return yaml.safe_load((out / "config.yaml").read_text())["predictor"]["settings"]
 
 

@@ -20,10 +20,10 @@ from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.utils.errors import UserError
 
 COLUMNS = (
-    Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
+    Column("id", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.ROW,)),
     Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY, Tag.IDENTITY)),
     Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
-    Column("month", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
+    Column("month", Kind.DATE, Role.PROVENANCE, "provenance", tags=(Tag.TIME,)),
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
 )
@@ -37,8 +37,8 @@ class Spy(Predictor):
     def __init__(self, random_state=0):
         self.random_state = random_state
 
-    def _fit(self, X, log_y, valid):
-        self.seen, self.valid, self.mean_ = X, valid, float(np.nanmean(log_y))
+    def _fit(self, X, log_y, validation):
+        self.seen, self.validation, self.mean_ = X, validation, float(np.nanmean(log_y))
 
     def _predict(self, X):
         return np.full((len(X), 1), self.mean_)
@@ -62,10 +62,10 @@ def table(rows=40):
     return build_table("demo", frame, COLUMNS)
 
 
-def folds_of(demo, test, valid=()):
+def folds_of(demo, test, validation=()):
     part = np.full(len(demo.frame), "train", dtype=object)
     part[list(test)] = "test"
-    part[list(valid)] = "valid"
+    part[list(validation)] = "validation"
     return pd.DataFrame({"fold_0": part})
 
 
@@ -87,7 +87,7 @@ def test_test_rows_are_never_learned_from():
     inner, final = made
     assert set(inner.seen.index) == set(range(40)) - {3, 5, 7, 9}
     assert set(final.seen.index) == set(range(40)) - {3, 5}
-    assert final.valid.sum() == 2
+    assert final.validation.sum() == 2
     assert "score" not in final.seen
     assert fitted.test["row"].tolist() == ["r3", "r5"]
     assert fitted.test["predicted"].to_numpy() == pytest.approx(100.0)
@@ -96,7 +96,7 @@ def test_test_rows_are_never_learned_from():
 
 def test_excluded_rows_are_not_evaluated():
     demo = table()
-    marks = Column("odd", Kind.NUMERICAL, Role.PROVENANCE, "audit", tags=(Tag.EXCLUDED,))
+    marks = Column("odd", Kind.NUMERICAL, Role.PROVENANCE, "provenance", tags=(Tag.EXCLUDED,))
     demo = build_table("demo", demo.frame.assign(odd=(np.arange(40) == 5).astype(float)), (*COLUMNS, marks))
     (fitted,) = fit_folds(demo, folds_of(demo, [3, 5]), shared({"only": Spy}), [0], None)
     assert fitted.test["row"].tolist() == ["r3"]
@@ -179,7 +179,7 @@ def test_every_fold_is_backtested_once_whatever_the_seeds():
     assert runs[0].backtest is runs[1].backtest
 
 
-def test_tuned_values_hold_for_their_question_fold_by_fold_in_the_full_schedule():
+def test_tuned_values_hold_for_their_question_fold_by_fold_in_the_full_preset():
     conf = PredictorConf.model_validate(
         {
             "_target_": "perfcast.predictors.trees.RandomForest",
@@ -192,8 +192,8 @@ def test_tuned_values_hold_for_their_question_fold_by_fold_in_the_full_schedule(
         }
     )
 
-    def given(schedule, question, folds=2):
-        return fold_candidates(conf, schedule, {}, question, folds)
+    def given(preset, question, folds=2):
+        return fold_candidates(conf, preset, {}, question, folds)
 
     made = [given("full", ("demo", "random"))(fold) for fold in (0, 1)]
     assert [list(setting) for setting in made] == [["tuned"], ["tuned"]]
@@ -228,7 +228,7 @@ def test_the_final_model_sees_every_row_and_keeps_the_last_year_for_choices():
     fitted, choice = fit_all_rows(table(), {"only": Spy}, 0, None)
     assert choice == CandidateChoice("only", {})
     assert len(fitted.seen) == 40
-    assert np.flatnonzero(fitted.valid).tolist() == list(range(28, 40))
+    assert np.flatnonzero(fitted.validation).tolist() == list(range(28, 40))
 
 
 def test_unmeasured_targets_are_neither_learned_nor_scored():

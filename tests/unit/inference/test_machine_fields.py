@@ -22,7 +22,7 @@ COLUMNS = (
     Column("part", Kind.CATEGORICAL, Role.KEY, "processor"),
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor", "", low=1, high=512),
     Column("clock", Kind.NUMERICAL, Role.FEATURE, "processor", "MHz", low=800),
-    Column("available", Kind.DATE, Role.PROVENANCE, "audit"),
+    Column("available", Kind.DATE, Role.PROVENANCE, "provenance"),
 )
 TABLE_FIELDS = MachineFields(
     COLUMNS, (alias_field("name", "part", "the part", "x"), alias_field("memory.rate", "clock", "rate", "1 GHz"))

@@ -42,10 +42,10 @@ def test_every_estimate_has_an_interval_that_widens_with_its_level_and_with_time
     usual, surer = (asked(KNOWN, asked=replace(PLAIN, level=level)).to_frame() for level in (0.9, 0.5))
     for frame in (usual, surer):
         assert (frame["low"] < frame["estimate"]).all() and (frame["estimate"] < frame["high"]).all()
-        assert frame["support"].between(0, 1).all()
+        assert frame["in_domain_score"].between(0, 1).all()
     assert (surer["high"] < usual["high"]).all()
     later = asked(KNOWN, asked=replace(PLAIN, when=pd.Timestamp("2040-01-01"))).to_frame()
-    assert (later["support"] <= usual["support"]).all()
+    assert (later["in_domain_score"] <= usual["in_domain_score"]).all()
     assert later["estimate"].equals(usual["estimate"])
 
 
@@ -53,7 +53,7 @@ def test_a_champion_without_calibration_gives_no_interval_and_no_neighbor():
     bare = replace(project().champion, calibrated=None, neighbor_index=None)
     answer = asked(KNOWN, bare, PredictOptions())
     frame = answer.to_frame()
-    assert frame[["low", "high", "support", "unlike"]].isna().all(axis=None)
+    assert frame[["low", "high", "in_domain_score", "least_similar_group"]].isna().all(axis=None)
     assert not answer.machines[0].estimates[0].neighbors
 
 

@@ -27,7 +27,7 @@ def errors(labels, questions, typical=1.0):
 
 
 def drawn(seed):
-    """Draw errors of 6 rehearsals x 8 families x 5 parts x 2 questions, with known components."""
+    """Draw errors of 6 backtests x 8 families x 5 parts x 2 questions, with known components."""
     random = np.random.default_rng(seed)
     rows = [
         (time, family, part, question)
@@ -57,11 +57,9 @@ def drawn(seed):
 
 
 def fitted(seed=0):
-    residuals, labels, questions, rehearsals = drawn(seed)
+    residuals, labels, questions, backtests = drawn(seed)
     typical = np.full(len(residuals), 0.07)
-    return ErrorCorrelation().fit(
-        residuals, labels, questions, backtests=rehearsals, expected_errors=typical
-    ), residuals
+    return ErrorCorrelation().fit(residuals, labels, questions, backtests=backtests, expected_errors=typical), residuals
 
 
 def test_components_are_found_again():

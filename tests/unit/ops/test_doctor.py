@@ -85,11 +85,11 @@ def test_an_older_python_is_told(project, monkeypatch):
 def test_a_configuration_that_is_not_valid_is_told_in_its_own_words(project):
     assert one(configuration.check(place(project))).state == FINE
     asked = place(project)
-    text = (project / "params.yaml").read_text().replace("schedule: quick", "schedule: quik")
+    text = (project / "params.yaml").read_text().replace("preset: quick", "preset: quik")
     (project / "params.yaml").write_text(text)
     finding = one(configuration.check(asked))
     assert finding.state == BROKEN
-    assert "schedule" in finding.found
+    assert "preset" in finding.found
 
 
 def test_sources_are_here_to_be_fetched_or_missed(project):
@@ -190,7 +190,7 @@ def test_every_part_of_the_examination_is_in_its_order(project):
 def test_the_command_shows_and_fails_where_something_is_broken(project, capsys, tmp_path):
     assert main(["doctor", "--project", str(project)]) == 0
     assert "A run can start." in capsys.readouterr().out
-    (project / "params.yaml").write_text("schedule: quick\n")
+    (project / "params.yaml").write_text("preset: quick\n")
     assert main(["doctor", "--project", str(project), "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert [entry["state"] for entry in told if entry["what"] == "configuration"] == [BROKEN]

@@ -52,16 +52,16 @@ def test_no_more_than_the_given_rows_are_learned_and_the_seed_draws_them() -> No
 
 def test_cost_and_width_are_chosen_on_validation_rows() -> None:
     X, y = data(300, noise=0.3)
-    valid = np.arange(len(X)) >= 200
+    validation = np.arange(len(X)) >= 200
     costs, widths = (0.01, 10.0), (0.1, 30.0)
     errors = {}
     for cost in costs:
         for width in widths:
-            one = SvmPredictor(default_C=cost, default_gamma=width).fit(X[~valid], y[~valid])
-            errors[cost, width] = np.abs(np.log(one.predict(X[valid]) / y[valid])).to_numpy().mean()
+            one = SvmPredictor(default_C=cost, default_gamma=width).fit(X[~validation], y[~validation])
+            errors[cost, width] = np.abs(np.log(one.predict(X[validation]) / y[validation])).to_numpy().mean()
     cost, width = min(errors, key=errors.__getitem__)
     assert (cost, width) == (10.0, 0.1)
-    chosen = SvmPredictor(C=costs, gamma=widths).fit(X, y, valid=valid)
+    chosen = SvmPredictor(C=costs, gamma=widths).fit(X, y, validation=validation)
     given = SvmPredictor(default_C=cost, default_gamma=width).fit(X, y)
     pd.testing.assert_frame_equal(chosen.predict(X), given.predict(X))
 

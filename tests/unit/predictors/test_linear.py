@@ -58,7 +58,7 @@ def test_more_columns_than_rows_are_solved(predictor: type[LinearPredictor]) -> 
 @pytest.mark.parametrize(("noise", "strongest"), [(0.0, False), (3.0, True)])
 def test_the_penalty_grows_with_the_noise(predictor: type[LinearPredictor], noise: float, strongest: bool) -> None:
     X, y = data(60, noise)
-    fitted = predictor(alphas=(1e-5, 1.0)).fit(X, y, valid=np.arange(60) >= 40)
+    fitted = predictor(alphas=(1e-5, 1.0)).fit(X, y, validation=np.arange(60) >= 40)
     assert fitted.penalties_["score"][""] == {"alpha": 1.0 if strongest else 1e-5}
 
 
@@ -78,7 +78,7 @@ def test_the_default_penalty_is_used_without_validation_rows(
 @BOTH
 def test_validation_rows_are_learned_too(predictor: type[LinearPredictor]) -> None:
     X, y = data(noise=0.1)
-    whole = predictor(alphas=(0.01,)).fit(X, y, valid=np.arange(len(X)) >= 150)
+    whole = predictor(alphas=(0.01,)).fit(X, y, validation=np.arange(len(X)) >= 150)
     plain = predictor(default_alpha=0.01).fit(X, y)
     pd.testing.assert_frame_equal(whole.predict(X), plain.predict(X))
 
@@ -126,12 +126,12 @@ def test_equal_columns_share_a_weight_that_the_lasso_gives_to_one() -> None:
 
 def test_alpha_and_l1_ratio_are_chosen_together_on_validation_rows(tmp_path: Path) -> None:
     X, y = data(noise=0.3, columns=10)
-    valid = np.arange(len(X)) >= 150
-    predictor = ElasticNet(alphas=(0.01, 0.1), l1_ratios=(0.1, 0.9)).fit(X, y, valid=valid)
+    validation = np.arange(len(X)) >= 150
+    predictor = ElasticNet(alphas=(0.01, 0.1), l1_ratios=(0.1, 0.9)).fit(X, y, validation=validation)
     errors = {}
     for alpha, ratio in [(0.01, 0.1), (0.01, 0.9), (0.1, 0.1), (0.1, 0.9)]:
-        alone = ElasticNet(l1_ratios=(ratio,), default_alpha=alpha).fit(X[~valid], y[~valid])
-        errors[alpha, ratio] = np.abs(np.log(alone.predict(X[valid]) / y[valid])).to_numpy().mean()
+        alone = ElasticNet(l1_ratios=(ratio,), default_alpha=alpha).fit(X[~validation], y[~validation])
+        errors[alpha, ratio] = np.abs(np.log(alone.predict(X[validation]) / y[validation])).to_numpy().mean()
     alpha, ratio = min(errors, key=errors.__getitem__)
     assert predictor.penalties_["score"][""] == {"alpha": alpha, "l1_ratio": ratio}
     predictor.save(tmp_path)

@@ -78,8 +78,8 @@ def test_unmeasured_rows_are_left_out_and_unmeasured_targets_refused() -> None:
 
 
 def test_no_choice_is_made_where_either_part_is_empty() -> None:
-    rows, valid = np.array([True, True, False]), np.array([False, True, True])
-    parts = choice_split(rows, valid)
+    rows, validation = np.array([True, True, False]), np.array([False, True, True])
+    parts = choice_split(rows, validation)
     assert parts is not None
     assert [list(part) for part in parts] == [[True, False, False], [False, True, False]]
     assert choice_split(rows, np.zeros(3, dtype=bool)) is None

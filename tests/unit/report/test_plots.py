@@ -6,7 +6,7 @@ import pytest
 from perfcast.evaluation import BASELINE, evaluate
 from perfcast.report.plots.plot_style import STYLE, predictor_styles, select_leaders
 from perfcast.report.plots.svg_output import draw_all, draw_svg, load_plot
-from perfcast.testing.generated_results import LESS_TRAINING, PUBLISHED, fake_table, write_runs, write_support
+from perfcast.testing.generated_results import LESS_TRAINING, PUBLISHED, fake_table, write_in_domain, write_runs
 from perfcast.utils.errors import UserError
 
 
@@ -14,12 +14,12 @@ from perfcast.utils.errors import UserError
 def evaluation(tmp_path_factory):
     table = fake_table(rows=400, seed=0)
     runs = write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
-    support = write_support(table, tmp_path_factory.mktemp("support"), seed=1)
-    return evaluate(runs, table, resamples=20, seed=0, published=PUBLISHED, support=support)
+    in_domain = write_in_domain(table, tmp_path_factory.mktemp("in_domain_score"), seed=1)
+    return evaluate(runs, table, resamples=20, seed=0, published=PUBLISHED, in_domain=in_domain)
 
 
 def test_a_folder_holds_the_figures_that_apply_and_no_older_one(evaluation, tmp_path):
-    folder = tmp_path / "figures"
+    folder = tmp_path / "plots"
     folder.mkdir()
     (folder / "old.svg").write_text("old")
     assert draw_all(evaluation, folder, ["headline", "error_by_year"]) == ["headline", "error_by_year"]

@@ -7,16 +7,16 @@ import pytest
 from perfcast.evaluation import evaluate
 from perfcast.report.error_tables import number
 from perfcast.report.published_table import published_tables
-from perfcast.testing.generated_results import PUBLISHED, fake_table, write_runs, write_support
+from perfcast.testing.generated_results import PUBLISHED, fake_table, write_in_domain, write_runs
 
 
 @pytest.fixture(scope="module")
 def evaluation(tmp_path_factory):
     table = fake_table(rows=400, seed=0)
     runs = write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
-    support = write_support(table, tmp_path_factory.mktemp("support"), seed=1)
+    in_domain = write_in_domain(table, tmp_path_factory.mktemp("in_domain_score"), seed=1)
     given = [{**entry, "predictor": "forest"} for entry in PUBLISHED]
-    return evaluate(runs, table, resamples=20, seed=0, published=given, support=support)
+    return evaluate(runs, table, resamples=20, seed=0, published=given, in_domain=in_domain)
 
 
 def test_every_published_value_stands_beside_the_same_method_the_leader_and_the_best(evaluation):

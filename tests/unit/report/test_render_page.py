@@ -233,8 +233,8 @@ def test_when_a_source_was_retrieved_is_told_or_its_snapshot():
 
 def test_order_of_datasets_and_figures_is_that_of_the_parameters(results):
     plots = [plot.name for plot in collect(results, FAKE_PARAMS).datasets[0].plots]
-    assert plots == FAKE_PARAMS["figures"]
-    turned = collect(results, {**FAKE_PARAMS, "figures": ["headline"]}).datasets[0].plots
+    assert plots == FAKE_PARAMS["plots"]
+    turned = collect(results, {**FAKE_PARAMS, "plots": ["headline"]}).datasets[0].plots
     assert [plot.name for plot in turned] == ["headline", "learning_curves"]
 
 

@@ -63,7 +63,7 @@ def test_the_columns_of_the_plot_equal_the_points(part):
             assert len(mine) == len(items)
             measured = np.array(data["measured"])[items]
             np.testing.assert_allclose(measured * (1 + np.array(run["off"]) / 1e4), mine["predicted"], rtol=2e-4)
-            np.testing.assert_allclose(np.array(run["half"]) / 1e4, mine["half"], atol=1e-4)
+            np.testing.assert_allclose(np.array(run["half_width"]) / 1e4, mine["half_width"], atol=1e-4)
 
 
 def test_few_predictors_are_drawn_and_why_is_said(part):
@@ -148,7 +148,7 @@ def test_a_miss_of_a_kind_that_training_never_held_says_so(part):
 
 
 def test_a_miss_far_from_anything_measured_names_what_is_unlike(part):
-    evaluation, _ = planted(part, predicted=1e6, support=0.001, unlike="memory")
+    evaluation, _ = planted(part, predicted=1e6, support=0.001, least_similar_group="memory")
     reason = largest_errors(evaluation, part.rows, "network")["random"][0].reason
     assert "less similar to the training data than 99 % of this split, above all by its memory" in reason
 
@@ -232,7 +232,7 @@ def test_rows_count_what_the_training_part_of_their_own_fold_held():
     frame = table.frame.assign(part=["a", "a", "b", "b", "c", "a"])
     folds = pd.DataFrame(
         {
-            "fold_0": ["test", "train", "train", "valid", "unused", "train"],
+            "fold_0": ["test", "train", "train", "validation", "unused", "train"],
             "fold_1": ["train", "train", "test", "train", "train", "unused"],
         }
     )
@@ -243,7 +243,7 @@ def test_rows_count_what_the_training_part_of_their_own_fold_held():
 
 
 def test_a_card_tells_what_a_user_must_know_and_is_the_same_in_both_forms(context, part):
-    about = {"predictor": "network", "rows": 500, "schedule": "quick", "seed": 0, "table_sha256": "0" * 64}
+    about = {"predictor": "network", "rows": 500, "preset": "quick", "seed": 0, "table_sha256": "0" * 64}
     known = dataclasses.replace(part, champion={**about, "chosen_by": "inner validation", "features": ["memory"]})
     sections = model_card(known, context)
     text = cards(dataclasses.replace(context, datasets=(known,)))["fake"]

@@ -311,10 +311,10 @@ def test_concurrent_requests_get_the_same_results_as_single_ones(server):
             for one, other in zip(payload["estimates"], alone["estimates"], strict=True):
                 near, known = one.pop("neighbors"), other.pop("neighbors")
                 assert [neighbor["result"] for neighbor in near] == [neighbor["result"] for neighbor in known]
-                assert [one[name] for name in ("median", "low", "high", "support")] == [
-                    pytest.approx(other[name], rel=1e-9) for name in ("median", "low", "high", "support")
+                assert [one[name] for name in ("median", "low", "high", "in_domain_score")] == [
+                    pytest.approx(other[name], rel=1e-9) for name in ("median", "low", "high", "in_domain_score")
                 ]
-                assert (one["task"], one["unlike"]) == (other["task"], other["unlike"])
+                assert (one["task"], one["least_similar_group"]) == (other["task"], other["least_similar_group"])
 
 
 # The command

@@ -11,10 +11,10 @@ from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.splits.declaration import LearningCurvePoint, declaration_of, declare_learning_curve, declare_split
 
 COLUMNS = (
-    Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
-    Column("block", Kind.TEXT, Role.KEY, "audit", tags=(Tag.BLOCK,)),
+    Column("id", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.ROW,)),
+    Column("block", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.BLOCK,)),
     Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY,)),
-    Column("published", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
+    Column("published", Kind.DATE, Role.PROVENANCE, "provenance", tags=(Tag.TIME,)),
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
 )
 SHARES = [(base, [5, 10, 20, 40]) for base in ("random", "unseen_cpu")]
@@ -44,7 +44,7 @@ def test_shares_are_nested_whole_groups_and_as_large_as_they_say(base, shares):
     folds.append(splits.make(base, given, 0))
     groups = given.frame["block" if base == "random" else "part"]
     for fold in folds[-1]:
-        for part in ("train", "valid"):
+        for part in ("train", "validation"):
             held = [set(given.frame.index[one[fold] == part]) for one in folds]
             assert all(smaller < larger for smaller, larger in pairwise(held))
             largest = groups[list(held[-1])].value_counts().max()
@@ -67,10 +67,10 @@ def test_years_are_the_last_ones_before_the_cut_and_a_quarter_of_them_is_valid(b
     cut = pd.Timestamp(f"{base[-4:]}-01-01")
     for years, name in enumerate(YEARS, start=1):
         fold = splits.make(f"{base}_last_{name}", given, 0)["fold_0"]
-        learned, valid = fold.isin(["train", "valid"]), fold == "valid"
-        assert (learned == (whole.isin(["train", "valid"]) & (time >= cut - pd.DateOffset(years=years)))).all()
-        assert time[valid].min() == cut - pd.DateOffset(months=3 * years)
-        assert (learned & (time >= time[valid].min()) == valid).all()
+        learned, validation = fold.isin(["train", "validation"]), fold == "validation"
+        assert (learned == (whole.isin(["train", "validation"]) & (time >= cut - pd.DateOffset(years=years)))).all()
+        assert time[validation].min() == cut - pd.DateOffset(months=3 * years)
+        assert (learned & (time >= time[validation].min()) == validation).all()
 
 
 def test_every_form_is_named_after_what_it_is():

@@ -12,10 +12,10 @@ from perfcast.splits.row_groups import balanced_folds, by_values, connected, dra
 from perfcast.utils.errors import UserError
 
 COLUMNS = (
-    Column("id", Kind.TEXT, Role.KEY, "audit", tags=(Tag.ROW,)),
-    Column("block", Kind.TEXT, Role.KEY, "audit", tags=(Tag.BLOCK,)),
+    Column("id", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.ROW,)),
+    Column("block", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.BLOCK,)),
     Column("part", Kind.CATEGORICAL, Role.KEY, "processor", tags=(Tag.ENTITY,)),
-    Column("published", Kind.DATE, Role.PROVENANCE, "audit", tags=(Tag.TIME,)),
+    Column("published", Kind.DATE, Role.PROVENANCE, "provenance", tags=(Tag.TIME,)),
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
     Column("os", Kind.CATEGORICAL, Role.FEATURE, "system"),
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
@@ -37,7 +37,7 @@ def table(months, blocks=None, parts=None, cores=None, extra=()):
             **dict(extra),
         }
     )
-    added = tuple(Column(name, Kind.CATEGORICAL, Role.PROVENANCE, "audit") for name, _ in extra)
+    added = tuple(Column(name, Kind.CATEGORICAL, Role.PROVENANCE, "provenance") for name, _ in extra)
     return build_table("small", frame, COLUMNS + added)
 
 
@@ -82,26 +82,26 @@ def test_balanced_folds_are_even():
 
 def test_forward_cuts_by_month():
     months = ["2020-06", "2021-12", "2022-01", "2022-12", "2023-01", "2023-12", "2024-12", "2025-01", None]
-    expected = ["train", "train", "valid", "valid", "test", "test", "test", "unused", "unused"]
+    expected = ["train", "train", "validation", "validation", "test", "test", "test", "unused", "unused"]
     assert splits.function("forward_2023")(table(months), 0)["fold_0"].tolist() == expected
-    expected = ["train", "train", "train", "train", "valid", "valid", "test", "unused", "unused"]
+    expected = ["train", "train", "train", "train", "validation", "validation", "test", "unused", "unused"]
     assert splits.function("forward_2024")(table(months), 0)["fold_0"].tolist() == expected
 
 
 def test_forward_sets_straddling_blocks_aside():
     small = table(["2020-01", "2022-11", "2022-12", "2023-01"], blocks=["a", "b", "c", "c"])
-    assert splits.function("forward_2023")(small, 0)["fold_0"].tolist() == ["train", "valid", "unused", "test"]
+    assert splits.function("forward_2023")(small, 0)["fold_0"].tolist() == ["train", "validation", "unused", "test"]
 
 
 def test_forward_keeps_known_configurations_in_test():
     small = table(["2020-01", "2022-11", "2023-05"], cores=[8.0, 8.0, 8.0])
-    assert splits.make("forward_2023", small, 0)["fold_0"].tolist() == ["train", "valid", "test"]
+    assert splits.make("forward_2023", small, 0)["fold_0"].tolist() == ["train", "validation", "test"]
 
 
 def test_forward_last_tests_on_the_last_fifth_by_whole_months():
     # Ten dated rows: the last two by date are of 2020-05, and so is a third one.
     months = ["2018-01", "2018-06", "2019-01", "2019-04", "2019-06", "2019-12", "2020-04", *["2020-05"] * 3, None]
-    expected = ["train", "train", "train", "train", "valid", "valid", "valid", *["test"] * 3, "unused"]
+    expected = ["train", "train", "train", "train", "validation", "validation", "validation", *["test"] * 3, "unused"]
     assert splits.make("forward_last", table(months), 0)["fold_0"].tolist() == expected
 
 
@@ -115,7 +115,7 @@ def test_shuffled_draws_rows_one_by_one():
     small = table(["2020-01"] * 50, blocks=["same"] * 50, cores=[8.0] * 50)
     folds = [splits.make("shuffled", small, seed)["fold_0"] for seed in range(3)]
     assert [(fold == "test").sum() for fold in folds] == [10, 10, 10]
-    assert [(fold == "valid").sum() for fold in folds] == [4, 4, 4]
+    assert [(fold == "validation").sum() for fold in folds] == [4, 4, 4]
     assert not folds[0].equals(folds[1])
 
 
@@ -133,7 +133,7 @@ def test_unseen_asks_about_every_row_once():
     folds = splits.make("unseen_cpu", small, 3)
     assert list(folds) == [f"fold_{number}" for number in range(5)]
     assert (folds == "test").sum(axis=1).eq(1).all()
-    assert (folds == "valid").any().all()
+    assert (folds == "validation").any().all()
     pd.testing.assert_frame_equal(folds, splits.make("unseen_shape", small, 3))
 
 
@@ -150,7 +150,7 @@ def test_published_follows_the_authors():
     small = table(["2020-01"] * 11, extra=[("published_part", part)])
     fold = splits.make("published", small, 0)["fold_0"]
     assert fold[8:].tolist() == ["test", "test", "unused"]
-    assert sorted(fold[:8].unique()) == ["train", "valid"]
+    assert sorted(fold[:8].unique()) == ["train", "validation"]
 
 
 def test_published_with_one_training_block_has_no_valid_rows():
@@ -206,7 +206,7 @@ def test_more_threads_asks_about_the_largest_number_of_workers():
     asked = with_workers([1, 2, 4, 4, 1, 2, 1, 1, 2, 2, 1, 1])
     fold = splits.make("more_threads", asked, 0)["fold_0"]
     assert (fold == "test").tolist() == (asked.frame["cores"] == 4).tolist()
-    assert (fold == "valid").any()
+    assert (fold == "validation").any()
     both = fold.mask(asked.frame["cores"] == 2, "test").to_frame()
     assert splits.leaks(asked, both, "more_threads") == []
     one_too_few = fold.mask(asked.frame.index == 0, "test").to_frame()

@@ -131,7 +131,9 @@ def test_a_kill_while_the_store_is_made_leaves_none(tmp_path):
 
 
 def test_params_curves_and_datasets_are_recorded(folder):
-    history = pd.DataFrame({"seed": [0, 0, 1], "fold": [0, 0, 0], "epoch": [0, 1, 0], "validation_loss": [3.0, 2.0, 9.0]})
+    history = pd.DataFrame(
+        {"seed": [0, 0, 1], "fold": [0, 0, 0], "epoch": [0, 1, 0], "validation_loss": [3.0, 2.0, 9.0]}
+    )
     with tracking.start_run(store_in(folder), "perfcast/log", "run", {"split": "random"}) as run:
         run.log_params({"predictor": {"arguments": {"width": 64}}})
         run.log_history(history)
@@ -140,7 +142,11 @@ def test_params_curves_and_datasets_are_recorded(folder):
     client = MlflowClient(store_in(folder).uri)
     got = client.get_run(run.run_id)
     assert got.data.params == {"predictor.arguments.width": "64"}
-    assert got.data.metrics == {"curve/validation_loss": 2.0, "curve_seed1_fold0/validation_loss": 9.0, "random/mean/mape": 1.5}
+    assert got.data.metrics == {
+        "curve/validation_loss": 2.0,
+        "curve_seed1_fold0/validation_loss": 9.0,
+        "random/mean/mape": 1.5,
+    }
     assert [m.step for m in client.get_metric_history(run.run_id, "curve/validation_loss")] == [0, 1]
     assert got.inputs.dataset_inputs[0].dataset.name == "demo"
 

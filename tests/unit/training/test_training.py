@@ -98,7 +98,7 @@ class TestSeveralDevices:
 
     def test_two_processes_train_as_one_does(self) -> None:
         """Rows with missing targets, an odd last batch, a patience that ends, and weights without gradients."""
-        rows, valid = some_rows(103), some_rows(30, seed=1)
+        rows, validation = some_rows(103), some_rows(30, seed=1)
         rows.targets[::3] = torch.nan
         config = TrainingConfig(
             mask_rate=0.0,
@@ -114,7 +114,7 @@ class TestSeveralDevices:
         for trainer_config in (TrainerConfig(), TrainerConfig(devices=2, strategy="ddp")):
             with reproducible(0):
                 network = Quiet()
-                history = train(network, rows, valid, config, 0, trainer_config=trainer_config)
+                history = train(network, rows, validation, config, 0, trainer_config=trainer_config)
             ended.append((network, history))
         (alone, its), (together, theirs) = ended
         assert not together.training
@@ -237,14 +237,14 @@ class TestTrain:
         assert not network.training
 
     def test_ends_with_the_weights_of_the_best_validation_epoch(self) -> None:
-        valid = some_rows(50, seed=1)
+        validation = some_rows(50, seed=1)
         config = TrainingConfig(epochs=8, min_steps=0, batch_size=16, learning_rate=0.5)
         with reproducible(0):
             network = Line()
-            history = train(network, some_rows(200), valid, config, 0)
+            history = train(network, some_rows(200), validation, config, 0)
         errors = [entry["valid_error"] for entry in history.epochs]
         with torch.inference_mode():
-            error = (network(valid) - valid.targets).abs().mean().item()
+            error = (network(validation) - validation.targets).abs().mean().item()
         assert history.chosen_epoch == 1 + int(np.argmin(errors))
         assert error == pytest.approx(min(errors), rel=1e-5)
 

@@ -23,15 +23,15 @@ def test_the_splits_own_valid_rows_come_first():
 
 
 def test_validation_rows_among_the_others_are_the_only_backtest():
-    valid = np.arange(len(DAYS)) % 8 == 0
-    assert len(backtest_pairs(valid, DAYS)) == 1
+    validation = np.arange(len(DAYS)) % 8 == 0
+    assert len(backtest_pairs(validation, DAYS)) == 1
     assert len(backtest_pairs(LAST_YEAR, None)) == 1
 
 
 def test_a_backtest_needs_a_tenth_of_the_rows():
     late = pd.DatetimeIndex(np.where(np.arange(len(DAYS)) < 5, DAYS, pd.Timestamp("2021-06-01") + (DAYS - DAYS[0]) / 4))
-    valid = np.asarray(late > "2022-01-01")
-    assert len(backtest_pairs(valid, late)) == 1
+    validation = np.asarray(late > "2022-01-01")
+    assert len(backtest_pairs(validation, late)) == 1
 
 
 def test_without_validation_rows_there_is_no_backtest():

@@ -225,9 +225,9 @@ def test_the_least_similar_group_is_named():
     calibration.weights |= {RESULTS: 0.0, AHEAD: 0.0}
     asked = TRAIN.iloc[[0, 0, 0]].assign(family=["old", "third", "old"], channels=[4.0, 4.0, 400.0])
     found = UncertaintyModel(model, calibration).intervals(asked, np.full(3, "t"))
-    assert found["unlike"].tolist() == ["", "processor", "memory"]
-    assert found["support"].iloc[0] == 1
-    assert (found["support"].iloc[1:] < 1).all()
+    assert found["least_similar_group"].tolist() == ["", "processor", "memory"]
+    assert found["in_domain_score"].iloc[0] == 1
+    assert (found["in_domain_score"].iloc[1:] < 1).all()
     assert (found["half_width"].iloc[1:] > found["half_width"].iloc[0]).all()
 
 

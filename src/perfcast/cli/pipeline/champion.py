@@ -23,7 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--predictors", nargs="+", required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--preset", choices=["quick", "full"], default="full")
-    parser.add_argument("--backtest-windows", type=_numbers.backtests, default=1, help="most backtests for its intervals")
+    parser.add_argument(
+        "--backtest-windows", type=_numbers.backtests, default=1, help="most backtests for its intervals"
+    )
     parser.add_argument("--seed", type=_numbers.seed, default=0)
     add_project(parser)
 
@@ -43,14 +45,14 @@ def run(options: argparse.Namespace) -> int:
         table,
         read_predictor(conf, selected.predictor),
         dataset,
-        schedule=options.schedule,
+        preset=options.preset,
         trainer=read_yaml(conf / "trainer" / "default.yaml"),
         seed=options.seed,
-        max_backtests=options.rehearsals,
+        max_backtests=options.backtest_windows,
     )
     about = {
         **describe_champion(champion, selected),
-        **{"dataset": options.dataset, "schedule": options.schedule, "seed": options.seed},
+        **{"dataset": options.dataset, "preset": options.preset, "seed": options.seed},
         **{"rows": len(table.frame), "table_sha256": sha256(options.table), "features": dataset.features},
     }
     raw = present_sources(options.raw, (*dataset.sources.required, *dataset.sources.optional))

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dataset")
     parser.add_argument("--table", type=Path, required=True, help="the table with features")
     parser.add_argument("--runs", type=Path, required=True, help="folder of the dataset's runs")
-    parser.add_argument("--support", type=Path, help="folder of the distances by split; without it, no intervals")
+    parser.add_argument("--in-domain", type=Path, help="folder of the distances by split; without it, no intervals")
     parser.add_argument(
         "--level", type=_numbers.level, help="level of the intervals, 0 to 1 (default: 0.9, that of the protocol)"
     )
@@ -46,7 +46,9 @@ def run(options: argparse.Namespace) -> int:
         resamples=options.resamples,
         seed=options.seed,
         published=published,
-        support={split: options.support / f"{split}.parquet" for split in options.splits} if options.support else {},
+        in_domain={split: options.in_domain / f"{split}.parquet" for split in options.splits}
+        if options.in_domain
+        else {},
         level=LEVEL if options.level is None else options.level,
     )
     write_evaluation(evaluation, options.out)

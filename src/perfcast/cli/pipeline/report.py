@@ -56,5 +56,5 @@ def run(options: argparse.Namespace) -> int:
     store = tracking.store_from(read_yaml(conf / "tracking" / "default.yaml"), options.project, os.environ)
     if store is not None:
         metrics = {part.name: metrics_tree(part.evaluation) for part in context.datasets}
-        tracking.record_report(store, options.out, options.results, metrics, params["schedule"])
+        tracking.record_report(store, options.out, options.results, metrics, params["preset"])
     return 0

@@ -21,7 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the run")
     parser.add_argument("--preset", choices=["quick", "full"], default="full")
     parser.add_argument("--seeds", type=_numbers.seed, nargs="+", default=[0])
-    parser.add_argument("--backtest-windows", type=_numbers.backtests, default=1, help="most backtests of a forward split")
+    parser.add_argument(
+        "--backtest-windows", type=_numbers.backtests, default=1, help="most backtests of a forward split"
+    )
     parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="Hydra override")
     add_project(parser)
 
@@ -29,13 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Train, write the run's folder, record."""
     names = {"dataset": options.dataset, "predictor": options.predictor, "split": options.split}
-    chosen = {**names, "schedule": options.schedule, "seeds": f"[{','.join(map(str, options.seeds))}]"}
+    chosen = {**names, "preset": options.preset, "seeds": f"[{','.join(map(str, options.seeds))}]"}
     config = compose(options.project, [*[f"{key}={value}" for key, value in chosen.items()], *options.override])
     from perfcast import tracking
     from perfcast.experiment.training import TrainingJob, train_on_every_node
 
     store = tracking.store_from(config["tracking"], options.project, os.environ)
     files = {"table_file": options.table, "folds_file": options.folds, "out": options.out}
-    job = TrainingJob(**names, **files, max_backtests=options.rehearsals)
+    job = TrainingJob(**names, **files, max_backtests=options.backtest_windows)
     train_on_every_node(job, config, store, os.environ)
     return 0

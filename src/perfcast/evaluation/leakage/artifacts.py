@@ -18,7 +18,7 @@ from perfcast.splits import is_compared
 from perfcast.utils.errors import UserError
 from perfcast.utils.safe_yaml import read_mapping
 
-TRAINING_SUBSETS = ("train", "valid")
+TRAINING_SUBSETS = ("train", "validation")
 """The subsets of a fold that a predictor is trained on."""
 _COMMON = ("row", "target", "measured", "predicted")
 
@@ -45,7 +45,7 @@ class Run:
 
     def backtests(self) -> pd.DataFrame:
         """Return the same of backtest.parquet, empty without backtests. Raises: as `predictions`."""
-        return self._table("rehearsals", [*_COMMON, "rehearsal"], beside=["fold", "seed"])
+        return self._table("backtests", [*_COMMON, "backtest"], beside=["fold", "seed"])
 
     def config(self) -> dict[str, Any]:
         """Return config.yaml; empty where the run has none."""

@@ -78,7 +78,7 @@ def check_backtest_rows(artifacts: Artifacts) -> CheckReport:
             findings.append(f"{run.name}: {tested} backtest rows are test rows of the same fold")
         if outside > tested:
             findings.append(f"{run.name}: {outside - tested} backtest rows are not in the fold's training part")
-        if repeated := int(frame.duplicated(["fold", "seed", "rehearsal", "target", "row"]).sum()):
+        if repeated := int(frame.duplicated(["fold", "seed", "backtest", "target", "row"]).sum()):
             findings.append(f"{run.name}: {repeated} rows are in one backtest twice")
     return CheckReport(f"{count:,} backtest predictions of {len(artifacts.runs)} runs", tuple(findings))
 

@@ -47,7 +47,7 @@ def check_shuffled_target(artifacts: Artifacts) -> CheckReport:
     errors = []
     for number in range(control.shuffles):
         shuffled = _shuffled(table, training, rng)
-        predictor = fit_rows(control.make(artifacts.seed + number), shuffled, training, part[training] == "valid")
+        predictor = fit_rows(control.make(artifacts.seed + number), shuffled, training, part[training] == "validation")
         fitted, tested = (predict_rows(predictor, shuffled, rows, 0, 0) for rows in (training, testing))
         medians = fitted.groupby(_KEYS, sort=True)[["measured", "predicted"]].median()
         by_row = medians.reindex(pd.MultiIndex.from_frame(tested[_KEYS]))

@@ -203,7 +203,7 @@ def parameter_changes(a: Side, b: Side) -> list[ParameterChange]:
     for run in sorted({*before_runs} & {*after_runs}):
         differences = _differences(_run_config(before_runs[run]), _run_config(after_runs[run]))
         for key, (before, after) in differences.items():
-            if key not in experiment:  # `schedule` and `seeds` of the experiment are in every run's file as well
+            if key not in experiment:  # `preset` and `seeds` of the experiment are in every run's file as well
                 _add(found, key, before, after, run)
     return list(found.values())
 

@@ -184,7 +184,7 @@ def _has_predictions(sides: tuple[Side, Side], run: str, messages: list[str]) ->
 def _read_intervals(side: Side, dataset: str, split: str, predictor: str, level: float) -> pd.DataFrame:
     """Return the test predictions of one run with their intervals, one row per seed, task, target and row."""
     folder = side.folder / "runs" / dataset / split / predictor
-    distances = side.folder / "support" / dataset / f"{split}.parquet"
+    distances = side.folder / "in_domain" / dataset / f"{split}.parquet"
     frame_of_distances = read_parquet(distances) if distances.is_file() else None
     frame = read_predictions(split, predictor, folder).frame
     return with_intervals(frame, read_backtests(folder), frame_of_distances, level)

@@ -12,7 +12,7 @@ from typing import Any
 from perfcast.evaluation.results_diff.sides import RESULTS, Lock, digests_of, parse_lock, pinned
 from perfcast.utils.errors import UserError
 
-TABLES = tuple(f"{RESULTS}/{name}" for name in ("raw", "standard", "features", "splits", "support"))
+TABLES = tuple(f"{RESULTS}/{name}" for name in ("raw", "standard", "features", "splits", "in_domain"))
 """Outputs that no training changes: equal bytes on every machine."""
 
 RELATIVE = {"mape": 0.05, "medape": 0.05, "p90": 0.05, "width": 0.05}

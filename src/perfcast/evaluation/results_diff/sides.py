@@ -22,7 +22,7 @@ RESULTS = "results"
 """The results folder that dvc.yaml versions."""
 _PATTERNS = (
     *("metrics.json", "raw/*/manifest.json", "standard/*.parquet", "features/*.parquet", "splits/*/*.parquet"),
-    *("support/*/*.parquet", "evaluation/*/summary.json"),
+    *("in_domain/*/*.parquet", "evaluation/*/summary.json"),
     *(f"runs/*/*/*/{name}" for name in ("predictions.parquet", "backtest.parquet", "config.yaml")),
 )
 """Files that a comparison reads; models, plots and raw files are not fetched."""

@@ -20,7 +20,7 @@ Values = dict[str, Any]
 class Search:
     """Common properties of the studies of one dataset, split and predictor.
 
-    `name` is <dataset>/<split>/<predictor>. `arguments` are the constructor's under the schedule. `space` holds the
+    `name` is <dataset>/<split>/<predictor>. `arguments` are the constructor's under the preset. `space` holds the
     searched ones, `default_values` their values without tuning. `origin` has digests of the table and the folds. Trials
     are proposed in rounds of `at_once`, without knowledge of the other trials of their round.
     """
@@ -55,7 +55,7 @@ class Search:
 def make_search(
     name: str,
     conf: PredictorConf,
-    schedule: str,
+    preset: str,
     *,
     machine: Mapping[str, Any],
     seed: int,
@@ -63,17 +63,17 @@ def make_search(
     origin: Mapping[str, str],
     at_once: int = 1,
 ) -> Search:
-    """Return the search that a predictor's conf describes, without the parameters that the quick schedule fixes.
+    """Return the search that a predictor's conf describes, without the parameters that the quick preset fixes.
 
     Raises: UserError when there is nothing to search, or the conf's own value is outside the space.
     """
     predictor = name.rpartition("/")[2]
     where = f"conf/predictor/{predictor}.yaml"
-    fixed = conf.quick if schedule == "quick" else {}
+    fixed = conf.quick if preset == "quick" else {}
     space = {key: dimension for key, dimension in conf.space.items() if key not in fixed}
     if not space:
         raise UserError(
-            f"{where} must have a space that the {schedule} schedule leaves open",
+            f"{where} must have a space that the {preset} preset leaves open",
             f"{predictor} has none",
             "add `space:`, parameter by parameter",
         )

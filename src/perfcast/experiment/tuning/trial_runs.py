@@ -54,7 +54,7 @@ def tune(
     first trial has the default values. A killed trial is repeated. The values of a trial depend on the seed and on
     earlier rounds alone: neither interruptions nor the number of processes change the result of a study.
 
-    Shapes: `parts` maps a fold to one of train | valid | test | unused per row of the table. Units: `timeout` in
+    Shapes: `parts` maps a fold to one of train | validation | test | unused per row of the table. Units: `timeout` in
     seconds, after which this process begins no trial of a fold. Raises: UserError when a study began under
     other conditions, or no error can be measured.
     """

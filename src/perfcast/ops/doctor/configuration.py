@@ -13,5 +13,5 @@ def check(place: ProjectPlace) -> list[Finding]:
         params = validate(read_yaml(place.project / "params.yaml"), place.project / "conf")
     except UserError as error:
         return [Finding("configuration", BROKEN, str(error), "edit params.yaml or the conf")]
-    fact = f"{len(params.datasets)} datasets, {len(params.predictors)} predictors, schedule {params.schedule}"
+    fact = f"{len(params.datasets)} datasets, {len(params.predictors)} predictors, preset {params.preset}"
     return [Finding("configuration", FINE, fact)]

@@ -21,7 +21,7 @@ from perfcast.utils.io import read_json, write_json
 
 _ROUNDS = 3
 _ALIKE = 1.02
-"""Settings whose errors in rehearsals are within this factor of the smallest are not told apart: the default stays."""
+"""Settings whose errors in backtests are within this factor of the smallest are not told apart: the default stays."""
 
 _FAR = 2.0
 """Residuals beyond this many robust standard deviations count less: Huber's weights."""
@@ -45,8 +45,8 @@ class LawBase(Predictor):
 
     A law fits in seconds and is read off its weights (`weights_`: target, task, term). `strengths` of the penalty and
     `memories` (years after which a row counts 1/e; 0 forgets nothing) are chosen together by the mean absolute
-    percentage error over the rehearsals of the question (`_rehearsals.py`), and are `default_strength` and
-    `default_memory` without `valid` rows and where no other setting is clearly better: a few launches tell little.
+    percentage error over the backtests of the question (`_backtests.py`), and are `default_strength` and
+    `default_memory` without `validation` rows and where no other setting is clearly better: a few launches tell little.
     Announcements count up to the last training row (`processors/cores.py`), none without `announced`. A task never
     seen gets the law of all rows.
     """
@@ -70,11 +70,11 @@ class LawBase(Predictor):
     def _structure(self, X: pd.DataFrame, tasks: np.ndarray, terms: AnalyticalTerms, state: Any) -> np.ndarray:
         """Return the structure's part of the log targets, (n, targets)."""
 
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
         when = self._when if self._when is not None else pd.DatetimeIndex([pd.NaT] * len(X))
         everything = Part(X, task_labels(X, self.columns_), log_y, when)
-        strength, memory = self._choose(everything, backtest_pairs(valid, self._when))
+        strength, memory = self._choose(everything, backtest_pairs(validation, self._when))
         self.chosen_ = {"strength": strength, "memory": memory}
         self.terms_, self.structure_, fitted = self._prepare(everything)
         self._weights = fitted(strength, memory)
@@ -117,7 +117,7 @@ class LawBase(Predictor):
         return settings[best]
 
     def _errors(self, fitting: Part, choosing: Part, settings: list[tuple[float, float]]) -> list[float] | None:
-        """Return the error of every setting in one rehearsal; None where it cannot be held."""
+        """Return the error of every setting in one backtest; None where it cannot be held."""
         if not (~np.isnan(fitting.log_y)).any(axis=0).all() or np.isnan(choosing.log_y).all():
             return None
         terms, structure, fitted = self._prepare(fitting)
@@ -199,7 +199,7 @@ def robust_ridge(matrix: np.ndarray, values: np.ndarray, weight: np.ndarray, pen
 
 _PER_CLOCK_SHARE = 0.85
 """How much of an announced gain per clock shows in a score: a part of every run waits for memory. `analytical_time` has that
-part as a term and takes the gain whole. Settled in rehearsals on results published before 2023 (Ice Lake and Milan from
+part as a term and takes the gain whole. Settled in backtests on results published before 2023 (Ice Lake and Milan from
 2021-04, Genoa and Alder Lake in 2022): 0.8 to 0.9 were best and alike; the whole gain was 0.1 to 0.4 points behind."""
 
 

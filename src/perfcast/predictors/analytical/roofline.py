@@ -42,7 +42,7 @@ class RooflinePredictor(Predictor):
     usual_work_: float
     """The training median of what a rate counts, for a row where it is missing; 1 where targets are no rates."""
 
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         self.medians_ = {column.name: _median(numbers(X, column)) for column in self._amounts()}
         counted = select(self.columns_, kind=Kind.NUMERICAL, tag=Tag.WORK)
         self.usual_work_ = (_median(numbers(X, counted[0])) if counted else 0.0) or 1.0

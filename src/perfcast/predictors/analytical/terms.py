@@ -30,7 +30,7 @@ _NOTICE = pd.Timestamp(2024, 2, 1)
 """SPEC's notice on results of some compiler releases: nobody could tell them apart before."""
 
 _POWER_SHARE = 0.5
-"""How much of a process's announced gain at the same power shows in a score of all cores. Settled in rehearsals on
+"""How much of a process's announced gain at the same power shows in a score of all cores. Settled in backtests on
 results published before 2023 (Rome from 2019, Genoa of 2022): 0.4 to 0.6 were best and alike."""
 
 Terms = dict[str, tuple[np.ndarray, float]]

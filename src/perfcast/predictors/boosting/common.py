@@ -66,17 +66,19 @@ class BoostingPredictor(Predictor):
     @abstractmethod
     def _read(self, path: Path) -> Any: ...
 
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         self.encoder_ = TreeEncoder().fit(X, feature_columns(self.columns_, task=True))
         encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
         self.models_, self.boosters_ = [], []
         for index, rows in enumerate(measured_rows(log_y, self.targets_)):
             groups = task_groups(tasks, rows, self.min_samples_per_task)
             self.models_.append(list(groups))
-            self.boosters_.append([self._boost(encoded, log_y[:, index], group, valid) for group in groups.values()])
+            self.boosters_.append(
+                [self._boost(encoded, log_y[:, index], group, validation) for group in groups.values()]
+            )
 
-    def _boost(self, encoded: np.ndarray, log_y: np.ndarray, rows: np.ndarray, valid: np.ndarray) -> Any:
-        n_estimators, split = self.n_estimators, choice_split(rows, valid)
+    def _boost(self, encoded: np.ndarray, log_y: np.ndarray, rows: np.ndarray, validation: np.ndarray) -> Any:
+        n_estimators, split = self.n_estimators, choice_split(rows, validation)
         if split is not None:
             fitting, choosing = split
             best = self._best_n_estimators(encoded[fitting], log_y[fitting], encoded[choosing], log_y[choosing])

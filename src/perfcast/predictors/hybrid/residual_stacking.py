@@ -1,4 +1,4 @@
-"""The laws as structure, and learners of what they leave: weights are chosen by rehearsal inside training."""
+"""The laws as structure, and learners of what they leave: weights are chosen by backtest inside training."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ FAR = 0.3
 
 _STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _ALIKE = 1.02
-"""Weights whose errors in rehearsals are within this factor of the smallest are not told apart."""
+"""Weights whose errors in backtests are within this factor of the smallest are not told apart."""
 
 _LEAST_ROWS = 50
-"""Rows of one kind of novelty that a rehearsal must hold to say something about it."""
+"""Rows of one kind of novelty that a backtest must hold to say something about it."""
 
 
 class HybridPredictor(Predictor):
@@ -35,9 +35,9 @@ class HybridPredictor(Predictor):
     The laws carry the forecast to machines unlike any in training; the learners fill in what repeats. How far that
     holds depends on how new a machine is, so there are weights for parts that training knows, for new parts of a known
     core, and for new cores. The weights (in steps of a quarter, at most 1 together) are the mean of those with nearly
-    the smallest mean absolute percentage error over the rehearsals of the question (`_rehearsals.py`): where a learner
-    only repeats the past, they say so and its weight is small. A kind of novelty that the rehearsals hardly hold takes
-    the weights of all their rows. Without `valid` rows the learners count the same. The laws always do: in rehearsals
+    the smallest mean absolute percentage error over the backtests of the question (`_backtests.py`): where a learner
+    only repeats the past, they say so and its weight is small. A kind of novelty that the backtests hardly hold takes
+    the weights of all their rows. Without `validation` rows the learners count the same. The laws always do: in backtests
     before 2023 a share chosen for them was worse than one half for machines with a new core (4.8 against 4.5 %), and no
     better for others.
     Source: stacking (Breiman, 1996, Machine Learning 24) of regressions on the residuals of a fixed structure.
@@ -45,8 +45,8 @@ class HybridPredictor(Predictor):
 
     announced: bool
     """Whether the laws know what makers announced."""
-    rehearsed: bool
-    """Whether rehearsals choose the weights; the learners count the same otherwise."""
+    backtest_weights: bool
+    """Whether backtests choose the weights; the learners count the same otherwise."""
 
     laws_: dict[str, Predictor]
     learners_: dict[str, Predictor]
@@ -58,12 +58,12 @@ class HybridPredictor(Predictor):
     def _learners(self) -> dict[str, Predictor]:
         """Return the unfitted learners of the residual by name."""
 
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
         X = coded(X)
         candidates = self._candidates(list(self._learners()))
         errors = []
-        for fitting, choosing in backtest_pairs(valid, self._when) if self.rehearsed else []:
+        for fitting, choosing in backtest_pairs(validation, self._when) if self.backtest_weights else []:
             if (~np.isnan(log_y[fitting])).any(axis=0).all() and not np.isnan(log_y[choosing]).all():
                 self._fit_parts(X, log_y, fitting)
                 errors.append(self._errors(X[choosing], log_y[choosing], candidates))
@@ -75,8 +75,8 @@ class HybridPredictor(Predictor):
         given, wanted = X[rows], log_y[rows]
 
         def fitted(predictor: Predictor, logs: np.ndarray) -> Predictor:
-            # Nothing is chosen inside: every part is in the end what it was in the rehearsals, where its weight was
-            # chosen. Laws that chose their settings were no better with learners beside them (rehearsals before 2023).
+            # Nothing is chosen inside: every part is in the end what it was in the backtests, where its weight was
+            # chosen. Laws that chose their settings were no better with learners beside them (backtests before 2023).
             y = pd.DataFrame(np.exp(logs), columns=list(self.targets_))
             return predictor.fit(given, y, columns=self.columns_, when=when)
 
@@ -110,7 +110,7 @@ class HybridPredictor(Predictor):
 
     @staticmethod
     def _candidates(names: list[str]) -> list[dict[str, float]]:
-        """Return the weights to choose from, the ones used without a rehearsal first."""
+        """Return the weights to choose from, the ones used without a backtest first."""
         equal = dict.fromkeys(names, 1.0 / len(names))
         steps = [values for values in product(_STEPS, repeat=len(names)) if sum(values) <= 1]
         return [equal, *(dict(zip(names, values, strict=True)) for values in steps)]
@@ -138,14 +138,16 @@ class HybridPredictor(Predictor):
         self.learners_ = {name: load_predictor(folder / name) for name in self.weights_[ANY]}
 
 
-def _weights(candidates: list[dict[str, float]], rehearsed: list[pd.DataFrame], novelty: str) -> dict[str, float]:
+def _weights(
+    candidates: list[dict[str, float]], backtest_weights: list[pd.DataFrame], novelty: str
+) -> dict[str, float]:
     """Return the mean of the candidates that are nearly as good as the best one for rows of this novelty.
 
-    The errors are means over the rehearsals that hold such rows, else over all their rows. A few launches cannot tell
+    The errors are means over the backtests that hold such rows, else over all their rows. A few launches cannot tell
     neighboring weights apart, and a mean of those that they find alike is not led by chance to an extreme one.
     """
-    found = [errors.loc[novelty] for errors in rehearsed if novelty in errors.index]
-    found = found or [errors.loc[ANY] for errors in rehearsed]
+    found = [errors.loc[novelty] for errors in backtest_weights if novelty in errors.index]
+    found = found or [errors.loc[ANY] for errors in backtest_weights]
     if not found:
         return candidates[0]
     errors = np.mean(found, axis=0)

@@ -36,7 +36,7 @@ class RooflineHybridPredictor(Predictor):
     The law carries the forecast to sizes unlike any in training. Rows that no predictor can tell apart are first
     brought to their median: many repetitions of a case teach no more than one. For every task the weight is the mean of
     those (in steps of a quarter) with nearly the smallest mean absolute percentage error over inner folds by ENTITY,
-    and over the `valid` rows as one more fold; where a learner only repeats what it has seen, they say so. Fewer than
+    and over the `validation` rows as one more fold; where a learner only repeats what it has seen, they say so. Fewer than
     50 rows are not divided: the learner then counts in full.
     Source: stacking (Breiman, 1996, Machine Learning 24) on the residual of a fixed structure.
     """
@@ -50,13 +50,13 @@ class RooflineHybridPredictor(Predictor):
     def _learner(self) -> Predictor:
         """Return the unfitted learner of the residual."""
 
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
-        rows, log_y, valid = self._alike(X, log_y, valid)
+        rows, log_y, validation = self._alike(X, log_y, validation)
         X = coded(X.iloc[rows])
         tasks = task_labels(X, self.columns_)
         errors: list[tuple[np.ndarray, np.ndarray]] = []
-        for held in self._held(X, valid) if len(X) >= SMALL_TABLE else ():
+        for held in self._held(X, validation) if len(X) >= SMALL_TABLE else ():
             if (~np.isnan(log_y[~held])).any(axis=0).all() and not np.isnan(log_y[held]).all():
                 self._fit_parts(X[~held], log_y[~held])
                 errors.append((np.flatnonzero(held), self._errors(X[held], log_y[held])))
@@ -65,18 +65,18 @@ class RooflineHybridPredictor(Predictor):
         self._fit_parts(X, log_y)
 
     def _alike(
-        self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray
+        self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the first row of each group of equal features, the medians of its scores, and whether it is valid."""
         names = [column.name for column in feature_columns(self.columns_, task=True)]
         group = X.groupby(names, dropna=False, sort=False, observed=True).ngroup().to_numpy() if names else None
         if group is None:
-            return np.arange(len(X)), log_y, valid
+            return np.arange(len(X)), log_y, validation
         _, first = np.unique(group, return_index=True)
         medians = pd.DataFrame(log_y).groupby(group).median().to_numpy()
-        return first, medians, pd.Series(valid).groupby(group).any().to_numpy()
+        return first, medians, pd.Series(validation).groupby(group).any().to_numpy()
 
-    def _held(self, X: pd.DataFrame, valid: np.ndarray) -> Iterator[np.ndarray]:
+    def _held(self, X: pd.DataFrame, validation: np.ndarray) -> Iterator[np.ndarray]:
         """Give the rows that each inner fold holds out. Shapes: (n,) bool."""
         tagged = [column for column in self.columns_ if Tag.ENTITY in column.tags]
         entity = joined_labels(X, tagged) if tagged else np.arange(len(X)).astype(str).astype(object)
@@ -84,8 +84,8 @@ class RooflineHybridPredictor(Predictor):
         dealt = dict(zip(names, np.random.default_rng(0).permutation(len(names)) % _FOLDS, strict=True))
         fold = np.array([dealt["" if name is None else str(name)] for name in entity])
         yield from (fold == number for number in range(min(_FOLDS, len(names))) if len(names) > 1)
-        if valid.any() and not valid.all():
-            yield valid
+        if validation.any() and not validation.all():
+            yield validation
 
     def _fit_parts(self, X: pd.DataFrame, log_y: np.ndarray) -> None:
         def fitted(predictor: Predictor, logs: np.ndarray) -> Predictor:

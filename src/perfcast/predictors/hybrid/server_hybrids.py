@@ -14,7 +14,7 @@ from perfcast.predictors.trees import ExtraTrees
 
 
 class HybridAttentionPredictor(ResidualAttention, HybridPredictor):
-    """The mean of the laws with weights from rehearsals, corrected by a group-attention network.
+    """The mean of the laws with weights from backtests, corrected by a group-attention network.
 
     Structure and extrapolation come from the laws, group attention from NCPP (arXiv 2407.03385). `history_` is the
     learning curve of the final network.
@@ -32,10 +32,10 @@ class HybridAttentionPredictor(ResidualAttention, HybridPredictor):
         dropout: float = 0.0,
         grouped: bool = True,
         announced: bool = True,
-        rehearsed: bool = True,
+        backtest_weights: bool = True,
         random_state: int = 0,
     ) -> None:
-        self.announced, self.rehearsed = announced, rehearsed
+        self.announced, self.backtest_weights = announced, backtest_weights
         self.epochs, self.least_steps = epochs, least_steps
         self.width, self.group_width, self.inter_blocks = width, group_width, inter_blocks
         self.learning_rate, self.dropout = learning_rate, dropout
@@ -51,7 +51,7 @@ class HybridAttentionPredictor(ResidualAttention, HybridPredictor):
 
 
 class HybridTreesPredictor(HybridPredictor):
-    """The mean of the laws with weights from a rehearsal, corrected by extremely randomized trees."""
+    """The mean of the laws with weights from a backtest, corrected by extremely randomized trees."""
 
     def __init__(
         self,
@@ -60,10 +60,10 @@ class HybridTreesPredictor(HybridPredictor):
         feature_fraction: float = 0.3,
         leaf_rows: int = 2,
         announced: bool = True,
-        rehearsed: bool = True,
+        backtest_weights: bool = True,
         random_state: int = 0,
     ) -> None:
-        self.announced, self.rehearsed = announced, rehearsed
+        self.announced, self.backtest_weights = announced, backtest_weights
         self.trees = trees
         self.feature_fraction = feature_fraction
         self.leaf_rows = leaf_rows
@@ -82,9 +82,9 @@ class HybridTreesPredictor(HybridPredictor):
 class HybridEnsemblePredictor(HybridAttentionPredictor):
     """The laws, corrected by group attention, boosted trees (twice) and a Gaussian process together.
 
-    The four err in different ways, and rehearsals say how much each counts for which kind of novelty. Trees are boosted
+    The four err in different ways, and backtests say how much each counts for which kind of novelty. Trees are boosted
     under Huber's loss, which resolves what repeats more finely, and under absolute errors, which follow a part's usual
-    level and no single result; squared errors were behind both in rehearsals before 2023 and on shuffled submissions.
+    level and no single result; squared errors were behind both in backtests before 2023 and on shuffled submissions.
     The process is smooth between the parts it knows: on inner rows it counts half for parts never seen. It took the
     place of extremely randomized trees, which added nothing beside it. `network`, `boosting` and `process` say which
     of them take part.
@@ -108,7 +108,7 @@ class HybridEnsemblePredictor(HybridAttentionPredictor):
         relevance_steps: int = 120,
         grouped: bool = True,
         announced: bool = True,
-        rehearsed: bool = True,
+        backtest_weights: bool = True,
         network: bool = True,
         boosting: bool = True,
         process: bool = True,
@@ -124,7 +124,7 @@ class HybridEnsemblePredictor(HybridAttentionPredictor):
             dropout=dropout,
             grouped=grouped,
             announced=announced,
-            rehearsed=rehearsed,
+            backtest_weights=backtest_weights,
             random_state=random_state,
         )
         self.rounds, self.boosting_rate = rounds, boosting_rate

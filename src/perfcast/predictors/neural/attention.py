@@ -59,7 +59,7 @@ class MaC(NeuralPredictor):
 
     Differences from the publication: every column has its own weights, with periodic terms, in place of one linear
     layer for all; one token per group is added; the read-out has a bottleneck per token before it flattens a group;
-    the linear skip; the loss, optimizer and schedule that all neural predictors share.
+    the linear skip; the loss, optimizer and preset that all neural predictors share.
     """
 
     d_token: int = 16
@@ -87,7 +87,7 @@ class FTTransformer(NeuralPredictor):
 
     The backbone is that of `rtdl_revisiting_models`. In contrast to `ncpp`, every column attends to every other one
     from the first block on. Differences from the paper: n-grams in the category tokens, a vector for a missing number,
-    the output layer that starts at zero, no dropout of attention weights, the schedule and the linear skip. It is much
+    the output layer that starts at zero, no dropout of attention weights, the preset and the linear skip. It is much
     narrower than in the paper (192), for the time bound on one processor core.
     """
 

@@ -39,10 +39,10 @@ class GroupPoolingPredictor(NeuralPredictor):
     epochs: int = 20
     patience: int = 10
 
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         if not self.grouped:
             self.columns_ = tuple(replace(column, group="all") for column in self.columns_)
-        super()._fit(X, log_y, valid)
+        super()._fit(X, log_y, validation)
 
     def _predict_scaled(self, rows: TokenBatch) -> torch.Tensor:
         # The vector of a group depends on its columns alone, and many machines share a processor, a memory, a workload:

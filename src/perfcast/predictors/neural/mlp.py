@@ -17,7 +17,7 @@ class MLP(NeuralPredictor):
     """Multilayer perceptron over embedded columns; the neural baseline beside group attention.
 
     The backbone is that of `rtdl_revisiting_models` (arXiv 2106.11959). Differences from the paper: embedded numbers,
-    n-grams in the category embeddings, the output layer that starts at zero, the schedule and the linear skip.
+    n-grams in the category embeddings, the output layer that starts at zero, the preset and the linear skip.
     """
 
     d_embedding: int = 8
@@ -64,7 +64,7 @@ class ResNet(NeuralPredictor):
     """ResNet for tables (arXiv 2106.11959) of `rtdl_revisiting_models`: plain numbers, embedded categories.
 
     Differences from the paper: n-grams in the category embeddings, the inputs that mark missing values, the output
-    layer that starts at zero, the schedule and the linear skip.
+    layer that starts at zero, the preset and the linear skip.
     """
 
     d_embedding: int = 8

@@ -69,17 +69,17 @@ class NeuralPredictor(TrainingConfig, Predictor):
     def _prepare_network(self, tokens: Tokens) -> None:
         """Learn what `build_network` needs of the training rows beside their sizes."""
 
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
         everything = _Subset(X, task_labels(X, self.columns_), log_y)
         alpha, config, first = DEFAULT_ALPHA, self.training_config(), None
         self.validation_mape_ = float("nan")
-        if valid.any() and not valid.all():
-            fitting, validation = everything.select(~valid), everything.select(valid)
-            alpha = self._choose_alpha(fitting, validation)
+        if validation.any() and not validation.all():
+            fitting, held_out = everything.select(~validation), everything.select(validation)
+            alpha = self._choose_alpha(fitting, held_out)
             if self.early_stopping:
-                first = self._fit_step(fitting, validation, config, alpha)
-                error = np.expm1(self._predict(validation.X) - validation.logs)
+                first = self._fit_step(fitting, held_out, config, alpha)
+                error = np.expm1(self._predict(held_out.X) - held_out.logs)
                 self.validation_mape_ = 100.0 * float(np.nanmean(np.abs(error)))
                 config = replace(config, epochs=first.chosen_epoch, min_steps=0)
         second = self._fit_step(everything, None, config, alpha) if first is None or self.refit else None

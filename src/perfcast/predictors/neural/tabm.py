@@ -24,7 +24,7 @@ class _TabMBase(NeuralPredictor):
 
     The members share the embeddings and every weight matrix. Scalings of each layer's inputs and outputs, biases and
     the head belong to one member. Differences from the paper: embedded categories with their n-grams in place of
-    one-hot codes, smaller k (32 in the paper), heads that start at zero, the schedule and the linear skip.
+    one-hot codes, smaller k (32 in the paper), heads that start at zero, the preset and the linear skip.
     """
 
     k: int = 8

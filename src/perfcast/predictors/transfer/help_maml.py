@@ -51,7 +51,7 @@ class HelpPredictor(Predictor):
     The embedding of a task is its values of the reference items, those measured in every task, from 0 to 1. Tasks of
     more than `few_rows` rows teach: an episode adapts the network to each of `tasks` of them by `steps` steps on
     `shots` rows, with learned rates, and moves its parameters by the error on `queries` other rows. A new task adapts
-    it by its known rows alone. Tasks with `valid` rows teach nothing and choose the epoch. An item's columns go
+    it by its known rows alone. Tasks with `validation` rows teach nothing and choose the epoch. An item's columns go
     through two layers, where the authors' network of cells is a graph convolution; and it was told a device's range and
     ten rows beside the references. Values are learned as they are, not in logarithms.
     Source: Lee, Lee, Chong and Hwang, NeurIPS 2021, arXiv 2106.08630.
@@ -90,12 +90,18 @@ class HelpPredictor(Predictor):
         self.task_rows = task_rows
         self.random_state = random_state
 
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         masks = measured_rows(log_y, self.targets_)
         tasks = task_labels(X, self.columns_).astype(str)
         reference = _references(X, self.columns_, tasks)
         kept = np.union1d(at_most(tasks, self.task_rows), np.flatnonzero(reference >= 0))
-        X, tasks, y, valid, reference = X.iloc[kept], tasks[kept], np.exp(log_y[kept]), valid[kept], reference[kept]
+        X, tasks, y, validation, reference = (
+            X.iloc[kept],
+            tasks[kept],
+            np.exp(log_y[kept]),
+            validation[kept],
+            reference[kept],
+        )
         self.items_ = item_columns(X, self.columns_)
         self.encoder_ = LinearEncoder(log=False, min_count=2).fit(X, self.items_)
         items = self.encoder_.transform(X)
@@ -103,15 +109,15 @@ class HelpPredictor(Predictor):
         for index, (target, mask) in enumerate(zip(self.targets_, masks, strict=True)):
             own = mask[kept]
             # a task with rows set aside chooses; where all tasks have some, none is left to teach but by its other rows
-            choosing = {str(task) for task in np.unique(tasks[own & valid])}
-            taught = own & ~valid if (own & ~valid).any() else own
+            choosing = {str(task) for task in np.unique(tasks[own & validation])}
+            taught = own & ~validation if (own & ~validation).any() else own
             found = {
                 str(task): self._task(items, y[:, index], reference, np.flatnonzero(taught & (tasks == task)))
                 for task in np.unique(tasks[taught])
             }
             rich = {name: one for name, one in found.items() if len(one.values) > self.few_rows}
             asked = [
-                (found[task], np.flatnonzero(own & valid & (tasks == task)))
+                (found[task], np.flatnonzero(own & validation & (tasks == task)))
                 for task in sorted(choosing & set(found) - set(rich))
             ]
             evaluated = [(one, items[rows], y[rows, index]) for one, rows in asked]

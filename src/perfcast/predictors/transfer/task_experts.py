@@ -64,7 +64,7 @@ class TaskExpertsPredictor(Predictor):
     weights_: dict[str, dict[str, list[float]]]
     floors_: dict[str, dict[str, float]]
 
-    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, valid: np.ndarray) -> None:
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         masks = measured_rows(log_y, self.targets_)
         tasks = task_labels(X, self.columns_).astype(str)
         kept = at_most(tasks, self.expert_rows)

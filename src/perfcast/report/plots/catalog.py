@@ -42,7 +42,7 @@ def plot_entry(name: str) -> PlotEntry:
     """Return the entry of one plot. Raises: UserError when there is no plot of this name."""
     catalog = read_catalog()
     if name not in catalog:
-        raise unknown_name("a name in figures", name, list(catalog))
+        raise unknown_name("a name in plots", name, list(catalog))
     return catalog[name]
 
 

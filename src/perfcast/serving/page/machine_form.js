@@ -265,7 +265,7 @@ async function initialize() {
   range.elements.vary.append(...all.filter((entry) => entry.number).map((entry) => createElement("option", { value: entry.name }, `${entry.name}: ${entry.meaning}`)));
   if (all.some((entry) => entry.name === "memory.channels")) range.elements.vary.value = "memory.channels";
   for (const name of OPTIONS) form.elements[name].dataset.initial = form.elements[name].value;
-  getElement("champion").textContent = `Predictor: ${state.health.champion}, the best one on ${state.health.dataset} (training preset: ${state.health.schedule}); perfcast ${state.health.version}.`;
+  getElement("champion").textContent = `Predictor: ${state.health.champion}, the best one on ${state.health.dataset} (training preset: ${state.health.preset}); perfcast ${state.health.version}.`;
   addListeners();
   suggestNames("").catch(() => {});
   const { described, varied: hasCurves } = restoreLink();

@@ -10,15 +10,15 @@ export function createElement(name, attributes = {}, ...children) {
 }
 
 const formatPercent = (level) => `${Number((100 * level).toPrecision(4))} %`;
-const GROUP_NAMES = { audit: "dates" };
+const GROUP_NAMES = { provenance: "dates" };
 const groupName = (group) => GROUP_NAMES[group] ?? group;
 
 export function describeDomain(estimate) {
-  if (estimate.support === null) return "In-domain score: unknown.";
-  const score = ` (in-domain score ${estimate.support.toFixed(2)})`;
-  const group = estimate.unlike ? `; least similar group: ${groupName(estimate.unlike)}` : "";
-  if (estimate.support >= 0.75) return `Close to measured machines${score}${group}.`;
-  if (estimate.support >= 0.4) return `Somewhat close to measured machines${score}${group}.`;
+  if (estimate.in_domain_score === null) return "In-domain score: unknown.";
+  const score = ` (in-domain score ${estimate.in_domain_score.toFixed(2)})`;
+  const group = estimate.least_similar_group ? `; least similar group: ${groupName(estimate.least_similar_group)}` : "";
+  if (estimate.in_domain_score >= 0.75) return `Close to measured machines${score}${group}.`;
+  if (estimate.in_domain_score >= 0.4) return `Somewhat close to measured machines${score}${group}.`;
   return `Far from all measured machines${score}${group}. Rely on the interval rather than on the estimate.`;
 }
 
@@ -62,10 +62,10 @@ export function createPrediction(machine, width) {
     parts.push(
       createElement("h3", { class: "suite" }, `${estimate.task} `, createElement("strong", {}, formatNumber(estimate.median)), " ", createElement("small", {}, `${formatInterval(estimate)}${estimate.unit ? ` ${estimate.unit}` : ""}`)),
       drawAxis(estimate, width, label),
-      createElement("p", { class: "support" }, describeDomain(estimate)),
+      createElement("p", { class: "in-domain" }, describeDomain(estimate)),
     );
   }
-  const rows = estimates.map((estimate) => [estimate.task, formatNumber(estimate.median), estimate.low === null ? "" : formatNumber(estimate.low), estimate.high === null ? "" : formatNumber(estimate.high), estimate.support === null ? "" : estimate.support.toFixed(2)]);
+  const rows = estimates.map((estimate) => [estimate.task, formatNumber(estimate.median), estimate.low === null ? "" : formatNumber(estimate.low), estimate.high === null ? "" : formatNumber(estimate.high), estimate.in_domain_score === null ? "" : estimate.in_domain_score.toFixed(2)]);
   const tables = [createTable(`Estimates with ${formatPercent(estimates[0].level)} intervals; not official results`, ["suite", "estimate", "low", "high", "in-domain score"], rows)];
   if (hasNearest) {
     const nearestRows = estimates.flatMap((estimate) => estimate.neighbors.map((near) => [estimate.task, near.machine, formatNumber(near.score), near.published, near.distance.toFixed(3)]));

@@ -161,7 +161,7 @@ class TestPublishedSplit:
             if device in protocol["test"]:
                 assert trained <= references
                 assert count["test"] > 0
-            elif device in protocol["valid"]:
+            elif device in protocol["validation"]:
                 assert trained <= references
                 assert "test" not in count
             elif device in protocol["train"]:
@@ -169,7 +169,7 @@ class TestPublishedSplit:
             else:
                 assert set(count.index) == {"unused"}
         tested = frame[frame["part"] == "test"]
-        assert not set(tested["architecture"]) & set(frame["architecture"][frame["part"].isin(["train", "valid"])])
+        assert not set(tested["architecture"]) & set(frame["architecture"][frame["part"].isin(["train", "validation"])])
 
     def test_published_split_trims_fastest_and_slowest(self, raw):
         frame = build("help_fbnet", raw).table.frame
@@ -186,7 +186,7 @@ class TestDrawnSplit:
         folds = splits.make("published_drawn_10", table, 0)
         frame, shown = table.frame, []
         for fold in folds:
-            test, learned = folds[fold] == "test", folds[fold].isin(["train", "valid"])
+            test, learned = folds[fold] == "test", folds[fold].isin(["train", "validation"])
             assert set(frame["device"][test]) == {"fpga", "raspi4", "eyeriss"}
             known = frame[learned & frame["device"].isin(set(frame["device"][test]))]
             assert (known.groupby("device").size() <= 10).all()

@@ -138,7 +138,7 @@ def test_forward_splits_test_later_years(built: Standardized) -> None:
     for name, start in (("forward_2010", "2010-01"), ("forward_2012", "2012-01")):
         fold = splits.make(name, built.table, 0)["fold_0"]
         months = built.table.frame["published_month"]
-        assert months[fold.isin(["train", "valid"])].max() < pd.Timestamp(start) <= months[fold == "test"].min()
+        assert months[fold.isin(["train", "validation"])].max() < pd.Timestamp(start) <= months[fold == "test"].min()
 
 
 def test_front_side_bus_replaces_missing_channels(built: Standardized) -> None:

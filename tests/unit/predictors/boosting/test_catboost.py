@@ -67,7 +67,7 @@ def test_a_missing_package_is_reported_with_its_remedy(monkeypatch: pytest.Monke
 
 
 def test_trees_are_the_best_on_validation_rows_and_all_rows_are_learned(library: type[StandIn]) -> None:
-    CatboostPredictor(n_estimators=300).fit(*data(), valid=np.arange(100) >= 70)
+    CatboostPredictor(n_estimators=300).fit(*data(), validation=np.arange(100) >= 70)
     (first, chosen_on), (last, learned) = library.fits
     assert (first["n_estimators"], chosen_on, first["eval_metric"]) == (300, 70, "MAE")
     assert (last["n_estimators"], learned) == (BEST + 1, 100)
@@ -97,7 +97,7 @@ def test_a_loaded_predictor_forecasts_the_same(library: type[StandIn], tmp_path:
 
 def test_rows_that_are_all_alike_get_their_mean(library: type[StandIn], tmp_path: Path) -> None:
     X, y = pd.DataFrame({"a": [1.0, 1.0, 1.0]}), pd.DataFrame({"score": [1.0, 2.0, 4.0]})
-    predictor = CatboostPredictor().fit(X, y, valid=np.array([False, False, True]))
+    predictor = CatboostPredictor().fit(X, y, validation=np.array([False, False, True]))
     assert library.fits == []
     predictor.save(tmp_path)
     assert np.allclose(load_predictor(tmp_path).predict(X), 2.0)

@@ -19,7 +19,7 @@ def data(rows: int = 400, noise: float = 0.5) -> tuple[pd.DataFrame, pd.DataFram
 
 def test_noise_stops_early() -> None:
     X, y = data()
-    stopped = LightgbmPredictor(n_estimators=300, early_stopping_rounds=10).fit(X, y, valid=np.arange(400) >= 300)
+    stopped = LightgbmPredictor(n_estimators=300, early_stopping_rounds=10).fit(X, y, validation=np.arange(400) >= 300)
     assert 1 <= stopped.boosters_[0][0].num_trees() < 300
 
 
@@ -32,7 +32,9 @@ def test_validation_rows_are_learned_too() -> None:
     X, y = data(noise=0.0)
     X["late"] = (np.arange(400) >= 300).astype(float)
     y["score"] *= np.exp(X["late"])
-    predictor = LightgbmPredictor(n_estimators=100, early_stopping_rounds=100).fit(X, y, valid=np.arange(400) >= 300)
+    predictor = LightgbmPredictor(n_estimators=100, early_stopping_rounds=100).fit(
+        X, y, validation=np.arange(400) >= 300
+    )
     errors = np.log(predictor.predict(X)["score"] / y["score"])
     assert abs(errors[300:].mean()) < 0.2
 

@@ -20,14 +20,14 @@ def data(rows: int = 400, noise: float = 0.5) -> tuple[pd.DataFrame, pd.DataFram
 
 def test_noise_stops_at_the_best_number_of_trees() -> None:
     X, y = data()
-    valid = np.arange(400) >= 300
-    stopped = XgboostPredictor(n_estimators=300, early_stopping_rounds=10).fit(X, y, valid=valid)
+    validation = np.arange(400) >= 300
+    stopped = XgboostPredictor(n_estimators=300, early_stopping_rounds=10).fit(X, y, validation=validation)
     rounds = stopped.boosters_[0][0].num_boosted_rounds()
     assert 1 <= rounds < 300
 
     def error(number: int) -> float:
-        forecast = XgboostPredictor(n_estimators=number).fit(X[~valid], y[~valid]).predict(X[valid])
-        return float(np.abs(np.log(forecast / y[valid])).to_numpy().mean())
+        forecast = XgboostPredictor(n_estimators=number).fit(X[~validation], y[~validation]).predict(X[validation])
+        return float(np.abs(np.log(forecast / y[validation])).to_numpy().mean())
 
     assert error(rounds) <= min(error(max(1, rounds - 3)), error(rounds + 5))
 
@@ -41,7 +41,9 @@ def test_validation_rows_are_learned_too() -> None:
     X, y = data(noise=0.0)
     X["late"] = (np.arange(400) >= 300).astype(float)
     y["score"] *= np.exp(X["late"])
-    predictor = XgboostPredictor(n_estimators=100, early_stopping_rounds=100).fit(X, y, valid=np.arange(400) >= 300)
+    predictor = XgboostPredictor(n_estimators=100, early_stopping_rounds=100).fit(
+        X, y, validation=np.arange(400) >= 300
+    )
     errors = np.log(predictor.predict(X)["score"] / y["score"])
     assert abs(errors[300:].mean()) < 0.2
 

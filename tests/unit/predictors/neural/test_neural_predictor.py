@@ -26,9 +26,9 @@ def rows(count: int = 128, seed: int = 0) -> tuple[pd.DataFrame, pd.Series]:
     return pd.DataFrame({"cores": cores, "suite": suite}), pd.Series(score, name="score")
 
 
-def fitted(valid: np.ndarray | None = None, **changes: Any) -> MLP:
+def fitted(validation: np.ndarray | None = None, **changes: Any) -> MLP:
     X, y = rows()
-    return MLP(**{**SMALL, **changes}).fit(X, y, columns=COLUMNS, valid=valid)
+    return MLP(**{**SMALL, **changes}).fit(X, y, columns=COLUMNS, validation=validation)
 
 
 def error(predictor: MLP, X: pd.DataFrame, y: pd.Series) -> float:
@@ -61,7 +61,7 @@ def test_refit_learns_from_the_validation_rows_too() -> None:
     y = pd.Series(np.where(VALID, 1000.0, 1.0) * X["cores"], name="score")
     errors = {
         refit: error(
-            MLP(**{**SMALL, "epochs": 20}, refit=refit).fit(X, y, columns=COLUMNS, valid=VALID), X[VALID], y[VALID]
+            MLP(**{**SMALL, "epochs": 20}, refit=refit).fit(X, y, columns=COLUMNS, validation=VALID), X[VALID], y[VALID]
         )
         for refit in (True, False)
     }
@@ -73,7 +73,9 @@ def test_choices_do_not_see_validation_targets_in_the_weights() -> None:
     X, y = rows()
     other = y.where(~VALID, y * 7)
     unseen = fitted(VALID, refit=False, epochs=1).predict(X)
-    seen = MLP(**{**SMALL, "epochs": 1}, refit=False, linear_skip=False).fit(X, other, columns=COLUMNS, valid=VALID)
+    seen = MLP(**{**SMALL, "epochs": 1}, refit=False, linear_skip=False).fit(
+        X, other, columns=COLUMNS, validation=VALID
+    )
     same = fitted(VALID, refit=False, epochs=1, linear_skip=False)
     pd.testing.assert_frame_equal(seen.predict(X), same.predict(X))
     assert np.isfinite(unseen).all(axis=None)

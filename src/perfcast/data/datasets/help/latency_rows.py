@@ -73,7 +73,7 @@ class Protocol:
     """
 
     train: tuple[str, ...]
-    valid: tuple[str, ...]
+    validation: tuple[str, ...]
     test: tuple[str, ...]
     pool: int
     queries: int
@@ -87,13 +87,13 @@ def read_protocol(options: Mapping[str, Any], devices: Sequence[str]) -> Protoco
         UserError: The option is incomplete, or lists a device that the dataset lacks or lists twice.
     """
     protocol = options.get("protocol")
-    keys = {"train", "valid", "test", "pool", "queries", "trimmed"}
+    keys = {"train", "validation", "test", "pool", "queries", "trimmed"}
     if not isinstance(protocol, Mapping) or set(protocol) != keys:
         value = sorted(protocol) if isinstance(protocol, Mapping) else protocol
         raise UserError(
             f"option 'protocol' must have the keys {', '.join(sorted(keys))}", f"found {value!r}", _REMEDY_HELP_PARTS
         )
-    subsets = {subset: tuple(protocol[subset]) for subset in ("train", "valid", "test")}
+    subsets = {subset: tuple(protocol[subset]) for subset in ("train", "validation", "test")}
     listed = [device for subset in subsets.values() for device in subset]
     unknown = sorted(set(listed) - set(devices))
     if unknown or len(set(listed)) < len(listed):
@@ -104,7 +104,7 @@ def read_protocol(options: Mapping[str, Any], devices: Sequence[str]) -> Protoco
 
 
 def assign_subsets(protocol: Protocol, device: str, latency: np.ndarray, references: Sequence[int]) -> np.ndarray:
-    """Return the subset of each architecture on a device: train, valid, test, or unused.
+    """Return the subset of each architecture on a device: train, validation, test, or unused.
 
     A reference is never evaluated, although the authors left one reference among their test architectures.
 
@@ -119,8 +119,8 @@ def assign_subsets(protocol: Protocol, device: str, latency: np.ndarray, referen
     subsets = np.full(count, "unused", dtype=object)
     if device in protocol.train:
         subsets[pooled | reference] = "train"
-    elif device in protocol.valid:
-        subsets[pooled] = "valid"
+    elif device in protocol.validation:
+        subsets[pooled] = "validation"
         subsets[reference] = "train"
     elif device in protocol.test:
         query_rows = np.flatnonzero((position >= pool) & (position < pool + protocol.queries))
@@ -174,7 +174,7 @@ LATENCY_COLUMNS = (
         Kind.CATEGORICAL,
         Role.PROVENANCE,
         "device",
-        meaning="the authors' use of the row: train, valid, test or unused",
+        meaning="the authors' use of the row: train, validation, test or unused",
     ),
     Column(
         "reference",

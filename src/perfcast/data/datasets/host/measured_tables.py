@@ -37,7 +37,7 @@ def key(name: str, meaning: str, *tags: Tag) -> Column:
     return Column(name, Kind.CATEGORICAL, Role.KEY, "problem", meaning=meaning, tags=tags)
 
 
-def audit(name: str, meaning: str, *, unit: str = "", high: float | None = None) -> Column:
+def measurement_column(name: str, meaning: str, *, unit: str = "", high: float | None = None) -> Column:
     """Declare a number that describes the measurement itself; it is provenance."""
     return Column(name, Kind.NUMERICAL, Role.PROVENANCE, "problem", unit, meaning, low=0, high=high)
 

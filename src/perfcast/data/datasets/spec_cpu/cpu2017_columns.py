@@ -26,12 +26,12 @@ def _date(name: str, group: str, unit: str, meaning: str, *tags: Tag) -> Column:
 
 
 _KEYS = (
-    Column("result_id", Kind.TEXT, Role.KEY, "audit", "", "identifier: arrival day and number", tags=(Tag.ROW,)),
+    Column("result_id", Kind.TEXT, Role.KEY, "provenance", "", "identifier: arrival day and number", tags=(Tag.ROW,)),
     Column(
         "submission_id",
         Kind.TEXT,
         Role.KEY,
-        "audit",
+        "provenance",
         "",
         "test campaign: vendor, system, processor, chips and month",
         tags=(Tag.BLOCK,),
@@ -143,42 +143,42 @@ _LABELS = (
 )
 
 _AUDIT = (
-    _date("published_month", "audit", "month", "month of publication", Tag.TIME),
-    _date("test_month", "audit", "month", "month of the test"),
-    _date("hw_avail", "audit", "month", "availability of the hardware"),
-    _date("sw_avail", "audit", "month", "availability of the software"),
-    _date("arrival_day", "audit", "day", "day on which SPEC received the result"),
-    _date("updated", "audit", "month", "last change of the published page; unknown at publication"),
-    _name("system_stem", "audit", "name of the machine without its processor", role=Role.PROVENANCE),
-    _name("tester", "audit", "tester of the result", role=Role.PROVENANCE),
-    _name("sponsor", "audit", "sponsor of the test", role=Role.PROVENANCE),
-    _name("peak_ptr", "audit", "pointer size of the peak run", role=Role.PROVENANCE),
-    _flag("xalanc_notice", "audit", "1 under SPEC's notice of 2024 on 523/623.xalancbmk", role=Role.PROVENANCE),
+    _date("published_month", "provenance", "month", "month of publication", Tag.TIME),
+    _date("test_month", "provenance", "month", "month of the test"),
+    _date("hw_avail", "provenance", "month", "availability of the hardware"),
+    _date("sw_avail", "provenance", "month", "availability of the software"),
+    _date("arrival_day", "provenance", "day", "day on which SPEC received the result"),
+    _date("updated", "provenance", "month", "last change of the published page; unknown at publication"),
+    _name("system_stem", "provenance", "name of the machine without its processor", role=Role.PROVENANCE),
+    _name("tester", "provenance", "tester of the result", role=Role.PROVENANCE),
+    _name("sponsor", "provenance", "sponsor of the test", role=Role.PROVENANCE),
+    _name("peak_ptr", "provenance", "pointer size of the peak run", role=Role.PROVENANCE),
+    _flag("xalanc_notice", "provenance", "1 under SPEC's notice of 2024 on 523/623.xalancbmk", role=Role.PROVENANCE),
     Column(
-        "cores_per_chip_stated", Kind.NUMERICAL, Role.PROVENANCE, "audit", "", "cores per chip as published", 1, 512
+        "cores_per_chip_stated", Kind.NUMERICAL, Role.PROVENANCE, "provenance", "", "cores per chip as published", 1, 512
     ),
-    _flag("q_cores_mismatch", "audit", "1 where stated cores per chip are not the processor's", role=Role.PROVENANCE),
-    _flag("q_mem_arith", "audit", "1 where the capacity differs from DIMMs x size", role=Role.PROVENANCE),
-    _flag("q_ddr_gen", "audit", "1 where the DDR generation was corrected", role=Role.PROVENANCE),
-    _flag("q_date", "audit", "1 where a date after publication was removed", role=Role.PROVENANCE),
-    _flag("q_peak_lt_base", "audit", "1 where the peak score is below the base score", role=Role.PROVENANCE),
-    _flag("q_near_dup", "audit", "1 where system, scores and month repeat another result", role=Role.PROVENANCE),
+    _flag("q_cores_mismatch", "provenance", "1 where stated cores per chip are not the processor's", role=Role.PROVENANCE),
+    _flag("q_mem_arith", "provenance", "1 where the capacity differs from DIMMs x size", role=Role.PROVENANCE),
+    _flag("q_ddr_gen", "provenance", "1 where the DDR generation was corrected", role=Role.PROVENANCE),
+    _flag("q_date", "provenance", "1 where a date after publication was removed", role=Role.PROVENANCE),
+    _flag("q_peak_lt_base", "provenance", "1 where the peak score is below the base score", role=Role.PROVENANCE),
+    _flag("q_near_dup", "provenance", "1 where system, scores and month repeat another result", role=Role.PROVENANCE),
     _flag(
         "q_score_residual",
-        "audit",
+        "provenance",
         "1 where the base score is far from the median of processor, chips and suite",
         role=Role.PROVENANCE,
     ),
     _flag(
         "q_far_below_peers",
-        "audit",
+        "provenance",
         "1 where the base score is below 2/3 of the median of processor, chips, suite and memory",
         Tag.EXCLUDED,
         role=Role.PROVENANCE,
     ),
-    _name("source", "audit", "source of the row", role=Role.PROVENANCE),
-    Column("file", Kind.TEXT, Role.PROVENANCE, "audit", "", "file of the row"),
-    Column("line", Kind.NUMERICAL, Role.PROVENANCE, "audit", "", "line of the file, without later rows", 1, None),
+    _name("source", "provenance", "source of the row", role=Role.PROVENANCE),
+    Column("file", Kind.TEXT, Role.PROVENANCE, "provenance", "", "file of the row"),
+    Column("line", Kind.NUMERICAL, Role.PROVENANCE, "provenance", "", "line of the file, without later rows", 1, None),
 )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ _ADDED = (
     _feature("logical_cpus", "system", "", "logical processors visible to the system", (1, 65536)),
     # Its last digits identify a single machine, like a serial number, so it is no feature.
     Column("mem_os_gb", Kind.NUMERICAL, Role.PROVENANCE, "memory", "GiB", "memory visible to the system", 0.25, 131072),
-    Column("q_withdrawn", Kind.NUMERICAL, Role.PROVENANCE, "audit", "", _WITHDRAWN, 0, 1),
+    Column("q_withdrawn", Kind.NUMERICAL, Role.PROVENANCE, "provenance", "", _WITHDRAWN, 0, 1),
 )
 _TARGETS = tuple(
     Column(name, Kind.NUMERICAL, Role.TARGET, "workload", "ratio to reference", _SCORE, 0.01, 1e6) for name in TARGETS

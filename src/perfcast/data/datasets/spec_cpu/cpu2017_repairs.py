@@ -1,4 +1,4 @@
-"""Counted repairs of the dump's known errors, and audit flags. No repair depends on a score."""
+"""Counted repairs of the dump's known errors, and leakage check flags. No repair depends on a score."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def repair_unstated(frame: pd.DataFrame, repairs: Repairs) -> None:
 
 
 def add_flags(frame: pd.DataFrame) -> None:
-    """Add the audit flags that compare rows; they are provenance, never features."""
+    """Add the leakage check flags that compare rows; they are provenance, never features."""
     frame["q_peak_lt_base"] = (frame["peak_score"] < frame["base_score"]).astype("float64")
     same = ["suite", "hw_vendor", "System", "part_key", "base_score", "peak_score", "published_month"]
     frame["q_near_dup"] = frame.duplicated(same).astype("float64")

@@ -10,7 +10,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("dataset")
     parser.add_argument("--evaluation", type=Path, required=True)
-    parser.add_argument("--figures", nargs="*", default=[], help="names of plots")
+    parser.add_argument("--plots", nargs="*", default=[], help="names of plots")
     parser.add_argument("--out", type=Path, required=True)
 
 
@@ -21,5 +21,5 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.utils.io import atomic_folder
 
     with atomic_folder(options.out) as folder:
-        draw_all(read_evaluation(options.evaluation), folder, options.figures)
+        draw_all(read_evaluation(options.evaluation), folder, options.plots)
     return 0

@@ -16,7 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("split")
     parser.add_argument("--table", type=Path, required=True, help="the table with features")
     parser.add_argument("--folds", type=Path, required=True, help="the split")
-    parser.add_argument("--backtest-windows", type=_numbers.backtests, default=1, help="most backtests of a forward split")
+    parser.add_argument(
+        "--backtest-windows", type=_numbers.backtests, default=1, help="most backtests of a forward split"
+    )
     parser.add_argument("--out", type=Path, required=True)
     add_project(parser)
 
@@ -30,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
     outlier = read_dataset(options.project / "conf", options.dataset).label_outlier
     table = read_table(options.table)
-    distances = fold_distances(table, read_folds(options.folds, table), outlier, options.rehearsals)
+    distances = fold_distances(table, read_folds(options.folds, table), outlier, options.backtest_windows)
     with atomic_path(options.out) as path:
         distances.to_parquet(path, index=False, compression="zstd")
     return 0

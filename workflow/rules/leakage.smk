@@ -1,28 +1,28 @@
 # Leakage checks over the files of all stages: a leak stops the run before any error is reported.
-from perfcast.experiment.leakage_control import read_audit
+from perfcast.experiment.leakage_control import read_leakage_conf
 
 try:
-    AUDIT = read_audit(GRAPH.conf)
+    LEAKAGE = read_leakage_conf(GRAPH.conf)
 except UserError as error:
     print(f"perfcast: {error}", file=sys.stderr)
     raise SystemExit(2)
 
 
-rule audit:
+rule leakage:
     input:
         table=rules.features.output[0],
         standard=rules.standardize.output.table,
         folds=per_split("splits"),
         predictions=per_run("predictions.parquet"),
-        rehearsals=per_run("backtest.parquet"),
+        backtest=per_run("backtest.parquet"),
         configs=per_run("config.yaml"),
         models=per_run("model"),
     output:
-        f"{RESULTS}/audit/{{dataset}}.json",
+        f"{RESULTS}/leakage/{{dataset}}.json",
     log:
-        f"{RESULTS}/logs/audit/{{dataset}}.log",
+        f"{RESULTS}/logs/leakage/{{dataset}}.log",
     benchmark:
-        f"{RESULTS}/benchmarks/audit/{{dataset}}.tsv"
+        f"{RESULTS}/benchmarks/leakage/{{dataset}}.tsv"
     threads: 1
     resources:
         mem_mb=gigabytes(2),
@@ -30,16 +30,16 @@ rule audit:
     params:
         folds=folder("splits"),
         runs=folder("runs"),
-        control=AUDIT.model_dump(),
-        conf=GRAPH.conf_digest("predictor", AUDIT.control),
+        control=LEAKAGE.model_dump(),
+        conf=GRAPH.conf_digest("predictor", LEAKAGE.control),
         code=GRAPH.code(
-            "audit", GRAPH.predictor_module(AUDIT.control)
+            "leakage", GRAPH.predictor_module(LEAKAGE.control)
         ),
         resamples=PARAMS.resamples,
         seed=PARAMS.split_seed,
         splits=lambda w: GRAPH.splits_of(w.dataset),
         predictors=lambda w: GRAPH.predictors_of(w.dataset),
     shell:
-        "logged {log} perfcast pipeline audit {wildcards.dataset} --table {input.table} --standard {input.standard} "
+        "logged {log} perfcast pipeline leakage {wildcards.dataset} --table {input.table} --standard {input.standard} "
         "--folds {params.folds} --runs {params.runs} --splits {params.splits} --predictors {params.predictors} "
         "--resamples {params.resamples} --seed {params.seed} --out {output}"

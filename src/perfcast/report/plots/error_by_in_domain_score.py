@@ -12,18 +12,18 @@ _PREDICTORS = 3
 
 def draw(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split, in-domain score along x; None without scores."""
-    if evaluation.support.empty:
+    if evaluation.in_domain.empty:
         return None
     predictors = select_leaders(evaluation.ranking(), _PREDICTORS)
     style = predictor_styles(evaluation.predictors)
-    splits = [split for split in evaluation.splits if split in set(evaluation.support["split"])]
+    splits = [split for split in evaluation.splits if split in set(evaluation.in_domain["split"])]
     figure, axes = panels(len(splits), columns=4, height=2.4, sharex=True)
     for panel, split in zip(axes, splits, strict=True):
         for predictor in predictors:
-            part = evaluation.support[
-                (evaluation.support["split"] == split) & (evaluation.support["predictor"] == predictor)
+            part = evaluation.in_domain[
+                (evaluation.in_domain["split"] == split) & (evaluation.in_domain["predictor"] == predictor)
             ]
-            panel.plot(part["support"], part["mape"], label=predictor, linewidth=1, **style[predictor])
+            panel.plot(part["in_domain_score"], part["mape"], label=predictor, linewidth=1, **style[predictor])
         panel.set_title(split)
         panel.set_xlim(0, 1)
         panel.set_xlabel("in-domain score")

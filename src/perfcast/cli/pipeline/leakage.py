@@ -46,5 +46,5 @@ def run(options: argparse.Namespace) -> int:
     write_json(options.out, report)
     lines = leakage_errors(report)
     for line in lines:
-        print(f"perfcast pipeline audit: {line}", file=sys.stderr)
+        print(f"perfcast pipeline leakage: {line}", file=sys.stderr)
     return 2 if lines else 0
