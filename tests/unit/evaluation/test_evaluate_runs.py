@@ -181,8 +181,8 @@ def test_without_distances_or_backtests_there_are_no_intervals(table, runs, in_d
 
 def test_a_fold_is_calibrated_by_its_own_backtests_alone(runs, in_domain):
     folder = runs["unseen_cpu", "ridge"]
-    predictions, backtests = (pd.read_parquet(folder / f"{name}.parquet") for name in ("predictions", "backtests"))
-    far = pd.read_parquet(support["unseen_cpu"])
+    predictions, backtests = (pd.read_parquet(folder / f"{name}.parquet") for name in ("predictions", "backtest"))
+    far = pd.read_parquet(in_domain["unseen_cpu"])
     before = with_intervals(predictions, backtests, far, 0.9)
     backtests.loc[backtests["fold"] == 2, "predicted"] *= 2
     after = with_intervals(predictions, backtests, far, 0.9)
