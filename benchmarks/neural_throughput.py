@@ -1,9 +1,9 @@
 """Rows per CPU-second that each neural predictor trains, with the hyperparameters of its full preset.
 
 Run: python benchmarks/neural_throughput.py [name ...] [--rows 4096]
-Data, thread and clock are those of benchmarks/ncpp_throughput.py. CPU-s is what training alone costs for one fit of
-30,000 rows with the epochs of the full or of the quick preset; encoding and the linear skip come on top, and a choice
-among candidates is one more fit for each.
+Data, thread and clock are those of benchmarks/ncpp_throughput.py. CPU-s is the time of training alone for one fit of
+30,000 rows with the epochs of the full or of the quick preset. Encoding, the linear skip and one more fit for each
+candidate are not included.
 """
 
 from __future__ import annotations
