@@ -121,7 +121,8 @@ class BaseAnalyticalPredictor(Predictor):
     def _choose(self, training: TrainingRows, pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[float, float]:
         """Return the alpha and the decay_years with the smallest mean error over the backtests."""
         candidates = list(product(self.alphas, self.decay_years))
-        backtests = [self._backtest(*map(training.select, pair), candidates) for pair in pairs]
+        splits = [(training.select(fitting), training.select(testing)) for fitting, testing in pairs]
+        backtests = [self._backtest(fitting, testing, candidates) for fitting, testing in splits]
         errors = [error for error in backtests if error is not None]
         default = (self.default_alpha, self.default_decay_years)
         if not errors:

@@ -101,7 +101,7 @@ def _log_score(form: str, p: np.ndarray, q: dict[str, np.ndarray]) -> np.ndarray
     else:
         compute = np.logaddexp(p[0] - q["ipc"] - q["turbo"], p[1] - q["ipc"] - q["power_clock"] - q["cores"])
         memory = p[2] - q["bandwidth"] - p[3] * (q["l3"] - 5)
-        overhead, copies = p[4] * q["chips"], np.float64(0.0)
+        overhead, copies = p[4] * q["chips"], np.zeros(1)
     score: np.ndarray = copies - np.logaddexp(compute, memory) - overhead
     return score
 
