@@ -21,7 +21,7 @@ import yaml
 
 from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.token_batch import TokenBatch, mask_inputs
-from perfcast.predictors.hybrid.server_hybrids import HybridAttentionPredictor
+from perfcast.predictors.hybrid.attention_hybrids import HybridAttentionPredictor
 from perfcast.predictors.neural.attention import NCPP
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
 from perfcast.schema.table import Column, Kind, Role
@@ -72,7 +72,7 @@ def predictor_of(name: str, epochs: int) -> NeuralPredictor:
     params = {**conf["params"], "epochs": epochs}
     if name == "ncpp":
         return NCPP(**{**params, "min_steps": 0})
-    (network,) = HybridAttentionPredictor(**{**params, "least_steps": 0})._learners().values()
+    (network,) = HybridAttentionPredictor(**{**params, "min_steps": 0})._new_learners().values()
     assert isinstance(network, NeuralPredictor)
     return network
 

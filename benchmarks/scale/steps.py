@@ -128,7 +128,7 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
     from perfcast.schema.table_files import read_table
 
     def make(seed: int) -> AnalyticalPredictor:
-        return AnalyticalPredictor(strengths=[3e-4], memories=[3.0])
+        return AnalyticalPredictor(alphas=[3e-4], decay_years=[3.0])
 
     with watch("read"):
         table = read_table(folder / "features.parquet")

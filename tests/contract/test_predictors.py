@@ -34,11 +34,11 @@ def conf(name: str) -> dict[str, Any]:
 VARIANTS = {"flops", "gpperf_forest", "ncpp_published"} | {name for name in NAMES if "_without_" in name}
 CLASSES = [name for name in NAMES if name not in VARIANTS]
 EPOCHS = ("epochs", "max_epochs")
-FEW = {**dict.fromkeys(EPOCHS, 2), "least_steps": 8, "min_steps": 8}
+FEW = {**dict.fromkeys(EPOCHS, 2), "min_steps": 8}
 
 # Mean absolute error of log targets after learning eight rows by heart. Some cannot bend through eight points: a lookup
 # gives equal machines one answer, a scaling law has three exponents per task, ridge is held back by its penalty, a
-# roofline law of a table without amounts is one constant per task, and a Gaussian process takes a hundredth of the
+# roofline model of a table without amounts is one constant per task, and a Gaussian process takes a hundredth of the
 # variance for noise.
 OVERFIT_BOUND = {"nearest": 0.10, "power_law": 0.15, "ridge": 0.10, "roofline": 2.0, "gaussian_process": 0.10}
 OVERFIT_DEFAULT = 0.05

@@ -1,4 +1,4 @@
-"""Amounts of a matrix product on cores, each of which takes its own time: the terms of the roofline law."""
+"""Amounts of a matrix product on cores, each of which takes its own time: the terms of the roofline model."""
 
 from __future__ import annotations
 

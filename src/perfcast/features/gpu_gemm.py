@@ -22,7 +22,7 @@ def derive(table: Table) -> Table:
 
     Blocks of threads compute tiles of C, and as many tiles as there are multiprocessors run at once: a wave. A started
     wave takes as long as a full one (wave quantization; NVIDIA, Matrix Multiplication Background User's Guide), so time
-    follows waves and not operations where there are few tiles. Terms of the roofline law are tagged COST.
+    follows waves and not operations where there are few tiles. Terms of the roofline model are tagged COST.
     Raises: ValueError when a column of `REQUIRES` is missing.
     """
     frame = require(table, REQUIRES)

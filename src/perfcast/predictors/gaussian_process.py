@@ -1,9 +1,9 @@
-"""Gaussian process regression of log targets, one process per task, with relevances that all tasks share."""
+"""Gaussian process regression of log targets, one process per task, with ARD length scales that all tasks share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -19,94 +19,99 @@ from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, me
 from perfcast.training.loop import reproducible
 from perfcast.utils.io import read_json, write_json
 
-_LEAST_ROWS = 10
-"""A question with fewer rows says nothing about relevance."""
+_MIN_SAMPLES = 10
+"""Outputs with fewer rows do not count in the fit of the length scales."""
 
-_START_NOISE = 0.01
-_START_LENGTH = 1.6
-"""In units of a typical distance of two rows; both are learned from there."""
+_INITIAL_NOISE = 0.01
+_INITIAL_LENGTH = 1.6
+"""In units of a typical distance of two rows."""
+
+_BLOCK = 32
+"""Rows of one block of a prediction. Their kernel stays in a processor's cache, which halves the time. The size is
+fixed: a product of another shape rounds differently, and a prediction must not depend on the number of rows."""
 
 
 @dataclass(frozen=True)
-class Question:
-    """What one process is to explain: rows of the inputs, and a standardized answer for each. Shapes: (m,), (m,)."""
+class OutputSample:
+    """Rows and standardized log targets of one output (a target of a task). Shapes: (m,) int, (m,)."""
 
     rows: np.ndarray
-    answers: np.ndarray
+    values: np.ndarray
 
     @classmethod
-    def of(cls, rows: np.ndarray, logs: np.ndarray) -> Question | None:
-        """Standardize; None where there is nothing to learn from. Shapes: rows (m,) int, logs (m,)."""
+    def standardize(cls, rows: np.ndarray, logs: np.ndarray) -> OutputSample | None:
+        """Standardize log targets; None where they are too few or all equal. Shapes: rows (m,) int, logs (m,)."""
         spread = float(logs.std())
-        if len(rows) < _LEAST_ROWS or not spread > 1e-9:
+        if len(rows) < _MIN_SAMPLES or not spread > 1e-9:
             return None
         return cls(rows, (logs - logs.mean()) / spread)
 
 
-def learned_scales(
-    inputs: np.ndarray, variables: Sequence[str], questions: Sequence[Question], *, steps: int, rows: int, seed: int
+def fit_inverse_length_scales(
+    inputs: np.ndarray,
+    variables: Sequence[str],
+    outputs: Sequence[OutputSample],
+    *,
+    steps: int,
+    batch_size: int,
+    seed: int,
 ) -> np.ndarray:
-    """Return the factor of every input with which distances are in units of the kernel's length.
+    """Return the inverse length scale of every input.
 
-    Automatic relevance determination: the factors of the variables maximize the marginal likelihood of Matern-3/2
-    processes with one set of factors for all questions and a noise for each; every step looks at `rows` rows, drawn at
-    random, of the next question.
+    Automatic relevance determination (ARD): the length scales maximize the marginal likelihood of Matern-3/2 processes.
+    All outputs share one length scale per variable and have a noise each. Every step of Adam reads `batch_size` random
+    rows of the next output.
     Shapes: inputs (n, columns), variables (columns,) -> (columns,).
     Source: Rasmussen and Williams, 2006, Gaussian Processes for Machine Learning, equations 4.17 and 5.8, section 5.1.
     """
     spread = float(np.sqrt(inputs.var(axis=0).sum())) or 1.0
-    start = np.full(inputs.shape[1], 1.0 / (_START_LENGTH * spread))
-    if not questions or not inputs.shape[1]:
+    start = np.full(inputs.shape[1], 1.0 / (_INITIAL_LENGTH * spread))
+    if not outputs or not inputs.shape[1]:
         return start
     names = sorted(set(variables))
     variable = torch.tensor([names.index(name) for name in variables])
     with reproducible(seed):
-        relevance = torch.zeros(len(names), requires_grad=True)
-        noise = torch.full((len(questions),), float(np.log(_START_NOISE)), requires_grad=True)
-        optimizer = torch.optim.Adam([relevance, noise], lr=0.1)
-        decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(steps, 1))
+        log_factors = torch.zeros(len(names), requires_grad=True)
+        log_noise = torch.full((len(outputs),), float(np.log(_INITIAL_NOISE)), requires_grad=True)
+        optimizer = torch.optim.Adam([log_factors, log_noise], lr=0.1)
+        scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(steps, 1))
         rng, scaled = np.random.default_rng(seed), (inputs * start).astype(np.float32)
         for step in range(steps):
-            number = step % len(questions)
-            question = questions[number]
-            drawn = rng.choice(len(question.rows), min(rows, len(question.rows)), replace=False)
-            points = torch.from_numpy(scaled[question.rows[drawn]]) * torch.exp(relevance)[variable]
-            loss = _surprise(points, torch.from_numpy(question.answers[drawn]), noise[number])
+            number = step % len(outputs)
+            output = outputs[number]
+            drawn = rng.choice(len(output.rows), min(batch_size, len(output.rows)), replace=False)
+            points = torch.from_numpy(scaled[output.rows[drawn]]) * torch.exp(log_factors)[variable]
+            loss = _negative_log_likelihood(points, torch.from_numpy(output.values[drawn]), log_noise[number])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            decay.step()
-        factors = torch.exp(relevance)[variable].detach().numpy().astype(float)
-    scales: np.ndarray = start * factors
-    return scales
+            scheduler.step()
+        factors = torch.exp(log_factors)[variable].detach().numpy().astype(float)
+    inverse_length_scales: np.ndarray = start * factors
+    return inverse_length_scales
 
 
-def _surprise(points: Tensor, answers: Tensor, log_noise: Tensor) -> Tensor:
-    """Return minus the logarithm of the marginal likelihood per row, with the best variance of the process.
+def _negative_log_likelihood(points: Tensor, values: Tensor, log_noise: Tensor) -> Tensor:
+    """Return the negative logarithm of the marginal likelihood per row, under the best variance of the process.
 
-    Shapes: points (m, columns), answers (m,) -> ().
+    Shapes: points (m, columns), values (m,) -> ().
     """
-    lengths = (points * points).sum(dim=1)
-    squared = lengths[:, None] + lengths - 2.0 * points @ points.T
-    # a root has no slope at zero
+    norms = (points * points).sum(dim=1)
+    squared = norms[:, None] + norms - 2.0 * points @ points.T
+    # The gradient of a root at zero is infinite.
     distance = torch.sqrt(3.0 * torch.clamp(squared, min=1e-7))
     kernel = ((1.0 + distance) * torch.exp(-distance)).double()
     noisy = kernel + torch.exp(log_noise).double() * torch.eye(len(points), dtype=torch.float64)
     factor = torch.linalg.cholesky(noisy)
-    weights = torch.cholesky_solve(answers[:, None], factor)[:, 0]
-    variance = (answers @ weights) / len(points)
-    surprise: Tensor = 0.5 * torch.log(variance) + torch.log(torch.diagonal(factor)).mean()
-    return surprise
-
-
-_BLOCK = 32
-"""Rows forecast at once: their kernel stays in a processor's cache, which halves the time. Always as many, since a
-product of another shape rounds otherwise, and a row's answer should not depend on how many others are asked for."""
+    weights = torch.cholesky_solve(values[:, None], factor)[:, 0]
+    variance = (values @ weights) / len(points)
+    loss: Tensor = 0.5 * torch.log(variance) + torch.log(torch.diagonal(factor)).mean()
+    return loss
 
 
 @dataclass(frozen=True)
-class Process:
-    """One fitted process: constant + sum over points p of weight x kernel(x, p).
+class FittedProcess:
+    """Posterior mean of one process: constant + sum over points p of weight x kernel(x, p).
 
     Shapes: points (m, components) float32, weights (m,), in natural logarithms of the target.
     """
@@ -115,164 +120,160 @@ class Process:
     weights: np.ndarray
     constant: float
 
-    def forecast(self, asked: np.ndarray) -> np.ndarray:
+    def predict(self, inputs: np.ndarray) -> np.ndarray:
         """Return log targets, to single precision. Shapes: (n, components) -> (n,)."""
-        answer, weights = np.empty(len(asked)), self.weights.astype(np.float32)
-        block = np.zeros((_BLOCK, asked.shape[1]), dtype=np.float32)
+        logs, weights = np.empty(len(inputs)), self.weights.astype(np.float32)
+        block = np.zeros((_BLOCK, inputs.shape[1]), dtype=np.float32)
         scratch = np.empty((2, _BLOCK, len(weights)), dtype=np.float32)
-        lengths = (self.points**2).sum(axis=1)
-        for start in range(0, len(asked), _BLOCK):
-            rows = asked[start : start + _BLOCK]
+        norms = (self.points**2).sum(axis=1)
+        for start in range(0, len(inputs), _BLOCK):
+            rows = inputs[start : start + _BLOCK]
             block[: len(rows)] = rows
-            kernel = matern(block, self.points, lengths, scratch)
-            answer[start : start + _BLOCK] = (kernel @ weights)[: len(rows)]
-        return self.constant + answer
+            kernel = matern_kernel(block, self.points, norms, scratch)
+            logs[start : start + _BLOCK] = (kernel @ weights)[: len(rows)]
+        return self.constant + logs
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GaussianProcessPredictor(Predictor):
-    """The mean of a Gaussian process with a Matern-3/2 kernel, separately for every task.
+    """Mean of a Gaussian process with a Matern-3/2 kernel, separately for every task.
 
-    Features as `LinearEncoder` gives them: standardized numbers, categories 0 or 1. How much each counts in a distance
-    is learned (`_relevance.py`), once for all tasks. `noise` is the variance of a measurement in units of the
-    process's own: fixed, since the one that fits best is led by the few entries that are far out. Those count less: the
-    squared errors are Huber's beyond a deviation of `huber` (a logarithm), by `reweightings` rounds of reweighted least
-    squares. Distances are taken in the `components` directions in which the scaled features vary most. Solving takes
-    the cube of the rows, so a process learns from at most `rows` of them, and the one of a task never seen from
-    `pooled_rows`, drawn at random.
+    Columns are encoded by `LinearEncoder`: standardized numbers, categories 0 or 1. Their ARD length scales are fitted
+    once for all tasks (`fit_inverse_length_scales`), in `length_scale_steps` steps of `length_scale_batch_size` rows.
+    Distances are taken in the `n_components` directions in which the scaled columns vary most.
 
-    It does not extrapolate: far from the rows it learned the forecast goes to their median.
+    `noise` is the variance of a measurement in units of the process's own. It is fixed, because a fitted noise depends
+    mostly on a few outliers. Instead, `n_reweightings` rounds of reweighted least squares apply Huber's loss, which is
+    linear beyond a deviation of `huber_delta` (a natural logarithm). A fit takes cubic time in the rows. A process
+    therefore learns from at most `max_samples` random rows. The process of all rows, for tasks that training did not
+    have, learns from `max_pooled_samples`.
+
+    It does not extrapolate: far from the training rows the prediction is their median.
     Source: Rasmussen and Williams, 2006, Gaussian Processes for Machine Learning, algorithm 2.1; Huber, 1964, Annals of
     Mathematical Statistics 35(1).
     """
 
-    encoder_: LinearEncoder
-    center_: np.ndarray
-    projection_: np.ndarray
-    """Encoded features less `center_` to coordinates of the kernel (`matern`). Shape: (columns, components)."""
-    processes_: dict[str, dict[str, Process]]
+    max_samples: int = 10_000
+    max_pooled_samples: int = 2000
+    noise: float = 0.01
+    huber_delta: float = 0.01
+    n_reweightings: int = 2
+    length_scale_batch_size: int = 1000
+    length_scale_steps: int = 120
+    n_components: int = 160
+    min_count: int = 20
+    clip: float = 0.25
+    random_state: int = 0
 
-    def __init__(
-        self,
-        *,
-        rows: int = 10_000,
-        pooled_rows: int = 2000,
-        noise: float = 0.01,
-        huber: float = 0.01,
-        reweightings: int = 2,
-        relevance_rows: int = 1000,
-        relevance_steps: int = 120,
-        components: int = 160,
-        min_count: int = 20,
-        clip: float = 0.25,
-        random_state: int = 0,
-    ) -> None:
-        self.rows, self.pooled_rows = rows, pooled_rows
-        self.noise, self.huber, self.reweightings = noise, huber, reweightings
-        self.relevance_rows, self.relevance_steps = relevance_rows, relevance_steps
-        self.components = components
-        self.min_count, self.clip = min_count, clip
-        self.random_state = random_state
+    encoder_: LinearEncoder = field(init=False)
+    center_: np.ndarray = field(init=False)
+    projection_: np.ndarray = field(init=False)
+    """Encoded columns less `center_` to coordinates of `matern_kernel`. Shape: (columns, components)."""
+    processes_: dict[str, dict[str, FittedProcess]] = field(init=False)
+    """Process by target and task."""
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         self.encoder_ = LinearEncoder(min_count=self.min_count, clip=self.clip).fit(X, feature_columns(self.columns_))
         encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
-        measured = measured_rows(log_y, self.targets_)
-        groups = [groups_of(tasks, rows) for rows in measured]
-        self._choose_distance(encoded, log_y, groups)
-        points = self._placed(encoded).astype(np.float32)
+        groups = [groups_of(tasks, rows) for rows in measured_rows(log_y, self.targets_)]
+        self._fit_projection(encoded, log_y, groups)
+        points = self._project(encoded).astype(np.float32)
         rng = np.random.default_rng(self.random_state)
 
-        def solved(index: int, rows: np.ndarray) -> Process:
-            limit = self.pooled_rows if rows is groups[index][POOLED] else self.rows
+        def fit(index: int, rows: np.ndarray) -> FittedProcess:
+            limit = self.max_pooled_samples if rows is groups[index][POOLED] else self.max_samples
             drawn = np.flatnonzero(rows)
             if len(drawn) > limit:
                 drawn = np.sort(rng.choice(drawn, limit, replace=False))
-            return self._process(points[drawn], log_y[drawn, index])
+            return self._fit_process(points[drawn], log_y[drawn, index])
 
         self.processes_ = {
-            target: fitted_by_group(groups[index], partial(solved, index)) for index, target in enumerate(self.targets_)
+            target: fitted_by_group(groups[index], partial(fit, index)) for index, target in enumerate(self.targets_)
         }
 
-    def _choose_distance(self, encoded: np.ndarray, log_y: np.ndarray, groups: list[dict[str, np.ndarray]]) -> None:
-        asked = [
-            Question.of(np.flatnonzero(rows), log_y[rows, index])
-            for index, own in enumerate(groups)
-            for task, rows in own.items()
+    def _fit_projection(self, encoded: np.ndarray, log_y: np.ndarray, groups: list[dict[str, np.ndarray]]) -> None:
+        outputs = [
+            OutputSample.standardize(np.flatnonzero(rows), log_y[rows, index])
+            for index, by_task in enumerate(groups)
+            for task, rows in by_task.items()
             if task != POOLED
         ]
-        scales = learned_scales(
+        scales = fit_inverse_length_scales(
             encoded,
             self.encoder_.variables_,
-            [question for question in asked if question is not None],
-            steps=self.relevance_steps,
-            rows=self.relevance_rows,
+            [output for output in outputs if output is not None],
+            steps=self.length_scale_steps,
+            batch_size=self.length_scale_batch_size,
             seed=self.random_state,
         )
         self.center_ = encoded.mean(axis=0)
         scaled = (encoded - self.center_) * scales
         _, directions = np.linalg.eigh(scaled.T @ scaled)
-        self.projection_ = np.sqrt(3.0) * scales[:, None] * directions[:, ::-1][:, : self.components]
+        self.projection_ = np.sqrt(3.0) * scales[:, None] * directions[:, ::-1][:, : self.n_components]
 
-    def _placed(self, encoded: np.ndarray) -> np.ndarray:
-        placed: np.ndarray = (encoded - self.center_) @ self.projection_
-        return placed
+    def _project(self, encoded: np.ndarray) -> np.ndarray:
+        points: np.ndarray = (encoded - self.center_) @ self.projection_
+        return points
 
-    def _process(self, points: np.ndarray, logs: np.ndarray) -> Process:
+    def _fit_process(self, points: np.ndarray, logs: np.ndarray) -> FittedProcess:
         constant = float(np.median(logs))
-        # two matrices of all pairs are the memory that solving takes: one to keep, one to factorise
-        places, pairs = points.astype(float), np.empty((2, len(points), len(points)))
-        kernel = matern(places, places, (places**2).sum(axis=1), pairs)
+        # Memory for two matrices of all pairs: the kernel, and a copy that is factorized in place.
+        doubles, pairs = points.astype(float), np.empty((2, len(points), len(points)))
+        kernel = matern_kernel(doubles, doubles, (doubles**2).sum(axis=1), pairs)
         noise, diagonal = np.full(len(logs), self.noise), np.diag_indices_from(kernel)
-        for reweighting in range(self.reweightings + 1):
+        for reweighting in range(self.n_reweightings + 1):
             np.copyto(pairs[0], kernel)
             pairs[0][diagonal] = 1.0 + noise
-            # a symmetric matrix is its own transpose, and that is how LAPACK wants it in place
+            # LAPACK factorizes in place only in column order, which the transpose of a symmetric matrix has.
             factor = cho_factor(pairs[0].T, lower=True, overwrite_a=True, check_finite=False)
             weights = cho_solve(factor, logs - constant)
-            if reweighting < self.reweightings:
-                noise = self.noise * np.maximum(1.0, np.abs(noise * weights) / self.huber)
-        return Process(points, weights, constant)
+            if reweighting < self.n_reweightings:
+                noise = self.noise * np.maximum(1.0, np.abs(noise * weights) / self.huber_delta)
+        return FittedProcess(points, weights, constant)
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        placed, tasks = self._placed(self.encoder_.transform(X)), task_labels(X, self.columns_)
-        forecast = np.full((len(X), len(self.targets_)), np.nan)
+        points, tasks = self._project(self.encoder_.transform(X)), task_labels(X, self.columns_)
+        logs = np.full((len(X), len(self.targets_)), np.nan)
         for index, task, rows in self._questions(tasks):
             processes = self.processes_[self.targets_[index]]
-            forecast[rows, index] = processes.get(task, processes[POOLED]).forecast(placed[rows])
-        return forecast
+            logs[rows, index] = processes.get(task, processes[POOLED]).predict(points[rows])
+        return logs
 
     def _save(self, folder: Path) -> None:
         names = {target: list(processes) for target, processes in self.processes_.items()}
         write_json(folder / "gaussian_process.json", {"encoder": self.encoder_.to_state(), "processes": names})
-        np.savez_compressed(folder / "distance.npz", center=self.center_, projection=self.projection_)
-        for target, processes in enumerate(self.processes_.values()):
+        np.savez_compressed(folder / "projection.npz", center=self.center_, projection=self.projection_)
+        for index, processes in enumerate(self.processes_.values()):
             for number, process in enumerate(processes.values()):
-                np.savez_compressed(folder / f"process_{target}_{number}.npz", **vars(process))
+                np.savez_compressed(folder / f"process_{index}_{number}.npz", **vars(process))
 
     def _load(self, folder: Path) -> None:
         state = read_json(folder / "gaussian_process.json")
         self.encoder_ = LinearEncoder.from_state(state["encoder"], feature_columns(self.columns_))
-        with np.load(folder / "distance.npz", allow_pickle=False) as arrays:
+        with np.load(folder / "projection.npz", allow_pickle=False) as arrays:
             self.center_, self.projection_ = arrays["center"], arrays["projection"]
         self.processes_ = {
-            target: {name: _read(folder / f"process_{index}_{number}.npz") for number, name in enumerate(names)}
-            for index, (target, names) in enumerate(state["processes"].items())
+            target: {
+                name: _read_process(folder / f"process_{index}_{number}.npz")
+                for number, name in enumerate(state["processes"][target])
+            }
+            for index, target in enumerate(self.targets_)
         }
 
 
-def matern(asked: np.ndarray, points: np.ndarray, lengths: np.ndarray, scratch: np.ndarray) -> np.ndarray:
+def matern_kernel(inputs: np.ndarray, points: np.ndarray, norms: np.ndarray, scratch: np.ndarray) -> np.ndarray:
     """Return the Matern-3/2 kernel of every pair, in the memory of `scratch`.
 
-    Coordinates are in units of the kernel's length over the root of 3; `lengths` are the squared ones of the points.
+    Coordinates are in units of the kernel's length over the root of 3; `norms` are the squared norms of the points.
     Shapes: (n, k), (m, k), (m,), scratch (2, n, m) -> (n, m).
     """
     distance: np.ndarray
     kernel: np.ndarray
     distance, kernel = scratch
-    np.matmul(-2.0 * asked, points.T, out=distance)
-    distance += (asked**2).sum(axis=1)[:, None]
-    distance += lengths
-    # rounding makes the distance of two equal rows slightly negative
+    np.matmul(-2.0 * inputs, points.T, out=distance)
+    distance += (inputs**2).sum(axis=1)[:, None]
+    distance += norms
+    # Rounding makes the distance of two equal rows slightly negative.
     np.maximum(distance, 0.0, out=distance)
     np.sqrt(distance, out=distance)
     np.negative(distance, out=kernel)
@@ -282,6 +283,6 @@ def matern(asked: np.ndarray, points: np.ndarray, lengths: np.ndarray, scratch: 
     return kernel
 
 
-def _read(path: Path) -> Process:
+def _read_process(path: Path) -> FittedProcess:
     with np.load(path, allow_pickle=False) as arrays:
-        return Process(arrays["points"], arrays["weights"], float(arrays["constant"][()]))
+        return FittedProcess(arrays["points"], arrays["weights"], float(arrays["constant"][()]))

@@ -64,8 +64,8 @@ def test_a_model_that_reads_a_provenance(project, capsys):
 
 
 def test_gains_announced_after_training_ended(project, capsys):
-    model = project / "runs" / "forward_2023" / "ridge" / "model" / "analytical" / "law.json"
-    write_json(model, {"terms": {"index": announced_index(pd.Timestamp("2021-12-01"))}})
+    model = project / "runs" / "forward_2023" / "ridge" / "model" / "analytical" / "analytical.json"
+    write_json(model, {"terms": {"clock_gains": announced_index(pd.Timestamp("2021-12-01"))}})
     assert run_checks(project, capsys)[0] == 0
-    write_json(model, {"terms": {"index": announced_index(pd.Timestamp("2024-12-01"))}})
+    write_json(model, {"terms": {"clock_gains": announced_index(pd.Timestamp("2024-12-01"))}})
     refused(project, capsys, "announcements", "ridge on forward_2023: ", "gains not announced by 2022-")

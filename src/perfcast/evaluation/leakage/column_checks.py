@@ -47,8 +47,8 @@ def _models(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 INDICES: Mapping[str, Callable[[pd.Timestamp], dict[str, float]]] = {
-    "index": announced_index,
-    "power_index": announced_power_index,
+    "clock_gains": announced_index,
+    "power_gains": announced_power_index,
 }
 """Names of announced levels in model files, and the function that returns them for a given day."""
 

@@ -1,16 +1,17 @@
-"""The physical quantities of a server that the law is written in, with clocks and power filled in where unknown."""
+"""Physical quantities of a server in natural logarithms, with unknown turbo clock and power imputed."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 import pandas as pd
 
 from perfcast.data.processors.sustained_clock import log_power_clock
 
-_FILLED = ("max_turbo_mhz", "tdp_w")
-_SHRINK = 1e-3
+_IMPUTED = ("max_turbo_mhz", "tdp_w")
+_RIDGE = 1e-3
 
 COLUMNS_READ = (
     "cores_enabled_total",
@@ -25,73 +26,63 @@ COLUMNS_READ = (
     "power_clock_mhz",
     "flops_per_cycle",
 )
-"""Columns that the quantities, or the features they stand for, are made of."""
+"""Columns that the quantities, or the features that they stand for, are made of."""
 
 
-class Quantities:
+@dataclass
+class ServerQuantities:
     """Natural logarithms of cores, chips, turbo, power-limited clock, W per core, GB/s and last-level cache.
 
-    The catalog knows neither turbo nor power of the newest parts, which are the ones to be forecast. Both are then
-    taken from a log-linear fit on the training parts: base clock, cores, last-level cache, and the maker.
+    The catalog has neither turbo clock nor power of the newest CPU models, which are the ones to predict. Both are
+    imputed by a log-linear fit on the training CPU models: base clock, cores, last-level cache, and the vendor.
     """
 
-    def __init__(self) -> None:
-        self.fills: dict[str, list[float]] = {}
+    weights: dict[str, list[float]] = field(default_factory=dict)
+    """Weights of the fit by imputed column."""
 
     def fit(self, X: pd.DataFrame) -> Self:
-        """Learn how turbo and power go with what every result states."""
-        inputs = _part_inputs(X)
-        self.fills = {}
-        for name in _FILLED:
-            values = _log(X, name)
+        """Fit turbo clock and power to what every result states."""
+        inputs = _imputation_inputs(X)
+        self.weights = {}
+        for name in _IMPUTED:
+            values = log_column(X, name)
             known = np.isfinite(values) & np.isfinite(inputs).all(axis=1)
             if known.any():
-                # one row per part: how often a part was measured says nothing about its turbo
+                # One row per CPU model: the number of its results is no evidence of its turbo clock.
                 rows = np.unique(np.column_stack([inputs[known], values[known]]).round(6), axis=0)
                 A, b = rows[:, :-1], rows[:, -1]
-                weights = np.linalg.solve(A.T @ A + _SHRINK * np.eye(A.shape[1]), A.T @ b)
-                self.fills[name] = [float(weight) for weight in weights]
+                weights = np.linalg.solve(A.T @ A + _RIDGE * np.eye(A.shape[1]), A.T @ b)
+                self.weights[name] = [float(weight) for weight in weights]
         return self
 
-    def of(self, X: pd.DataFrame) -> dict[str, np.ndarray]:
+    def compute(self, X: pd.DataFrame) -> dict[str, np.ndarray]:
         """Return the quantities, (n,) each, NaN where unknown."""
-        turbo, watts = self._filled(X, "max_turbo_mhz"), self._filled(X, "tdp_w")
-        per_core = watts - _log(X, "cores_per_chip_part")
+        turbo, watts = self._impute(X, "max_turbo_mhz"), self._impute(X, "tdp_w")
+        watts_per_core = watts - log_column(X, "cores_per_chip_part")
         return {
-            "cores": np.where(_on_one_core(X), 0.0, _log(X, "cores_enabled_total")),
-            "chips": _log(X, "chips"),
+            "cores": np.where(_uses_one_core(X), 0.0, log_column(X, "cores_enabled_total")),
+            "chips": log_column(X, "chips"),
             "turbo": turbo,
-            "watts_per_core": per_core,
-            "power_clock": log_power_clock(turbo, per_core),
-            "bandwidth": _log(X, "mem_gbps_total"),
+            "watts_per_core": watts_per_core,
+            "power_clock": log_power_clock(turbo, watts_per_core),
+            "bandwidth": log_column(X, "mem_gbps_total"),
             "l3": np.log(np.maximum(column_values(X, "l3_mb_total"), 0.5)),
         }
 
-    def to_state(self) -> dict[str, Any]:
-        """Return what was learned as values that JSON can hold."""
-        return {"fills": self.fills}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Rebuild from `to_state()`."""
-        quantities = cls()
-        quantities.fills = state["fills"]
-        return quantities
-
-    def _filled(self, X: pd.DataFrame, name: str) -> np.ndarray:
-        values = _log(X, name)
-        if name not in self.fills:
+    def _impute(self, X: pd.DataFrame, name: str) -> np.ndarray:
+        values = log_column(X, name)
+        if name not in self.weights:
             return values
-        guessed = (_part_inputs(X) * np.array(self.fills[name])).sum(axis=1)
-        return np.where(np.isfinite(values), values, guessed)
+        imputed = (_imputation_inputs(X) * np.array(self.weights[name])).sum(axis=1)
+        return np.where(np.isfinite(values), values, imputed)
 
 
-def _on_one_core(X: pd.DataFrame) -> np.ndarray:
-    """Mark runs of one copy that were not made parallel: however many cores there are, they use one, (n,)."""
+def _uses_one_core(X: pd.DataFrame) -> np.ndarray:
+    """Mark runs of one copy without parallelization: they use one core, (n,)."""
     if "metric" not in X or "parallel" not in X:
         return np.zeros(len(X), dtype=bool)
-    one: np.ndarray = (X["metric"].astype(object) == "speed").to_numpy() & (column_values(X, "parallel") == 0)
-    return one
+    mask: np.ndarray = (X["metric"].astype(object) == "speed").to_numpy() & (column_values(X, "parallel") == 0)
+    return mask
 
 
 def column_values(X: pd.DataFrame, name: str) -> np.ndarray:
@@ -102,14 +93,16 @@ def column_values(X: pd.DataFrame, name: str) -> np.ndarray:
     return values
 
 
-def _log(X: pd.DataFrame, name: str) -> np.ndarray:
+def log_column(X: pd.DataFrame, name: str) -> np.ndarray:
+    """Return the natural logarithm of a column, NaN where it is not positive, (n,)."""
     values = column_values(X, name)
     logs: np.ndarray = np.log(np.where(values > 0, values, np.nan))
     return logs
 
 
-def _part_inputs(X: pd.DataFrame) -> np.ndarray:
+def _imputation_inputs(X: pd.DataFrame) -> np.ndarray:
     l3 = np.log(np.maximum(np.nan_to_num(column_values(X, "l3_mb_per_chip"), nan=0.5), 0.5))
-    maker = X["cpu_vendor"].astype(object) if "cpu_vendor" in X else pd.Series(None, index=X.index)
-    amd = (maker == "AMD").to_numpy(dtype=float)
-    return np.column_stack([np.ones(len(X)), _log(X, "base_mhz"), _log(X, "cores_per_chip_part"), l3, amd])
+    vendor = X["cpu_vendor"].astype(object) if "cpu_vendor" in X else pd.Series(None, index=X.index)
+    is_amd = (vendor == "AMD").to_numpy(dtype=float)
+    base_clock, cores = log_column(X, "base_mhz"), log_column(X, "cores_per_chip_part")
+    return np.column_stack([np.ones(len(X)), base_clock, cores, l3, is_amd])

@@ -1,8 +1,10 @@
-"""The laws as structure, and learners of what they leave: weights are chosen by backtest inside training."""
+"""Base of the hybrid predictors: an analytical structure plus weighted learners of its residual."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
@@ -10,151 +12,144 @@ import numpy as np
 import pandas as pd
 
 from perfcast.features.encoding.dense import coded
-from perfcast.predictors.analytical.analytical import AnalyticalPredictor
-from perfcast.predictors.analytical.analytical_time import AnalyticalTimePredictor
-from perfcast.predictors.hybrid.training_shift import ANY, SHIFTS, TrainingShift
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.predictors.task_rows import measured_rows
-from perfcast.uncertainty.backtest import backtest_pairs
 from perfcast.utils.io import read_json, write_json
 
-FAR = 0.3
-"""A residual (logarithm) beyond this is a mistake of the entry or a crippled machine: it is learned as this much."""
+MAX_RESIDUAL = 0.3
+"""Residuals (natural logarithms) are clipped here: larger ones are errors of the table or disturbed machines."""
 
 _STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
-_ALIKE = 1.02
-"""Weights whose errors in backtests are within this factor of the smallest are not told apart."""
+_TIE = 1.02
+"""Weights with errors within this factor of the smallest count as equal."""
 
-_LEAST_ROWS = 50
-"""Rows of one kind of novelty that a backtest must hold to say something about it."""
+Weights = dict[str, float]
+"""Weight of every learner by name."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HybridPredictor(Predictor):
-    """log y = (log law + log time law) / 2 + sum of weight x learner of the residual.
+    """log y = structure + sum of weight x learner of the residual.
 
-    The laws carry the forecast to machines unlike any in training; the learners fill in what repeats. How far that
-    holds depends on how new a machine is, so there are weights for parts that training knows, for new parts of a known
-    core, and for new cores. The weights (in steps of a quarter, at most 1 together) are the mean of those with nearly
-    the smallest mean absolute percentage error over the backtests of the question (`_backtests.py`): where a learner
-    only repeats the past, they say so and its weight is small. A kind of novelty that the backtests hardly hold takes
-    the weights of all their rows. Without `validation` rows the learners count the same. The laws always do: in backtests
-    before 2023 a share chosen for them was worse than one half for machines with a new core (4.8 against 4.5 %), and no
-    better for others.
-    Source: stacking (Breiman, 1996, Machine Learning 24) of regressions on the residuals of a fixed structure.
+    The structure is the mean of analytical models, which extrapolate to machines unlike the training rows. The learners
+    fit repeated deviations from it. A subclass assigns every row to a group and chooses the weights of each group on
+    rows that the components were not fitted to. They are in steps of a quarter and sum to at most 1.
+
+    Source: stacking (Breiman, 1996, Machine Learning 24) of regressions on the residual of a fixed structure.
     """
 
-    announced: bool
-    """Whether the laws know what makers announced."""
-    backtest_weights: bool
-    """Whether backtests choose the weights; the learners count the same otherwise."""
-
-    laws_: dict[str, Predictor]
-    learners_: dict[str, Predictor]
-    weights_: dict[str, dict[str, float]]
-    """By novelty."""
-    shift_: TrainingShift
+    structure_: dict[str, Predictor] = field(init=False)
+    learners_: dict[str, Predictor] = field(init=False)
+    weights_: dict[str, Weights] = field(init=False)
+    """By group of rows."""
 
     @abstractmethod
-    def _learners(self) -> dict[str, Predictor]:
+    def _new_structure(self) -> dict[str, Predictor]:
+        """Return the unfitted analytical models by name."""
+
+    @abstractmethod
+    def _new_learners(self) -> dict[str, Predictor]:
         """Return the unfitted learners of the residual by name."""
+
+    @abstractmethod
+    def _choose_weights(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> dict[str, Weights]:
+        """Return the weights by group of rows."""
+
+    @abstractmethod
+    def _weight_groups(self, X: pd.DataFrame) -> np.ndarray:
+        """Return the group of every row, a key of `weights_`, (n,) object."""
+
+    def _residual_limit(self, residual: np.ndarray) -> float:
+        return MAX_RESIDUAL
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
         X = coded(X)
-        candidates = self._candidates(list(self._learners()))
-        errors = []
-        for fitting, choosing in backtest_pairs(validation, self._when) if self.backtest_weights else []:
-            if (~np.isnan(log_y[fitting])).any(axis=0).all() and not np.isnan(log_y[choosing]).all():
-                self._fit_parts(X, log_y, fitting)
-                errors.append(self._errors(X[choosing], log_y[choosing], candidates))
-        self.weights_ = {novelty: _weights(candidates, errors, novelty) for novelty in SHIFTS}
-        self._fit_parts(X, log_y, np.ones(len(X), dtype=bool))
+        self.weights_ = self._choose_weights(X, log_y, validation)
+        self._fit_components(X, log_y, np.ones(len(X), dtype=bool))
 
-    def _fit_parts(self, X: pd.DataFrame, log_y: np.ndarray, rows: np.ndarray) -> None:
+    def _fit_components(self, X: pd.DataFrame, log_y: np.ndarray, rows: np.ndarray) -> None:
+        """Fit structure and learners to some rows.
+
+        They get no validation rows. Otherwise the final components would differ from those that the weights were chosen
+        for. Analytical models that chose their hyperparameters were no better beside learners (backtests before 2023).
+        """
+        X, log_y = X[rows], log_y[rows]
         when = None if self._when is None else pd.Series(self._when[rows])
-        given, wanted = X[rows], log_y[rows]
 
-        def fitted(predictor: Predictor, logs: np.ndarray) -> Predictor:
-            # Nothing is chosen inside: every part is in the end what it was in the backtests, where its weight was
-            # chosen. Laws that chose their settings were no better with learners beside them (backtests before 2023).
+        def fit(predictor: Predictor, logs: np.ndarray) -> Predictor:
             y = pd.DataFrame(np.exp(logs), columns=list(self.targets_))
-            return predictor.fit(given, y, columns=self.columns_, when=when)
+            return predictor.fit(X, y, columns=self.columns_, when=when)
 
-        laws = {
-            "analytical": AnalyticalPredictor(announced=self.announced),
-            "analytical_time": AnalyticalTimePredictor(announced=self.announced),
-        }
-        self.laws_ = {name: fitted(law, wanted) for name, law in laws.items()}
-        rest = np.clip(wanted - self._structure(given), -FAR, FAR)
-        self.learners_ = {name: fitted(learner, rest) for name, learner in self._learners().items()}
-        self.shift_ = TrainingShift.fit(given, self.columns_)
+        self.structure_ = {name: fit(model, log_y) for name, model in self._new_structure().items()}
+        residual = log_y - self._predict_structure(X)
+        limit = self._residual_limit(residual)
+        residual = np.clip(residual, -limit, limit)
+        self.learners_ = {name: fit(learner, residual) for name, learner in self._new_learners().items()}
 
-    def _structure(self, X: pd.DataFrame) -> np.ndarray:
-        logs: np.ndarray = np.mean([_logs(law, X) for law in self.laws_.values()], axis=0)
-        return logs
+    def _backtest(
+        self, X: pd.DataFrame, log_y: np.ndarray, pairs: Iterable[tuple[np.ndarray, np.ndarray]]
+    ) -> Iterator[np.ndarray]:
+        """Fit the components to the first rows of every pair and yield the second; skip pairs without targets."""
+        for fitting, testing in pairs:
+            if (~np.isnan(log_y[fitting])).any(axis=0).all() and not np.isnan(log_y[testing]).all():
+                self._fit_components(X, log_y, fitting)
+                yield testing
 
-    def _errors(self, X: pd.DataFrame, log_y: np.ndarray, candidates: list[dict[str, float]]) -> pd.DataFrame:
-        """Return the error of every candidate (columns) by novelty (index) on rows that the parts have not seen."""
-        residuals = {name: _logs(learner, X) for name, learner in self.learners_.items()}
-        structure = self._structure(X)
-        novelty, measured = self.shift_.of(X), ~np.isnan(log_y).all(axis=1)
-        groups = {**{name: measured & (novelty == name) for name in SHIFTS}, ANY: measured}
-        errors: dict[str, list[float]] = {name: [] for name, rows in groups.items() if rows.sum() >= _LEAST_ROWS}
-        errors.setdefault(ANY, [])
+    def _candidate_errors(
+        self, X: pd.DataFrame, log_y: np.ndarray, candidates: Iterable[Weights]
+    ) -> Iterator[np.ndarray]:
+        """Yield the absolute relative errors under each candidate, (n, targets), NaN where not measured."""
+        structure = self._predict_structure(X)
+        residuals = {name: predict_logs(learner, X) for name, learner in self.learners_.items()}
         for weights in candidates:
-            forecast = structure + sum(weights[name] * value for name, value in residuals.items())
-            error = np.abs(np.expm1(forecast - log_y))
-            for name, values in errors.items():
-                values.append(float(np.nanmean(error[groups[name]])))
-        return pd.DataFrame(errors).T
+            logs = structure + sum(weights[name] * residual for name, residual in residuals.items())
+            yield np.abs(np.expm1(logs - log_y))
 
-    @staticmethod
-    def _candidates(names: list[str]) -> list[dict[str, float]]:
-        """Return the weights to choose from, the ones used without a backtest first."""
-        equal = dict.fromkeys(names, 1.0 / len(names))
-        steps = [values for values in product(_STEPS, repeat=len(names)) if sum(values) <= 1]
-        return [equal, *(dict(zip(names, values, strict=True)) for values in steps)]
+    def _predict_structure(self, X: pd.DataFrame) -> np.ndarray:
+        logs: np.ndarray = np.mean([predict_logs(model, X) for model in self.structure_.values()], axis=0)
+        return logs
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         X = coded(X)
-        novelty = self.shift_.of(X)
-        forecast = self._structure(X)
+        groups = pd.Series(self._weight_groups(X))
+        logs = self._predict_structure(X)
         for name, learner in self.learners_.items():
-            by_kind = {kind: own[name] for kind, own in self.weights_.items()}
-            weight = pd.Series(novelty).map(by_kind).to_numpy(dtype=float)[:, None]
+            by_group = {group: weights[name] for group, weights in self.weights_.items()}
+            weight = groups.map(by_group).to_numpy(dtype=float)[:, None]
             if weight.any():
-                forecast = forecast + weight * _logs(learner, X)
-        return forecast
+                logs = logs + weight * predict_logs(learner, X)
+        return logs
 
     def _save(self, folder: Path) -> None:
-        write_json(folder / "weights.json", {"weights": self.weights_, "novelty": self.shift_.to_state()})
-        for name, part in {**self.laws_, **self.learners_}.items():
-            part.save(folder / name)
+        state = {"weights": self.weights_, "structure": list(self.structure_), "learners": list(self.learners_)}
+        write_json(folder / "weights.json", state)
+        for name, component in {**self.structure_, **self.learners_}.items():
+            component.save(folder / name)
 
     def _load(self, folder: Path) -> None:
         state = read_json(folder / "weights.json")
-        self.weights_, self.shift_ = state["weights"], TrainingShift.from_state(state["novelty"])
-        self.laws_ = {name: load_predictor(folder / name) for name in ("analytical", "analytical_time")}
-        self.learners_ = {name: load_predictor(folder / name) for name in self.weights_[ANY]}
+        self.weights_ = state["weights"]
+        self.structure_ = {name: load_predictor(folder / name) for name in state["structure"]}
+        self.learners_ = {name: load_predictor(folder / name) for name in state["learners"]}
 
 
-def _weights(
-    candidates: list[dict[str, float]], backtest_weights: list[pd.DataFrame], novelty: str
-) -> dict[str, float]:
-    """Return the mean of the candidates that are nearly as good as the best one for rows of this novelty.
+def candidate_weights(names: Sequence[str]) -> list[Weights]:
+    """Return all weights in steps of a quarter that sum to at most 1."""
+    steps = (values for values in product(_STEPS, repeat=len(names)) if sum(values) <= 1)
+    return [dict(zip(names, values, strict=True)) for values in steps]
 
-    The errors are means over the backtests that hold such rows, else over all their rows. A few launches cannot tell
-    neighboring weights apart, and a mean of those that they find alike is not led by chance to an extreme one.
+
+def average_best(candidates: Sequence[Weights], errors: np.ndarray) -> Weights:
+    """Return the mean of the candidates with nearly the smallest error, (candidates,).
+
+    Few releases cannot separate neighboring weights, and a mean avoids an extreme choice by chance.
     """
-    found = [errors.loc[novelty] for errors in backtest_weights if novelty in errors.index]
-    found = found or [errors.loc[ANY] for errors in backtest_weights]
-    if not found:
-        return candidates[0]
-    errors = np.mean(found, axis=0)
-    near = [weights for weights, error in zip(candidates, errors, strict=True) if error <= _ALIKE * errors.min()]
-    return {name: float(np.mean([weights[name] for weights in near])) for name in candidates[0]}
+    best = [weights for weights, error in zip(candidates, errors, strict=True) if error <= _TIE * errors.min()]
+    return {name: float(np.mean([weights[name] for weights in best])) for name in candidates[0]}
 
 
-def _logs(predictor: Predictor, X: pd.DataFrame) -> np.ndarray:
-    logs: np.ndarray = np.log(predictor.predict(X).to_numpy())
+def predict_logs(predictor: Predictor, X: pd.DataFrame) -> np.ndarray:
+    """Return the natural logarithms of the predictions, (n, targets)."""
+    logs: np.ndarray = np.log(predictor.predict(X).to_numpy(dtype=float))
     return logs

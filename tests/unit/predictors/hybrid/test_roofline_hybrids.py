@@ -1,13 +1,15 @@
-"""The roofline law finds rates, extrapolates and is not led by disturbed rows; a learner counts as inner folds say."""
+"""Roofline model: rates, extrapolation, disturbed rows; hybrid predictors: weights from inner folds."""
+
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from perfcast.predictors.analytical.roofline import RooflinePredictor
+from perfcast.predictors.hybrid.attention_hybrids import RooflineAttentionPredictor
+from perfcast.predictors.hybrid.residual_stacking import MAX_RESIDUAL
 from perfcast.predictors.hybrid.roofline_hybrids import (
-    FAR,
-    RooflineAttentionPredictor,
     RooflineHybridPredictor,
     RooflineRidgePredictor,
     RooflineTreesPredictor,
@@ -61,19 +63,19 @@ def error(predictor, frame, score):
     return float(np.abs(predictor.predict(frame)["score"] / score - 1).mean())
 
 
-def test_finds_the_rates_of_every_task_and_holds_far_outside():
+def test_roofline_fits_the_rates_of_every_task_and_extrapolates():
     frame = cases()
-    law = fit(RooflinePredictor(), frame, times(frame))
-    assert list(law.medians_) == ["bytes", "operations"]
-    for task, coefficients in law.laws_["score"].items():
+    model = fit(RooflinePredictor(), frame, times(frame))
+    assert list(model.medians_) == ["bytes", "operations"]
+    for task, coefficients in model.coefficients_["score"].items():
         factor = {"time": 1, "ener": 10}.get(task[:4])
         if factor:
             assert coefficients == pytest.approx([2 * factor, 5 * factor, 3 * factor], rel=1e-6)
     far = frame.assign(operations=frame["operations"] * 1e4)
-    assert error(law, far, times(far)) < 1e-6
+    assert error(model, far, times(far)) < 1e-6
 
 
-def test_a_rate_is_work_over_time():
+def test_rate_is_work_over_time():
     frame = cases()
     rate = frame["work"] / times(frame)
     assert error(fit(RooflinePredictor(), frame, rate, RATED), frame, rate) < 1e-6
@@ -81,30 +83,30 @@ def test_a_rate_is_work_over_time():
     assert np.isfinite(fit(RooflinePredictor(), frame, rate, RATED).predict(missing)).all(axis=None)
 
 
-def test_disturbed_rows_do_not_decide():
+def test_disturbed_rows_have_little_influence():
     frame = cases()
     clean = times(frame)
     disturbed = clean * np.where(np.arange(len(frame)) % 5 == 0, 3.0, 1.0)
     assert error(fit(RooflinePredictor(), frame, disturbed), frame, clean) < 0.01
 
 
-def test_amounts_without_a_part_get_none_and_no_forecast_reaches_zero():
+def test_constant_amount_has_no_influence_and_predictions_stay_positive():
     frame = cases().assign(bytes=0.0)
     score = 4 * frame["operations"]
-    law = fit(RooflinePredictor(), frame, score)
-    assert error(law, frame, score) < 1e-6
-    nothing = frame.assign(operations=0.0)
-    assert (law.predict(nothing)["score"] > 0).all()
+    model = fit(RooflinePredictor(), frame, score)
+    assert error(model, frame, score) < 1e-6
+    zero = frame.assign(operations=0.0)
+    assert (model.predict(zero)["score"] > 0).all()
 
 
-class Oracle(Predictor):
-    """Knows that odd rows are `gain` above the law, and nothing else."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class OddLearner(Predictor):
+    """Predicts a residual of `gain` for odd rows."""
 
-    def __init__(self, gain=0.2):
-        self.gain = gain
+    gain: float = 0.2
 
     def _fit(self, X, log_y, validation):
-        self.seen = log_y
+        self.residual_ = log_y
 
     def _predict(self, X):
         return np.where(X[["odd"]].to_numpy() == 1.0, self.gain, 0.0)
@@ -114,12 +116,12 @@ class Oracle(Predictor):
     def _load(self, folder): ...
 
 
-class Corrected(RooflineHybridPredictor):
-    def __init__(self, gain=0.2):
-        self.gain = gain
+@dataclass(kw_only=True, eq=False, repr=False)
+class RooflineOddPredictor(RooflineHybridPredictor):
+    gain: float = 0.2
 
-    def _learner(self):
-        return Oracle(self.gain)
+    def _new_learners(self):
+        return {"odd": OddLearner(gain=self.gain)}
 
 
 def odd_scores(frame, gain):
@@ -127,53 +129,57 @@ def odd_scores(frame, gain):
 
 
 @pytest.mark.parametrize(("gain", "weight"), [(0.2, 1.0), (0.1, 0.5), (0.0, 0.0), (-0.2, 0.0)])
-def test_a_learner_counts_as_much_as_inner_folds_say(gain, weight):
-    # few rows are odd, so that the robust law is the one of the others
+def test_weight_of_a_learner_is_that_of_inner_folds(gain, weight):
+    # Few rows are odd, so the robust roofline model is that of the others.
     frame = cases(600)
     frame["odd"] = (np.arange(len(frame)) % 4 == 0).astype(float)
-    fitted = fit(Corrected(), frame, odd_scores(frame, gain))
-    assert list(fitted.weights_.values()) == pytest.approx([weight] * 3, abs=0.13)
+    fitted = fit(RooflineOddPredictor(), frame, odd_scores(frame, gain))
+    weights = [by_learner["odd"] for by_learner in fitted.weights_.values()]
+    assert weights == pytest.approx([weight] * 3, abs=0.13)
 
 
 def test_inner_folds_hold_out_whole_entities():
     frame = cases()
-    held = list(fit(Corrected(), frame, times(frame))._held(frame, np.zeros(len(frame), dtype=bool)))
-    assert np.sum(held, axis=0).tolist() == [1] * len(frame)
-    for rows in held:
+    validation = np.zeros(len(frame), dtype=bool)
+    folds = list(fit(RooflineOddPredictor(), frame, times(frame))._inner_folds(frame, validation))
+    assert np.sum(folds, axis=0).tolist() == [1] * len(frame)
+    for rows in folds:
         assert not set(frame["shape"][rows]) & set(frame["shape"][~rows])
 
 
-def test_repetitions_are_brought_to_their_median_and_wild_residuals_are_cut():
+def test_repetitions_are_replaced_by_their_median_and_residuals_are_clipped():
     frame = cases(80)
     score = times(frame)
     many, scores = pd.concat([frame] * 5, ignore_index=True), pd.concat([score] * 5, ignore_index=True)
     scores[: len(frame)] *= 40.0
-    fitted = fit(Corrected(), many, scores)
-    assert len(fitted.learner_.seen) == len(frame.drop_duplicates(list(frame.columns)))
-    assert np.abs(fitted.learner_.seen).max() < 0.01
+    fitted = fit(RooflineOddPredictor(), many, scores)
+    assert len(fitted.learners_["odd"].residual_) == len(frame.drop_duplicates(list(frame.columns)))
+    assert np.abs(fitted.learners_["odd"].residual_).max() < 0.01
     wild = score.mask(frame.index == 3, score * 40)
-    assert np.abs(fit(Corrected(), frame, wild).learner_.seen).max() == pytest.approx(FAR)
+    assert np.abs(fit(RooflineOddPredictor(), frame, wild).learners_["odd"].residual_).max() == pytest.approx(
+        MAX_RESIDUAL
+    )
 
 
 @pytest.mark.parametrize(
     "make",
     [
         RooflineRidgePredictor,
-        lambda: RooflineTreesPredictor(trees=30),
-        lambda: RooflineAttentionPredictor(epochs=20, least_steps=300, width=8, group_width=16),
+        lambda: RooflineTreesPredictor(n_estimators=30),
+        lambda: RooflineAttentionPredictor(epochs=20, min_steps=300, d_token=8, d_block=16),
     ],
 )
-def test_what_the_law_cannot_say_is_learned(make, tmp_path):
+def test_learner_reduces_the_error_of_the_roofline_model(make, tmp_path):
     frame = cases(400)
     score = odd_scores(frame, 0.2)
-    law, corrected = fit(RooflinePredictor(), frame, score), fit(make(), frame, score)
-    assert error(corrected, frame, score) < error(law, frame, score) / 2
+    model, corrected = fit(RooflinePredictor(), frame, score), fit(make(), frame, score)
+    assert error(corrected, frame, score) < error(model, frame, score) / 2
     corrected.save(tmp_path)
     pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(frame), corrected.predict(frame))
 
 
-def test_attention_is_between_the_groups_of_the_dataset():
+def test_attention_relates_the_groups_of_the_dataset():
     frame = cases(60)
-    fitted = fit(RooflineAttentionPredictor(epochs=1, least_steps=2), frame, times(frame))
+    fitted = fit(RooflineAttentionPredictor(epochs=1, min_steps=2), frame, times(frame))
     assert list(fitted.attention(frame).inter.index) == ["kernel", "memory", "problem"]
     assert fitted.history_

@@ -1,4 +1,4 @@
-"""Generated servers whose scores follow a known law: compute time over the announced gain, plus memory time."""
+"""Generated servers with known scores: compute time over the announced gain, plus memory time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ COLUMNS = (
 GAIN = {"Naples": 1.0, "Rome": 1.15, "Milan": 1.15 * 1.19, "Genoa": 1.15 * 1.19 * 1.14}
 
 
-def machines(rows: int = 600, families: tuple[str, ...] = ("Naples", "Rome", "Milan"), seed: int = 0) -> pd.DataFrame:
+def generate_servers(
+    rows: int = 600, families: tuple[str, ...] = ("Naples", "Rome", "Milan"), seed: int = 0
+) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     cores = rng.choice([16, 24, 32, 48, 64], rows)
     chips = rng.choice([1, 2], rows)
@@ -46,8 +48,8 @@ def machines(rows: int = 600, families: tuple[str, ...] = ("Naples", "Rome", "Mi
     )
 
 
-def scores(frame: pd.DataFrame) -> pd.DataFrame:
-    """Compute time over announced gain plus memory time; the later compiler is a tenth faster."""
+def compute_scores(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return scores from compute time over announced gain plus memory time; the later compiler is 10 % faster."""
     ipc = frame["family"].map(GAIN)
     compute = 5.0 / (ipc * 1500 * 4 ** (1 / 3) / 1000)
     n = frame["cores_enabled_total"]
@@ -57,5 +59,5 @@ def scores(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"score": score})
 
 
-def dates(rows: int, last: str) -> pd.Series:
+def daily_dates(rows: int, last: str) -> pd.Series:
     return pd.Series(pd.date_range(end=last, periods=rows, freq="D"))
