@@ -50,7 +50,7 @@ def test_the_command_ends_with_code_2_and_one_line(monkeypatch, tmp_path, capsys
     def refuse(path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr("perfcast.config.experiment.read_yaml", refuse)
+    monkeypatch.setattr("perfcast.config.conf_files.read_yaml", refuse)
     assert cli.main(["doctor", "--project", str(tmp_path)]) == 2
     told = capsys.readouterr().err
     assert told.startswith("perfcast doctor: the disk must have room")

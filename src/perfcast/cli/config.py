@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 
 from perfcast.cli._common import add_project
-from perfcast.config.experiment import compose, read_yaml, validate
+from perfcast.config.compose import compose
+from perfcast.config.conf_files import read_yaml
+from perfcast.config.experiment_params import validate
 from perfcast.utils.safe_yaml import yaml_text
 
 

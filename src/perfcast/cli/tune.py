@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfcast.cli._common import add_project
-from perfcast.config.experiment import read_dataset, read_predictor, read_yaml
+from perfcast.config.conf_files import read_yaml
+from perfcast.config.dataset_conf import read_dataset
+from perfcast.config.predictor_conf import read_predictor
 from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:

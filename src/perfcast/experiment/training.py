@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from perfcast.config.experiment import PredictorConf, validated
+from perfcast.config.conf_files import validated
+from perfcast.config.predictor_conf import PredictorConf
 from perfcast.experiment.explanation import write_explanation
 from perfcast.experiment.folds import FoldFit, fit_folds, summarize_errors
 from perfcast.experiment.row_masks import measured_rows

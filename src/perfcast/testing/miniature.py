@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from perfcast.config.experiment import read_yaml
+from perfcast.config.conf_files import read_yaml
 from perfcast.utils import plugins
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import sha256, write_text

@@ -30,7 +30,9 @@ class _WithoutReferences(Composer):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.parser.check_event(AliasEvent):
-            raise MarkedYAMLError(problem="references (*) are not read", problem_mark=self.parser.peek_event().start_mark)
+            raise MarkedYAMLError(
+                problem="references (*) are not read", problem_mark=self.parser.peek_event().start_mark
+            )
         return super().compose_node(parent, index)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from perfcast.config.experiment import Tuned, read_tuned
+from perfcast.config.predictor_conf import Tuned, read_tuned
 from perfcast.utils.io import write_text
 from perfcast.utils.safe_yaml import yaml_text
 
