@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -75,8 +75,8 @@ class Graph:
 
     def settings_of(self, dataset: str, split: str, predictor: str) -> tuple[list[Settings] | Settings, list[str]]:
         """Return what a training job uses: the tuned values of its folds or its candidates, and the hidden columns."""
-        conf, form = self.predictors[predictor], learning_curve_point(split)
-        splits = [split, *([form.base] if form else [])]
+        conf, point = self.predictors[predictor], learning_curve_point(split)
+        splits = [split, *([point.base] if point else [])]
         tuned = conf.tuned_settings(self.params.preset, dataset, *splits)
         return tuned or conf.settings(self.params.preset), conf.without_columns
 
@@ -125,23 +125,19 @@ class Graph:
         values = read_conf(self.conf, group, name)
         return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:_DIGITS]
 
-    def embedded_digest(self, source: str) -> str:
-        """Return a digest of the files of a source that are versioned with the project, empty for other sources."""
-        from perfcast.cli._common import embedded_folder
-
+    def embedded_digest(self, source: str, folder: Path) -> str:
+        """Return a digest of the files of a source in the folder of embedded data, empty for other sources."""
         conf = read_conf(self.conf, "source", source)
         if not conf.get("embedded"):
             return ""
-        files = [embedded_folder(self.project) / file["name"] for file in conf["files"]]
+        files = [folder / file["name"] for file in conf["files"]]
         return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.exists())).hexdigest()[:_DIGITS]
 
-    def is_at_hand(self, source: str, manifest: Path, origin: Path) -> bool:
+    def is_at_hand(self, manifest: Path, origin: Path, look_up: Callable[[], bool]) -> bool:
         """Return whether a source was at hand when it was ingested; if it was missing then, whether it is now."""
-        from perfcast.cli.pipeline.ingest import at_hand
-
         if manifest.exists() and origin.exists() and json.loads(manifest.read_text())["status"] == "present":
             return bool(json.loads(origin.read_text())["at_hand"])
-        return at_hand(source, self.project, self.params.mirrors)
+        return look_up()
 
     def read_available(self, path: Path) -> list[str]:
         """Read which of the experiment's datasets could be built; none before the first ingestion."""
