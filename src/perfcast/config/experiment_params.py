@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from perfcast.config.conf_files import Ablation, StrictModel, known, read_ablations, validated
-from perfcast.config.dataset_conf import read_dataset
+from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.utils import plugins
 from perfcast.utils.errors import UserError, unknown_name
@@ -54,40 +54,47 @@ def validate(content: Any, conf: Path) -> Params:
     Raises: UserError, one line with what is required, what was found and the allowed names.
     """
     params = validated(Params, "params.yaml", content)
+    declared = read_ablations(conf) if params.ablations else {}
     for name, ablation in params.ablations.items():
-        if read_ablations(conf).get(name) != ablation:
+        if declared.get(name) != ablation:
             raise UserError(
                 f"ablations.{name} must be declared in a file of conf/experiment",
                 "it is declared elsewhere, or differently",
                 "copy the experiment's file to conf/experiment",
             )
-    for key, group in GROUPS.items():
-        _require(f"each of {key} in params.yaml", getattr(params, key), known(conf, group))
+    existing = {key: known(conf, group) for key, group in GROUPS.items()}
+    for key, names in existing.items():
+        _require(f"each of {key} in params.yaml", getattr(params, key), names)
     _require("each of plots in params.yaml", params.plots, plugins.declarations("report.plots"))
     for name in params.predictors:
         target = read_predictor(conf, name).target
         plugins.check_class("predictors", target, f"_target_ in conf/predictor/{name}.yaml")
+    datasets = {name: read_dataset(conf, name) for name in existing["datasets"]}
     for name in params.datasets:
-        dataset = read_dataset(conf, name)
-        plugins.check_function("data.datasets", dataset.target, f"_target_ in conf/dataset/{name}.yaml")
-        for source in (*dataset.sources.required, *dataset.sources.optional):
-            if source not in params.sources:
-                raise UserError(
-                    f"sources in params.yaml must have what dataset {name!r} uses",
-                    f"{source!r} is not listed",
-                    f"add it, or take {name!r} out of datasets",
-                )
-        supported = dataset.predictors
-        _require(f"each of predictors in conf/dataset/{name}.yaml", supported or (), known(conf, "predictor"))
-        if supported is not None and not set(supported) & set(params.predictors):
-            raise UserError(
-                f"predictors in params.yaml must have one that supports the dataset {name!r}",
-                f"none of {', '.join(supported)} is listed",
-                f"add one, or take {name!r} out of datasets",
-            )
-    offered = {split for name in known(conf, "dataset") for split in read_dataset(conf, name).splits}
+        _check_dataset(name, datasets[name], params, existing["predictors"])
+    offered = {split for dataset in datasets.values() for split in dataset.splits}
     _require("each of splits in params.yaml", params.splits, offered)
     return params
+
+
+def _check_dataset(name: str, dataset: DatasetConf, params: Params, predictors: Iterable[str]) -> None:
+    """Check that a dataset has its function, its sources and a predictor."""
+    plugins.check_function("data.datasets", dataset.target, f"_target_ in conf/dataset/{name}.yaml")
+    for source in (*dataset.sources.required, *dataset.sources.optional):
+        if source not in params.sources:
+            raise UserError(
+                f"sources in params.yaml must have what dataset {name!r} uses",
+                f"{source!r} is not listed",
+                f"add it, or take {name!r} out of datasets",
+            )
+    supported = dataset.predictors
+    _require(f"each of predictors in conf/dataset/{name}.yaml", supported or (), predictors)
+    if supported is not None and not set(supported) & set(params.predictors):
+        raise UserError(
+            f"predictors in params.yaml must have one that supports the dataset {name!r}",
+            f"none of {', '.join(supported)} is listed",
+            f"add one, or take {name!r} out of datasets",
+        )
 
 
 def _require(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:

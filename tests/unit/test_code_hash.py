@@ -50,7 +50,8 @@ def test_an_edit_outside_does_not(package):
 def test_comments_docstrings_and_formatting_do_not_count(package):
     before = code_hash.code_digest("perfcast.a")
     (package / "b.py").write_text(
-        '"""About b."""\n# why\ndef thing():\n    """Import c."""\n\n    from perfcast.features import (c)\n    return c\n'
+        '"""About b."""\n# why\ndef thing():\n    """Import c."""\n'
+        "\n    from perfcast.features import (c)\n    return c\n"
     )
     (package / "features" / "c.py").write_text('x = 1\n"""About x."""\n')
     code_hash._parse.cache_clear()
