@@ -93,7 +93,7 @@ def yaml_text(value: Any, *, sort_keys: bool = False, flow_leaves: bool = False)
     """
     writer = YAML(typ="safe", pure=True)
     writer.Representer = _Writer
-    writer.sort_base_mapping_type_on_output = sort_keys
+    writer.sort_base_mapping_type_on_output = sort_keys  # type: ignore[assignment]
     writer.default_flow_style = None if flow_leaves else False
     writer.width = _WIDTH
     file = StringIO()

@@ -38,10 +38,11 @@ def declare_plot(title: str, caption: str) -> Callable[[Draw], Draw]:
 @cache
 def read_catalog() -> dict[str, PlotEntry]:
     """Return the plots by name."""
-    declared = plugins.declarations("report.plots")
-    return {
-        name: PlotEntry(name, *map(ast.literal_eval, call.args), module) for name, (module, call) in declared.items()
-    }
+    entries = {}
+    for name, (module, call) in plugins.declarations("report.plots").items():
+        title, caption = map(ast.literal_eval, call.args)
+        entries[name] = PlotEntry(name, title, caption, module)
+    return entries
 
 
 def plot_entry(name: str) -> PlotEntry:
