@@ -52,9 +52,9 @@ class PredictorConf(StrictModel):
     """
 
     target: str = Field(alias="_target_")
+    stochastic: bool
     title: str = ""
     """Name in the report; the file's name with spaces by default."""
-    stochastic: bool
     params: dict[str, Any] = Field(default_factory=dict)
     candidates: dict[str, dict[str, Any]] = Field(default_factory=dict)
     quick: dict[str, Any] = Field(default_factory=dict)
