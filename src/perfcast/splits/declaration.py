@@ -67,7 +67,7 @@ def declare_learning_curve(
     """Declare a function to be a split with the test rows of `base` and a part of its training rows, others unused.
 
     `amount` names the part: "5 % of the training rows". The folds pass the checks of `base` and `checks`. It is a point
-    on a learning curve: predictors are neither selected nor compared by it. Values tuned for `base` are used for it too.
+    on a learning curve: predictors are neither selected nor compared by it. Values tuned for `base` apply to it.
     """
     point, declared = LearningCurvePoint(base.__name__, share, years), declaration_of(base)
     label, description = f"{declared.label}, {amount}", f"{declared.description}; training data: {amount}"

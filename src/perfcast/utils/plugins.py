@@ -72,7 +72,7 @@ def declarations(package: str) -> dict[str, tuple[str, ast.Call]]:
 
 @cache
 def class_paths(package: str) -> tuple[str, ...]:
-    """Return the dotted paths of the public classes of `perfcast.<package>`, sorted. Modules are parsed, not imported."""
+    """Return the dotted paths of the public classes of `perfcast.<package>`, sorted, without importing modules."""
     return _definitions(package, ast.ClassDef)
 
 
