@@ -123,7 +123,7 @@ def build_features(dataset: str, frame: pd.DataFrame, columns: Sequence[Column],
 def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
     """Read the folder that `perfcast pipeline champion` wrote.
 
-    Raises: UserError when there is none, when it is of another dataset or schema version, or when a file in it has changed.
+    Raises: UserError when there is none, it is of another dataset or schema version, or a file in it has changed.
     """
     folder = Path(folder)
     path = folder / "about.json"
