@@ -16,7 +16,7 @@ ROOM = 512
 
 
 def doors():
-    from perfcast.config.experiment import read_yaml
+    from perfcast.config.conf_files import read_yaml
     from perfcast.data.bounded_files import read_tar_members
     from perfcast.data.datasets.perfcastdb.sample_skus import read_skus
     from perfcast.data.datasets.spec_cpu.spec_dump import read_dump

@@ -9,7 +9,7 @@ from tempfile import mkdtemp
 
 import yaml
 
-from perfcast.config.experiment import read_conf
+from perfcast.config.conf_files import read_conf
 from perfcast.utils import plugins
 from perfcast.utils.io import sha256
 

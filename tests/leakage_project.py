@@ -12,7 +12,7 @@ import yaml
 
 from perfcast import splits
 from perfcast.cli.main import main
-from perfcast.config.experiment import read_predictor
+from perfcast.config.predictor_conf import read_predictor
 from perfcast.experiment.folds import fit_folds
 from perfcast.experiment.selection import predictor_factories
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.config.experiment import PredictorConf, validated
+from perfcast.config.conf_files import validated
+from perfcast.config.predictor_conf import PredictorConf
 from perfcast.experiment import selection, tuning
 from perfcast.schema.table import Column, Kind, Role, Table, Tag, build_table
 

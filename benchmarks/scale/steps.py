@@ -92,7 +92,8 @@ def train(folder: Path, name: str, watch: Watch) -> None:
 
 def fit(folder: Path, name: str, watch: Watch) -> None:
     """Fit a predictor under its quick preset."""
-    from perfcast.config.experiment import read_predictor, read_yaml
+    from perfcast.config.conf_files import read_yaml
+    from perfcast.config.predictor_conf import read_predictor
     from perfcast.experiment.fitting import fit_rows as fitted
     from perfcast.experiment.selection import predictor_factories
 

@@ -9,7 +9,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from _refusing import refusing, written
 
-from perfcast.config import experiment
+from perfcast.config.conf_files import read_yaml, validated
+from perfcast.config.dataset_conf import DatasetConf
+from perfcast.config.experiment_params import Params
+from perfcast.config.predictor_conf import PredictorConf
 from perfcast.data.sources.source_spec import parse_source
 
 CONF = Path(__file__).parents[2] / "conf"
@@ -28,12 +31,12 @@ def check(data: bytes) -> None:
         return
     which = data[0] % 4
     with refusing():
-        value = experiment.read_yaml(written("file.yaml", data[1:]))
+        value = read_yaml(written("file.yaml", data[1:]))
         if which == 0:
-            experiment.validated(experiment.Params, "params.yaml", value)
+            validated(Params, "params.yaml", value)
         elif which == 1:
-            experiment.validated(experiment.DatasetConf, "conf/dataset/x.yaml", value)
+            validated(DatasetConf, "conf/dataset/x.yaml", value)
         elif which == 2:
-            experiment.validated(experiment.PredictorConf, "conf/predictor/x.yaml", value)
+            validated(PredictorConf, "conf/predictor/x.yaml", value)
         else:
             parse_source("x", value)

@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from perfcast.config.experiment import DatasetConf, validated
+from perfcast.config.conf_files import validated
+from perfcast.config.dataset_conf import DatasetConf
 from perfcast.data.standardized import REJECTED_COLUMNS, Standardized
 from perfcast.evaluation import AVERAGE
 from perfcast.schema.table import Kind, Role, Tag, decode_texts, out_of_bounds

@@ -9,18 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from perfcast.config.experiment import (
-    PredictorConf,
-    compose,
-    known,
-    read_ablations,
-    read_conf,
-    read_experiment,
-    read_predictor,
-    read_yaml,
-    validate,
-    validated,
-)
+from perfcast.config.compose import compose
+from perfcast.config.conf_files import known, read_ablations, read_conf, read_experiment, read_yaml, validated
+from perfcast.config.experiment_params import validate
+from perfcast.config.predictor_conf import PredictorConf, read_predictor
 from perfcast.experiment.workflow_graph import Graph
 from perfcast.predictors import factory
 from perfcast.utils.errors import UserError

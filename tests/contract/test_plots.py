@@ -3,7 +3,6 @@
 import dataclasses
 import subprocess
 import sys
-from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib
@@ -11,11 +10,11 @@ import pytest
 from docutils.core import publish_parts
 
 from perfcast.evaluation import evaluate
-from perfcast.report import plots
-from perfcast.report.plots.catalog import plot_entry, read_catalog, rst_captions
+from perfcast.report.plots.catalog import PlotEntry, plot_entry, read_catalog, rst_captions
 from perfcast.report.plots.plot_style import STYLE
 from perfcast.report.plots.svg_output import draw_svg, load_plot
 from perfcast.testing.generated_results import PUBLISHED, fake_table, write_in_domain, write_runs
+from perfcast.utils import plugins
 
 NAMES = list(read_catalog())
 
@@ -40,7 +39,7 @@ def bare(evaluation):
         evaluation,
         metrics=keep(evaluation.metrics).assign(low=float("nan"), high=float("nan")),
         slices=evaluation.slices.iloc[:0],
-        support=evaluation.in_domain.iloc[:0],
+        in_domain=evaluation.in_domain.iloc[:0],
         levels=evaluation.levels.iloc[:0],
         paired=evaluation.paired.iloc[:0],
         noise=evaluation.noise.iloc[:0],
@@ -96,13 +95,21 @@ def test_does_not_change_the_evaluation(name, evaluation):
         assert before[key].equals(copy)
 
 
-def test_every_plot_module_is_in_the_catalog():
-    folder = Path(plots.__file__).parent
-    drawing = {path.stem for path in folder.glob("*.py") if "-> Figure | None" in path.read_text()} - {
-        "svg_output",
-        "__init__",
-    }
-    assert {plot_entry(name).module for name in NAMES} == drawing
+def test_a_declared_function_is_a_plot_and_no_other(tmp_path, monkeypatch):
+    package = tmp_path / "perfcast" / "report" / "plots"
+    package.mkdir(parents=True)
+    (package / "pie.py").write_text(
+        'import matplotlib\n@declare_plot("A", "B." " C.")\ndef round_pie(evaluation): ...\n'
+    )
+    (package / "helper.py").write_text("def draw(evaluation): ...\n")
+    monkeypatch.setattr(plugins, "_ROOT", tmp_path / "perfcast")
+    for function in (plugins.names, plugins.declarations, read_catalog):
+        function.cache_clear()
+    try:
+        assert read_catalog() == {"round_pie": PlotEntry("round_pie", "A", "B. C.", "pie")}
+    finally:
+        for function in (plugins.names, plugins.declarations, read_catalog):
+            function.cache_clear()
 
 
 def test_the_catalog_is_read_without_matplotlib():

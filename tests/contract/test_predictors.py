@@ -15,7 +15,7 @@ import yaml
 from factory import Part, parts, tiny_table
 from sklearn.base import clone
 
-from perfcast.config.experiment import read_predictor
+from perfcast.config.predictor_conf import read_predictor
 from perfcast.predictors import factory
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.table import Kind, Role

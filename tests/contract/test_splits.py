@@ -23,6 +23,15 @@ def test_only_splits_that_leak_on_purpose_or_train_on_less_are_not_compared():
     assert [name for name in NAMES if not splits.is_compared(name)] == sorted([*LEAKING, *LEARNING_CURVE])
     assert splits.is_compared("of an older version")
     assert splits.learning_curve_point("of an older version") is None
+    assert splits.split_label("of an older version") == "of an older version"
+    assert splits.describe_split("of an older version") == ""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_has_a_label_and_a_description_of_its_own(name):
+    assert splits.split_label(name) not in {"", name, *(splits.split_label(other) for other in NAMES if other != name)}
+    assert splits.describe_split(name)
+    assert not splits.describe_split(name).endswith(".")
 
 
 SOUND = [name for name in NAMES if name not in LEAKING]
@@ -120,7 +129,7 @@ def test_a_leaking_split_leaks_and_says_so(name):
     fold = splits.make(name, table, 0)["fold_0"]
     blocks = [set(table.frame["block"][fold.isin(parts)]) for parts in (["train", "validation"], ["test"])]
     assert blocks[0] & blocks[1]
-    assert "leaks on purpose" in splits.declaration(name).title
+    assert "leaks on purpose" in splits.describe_split(name)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,92 +1,34 @@
-"""Dependencies point downward only: read off the imports, lazy ones included."""
+"""Dependencies point downward only, and each library has one place: the contracts of pyproject.toml."""
 
 from pathlib import Path
 
 import pytest
+from importlinter.cli import EXIT_STATUS_ERROR, EXIT_STATUS_SUCCESS, lint_imports
 
-from perfcast.utils.code_hash import closure, imports
-
-ROOT = Path(__file__).parents[2] / "src" / "perfcast"
-MODULES = sorted(".".join(("perfcast", *path.relative_to(ROOT).with_suffix("").parts)) for path in ROOT.rglob("*.py"))
-# package -> packages of this project it must never reach, directly or not
-FORBIDDEN = {
-    "schema": {"cli", "config", "tracking", "datasets", "sources", "predictors", "evaluation", "features"},
-    "sources": {"cli", "config", "tracking", "datasets", "predictors", "evaluation", "features", "splits"},
-    "parsing": {"cli", "config", "tracking", "datasets", "sources", "predictors", "evaluation"},
-    "processors": {"cli", "config", "tracking", "datasets", "predictors", "evaluation"},
-    "datasets": {"cli", "config", "tracking", "predictors", "evaluation", "features", "splits"},
-    "features": {"cli", "config", "tracking", "sources", "predictors", "evaluation", "splits"},
-    "splits": {"cli", "config", "tracking", "sources", "datasets", "predictors", "evaluation"},
-    "encoding": {"cli", "config", "tracking", "datasets", "sources", "predictors", "evaluation"},
-    "training": {"cli", "config", "tracking", "datasets", "sources", "predictors", "evaluation"},
-    "uncertainty": {"cli", "config", "tracking", "datasets", "sources", "predictors", "evaluation", "splits"},
-    "predictors": {"cli", "config", "tracking", "datasets", "sources", "evaluation", "splits"},
-    "evaluation": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training", "plots", "report"},
-    "leakage": {"cli", "config", "tracking", "datasets", "sources", "training", "plots", "report"},
-    "plots": {"cli", "config", "tracking", "datasets", "sources", "predictors", "report"},
-    "report": {"cli", "config", "tracking", "sources", "predictors", "training"},
-    "describing": {"cli", "config", "tracking", "sources", "predictors", "evaluation", "splits", "forecasting"},
-    "microbench": {"cli", "config", "tracking", "sources", "predictors", "evaluation", "splits", "forecasting"},
-    "completion": {"cli", "config", "tracking", "predictors", "evaluation", "splits", "forecasting"},
-    "forecasting": {"cli", "config", "tracking", "evaluation", "splits", "training", "plots", "report"},
-    "choosing": {"cli", "config", "tracking", "training", "report", "results_diff"},
-    "serving": {"cli", "config", "tracking", "evaluation", "splits", "training", "plots", "report", "sources"},
-    "results_diff": {"cli", "config", "tracking", "datasets", "sources", "predictors", "training"},
-}
-# third-party package -> the only places that may import it
-KEEPERS = {
-    "hydra": {"config"},
-    "omegaconf": {"config"},
-    "mlflow": {"tracking"},
-    "requests": {"sources"},
-    "pooch": {"sources"},
-    "urllib3": {"sources"},
-    "pytorch_lightning": {"training"},
-    "tabm": {"nn"},
-    "rtdl_num_embeddings": {"nn"},
-    "rtdl_revisiting_models": {"nn"},
-    "snakemake": set(),
-    "pickle": set(),
-    "joblib": set(),
-    "optuna": {"tuning"},
-    "fastapi": {"serving"},
-    "uvicorn": {"serving"},
-    "starlette": {"serving"},
-    "dvc": {"results_diff"},
-    "dvc_data": {"results_diff"},
-}
+PROJECT = Path(__file__).parents[2]
 
 
-# packages inside another one, with dependencies of their own
-INNER = {"plots": "report", "leakage": "evaluation", "results_diff": "evaluation"}
+@pytest.fixture(autouse=True)
+def _in_the_project(monkeypatch):
+    monkeypatch.chdir(PROJECT)
 
 
-def package_of(module):
-    parts = module.replace("perfcast.data.", "perfcast.", 1).split(".")
-    if len(parts) > 2 and INNER.get(parts[2]) == parts[1]:
-        return parts[2]
-    return parts[1] if len(parts) > 1 else ""
+def test_the_contracts_hold(capsys):
+    status = lint_imports(config_filename="pyproject.toml", no_cache=True, no_logo=True)
+    assert status == EXIT_STATUS_SUCCESS, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("package", sorted(FORBIDDEN))
-def test_dependencies_point_downward(package):
-    members = [module for module in MODULES if package_of(module) == package]
-    assert members
-    reached = {package_of(module) for module in closure(*members)}
-    assert not reached & FORBIDDEN[package]
-
-
-@pytest.mark.parametrize("library", sorted(KEEPERS))
-def test_a_library_is_known_to_one_place_only(library):
-    users = set()
-    for module in MODULES:
-        path = ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py")
-        for line in path.read_text().splitlines():
-            words = line.split()
-            if words[:1] in (["import"], ["from"]) and words[1].split(".")[0] == library:
-                users.add(package_of(module))
-    assert users <= KEEPERS[library]
-
-
-def test_the_reader_of_imports_sees_lazy_ones():
-    assert "perfcast.data.sources.ingestion" in imports("perfcast.cli.pipeline.ingest")
+@pytest.mark.parametrize(
+    ("contract", "exception"),
+    [
+        ("layers", '  "perfcast.evaluation.leakage.shuffled_target -> perfcast.experiment.fitting",\n'),
+        ("lightning", 'ignore_imports = ["perfcast.training.* -> pytorch_lightning"]\n'),
+    ],
+)
+def test_a_contract_breaks_without_its_exception(tmp_path, capsys, contract, exception):
+    text = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
+    assert exception in text
+    (tmp_path / "pyproject.toml").write_text(text.replace(exception, ""), encoding="utf-8")
+    status = lint_imports(str(tmp_path / "pyproject.toml"), limit_to_contracts=(contract,), no_cache=True, no_logo=True)
+    assert status == EXIT_STATUS_ERROR
+    assert "BROKEN" in capsys.readouterr().out

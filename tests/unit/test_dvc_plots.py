@@ -30,11 +30,11 @@ def columns(tmp_path_factory):
     runs = write_runs(table, folder / "runs", seed=0)
     in_domain = write_in_domain(table, folder / "in_domain_score", seed=0)
     write_evaluation(evaluate(runs, table, resamples=10, seed=0, in_domain=in_domain), folder / "evaluation")
-    found = {}
+    tables = {}
     for path in (folder / "evaluation").glob("*.csv"):
         with path.open() as file:
-            found[path.name] = next(csv.reader(file))
-    return found
+            tables[path.name] = next(csv.reader(file))
+    return tables
 
 
 @pytest.mark.parametrize("name", PLOTS)
@@ -45,24 +45,24 @@ def test_a_plot_reads_columns_that_an_evaluation_writes(name, columns):
     for path, column in plot["y"].items():
         known = columns[Path(path).name]
         assert {column, plot["x"]} <= set(known)
-        asked = set(re.findall(r"datum\.(\w+)", template)) | set(re.findall(r'"field": "(\w+)"', template))
-        made = set(re.findall(r'"as": "(\w+)"', template)) | {"curve", "value", "rev", "filename"}
-        assert asked <= {*known, *made}
+        fields = set(re.findall(r"datum\.(\w+)", template)) | set(re.findall(r'"field": "(\w+)"', template))
+        computed = set(re.findall(r'"as": "(\w+)"', template)) | {"curve", "value", "rev", "filename"}
+        assert fields <= {*known, *computed}
 
 
 def test_coverage_and_error_by_in_domain_score_are_plotted_beside_error_and_curves():
-    assert set(PLOTS) == {"MAPE", "Learning curves", "Coverage", "Error by support"}
+    assert set(PLOTS) == {"MAPE", "Learning curves", "Coverage", "Error by in-domain score"}
 
 
-def test_the_page_asks_the_network_only_where_a_script_is_not_beside_the_environment():
+def test_the_page_loads_from_the_network_only_scripts_that_are_not_beside_the_environment():
     assert "html_template = plots/page.html" in (PROJECT / ".dvc" / "config").read_text()
     page = HTML((TEMPLATES / "page.html").read_text()).with_scripts("<script src='https://x'></script>")
-    told = page.with_element("<div>drawn</div>").embed()
-    assert "<div>drawn</div>" in told
-    assert "https://x" not in told
-    local = re.findall(r'<script src="(\.\./[^"]+)"></script>', told)
+    text = page.with_element("<div>drawn</div>").embed()
+    assert "<div>drawn</div>" in text
+    assert "https://x" not in text
+    local = re.findall(r'<script src="(\.\./[^"]+)"></script>', text)
     assert [Path(path).name for path in local] == ["vega.js", "vega-lite.js", "vega-embed.js"]
     makefile = (PROJECT / "Makefile").read_text()
     assert {Path(path).parent.name for path in local} == {"vega"} and "$(VENV)/share/vega/vega.js:" in makefile
-    for line in told.splitlines():
+    for line in text.splitlines():
         assert "https://" not in line or "document.write" in line

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from perfcast.config.experiment import PredictorConf, known, read_predictor, validated
+from perfcast.config.conf_files import known, validated
+from perfcast.config.predictor_conf import PredictorConf, read_predictor
 from perfcast.predictors.factory import estimator, predictor_class
 from perfcast.predictors.linear import Ridge
 from perfcast.utils import plugins

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from perfcast.config.experiment import read_yaml
+from perfcast.cli._common import embedded_folder
+from perfcast.cli.pipeline.ingest import at_hand
+from perfcast.config.conf_files import read_yaml
 from perfcast.experiment.workflow_graph import Graph, remove_unfinished
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
 
 ROOT = Path(__file__).parents[2]
+EMBEDDED = embedded_folder(ROOT)
 
 
 def graph(**values):
@@ -61,11 +64,11 @@ def test_options_of_stages_follow_from_the_experiment():
 
 def test_a_digest_of_code_depends_on_the_plug_ins_that_are_loaded():
     plan = graph()
-    assert plan.code("train", plan.predictor_module("ridge")) == plan.code("train", "predictors.ridge")
+    assert plan.code("train", plan.predictor_module("ridge")) == plan.code("train", "predictors.linear")
     assert plan.code("train", plan.predictor_module("ridge")) != plan.code("train", plan.predictor_module("mlp"))
     assert plan.conf_digest("predictor", "ridge") != plan.conf_digest("predictor", "lasso")
-    assert plan.embedded_digest("spec_cpu2017") == ""
-    assert len(plan.embedded_digest("host_gemm")) == 16
+    assert plan.embedded_digest("spec_cpu2017", EMBEDDED) == ""
+    assert len(plan.embedded_digest("host_gemm", EMBEDDED)) == 16
 
 
 def test_available_datasets_are_those_of_the_experiment(tmp_path):
@@ -78,12 +81,12 @@ def test_available_datasets_are_those_of_the_experiment(tmp_path):
 def test_a_source_is_at_hand_as_it_was_when_it_was_ingested(tmp_path):
     plan = graph(mirrors=[])
     manifest, origin = tmp_path / "manifest.json", tmp_path / "origin.json"
-    assert plan.is_at_hand("host_gemm", manifest, origin)
+    assert plan.is_at_hand(manifest, origin, lambda: at_hand("host_gemm", ROOT, []))
     manifest.write_text('{"status": "present"}')
     origin.write_text('{"at_hand": false}')
-    assert not plan.is_at_hand("host_gemm", manifest, origin)
+    assert not plan.is_at_hand(manifest, origin, lambda: True)
     manifest.write_text('{"status": "missing"}')
-    assert plan.is_at_hand("host_gemm", manifest, origin)
+    assert plan.is_at_hand(manifest, origin, lambda: True)
 
 
 def test_temporary_files_of_killed_jobs_are_removed_and_others_stay(tmp_path):

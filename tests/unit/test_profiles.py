@@ -1,4 +1,4 @@
-"""What a cluster is told: every rule that leaves this machine says what it needs, and profiles name known rules."""
+"""Profiles of clusters: every rule for a cluster states its memory and time, and profiles name existing rules."""
 
 import re
 import subprocess
@@ -15,13 +15,13 @@ SLURM = yaml.safe_load((ROOT / "workflow/profiles/slurm/config.yaml").read_text(
 
 def rules():
     """Return the text of every rule by its name."""
-    found = {}
+    bodies = {}
     for path in sorted((ROOT / "workflow" / "rules").glob("*.smk")):
         for part in re.split(r"^(?=(?:rule|checkpoint) \w+:)", path.read_text(), flags=re.MULTILINE)[1:]:
             # a rule ends where a line is not indented any more
             body = re.split(r"^(?=\S)", part.partition("\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
-            found[re.match(r"\w+ (\w+):", part)[1]] = body
-    return found
+            bodies[re.match(r"\w+ (\w+):", part)[1]] = body
+    return bodies
 
 
 def local():
@@ -29,7 +29,7 @@ def local():
     return set(re.findall(r"\w+", listed))
 
 
-def test_every_rule_that_may_go_to_a_cluster_says_its_memory_and_time():
+def test_every_rule_for_a_cluster_states_its_memory_and_time():
     names = set(rules()) - local()
     assert {"train", "standardize", "report"} <= names
     for name in names:
@@ -44,6 +44,8 @@ def test_local_rules_and_groups_are_rules():
 
 @pytest.mark.skipif(find_spec("snakemake_executor_plugin_slurm") is None, reason="needs pip install -e '.[slurm]'")
 def test_snakemake_knows_every_option_of_the_profile():
-    told = subprocess.run([sys.executable, "-m", "snakemake", "--help"], check=True, capture_output=True, text=True)
+    completed = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--help"], check=True, capture_output=True, text=True
+    )
     for option in SLURM:
-        assert re.search(rf"--{option}[ ,\]\n]", told.stdout), option
+        assert re.search(rf"--{option}[ ,\]\n]", completed.stdout), option

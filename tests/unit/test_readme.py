@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from perfcast.cli.main import COMMANDS, STAGES
-from perfcast.config.experiment import read_yaml
+from perfcast.config.conf_files import read_yaml
 
 PROJECT = Path(__file__).parents[2]
 README = (PROJECT / "README.md").read_text()

@@ -16,7 +16,7 @@ import tuned_question
 import yaml
 from tuned_question import CONF, NAME, PART, make_table, search
 
-from perfcast.config.experiment import read_predictor
+from perfcast.config.predictor_conf import read_predictor
 from perfcast.experiment import selection, tuning
 from perfcast.experiment.tuning import studies, trial_runs
 from perfcast.experiment.tuning.tuned_files import write_tuned

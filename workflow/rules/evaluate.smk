@@ -46,7 +46,7 @@ rule plots:
             directory(f"{RESULTS}/plots/{{dataset}}"),
             patterns=["{plot}.svg"],
             caption="../report/plot.rst",
-            category="Figures",
+            category="Plots",
             subcategory="{dataset}",
             labels=lambda w: {"plot": config["captions"][w.plot]["title"]},
         ),

@@ -1,4 +1,8 @@
 # Raw files, byte-exact and checked by sha256. The only rules that may use the network.
+from perfcast.cli._common import embedded_folder
+from perfcast.cli.pipeline.ingest import at_hand
+
+
 rule ingest:
     output:
         f"{RESULTS}/raw/{{source}}/manifest.json",
@@ -13,9 +17,11 @@ rule ingest:
         code=lambda w: GRAPH.code("ingest", f"data.sources.{w.source}"),
         # A missing source is ingested again when a mirror has it.
         at_hand=lambda w, output: GRAPH.is_at_hand(
-            w.source, Path(output[0]), Path(f"{RESULTS}/logs/ingest/{w.source}.json")
+            Path(output[0]),
+            Path(f"{RESULTS}/logs/ingest/{w.source}.json"),
+            lambda: at_hand(w.source, Path(), PARAMS.mirrors),
         ),
-        embedded=lambda w: GRAPH.embedded_digest(w.source),
+        embedded=lambda w: GRAPH.embedded_digest(w.source, embedded_folder(Path())),
         options=GRAPH.ingest_options(),
     shell:
         "logged {log} perfcast pipeline ingest {wildcards.source} --out {params.folder} --origin {params.origin} {params.options}"

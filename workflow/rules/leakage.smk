@@ -32,9 +32,7 @@ rule leakage:
         runs=folder("runs"),
         control=LEAKAGE.model_dump(),
         conf=GRAPH.conf_digest("predictor", LEAKAGE.control),
-        code=GRAPH.code(
-            "leakage", GRAPH.predictor_module(LEAKAGE.control)
-        ),
+        code=GRAPH.code("leakage", GRAPH.predictor_module(LEAKAGE.control)),
         resamples=PARAMS.resamples,
         seed=PARAMS.split_seed,
         splits=lambda w: GRAPH.splits_of(w.dataset),

@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 
 from perfcast.cli._common import add_project
-from perfcast.config.experiment import compose, read_yaml, validate
+from perfcast.config.compose import compose
+from perfcast.config.conf_files import read_yaml
+from perfcast.config.experiment_params import validate
+from perfcast.utils.safe_yaml import yaml_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,11 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the composed configuration as YAML."""
-    import yaml
-
     params = validate(read_yaml(options.project / "params.yaml"), options.project / "conf")
     keys = {entry.partition("=")[0].lstrip("+") for entry in options.override}
     first = {"dataset": params.datasets[0], "predictor": params.predictors[0], "split": params.splits[0]}
     chosen = [f"{key}={value}" for key, value in first.items() if key not in keys]
-    print(yaml.safe_dump(compose(options.project, [*chosen, *options.override]), sort_keys=False), end="")
+    print(yaml_text(compose(options.project, [*chosen, *options.override])), end="")
     return 0

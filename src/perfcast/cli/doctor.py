@@ -18,7 +18,8 @@ def run(options: argparse.Namespace) -> int:
     """Print the findings; exit 1 when something is broken."""
     from dataclasses import asdict
 
-    from perfcast.config.experiment import read_yaml, validate
+    from perfcast.config.conf_files import read_yaml
+    from perfcast.config.experiment_params import validate
     from perfcast.ops.doctor import BROKEN, ProjectPlace, examine
     from perfcast.utils.errors import UserError
 

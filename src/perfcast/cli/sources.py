@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from perfcast.cli._common import add_project, cache_folder, embedded_folder, mirror_folders
-from perfcast.config.experiment import read_conf, read_yaml, validate
+from perfcast.config.conf_files import read_conf, read_yaml
+from perfcast.config.experiment_params import validate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from perfcast.cli._common import add_project
-from perfcast.config.experiment import known, read_conf, read_yaml
+from perfcast.config.conf_files import known, read_conf, read_yaml
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

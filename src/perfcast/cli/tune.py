@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfcast.cli._common import add_project
-from perfcast.config.experiment import read_dataset, read_predictor, read_yaml
+from perfcast.config.conf_files import read_yaml
+from perfcast.config.dataset_conf import read_dataset
+from perfcast.config.predictor_conf import read_predictor
 from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
@@ -73,13 +75,12 @@ def run(options: argparse.Namespace) -> int:
     _check(options)
     conf = read_predictor(options.project / "conf", options.predictor)
     dataset = read_dataset(options.project / "conf", options.dataset)
-    import yaml
-
     from perfcast.experiment import tuning
     from perfcast.experiment.tuning.tuned_files import write_tuned
     from perfcast.schema.table_files import read_table
     from perfcast.splits import read_folds
     from perfcast.utils.io import sha256, write_text
+    from perfcast.utils.safe_yaml import yaml_text
 
     table = read_table(options.table)
     folds = read_folds(options.folds, table)
@@ -124,7 +125,7 @@ def run(options: argparse.Namespace) -> int:
     }
     command = _command(options)
     content = {"command": command, "folds": {f"fold_{fold}": asdict(outcome) for fold, outcome in outcomes.items()}}
-    write_text(place / f"{options.predictor}.yaml", yaml.safe_dump(content, sort_keys=False, width=120))
+    write_text(place / f"{options.predictor}.yaml", yaml_text(content))
     if options.write:
         minimum = options.trials if options.timeout is None else 1
         behind = [fold for fold in range(count) if fold not in outcomes or outcomes[fold].trials < minimum]

@@ -8,7 +8,7 @@ import sys
 
 from perfcast.cli import _numbers
 from perfcast.cli._common import add_project
-from perfcast.config.experiment import read_yaml
+from perfcast.config.conf_files import read_yaml
 from perfcast.utils.errors import UserError
 
 

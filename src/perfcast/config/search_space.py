@@ -1,4 +1,4 @@
-"""What tuning may try of one parameter: a range of numbers, or a list of choices."""
+"""Search space of one hyperparameter: a range of numbers, or a list of choices."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, model_validator
 
 _ON_GRID = 1e-9
-"""How far from a whole number of steps a value may be, in steps: decimals have no exact binary form."""
+"""Largest distance of a value from a whole number of steps, in steps: decimals have no exact binary form."""
 
 
 def _number(value: Any) -> int | float:
-    """Refuse what is no number; pydantic's own complaint about a union would name every member of it."""
+    """Return a finite number; pydantic's message about a union would list all its members."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError("must be a finite number such as 10 or 0.001")
     return value
@@ -41,7 +41,7 @@ class Range(_Dimension):
 
     @property
     def whole(self) -> bool:
-        """Whether only whole numbers are tried."""
+        """True where only whole numbers are tried."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     @model_validator(mode="after")
@@ -65,7 +65,7 @@ class Range(_Dimension):
         return abs(steps - round(steps)) < _ON_GRID
 
     def holds(self, value: Any) -> bool:
-        """Tell whether a value is one that may be tried."""
+        """Return whether a value is in the search space."""
         right = isinstance(value, int if self.whole else int | float) and not isinstance(value, bool)
         return right and self.low <= value <= self.high and self._on_grid(value)
 
@@ -82,7 +82,7 @@ class Choices(_Dimension):
         return self
 
     def holds(self, value: Any) -> bool:
-        """Tell whether a value is one that may be tried."""
+        """Return whether a value is in the search space."""
         return any(type(choice) is type(value) and choice == value for choice in self.choices)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation.evaluation_tables import Evaluation
+from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.table_files import read_csv, read_parquet
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, read_object, write_json
@@ -50,6 +51,7 @@ def write_evaluation(evaluation: Evaluation, folder: Path) -> None:
             frame.to_csv(temporary / f"{name}.csv", index=False, float_format="%.6g", lineterminator="\n")
         evaluation.points.to_parquet(temporary / "points.parquet", index=False, compression="zstd")
         summary = {
+            SCHEMA_KEY: SCHEMA_VERSION,
             "dataset": evaluation.dataset,
             "resamples": evaluation.resamples,
             "seed": evaluation.seed,
@@ -62,12 +64,12 @@ def write_evaluation(evaluation: Evaluation, folder: Path) -> None:
 def read_evaluation(folder: Path) -> Evaluation:
     """Read an evaluation written by `write_evaluation`.
 
-    Raises: UserError when the folder holds none.
+    Raises: UserError when the folder holds none, or one of another schema version.
     """
     folder = Path(folder)
     if not (folder / "summary.json").is_file():
         raise UserError("an evaluation must exist", f"{folder / 'summary.json'} is missing", "run snakemake to make it")
-    summary = read_object(folder / "summary.json", "dataset", "resamples", "seed", "level", "metrics")
+    summary = read_summary(folder / "summary.json")
     tables = {name: _read(folder / f"{name}.csv") for name in _TABLES}
     return Evaluation(
         dataset=summary["dataset"],
@@ -77,6 +79,12 @@ def read_evaluation(folder: Path) -> Evaluation:
         level=summary["level"],
         **tables,
     )
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    """Return the content of an evaluation's summary.json. Raises: UserError for another schema version."""
+    check_schema_version(read_object(path), path)
+    return read_object(path, "dataset", "resamples", "seed", "level", "metrics")
 
 
 def _read(path: Path) -> pd.DataFrame:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.config.experiment import DatasetConf, PredictorConf
+from perfcast.config.dataset_conf import DatasetConf
+from perfcast.config.predictor_conf import PredictorConf
 from perfcast.evaluation import choose_champion
 from perfcast.experiment.fitting import fit_rows
 from perfcast.experiment.row_masks import last_year, training_rows

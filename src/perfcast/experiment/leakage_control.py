@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from perfcast.config.experiment import known, read_predictor, read_yaml, validated
+from perfcast.config.conf_files import known, read_yaml, validated
+from perfcast.config.predictor_conf import read_predictor
 from perfcast.utils.errors import unknown_name
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.config.experiment import PredictorConf
+from perfcast.config.predictor_conf import PredictorConf
 from perfcast.experiment.backtesting import first_error, plan_backtests, run_backtests
 from perfcast.predictors.factory import predictor_class
 from perfcast.predictors.predictor import Predictor

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-import yaml
 
-from perfcast.config.experiment import PredictorConf, validated
+from perfcast.config.conf_files import validated
+from perfcast.config.predictor_conf import PredictorConf
 from perfcast.experiment.explanation import write_explanation
 from perfcast.experiment.folds import FoldFit, fit_folds, summarize_errors
 from perfcast.experiment.row_masks import measured_rows
@@ -25,6 +25,7 @@ from perfcast.splits import BASE, read_folds
 from perfcast.tracking import Run, Store, start_run
 from perfcast.utils.code_hash import code_digest
 from perfcast.utils.io import atomic_folder, sha256, write_json, write_text
+from perfcast.utils.safe_yaml import yaml_text
 
 if TYPE_CHECKING:
     from perfcast.predictors.predictor import Predictor
@@ -113,7 +114,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any], r
             results.add(fit)
             _report_progress(job, fit, time.perf_counter() - started)
         predictions, curves, inner = results.write(folder)
-        write_text(folder / "config.yaml", yaml.safe_dump(used, sort_keys=True))
+        write_text(folder / "config.yaml", yaml_text(used, sort_keys=True))
         if record is not None:
             errors = summarize_errors(predictions)
             record.log_metrics({f"{job.split}/{name}": value for name, value in errors.items()})

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from perfcast.config import experiment
-from perfcast.config.experiment import DatasetConf, Params, PredictorConf, Settings
+from perfcast.config.conf_files import read_conf
+from perfcast.config.dataset_conf import DatasetConf, read_dataset
+from perfcast.config.experiment_params import Params, validate
+from perfcast.config.predictor_conf import PredictorConf, Settings, read_predictor, read_predictor_titles
 from perfcast.splits import learning_curve_point
 from perfcast.utils import plugins
 from perfcast.utils.code_hash import closure, code_digest
@@ -31,7 +33,7 @@ class Graph:
     @classmethod
     def read(cls, project: Path, content: Mapping[str, Any]) -> Graph:
         """Validate an experiment. Raises: UserError, one line that names the key."""
-        return cls(project, experiment.validate(content, project / "conf"))
+        return cls(project, validate(content, project / "conf"))
 
     @property
     def conf(self) -> Path:
@@ -41,12 +43,17 @@ class Graph:
     @cached_property
     def datasets(self) -> dict[str, DatasetConf]:
         """The experiment's datasets by name."""
-        return {name: experiment.read_dataset(self.conf, name) for name in self.params.datasets}
+        return {name: read_dataset(self.conf, name) for name in self.params.datasets}
 
     @cached_property
     def predictors(self) -> dict[str, PredictorConf]:
         """The experiment's predictors by name."""
-        return {name: experiment.read_predictor(self.conf, name) for name in self.params.predictors}
+        return {name: read_predictor(self.conf, name) for name in self.params.predictors}
+
+    @cached_property
+    def predictor_titles(self) -> dict[str, str]:
+        """Names of predictors in the report, where their conf has one."""
+        return read_predictor_titles(self.conf)
 
     def predictors_of(self, dataset: str) -> list[str]:
         """Return the experiment's predictors that support a dataset."""
@@ -68,8 +75,8 @@ class Graph:
 
     def settings_of(self, dataset: str, split: str, predictor: str) -> tuple[list[Settings] | Settings, list[str]]:
         """Return what a training job uses: the tuned values of its folds or its candidates, and the hidden columns."""
-        conf, form = self.predictors[predictor], learning_curve_point(split)
-        splits = [split, *([form.base] if form else [])]
+        conf, point = self.predictors[predictor], learning_curve_point(split)
+        splits = [split, *([point.base] if point else [])]
         tuned = conf.tuned_settings(self.params.preset, dataset, *splits)
         return tuned or conf.settings(self.params.preset), conf.without_columns
 
@@ -107,7 +114,7 @@ class Graph:
 
     def predictor_module(self, predictor: str) -> str:
         """Return the module of a predictor, for `code`."""
-        return experiment.read_predictor(self.conf, predictor).module.removeprefix("perfcast.")
+        return read_predictor(self.conf, predictor).module.removeprefix("perfcast.")
 
     def dataset_module(self, dataset: str) -> str:
         """Return the module of a dataset, for `code`."""
@@ -115,26 +122,22 @@ class Graph:
 
     def conf_digest(self, group: str, name: str) -> str:
         """Return a digest of the values of one conf file; comments do not count."""
-        values = experiment.read_conf(self.conf, group, name)
+        values = read_conf(self.conf, group, name)
         return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:_DIGITS]
 
-    def embedded_digest(self, source: str) -> str:
-        """Return a digest of the files of a source that are versioned with the project, empty for other sources."""
-        from perfcast.cli._common import embedded_folder
-
-        conf = experiment.read_conf(self.conf, "source", source)
+    def embedded_digest(self, source: str, folder: Path) -> str:
+        """Return a digest of the files of a source in the folder of embedded data, empty for other sources."""
+        conf = read_conf(self.conf, "source", source)
         if not conf.get("embedded"):
             return ""
-        files = [embedded_folder(self.project) / file["name"] for file in conf["files"]]
+        files = [folder / file["name"] for file in conf["files"]]
         return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.exists())).hexdigest()[:_DIGITS]
 
-    def is_at_hand(self, source: str, manifest: Path, origin: Path) -> bool:
+    def is_at_hand(self, manifest: Path, origin: Path, look_up: Callable[[], bool]) -> bool:
         """Return whether a source was at hand when it was ingested; if it was missing then, whether it is now."""
-        from perfcast.cli.pipeline.ingest import at_hand
-
         if manifest.exists() and origin.exists() and json.loads(manifest.read_text())["status"] == "present":
             return bool(json.loads(origin.read_text())["at_hand"])
-        return at_hand(source, self.project, self.params.mirrors)
+        return look_up()
 
     def read_available(self, path: Path) -> list[str]:
         """Read which of the experiment's datasets could be built; none before the first ingestion."""

@@ -17,6 +17,7 @@ from perfcast.inference.name_lookup import CpuNames, TaskNames
 from perfcast.inference.neighbors import NeighborIndex
 from perfcast.inference.reference_data import ReferenceData, describing_columns
 from perfcast.predictors.predictor import Predictor, load_predictor
+from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.table import Column, Kind, Table, Tag, build_table
 from perfcast.uncertainty.conformal import UncertaintyModel
 from perfcast.utils import plugins
@@ -122,7 +123,7 @@ def build_features(dataset: str, frame: pd.DataFrame, columns: Sequence[Column],
 def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
     """Read the folder that `perfcast pipeline champion` wrote.
 
-    Raises: UserError when there is none, when it is of another dataset, or when a file in it has changed.
+    Raises: UserError when there is none, it is of another dataset or schema version, or a file in it has changed.
     """
     folder = Path(folder)
     path = folder / "about.json"
@@ -139,11 +140,11 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
 
 
 def _load(folder: Path, about: Mapping[str, Any], dataset: str | None) -> Champion:
+    files = about["files"]
+    check_schema_version(about, folder / "about.json")
     if dataset is not None and about["dataset"] != dataset:
         raise UserError(f"the champion must be one of {dataset!r}", f"{folder} is of {about['dataset']!r}")
-    if not (folder / "knowledge").is_dir():
-        raise UserError("a champion must hold its knowledge", f"{folder} is of an older version", "make it again")
-    if changed := first_changed(folder, about["files"]):
+    if changed := first_changed(folder, files):
         raise UserError("a champion must be as it was saved", f"{changed} was changed", "make it again")
     reference_data = ReferenceData.load(folder / "knowledge")
     intervals = folder / "intervals"
@@ -186,4 +187,4 @@ def save_champion(
         encoded = calibrated.in_domain.encode(ordered)
         NeighborIndex(reference_data.measured, encoded, calibrated).save(folder / "knowledge")
     (folder / "about.json").unlink(missing_ok=True)
-    write_json(folder / "about.json", {**about, "files": file_digests(folder)})
+    write_json(folder / "about.json", {SCHEMA_KEY: SCHEMA_VERSION, **about, "files": file_digests(folder)})

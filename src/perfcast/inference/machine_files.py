@@ -16,7 +16,6 @@ import pandas as pd
 
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
-from perfcast.utils.safe_yaml import read_yaml_text
 
 MAX_BYTES = 64 * 1024 * 1024
 """Largest CSV file that is read."""
@@ -188,4 +187,6 @@ def read_json_text(text: str | bytes, source: str) -> object:
 
 
 def _read_yaml(path: Path, text: str) -> Iterator[MachineEntry]:
+    from perfcast.utils.safe_yaml import read_yaml_text  # slow to import
+
     yield from read_tree(read_yaml_text(text, str(path)), str(path))

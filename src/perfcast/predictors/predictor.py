@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.predictors.task_rows import partly_measured, task_labels
+from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.table import Column, Role, infer_columns
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import file_digests, first_changed, read_json, write_json
@@ -178,6 +179,7 @@ class Predictor(ABC):
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         about: dict[str, Any] = {
+            SCHEMA_KEY: SCHEMA_VERSION,
             "class": f"{type(self).__module__}:{type(self).__qualname__}",
             "params": self.get_params(deep=False),
             "columns": [asdict(column) for column in self.columns_],
@@ -222,7 +224,9 @@ def load_predictor(folder: Path) -> Predictor:
 
 def _read_predictor(folder: Path, path: Path) -> Predictor:
     about = read_json(path)
-    if changed := first_changed(folder, about["files"]):  # compiled libraries may crash on what they did not write
+    files = about["files"]
+    check_schema_version(about, path)
+    if changed := first_changed(folder, files):  # compiled libraries may crash on what they did not write
         raise UserError("a model folder must be as it was saved", f"{changed} was changed", "train it again")
     module, _, name = about["class"].partition(":")
     if not module.startswith("perfcast.predictors."):

@@ -11,7 +11,7 @@ import pandas as pd
 
 from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.evaluation.predictor_comparison import clear_winner
-from perfcast.report.split_descriptions import split_label
+from perfcast.splits import split_label
 
 SHOWN = ("mape", "medape")
 LABELS = {

@@ -14,8 +14,8 @@ import numpy as np
 from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.report.error_tables import number
 from perfcast.report.report_context import DatasetPart, ReportContext
-from perfcast.report.split_descriptions import describe_split
 from perfcast.schema.table import Role
+from perfcast.splits import describe_split
 
 _EVALUATION_NOTES = (
     "The values are of the same predictor trained on the training part of each split. The model itself is fitted on "

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pandas as pd
 
 from perfcast.evaluation import Evaluation
 from perfcast.report.error_tables import Cell, number
-from perfcast.report.split_descriptions import predictor_label
 from perfcast.schema.metric_names import HIGH_IS_GOOD, LABELS, PERCENT
 
 
@@ -34,26 +34,34 @@ class PublishedTable:
     citations: list[str]
 
 
-def published_tables(evaluation: Evaluation, leader: str) -> list[PublishedTable]:
+def published_tables(
+    evaluation: Evaluation, leader: str, predictor_label: Callable[[str], str] = str
+) -> list[PublishedTable]:
     """Return one table per split with published values, empty where no such split was run."""
     tables = []
     for split, entries in evaluation.published.groupby("split", sort=False):
         if split not in evaluation.splits:
             continue
         splits = [str(split), *(other for other in evaluation.ranked_splits if other != split)]
-        lines = [_line(evaluation, leader, entry, splits) for _, entry in entries.iterrows()]
+        lines = [_line(evaluation, leader, entry, splits, predictor_label) for _, entry in entries.iterrows()]
         tables.append(PublishedTable(leader, splits, lines, list(dict.fromkeys(entries["citation"]))))
     return tables
 
 
-def _line(evaluation: Evaluation, leader: str, entry: pd.Series, splits: list[str]) -> PublishedLine:
+def _line(
+    evaluation: Evaluation,
+    leader: str,
+    entry: pd.Series,
+    splits: list[str],
+    predictor_label: Callable[[str], str],
+) -> PublishedLine:
     task, metric, method = entry["task"], entry["metric"], entry["predictor"]
     return PublishedLine(
         what=entry["what"],
         task=task,
         metric=LABELS[metric] + ("\u00a0%" if metric in PERCENT else ""),
         published=_number(entry["value"], metric),
-        same=_named(evaluation, splits[0], method, task, metric),
+        same=_add_note(_cell(evaluation, splits[0], method, task, metric), predictor_label(method)),
         splits=[
             (
                 _cell(evaluation, split, leader, task, metric),
@@ -85,10 +93,9 @@ def _cell(evaluation: Evaluation, split: str, name: str, task: str, metric: str)
     return Cell(_number(row["value"], metric), interval, float(row["value"]))
 
 
-def _named(evaluation: Evaluation, split: str, name: str, task: str, metric: str) -> Cell:
-    """Return a value with the name of the predictor and its interval."""
-    cell = _cell(evaluation, split, name, task, metric)
-    return cell if cell.key is None else replace(cell, note="; ".join(filter(None, (predictor_label(name), cell.note))))
+def _add_note(cell: Cell, name: str) -> Cell:
+    """Return a cell with the name of its predictor before its interval; an empty cell stays."""
+    return cell if cell.key is None else replace(cell, note="; ".join(filter(None, (name, cell.note))))
 
 
 def _number(value: float, metric: str) -> str:

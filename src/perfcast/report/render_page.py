@@ -19,7 +19,6 @@ from perfcast.report.plots.svg_output import inline_svg
 from perfcast.report.published_table import published_tables
 from perfcast.report.releases import axis_limit, axis_position, release_errors
 from perfcast.report.report_context import DatasetPart, ReportContext
-from perfcast.report.split_descriptions import describe_split, predictor_label, split_label
 from perfcast.report.summaries import (
     budget_sentence,
     leading_predictor,
@@ -28,6 +27,7 @@ from perfcast.report.summaries import (
     split_summaries,
     summary_sentence,
 )
+from perfcast.splits import describe_split, split_label
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def render(context: ReportContext) -> str:
         rules=RULES,
         describe_split=describe_split,
         split_label=split_label,
-        predictor_label=predictor_label,
+        predictor_label=context.predictor_label,
         tolerance=TOLERANCE,
         axis_limit=axis_limit,
         axis_position=axis_position,
@@ -93,7 +93,9 @@ def _sections(part: DatasetPart, context: ReportContext, leader: str, maximum: i
         Section("largest_errors", "Largest errors", largest_errors(evaluation, rows, leader) if rows else None),
         Section("releases", "Errors by product release", release_errors(evaluation, rows, leader) if rows else None),
         Section("interval_calibration", "Calibration of prediction intervals", calibration_tables(evaluation, leader)),
-        Section("published", "Comparison with published values", published_tables(evaluation, leader)),
+        Section(
+            "published", "Comparison with published values", published_tables(evaluation, leader, part.predictor_label)
+        ),
         Section("ablation", "Ablation", ablation_tables(evaluation, rows) if rows else None),
         Section("plots", "Plots", _inline_plots(part)),
         Section("leakage", "Leakage checks", leakage_section(part.leakage)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,11 @@ class DatasetPart:
     rows: Rows | None = None
     sources: tuple[str, ...] = ()
     leakage: Mapping[str, Any] | None = None
+    predictor_titles: Mapping[str, str] = field(default_factory=dict)
+
+    def predictor_label(self, predictor: str) -> str:
+        """Return the name of a predictor as people write it."""
+        return self.predictor_titles.get(predictor) or predictor.replace("_", " ")
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,10 @@ class ReportContext:
     params: Mapping[str, Any]
     environment: Mapping[str, str]
     digests: Mapping[str, str] = field(default_factory=dict)
+
+    def predictor_label(self, predictor: str) -> str:
+        """Return the name of a predictor as people write it."""
+        return self.datasets[0].predictor_label(predictor)
 
 
 PACKAGES = (
@@ -83,11 +92,13 @@ def collect(
     *,
     titles: Mapping[str, str] | None = None,
     sources: Mapping[str, Sequence[str]] | None = None,
+    predictor_titles: Mapping[str, str] | None = None,
 ) -> ReportContext:
     """Read everything the report shows.
 
     `params` are the parameters of the experiment; the order of its `datasets` and `plots` is that of the report.
-    `titles` maps a dataset to its title, `sources` to the names of its sources. A dataset without an evaluation is left
+    `titles` maps a dataset to its title, `sources` to the names of its sources; `predictor_titles` maps a predictor to
+    its name in the report. A dataset without an evaluation is left
     out.
     Raises: UserError when there is no evaluation at all.
     """
@@ -100,7 +111,10 @@ def collect(
     available = results / "raw" / "available.json"
     return ReportContext(
         datasets=tuple(
-            _dataset(results, name, (titles or {}).get(name, name), params, tuple((sources or {}).get(name, ())))
+            replace(
+                _dataset(results, name, (titles or {}).get(name, name), params, tuple((sources or {}).get(name, ()))),
+                predictor_titles=predictor_titles or {},
+            )
             for name in order
         ),
         sources=tuple(read_json(path) for path in sorted((results / "raw").glob("*/manifest.json"))),

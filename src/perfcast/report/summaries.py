@@ -11,7 +11,7 @@ import numpy as np
 from perfcast.evaluation import BASELINE
 from perfcast.report.error_tables import number
 from perfcast.report.report_context import DatasetPart, ReportContext
-from perfcast.report.split_descriptions import describe_split, predictor_label, split_label
+from perfcast.splits import describe_split, split_label
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def summary_sentence(part: DatasetPart) -> str:
     extremes = sorted({min(errors), max(errors)})
     texts = [f"{number(value)} % on {split_label(split)}{_baseline_error(part, split)}" for value, split in extremes]
     return (
-        f"{part.title}: the mean error of {predictor_label(name)}, {choice}, is {' and '.join(texts)}."
+        f"{part.title}: the mean error of {part.predictor_label(name)}, {choice}, is {' and '.join(texts)}."
         f"{_coverage_sentence(part)}"
     )
 
@@ -121,4 +121,4 @@ def _metric_text(part: DatasetPart, split: str, name: str, metric: str) -> str:
 
 def _baseline_error(part: DatasetPart, split: str) -> str:
     row = part.evaluation.value(split, BASELINE)
-    return "" if row is None else f" ({predictor_label(BASELINE)}: {number(row['value'])} %)"
+    return "" if row is None else f" ({part.predictor_label(BASELINE)}: {number(row['value'])} %)"

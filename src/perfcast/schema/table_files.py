@@ -16,12 +16,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.table import Column, Kind, Table, Tag, as_declared
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
 
-SCHEMA_VERSION = 2
 _METADATA_KEY = b"perfcast"
 _AGAIN = "delete it and run snakemake"
 
@@ -50,7 +50,7 @@ def write_tables(chunks: Iterable[Table], path: Path) -> None:
 
 def _arrow_groups(table: Table) -> Iterator[pa.Table]:
     about = {
-        "schema_version": SCHEMA_VERSION,
+        SCHEMA_KEY: SCHEMA_VERSION,
         "dataset": table.dataset,
         "columns": [asdict(column) for column in table.columns],
         "facts": table.facts,
@@ -200,14 +200,8 @@ def read_declarations(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} must hold the column declarations of perfcast", "it has none", _AGAIN)
     try:
         about: dict[str, Any] = json.loads(metadata[_METADATA_KEY])
-        version = about["schema_version"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        check_schema_version(about, path)
+    except (ValueError, AttributeError, RecursionError) as error:
         fact = f"they cannot be read ({_brief(error)})"
         raise UserError(f"{path} must hold the column declarations of perfcast", fact, _AGAIN) from None
-    if version != SCHEMA_VERSION:
-        raise UserError(
-            f"{path} must have schema version {SCHEMA_VERSION}",
-            f"it has {version}, of another release of perfcast",
-            "run snakemake to make it again",
-        )
     return about

@@ -26,6 +26,7 @@ __all__ = [
     "VERSION",
     "LearningCurvePoint",
     "declaration",
+    "describe_split",
     "function",
     "is_compared",
     "leaks",
@@ -34,6 +35,7 @@ __all__ = [
     "names",
     "read_folds",
     "reads",
+    "split_label",
     "write_folds",
 ]
 
@@ -53,8 +55,20 @@ def function(name: str) -> Split:
 
 
 def declaration(name: str) -> SplitDeclaration | None:
-    """Return the title, the checks and the role of a split; None for a name that is no split."""
+    """Return the texts, the checks and the role of a split; None for a name that is no split."""
     return declaration_of(_functions()[name]) if name in _functions() else None
+
+
+def split_label(name: str) -> str:
+    """Return a short name of a split in plain words; `name` itself for a name that is no split."""
+    declared = declaration(name)
+    return declared.label if declared else name
+
+
+def describe_split(name: str) -> str:
+    """Return a phrase on the test rows of a split; "" for a name that is no split."""
+    declared = declaration(name)
+    return declared.description if declared else ""
 
 
 def reads(column: Column) -> bool:

@@ -1,4 +1,4 @@
-"""Declarations of splits: title, checks, and whether predictors are compared on it."""
+"""Declarations of splits: label, description, checks, and whether predictors are compared on it."""
 
 from __future__ import annotations
 
@@ -35,41 +35,45 @@ class LearningCurvePoint:
 
 @dataclass(frozen=True)
 class SplitDeclaration:
-    """Title for users, checks of leakage, and the role of a split.
+    """Texts for users, checks of leakage, and the role of a split.
 
-    `title` names the test rows in a few words. Errors count in comparisons of predictors where it is `compared`.
+    `label` is a name of two or three words; `description` is a phrase on the test rows. Predictors are compared on it
+    where it is `compared`.
     """
 
-    title: str
+    label: str
+    description: str
     checks: tuple[Check, ...]
     compared: bool = True
     learning_curve: LearningCurvePoint | None = None
 
 
-def declare_split(title: str, *checks: Check) -> Callable[[AnySplit], AnySplit]:
+def declare_split(label: str, description: str, *checks: Check) -> Callable[[AnySplit], AnySplit]:
     """Declare a function to be a split, with checks of its folds beside the general ones."""
-    return _attach(SplitDeclaration(title, (check_subsets, check_blocks, *checks)))
+    return _attach(SplitDeclaration(label, description, (check_subsets, check_blocks, *checks)))
 
 
-def declare_leaking_split(title: str) -> Callable[[AnySplit], AnySplit]:
+def declare_leaking_split(label: str, description: str) -> Callable[[AnySplit], AnySplit]:
     """Declare a function to be a split that leaks on purpose: blocks may have rows on both sides.
 
-    Memory answers it, so predictors are neither selected nor compared by it.
+    A lookup of training rows solves it, so predictors are neither selected nor compared by it.
     """
-    return _attach(SplitDeclaration(title, (check_subsets,), compared=False))
+    return _attach(SplitDeclaration(label, description, (check_subsets,), compared=False))
 
 
 def declare_learning_curve(
-    title: str, base: Split, *checks: Check, share: float | None = None, years: int | None = None
+    amount: str, base: Split, *checks: Check, share: float | None = None, years: int | None = None
 ) -> Callable[[AnySplit], AnySplit]:
     """Declare a function to be a split with the test rows of `base` and a part of its training rows, others unused.
 
-    Its folds pass the checks of `base` and the given ones. It is a point on a learning curve: predictors are neither
-    selected nor compared by it. Values tuned for `base` are used for it too.
+    `amount` names the part: "5 % of the training rows". The folds pass the checks of `base` and `checks`. It is a point
+    on a learning curve: predictors are neither selected nor compared by it. Values tuned for `base` apply to it.
     """
-    point = LearningCurvePoint(base.__name__, share, years)
-    inherited = declaration_of(base).checks
-    return _attach(SplitDeclaration(title, (*inherited, *checks), compared=False, learning_curve=point))
+    point, declared = LearningCurvePoint(base.__name__, share, years), declaration_of(base)
+    label, description = f"{declared.label}, {amount}", f"{declared.description}; training data: {amount}"
+    return _attach(
+        SplitDeclaration(label, description, (*declared.checks, *checks), compared=False, learning_curve=point)
+    )
 
 
 def is_split(value: Any) -> bool:

@@ -14,7 +14,9 @@ from perfcast.splits.subsets import as_frame, by_key
 
 
 @declare_split(
-    "the test rows of forward_2023, with one measured result of every new CPU model", check_revealed("2023-01", 1)
+    "new machines, 1 result known",
+    "machines published from 2023 on, with one measured result of each",
+    check_revealed("2023-01", 1),
 )
 def few_shot_1(table: Table, seed: int) -> pd.DataFrame:
     """Test on the rows of forward_2023, with one measured result of every new entity in training."""
@@ -22,7 +24,9 @@ def few_shot_1(table: Table, seed: int) -> pd.DataFrame:
 
 
 @declare_split(
-    "the test rows of forward_2023, with three measured results of every new CPU model", check_revealed("2023-01", 3)
+    "new machines, 3 results known",
+    "machines published from 2023 on, with 3 measured results of each",
+    check_revealed("2023-01", 3),
 )
 def few_shot_3(table: Table, seed: int) -> pd.DataFrame:
     """Test on the rows of forward_2023, with three measured results of every new entity in training, in any task."""
@@ -30,7 +34,9 @@ def few_shot_3(table: Table, seed: int) -> pd.DataFrame:
 
 
 @declare_split(
-    "the test rows of forward_2023, with five measured results of every new CPU model", check_revealed("2023-01", 5)
+    "new machines, 5 results known",
+    "machines published from 2023 on, with 5 measured results of each",
+    check_revealed("2023-01", 5),
 )
 def few_shot_5(table: Table, seed: int) -> pd.DataFrame:
     """Test on the rows of forward_2023, with five measured results of every new entity in training, in any task."""

@@ -25,42 +25,62 @@ def _last_share(table: Table, fold: pd.Series) -> list[str]:
     return check_window(start, "2200-01")(table, fold)
 
 
-@declare_split("the next generations after 2009", check_window("2010-01", "2012-01"))
+@declare_split(
+    "releases from 2010",
+    "machines published from 2010 on, trained on earlier results",
+    check_window("2010-01", "2012-01"),
+)
 def forward_2010(table: Table, seed: int) -> pd.DataFrame:
     """Test on the next generations: train before 2010-01, test from then to 2011-12."""
     del seed
     return _forward(table, "2010-01", "2012-01")
 
 
-@declare_split("the next generations after 2011", check_window("2012-01", "2015-01"))
+@declare_split(
+    "releases from 2012",
+    "machines published from 2012 on, trained on earlier results",
+    check_window("2012-01", "2015-01"),
+)
 def forward_2012(table: Table, seed: int) -> pd.DataFrame:
     """Test on the next generations: train before 2012-01, test from then to 2014-12."""
     del seed
     return _forward(table, "2012-01", "2015-01")
 
 
-@declare_split("the next generation after 2020", check_window("2021-01", "2024-01"))
+@declare_split(
+    "releases from 2021",
+    "machines published from 2021 on, trained on earlier results",
+    check_window("2021-01", "2024-01"),
+)
 def forward_2021(table: Table, seed: int) -> pd.DataFrame:
     """Test on the next generation where data end in 2023: train before 2021-01, test from then to 2023-12."""
     del seed
     return _forward(table, "2021-01", "2024-01")
 
 
-@declare_split("the next generation after 2022", check_window("2023-01", "2025-01"))
+@declare_split(
+    "releases from 2023",
+    "machines published from 2023 on, trained on earlier results",
+    check_window("2023-01", "2025-01"),
+)
 def forward_2023(table: Table, seed: int) -> pd.DataFrame:
     """Test on the next generation: train before 2023-01, test from then to 2024-12."""
     del seed
     return _forward(table, "2023-01", "2025-01")
 
 
-@declare_split("the next year after 2023", check_window("2024-01", "2025-01"))
+@declare_split(
+    "releases from 2024",
+    "machines published from 2024 on, trained on earlier results",
+    check_window("2024-01", "2025-01"),
+)
 def forward_2024(table: Table, seed: int) -> pd.DataFrame:
     """Test on the next year: train before 2024-01, test on 2024."""
     del seed
     return _forward(table, "2024-01", "2025-01")
 
 
-@declare_split("the last fifth of the results", _last_share)
+@declare_split("latest releases", "the latest fifth of the results, trained on all earlier ones", _last_share)
 def forward_last(table: Table, seed: int) -> pd.DataFrame:
     """Test on the last fifth: test from the latest month on that has 20 % of the rows at or after it, train before.
 

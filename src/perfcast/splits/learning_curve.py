@@ -41,8 +41,7 @@ def share_of(base: Split, percent: int, groups: Callable[[Table], np.ndarray]) -
         ]
         return as_frame(table, ordered, smaller)
 
-    title = f"the test rows of {base.__name__}, after training on {percent} % of its training rows"
-    return declare_learning_curve(title, base, share=percent / 100)(make)
+    return declare_learning_curve(f"{percent} % of the training rows", base, share=percent / 100)(make)
 
 
 def last_years(base: Split, years: int, *, before: str) -> Split:
@@ -63,8 +62,7 @@ def last_years(base: Split, years: int, *, before: str) -> Split:
         return as_frame(table, ordered, [assigned(test, validation, ~(learned | test))])
 
     span = "year" if years == 1 else f"{years} years"
-    title = f"the test rows of {base.__name__}, after training on the last {span} before {before}"
-    return declare_learning_curve(title, base, check_oldest(since.strftime("%Y-%m")), years=years)(make)
+    return declare_learning_curve(f"last {span}", base, check_oldest(since.strftime("%Y-%m")), years=years)(make)
 
 
 def _draw_first(subset: np.ndarray, groups: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:

@@ -17,7 +17,7 @@ MAX_ENTITIES = 3000
 """Most test entities over all draws: more only cost time."""
 
 
-@declare_split("the test rows of the dataset's authors")
+@declare_split("published split", "the training and test rows of the dataset's authors")
 def published(table: Table, seed: int) -> pd.DataFrame:
     """Use the split of the dataset's authors: their training, validation and test rows; other rows are unused.
 
@@ -61,7 +61,10 @@ def _few_known(shots: int) -> Check:
 
 
 @declare_split(
-    "the tasks of the authors' test rows, with ten entities measured on each", _entities_unknown, _few_known(10)
+    "published split, 10 results known",
+    "the test tasks of the dataset's authors, with 10 random results of each task in training",
+    _entities_unknown,
+    _few_known(10),
 )
 def published_drawn_10(table: Table, seed: int) -> pd.DataFrame:
     """Test on the test tasks of the dataset's authors, with ten random entities measured on each.

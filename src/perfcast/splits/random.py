@@ -12,7 +12,9 @@ from perfcast.splits.row_groups import by_features, by_tag, connected, draw
 from perfcast.splits.subsets import TEST_SHARE, as_frame, assigned, by_key, draw_valid
 
 
-@declare_leaking_split("rows drawn one by one: leaks on purpose, for comparison with published errors only")
+@declare_leaking_split(
+    "shuffled rows", "rows drawn one by one: leaks on purpose, only for comparison with published values"
+)
 def shuffled(table: Table, seed: int) -> pd.DataFrame:
     """Test on rows drawn one by one, 80 % training and 20 % test: for comparison with published errors only.
 
@@ -28,7 +30,7 @@ def shuffled(table: Table, seed: int) -> pd.DataFrame:
     return as_frame(table, ordered, [assigned(test, draw_valid(rows, test, rng))])
 
 
-@declare_split("machines much like known ones", check_duplicates)
+@declare_split("similar machines", "machines similar to those in the training data", check_duplicates)
 def random(table: Table, seed: int) -> pd.DataFrame:
     """Test on machines much like known ones: 80 % training, 20 % test, drawn by group.
 

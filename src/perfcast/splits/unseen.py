@@ -15,13 +15,13 @@ from perfcast.utils.errors import UserError
 UNSEEN_FOLDS = 5
 
 
-@declare_split("CPU models that nobody has measured", check_entities)
+@declare_split("unseen CPUs", "machines whose CPU model has no result in the training data", check_entities)
 def unseen_cpu(table: Table, seed: int) -> pd.DataFrame:
     """Test on CPU models that nobody has measured: five folds by entity."""
     return _unseen(table, seed)
 
 
-@declare_split("problem shapes that nobody has measured", check_entities)
+@declare_split("unseen problem shapes", "problem shapes without a result in the training data", check_entities)
 def unseen_shape(table: Table, seed: int) -> pd.DataFrame:
     """Test on problem shapes that nobody has measured: five folds by entity."""
     return _unseen(table, seed)
@@ -47,7 +47,7 @@ def _fewer_in_training(table: Table, fold: pd.Series) -> list[str]:
     return [f"{known} test rows with as many workers as a training row"] if known else []
 
 
-@declare_split("the largest number of workers", _fewer_in_training)
+@declare_split("more threads", "the largest number of threads, trained on smaller numbers", _fewer_in_training)
 def more_threads(table: Table, seed: int) -> pd.DataFrame:
     """Test on the largest number of workers (PARALLEL), with all smaller ones in training.
 

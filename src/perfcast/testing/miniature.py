@@ -6,12 +6,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from perfcast.config.experiment import read_yaml
+from perfcast.config.conf_files import read_yaml
 from perfcast.utils import plugins
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import sha256, write_text
+from perfcast.utils.safe_yaml import yaml_text
 
 # What makes a training take a second: only parameters that a predictor's conf has are touched.
 _SMALL = {"epochs": 2, "max_epochs": 2, "trees": 5, "rounds": 10, "n_estimators": 10}
@@ -43,9 +42,9 @@ def make_project(project: Path, out: Path, *, rows: int, seed: int) -> None:
         conf = read_yaml(path)
         arguments = {**conf.get("params", {}), **conf.get("quick", {})}
         conf["quick"] = {**conf.get("quick", {}), **{k: v for k, v in _SMALL.items() if k in arguments}}
-        write_text(path, yaml.safe_dump(conf, sort_keys=False))
+        write_text(path, yaml_text(conf))
     params |= {"mirrors": ["mirror"], "network": False, "resamples": 50}
-    write_text(out / "params.yaml", yaml.safe_dump(params, sort_keys=False))
+    write_text(out / "params.yaml", yaml_text(params))
 
 
 def _generate_source(out: Path, source: str, rows: int, seed: int) -> None:
@@ -66,4 +65,4 @@ def _generate_source(out: Path, source: str, rows: int, seed: int) -> None:
                 file["sha256"] = sha256(generated)
                 file["bytes"] = generated.stat().st_size
                 file.pop("max_bytes", None)
-    write_text(path, yaml.safe_dump(conf, sort_keys=False))
+    write_text(path, yaml_text(conf))

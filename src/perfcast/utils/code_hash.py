@@ -7,8 +7,9 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-_ROOT = Path(__file__).parent
+_ROOT = Path(__file__).parents[1]
 _DATA_SUFFIXES = {".csv", ".yaml", ".html", ".css", ".js"}
+_DIGITS = 16
 
 
 def _path(module: str) -> Path | None:
@@ -24,19 +25,33 @@ def _path(module: str) -> Path | None:
 
 
 @cache
-def imports(module: str) -> frozenset[str]:
-    """Return the modules of this package that a module's text imports, inside functions too."""
+def _parse(module: str) -> tuple[frozenset[str], bytes]:
+    """Return the modules of this package that a module imports, inside functions too, and the hash of its code."""
     path = _path(module)
     if path is None:
-        return frozenset()
+        return frozenset(), b""
+    tree = ast.parse(path.read_bytes())
     modules: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             modules.add(node.module)
             modules.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return frozenset(name for name in modules if _path(name) is not None)
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [statement for statement in body if not _is_bare_text(statement)]  # type: ignore[attr-defined]
+    imported = frozenset(name for name in modules if _path(name) is not None)
+    return imported, hashlib.sha256(ast.dump(tree).encode()).digest()
+
+
+def _is_bare_text(statement: ast.stmt) -> bool:
+    """Return whether a statement is only a string: the docstring of a module, class, function or attribute."""
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
 
 
 def closure(*modules: str) -> set[str]:
@@ -48,21 +63,23 @@ def closure(*modules: str) -> set[str]:
         if module in seen or _path(module) is None:
             continue
         seen.add(module)
-        pending.extend(imports(module))
+        pending.extend(_parse(module)[0])
     return seen
 
 
 def code_digest(*modules: str) -> str:
-    """Return 16 hexadecimal digits over the text of the import closure and the data files beside its modules."""
-    files = {path for module in closure(*modules) if (path := _path(module)) is not None}
-    beside = {
-        path
-        for folder in {file.parent for file in files}
-        if folder != _ROOT
-        for path in folder.iterdir()
-        if path.suffix in _DATA_SUFFIXES
-    }
+    """Return 16 hexadecimal digits over the code of the import closure and the data files beside its modules.
+
+    Comments, docstrings and formatting do not count.
+    """
+    members = closure(*modules)
+    folders = {path.parent for module in members if (path := _path(module)) is not None} - {_ROOT}
+    hashes = {module: _parse(module)[1] for module in members}
+    for folder in folders:
+        for path in folder.iterdir():
+            if path.suffix in _DATA_SUFFIXES:
+                hashes[str(path.relative_to(_ROOT))] = hashlib.sha256(path.read_bytes()).digest()
     digest = hashlib.sha256()
-    for path in sorted(files | beside):
-        digest.update(str(path.relative_to(_ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    for name, content in sorted(hashes.items()):
+        digest.update(name.encode() + b"\0" + content)
+    return digest.hexdigest()[:_DIGITS]

@@ -23,7 +23,8 @@ _ENTRY_POINTS = {
     "cli.pipeline": r"^def add_arguments\(",
     "data.sources": r"^def check\(",
     "features": r"^def derive\(",
-    "splits": r"^@declare_",
+    "report.plots": r"^@declare_plot\(",
+    "splits": r"^(@| +return )declare_",
     "testing": r"^def write\(",
 }
 """Package -> pattern of a line that only its plug-in modules have."""
@@ -49,8 +50,29 @@ def load(package: str, name: str) -> ModuleType:
 
 
 @cache
+def declarations(package: str) -> dict[str, tuple[str, ast.Call]]:
+    """Return the functions of plug-in modules that a decorator `declare_...(...)` declares, by name, in text order.
+
+    The value is the name of the module and the call of the decorator. Modules are parsed, not imported.
+
+    Raises:
+        ValueError: Two functions have the same name.
+    """
+    declared: dict[str, tuple[str, ast.Call]] = {}
+    for module in names(package):
+        tree = ast.parse(_ROOT.joinpath(*package.split("."), f"{module}.py").read_bytes())
+        for node in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
+            for call in (call for call in node.decorator_list if isinstance(call, ast.Call)):
+                if isinstance(call.func, ast.Name) and call.func.id.startswith("declare_"):
+                    if node.name in declared:
+                        raise ValueError(f"two functions of {package} are declared as {node.name!r}, one in {module}")
+                    declared[node.name] = module, call
+    return declared
+
+
+@cache
 def class_paths(package: str) -> tuple[str, ...]:
-    """Return the dotted paths of the public classes of `perfcast.<package>`, sorted. Modules are parsed, not imported."""
+    """Return the dotted paths of the public classes of `perfcast.<package>`, sorted, without importing modules."""
     return _definitions(package, ast.ClassDef)
 
 

@@ -1,63 +1,101 @@
-"""YAML of plain values: bounded in size and depth, nothing referred to, no name twice, nothing executed."""
+"""YAML 1.2 of plain values: bounded in size, without references or repeated names; nothing is executed."""
 
 from __future__ import annotations
 
+from io import StringIO
 from typing import Any
 
-import yaml
+from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer
+from ruamel.yaml.constructor import SafeConstructor
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import AliasEvent
+from ruamel.yaml.representer import SafeRepresenter
 
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 
+_WIDTH = 120
 
-class _Loader(yaml.SafeLoader):
-    """References (*) may unfold to more than memory holds, and of a name that stands twice one would be lost."""
+
+class _TextDates(SafeConstructor):
+    """Constructor that leaves dates as text, like months such as 2026-03."""
+
+
+_TextDates.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.construct_yaml_str)
+
+
+class _WithoutReferences(Composer):
+    """Composer that refuses references (*), because they may unfold to more than memory holds."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.events.AliasEvent):  # type: ignore[no-untyped-call]
-            event = self.peek_event()  # type: ignore[no-untyped-call]
-            raise yaml.MarkedYAMLError(problem="references (*) are not read", problem_mark=event.start_mark)
-        return super().compose_node(parent, index)  # type: ignore[no-untyped-call]
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        keys = [getattr(key, "value", None) for key, _ in getattr(node, "value", ())]
-        if len({str(key) for key in keys}) < len(keys):
-            raise yaml.MarkedYAMLError(problem="a name is repeated", problem_mark=node.start_mark)
-        return super().construct_mapping(node, deep)
-
-
-# a month such as 2026-03 is text, as everywhere here; YAML would read a full date as a date
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+        if self.parser.check_event(AliasEvent):
+            raise MarkedYAMLError(
+                problem="references (*) are not read", problem_mark=self.parser.peek_event().start_mark
+            )
+        return super().compose_node(parent, index)
 
 
 def read_mapping(text: str, source: str) -> dict[str, Any]:
-    """Return the mapping of a YAML text that a program wrote, which may refer to what it said before.
+    """Return the mapping of a YAML text that a program wrote; references are allowed.
 
     Raises: UserError, one line, where it is none.
     """
-    value = read_yaml_text(text, source, yaml.SafeLoader)
+    value = read_yaml_text(text, source, references=True)
     if value is not None and not isinstance(value, dict):
         raise UserError(f"{source} must be a mapping of keys to values", f"found {type(value).__name__}")
     return dict(value or {})
 
 
-def read_yaml_text(text: str, source: str, loader: Any = _Loader) -> Any:
+def read_yaml_text(text: str, source: str, *, references: bool = False) -> Any:
     """Return the value of a YAML text; `source` names it in errors. Raises: UserError, one line, where it is none."""
     if len(text) > size_limits.YAML:
         raise UserError(
             f"{source} must have at most {size_limits.YAML} characters", f"it has {len(text)}", "write it as JSON"
         )
+    reader = YAML(typ="safe", pure=True)
+    reader.Constructor = _TextDates
+    if not references:
+        reader.Composer = _WithoutReferences
     try:
-        return yaml.load(text, Loader=loader)
+        return reader.load(text)
     except RecursionError:
         raise UserError(f"{source} must be YAML of plain values", "it is nested too deep") from None
-    except yaml.YAMLError as error:
+    except YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         where = f"line {mark.line + 1}: " if mark else ""
         raise UserError(f"{source} must be YAML", f"{where}{problem or error}") from None
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
-        # what its constructors raise at impossible dates, numbers too long and tags on the wrong kind of value
+        # from its constructors: numbers too long, and tags on the wrong kind of value
         raise UserError(f"{source} must be YAML of plain values", str(error) or type(error).__name__) from None
+
+
+class _Writer(SafeRepresenter):
+    """Representer of plain values whose numbers readers of YAML 1.1 understand too: they take 1e-05 for text."""
+
+    def represent_float(self, data: Any) -> Any:
+        node = super().represent_float(data)
+        if "." not in node.value:
+            node.value = node.value.replace("e", ".0e")
+        return node
+
+
+_Writer.add_representer(float, _Writer.represent_float)
+
+
+def yaml_text(value: Any, *, sort_keys: bool = False, flow_leaves: bool = False) -> str:
+    """Return plain values as YAML.
+
+    Args:
+        value: Mappings, lists and single values.
+        sort_keys: Order mappings by key, not as they are.
+        flow_leaves: Write a list or mapping of single values on one line, such as [1, 2].
+    """
+    writer = YAML(typ="safe", pure=True)
+    writer.Representer = _Writer
+    writer.sort_base_mapping_type_on_output = sort_keys  # type: ignore[assignment]
+    writer.default_flow_style = None if flow_leaves else False
+    writer.width = _WIDTH
+    file = StringIO()
+    writer.dump(value, file)
+    return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())

@@ -16,7 +16,7 @@ from leakage_project import (
     run_checks,
 )
 
-from perfcast.config.experiment import read_predictor
+from perfcast.config.predictor_conf import read_predictor
 from perfcast.evaluation.leakage import CHECKS, Artifacts, Control, Run, check_leakage, leakage_errors, shuffled_target
 from perfcast.experiment.leakage_control import read_leakage_conf
 from perfcast.experiment.selection import predictor_factories

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfcast.cli.main import main
-from perfcast.config.experiment import read_dataset
+from perfcast.config.dataset_conf import read_dataset
 from perfcast.schema.table_files import write_table
 from perfcast.testing.generated_results import fake_table
 from perfcast.utils.io import write_json

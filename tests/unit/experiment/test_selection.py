@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.config.experiment import PredictorConf
+from perfcast.config.predictor_conf import PredictorConf
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.folds import fit_folds, summarize_errors
 from perfcast.experiment.row_masks import label_outliers

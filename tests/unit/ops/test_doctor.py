@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from perfcast.cli.main import main
-from perfcast.config.experiment import Params, read_yaml, validate
+from perfcast.config.conf_files import read_yaml
+from perfcast.config.experiment_params import Params, validate
 from perfcast.ops.doctor import (
     BROKEN,
     CARE,

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from perfcast.cli._common import add_project, present_sources
-from perfcast.config.experiment import read_dataset
+from perfcast.config.dataset_conf import read_dataset
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import write_json
 

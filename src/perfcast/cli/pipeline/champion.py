@@ -9,7 +9,10 @@ from pathlib import Path
 
 from perfcast.cli import _numbers
 from perfcast.cli._common import add_project, present_sources
-from perfcast.config.experiment import compose, read_dataset, read_predictor, read_yaml
+from perfcast.config.compose import compose
+from perfcast.config.conf_files import read_yaml
+from perfcast.config.dataset_conf import read_dataset
+from perfcast.config.predictor_conf import read_predictor
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from perfcast.cli._common import add_project
-from perfcast.config.experiment import read_dataset
+from perfcast.config.dataset_conf import read_dataset
 from perfcast.utils import plugins
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfcast.cli._common import add_project, cache_folder, embedded_folder, mirror_folders
-from perfcast.config.experiment import read_conf
+from perfcast.config.conf_files import read_conf
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from perfcast.cli._common import add_project
-from perfcast.config.experiment import known, read_conf, read_yaml
+from perfcast.config.conf_files import known, read_conf, read_yaml
+from perfcast.config.predictor_conf import read_predictor_titles
 from perfcast.inference.machine_files import read_json_text
 from perfcast.utils.errors import UserError
 
@@ -46,7 +47,8 @@ def run(options: argparse.Namespace) -> int:
     sources = {
         name: [*one["sources"]["required"], *one["sources"].get("optional", [])] for name, one in datasets.items()
     }
-    context = collect(options.results, params, titles=titles, sources=sources)
+    predictor_titles = read_predictor_titles(conf)
+    context = collect(options.results, params, titles=titles, sources=sources, predictor_titles=predictor_titles)
     write_text(options.out, render(context))
     if options.cards is not None:
         with atomic_folder(options.cards) as folder:

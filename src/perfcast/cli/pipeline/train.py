@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perfcast.cli import _numbers
 from perfcast.cli._common import add_project
-from perfcast.config.experiment import compose
+from perfcast.config.compose import compose
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

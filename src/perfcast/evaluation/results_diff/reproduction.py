@@ -11,6 +11,7 @@ from typing import Any
 
 from perfcast.evaluation.results_diff.sides import RESULTS, Lock, digests_of, parse_lock, pinned
 from perfcast.utils.errors import UserError
+from perfcast.utils.safe_yaml import read_mapping
 
 TABLES = tuple(f"{RESULTS}/{name}" for name in ("raw", "standard", "features", "splits", "in_domain"))
 """Outputs that no training changes: equal bytes on every machine."""
@@ -144,10 +145,8 @@ def as_text(reproduction: Reproduction, worst: int = 5) -> str:
 
 def _changed(lock: Lock, now: Mapping[str, str], project: Path) -> list[str]:
     """Return the dependencies and parameters that are not those the results were made from."""
-    import yaml
-
     path = project / "params.yaml"
-    params: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    params: dict[str, Any] = read_mapping(path.read_text(encoding="utf-8"), str(path)) if path.is_file() else {}
     names = [name for name, value in lock.params.items() if params.get(name) != value]
     return [dep for dep, md5 in lock.code.items() if md5 and now[dep] != md5] + names
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from perfcast.evaluation.evaluation_files import read_summary
 from perfcast.utils.errors import UserError
-from perfcast.utils.io import read_object
 from perfcast.utils.safe_yaml import read_mapping
 
 if TYPE_CHECKING:
@@ -184,9 +184,7 @@ class Side:
     def summaries(self) -> dict[str, dict[str, Any]]:
         """Return {dataset: summary of its evaluation}, in alphabetical order."""
         paths = sorted((self.folder / "evaluation").glob("*/summary.json"))
-        return {
-            path.parent.name: read_object(path, "dataset", "resamples", "seed", "level", "metrics") for path in paths
-        }
+        return {path.parent.name: read_summary(path) for path in paths}
 
 
 @contextmanager

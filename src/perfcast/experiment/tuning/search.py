@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from perfcast.config.experiment import PredictorConf
+from perfcast.config.predictor_conf import PredictorConf
 from perfcast.config.search_space import Dimension
 from perfcast.experiment import selection
 from perfcast.utils.errors import UserError

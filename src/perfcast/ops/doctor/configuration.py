@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from perfcast.config.experiment import read_yaml, validate
+from perfcast.config.conf_files import read_yaml
+from perfcast.config.experiment_params import validate
 from perfcast.ops.doctor.findings import BROKEN, FINE, Finding, ProjectPlace
 from perfcast.utils.errors import UserError
 

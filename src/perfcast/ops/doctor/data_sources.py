@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from perfcast.config.experiment import read_conf, read_dataset
+from perfcast.config.conf_files import read_conf
+from perfcast.config.dataset_conf import read_dataset
 from perfcast.data.sources.locations import locate_source
 from perfcast.data.sources.source_spec import parse_source
 from perfcast.ops.doctor.findings import BROKEN, CARE, FINE, Finding, ProjectPlace

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfcast.config.experiment import Params
+from perfcast.config.experiment_params import Params
 
 FINE, CARE, BROKEN = "fine", "care", "broken"
 """A run succeeds; it runs, but differs from what a user may expect; it fails."""

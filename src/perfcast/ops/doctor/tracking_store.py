@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from perfcast.config.experiment import read_conf
+from perfcast.config.conf_files import read_conf
 from perfcast.ops.doctor.findings import BROKEN, CARE, FINE, Finding, ProjectPlace
 from perfcast.tracking import abandoned_runs, store_from
 

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
 from perfcast.evaluation.explanation_tables import BETWEEN
+from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.plot_style import INK, panels
 
 _COLUMNS_SHOWN = 8
@@ -15,7 +16,14 @@ _ON_CELLS = "#101418"
 """A fixed color, unlike INK, which turns light on a dark page while cells stay light."""
 
 
-def draw(evaluation: Evaluation) -> Figure | None:
+@declare_plot(
+    "Attention maps",
+    "Mean attention over test rows of the best predictor that has it, on the split with its smallest error: "
+    "between groups of characteristics (rows are queries, columns are keys), and within each group the columns "
+    "with the most attention. Attention shows which inputs a network reads, not how the prediction would change "
+    "without them.",
+)
+def attention(evaluation: Evaluation) -> Figure | None:
     """Draw the map between groups and one bar panel per group; None when no run has maps."""
     maps = evaluation.attention
     if maps.empty:

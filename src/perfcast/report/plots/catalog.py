@@ -1,40 +1,47 @@
-"""Names, titles and captions of the plots, read without importing any of them."""
+"""Declarations of the plots: title and caption, read without importing the plots or matplotlib.
+
+A plot is a function `<name>(evaluation) -> Figure | None` declared by `declare_plot`. To add one, add a function to a
+module of this package, or a module.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from typing import TypeVar
 
-import yaml
-
+from perfcast.utils import plugins
 from perfcast.utils.errors import unknown_name
+
+Draw = TypeVar("Draw", bound=Callable[..., object])
 
 
 @dataclass(frozen=True)
 class PlotEntry:
-    """One plot of catalog.yaml.
-
-    `module` and `function` draw it: both are names below `perfcast.report.plots`.
-    """
+    """One plot; `module` of `perfcast.report.plots` has the function `name` that draws it."""
 
     name: str
     title: str
     caption: str
     module: str
-    function: str
+
+
+def declare_plot(title: str, caption: str) -> Callable[[Draw], Draw]:
+    """Declare a function to be the plot of its name; `read_catalog` reads the texts, so both must be literals."""
+    del title, caption
+    return lambda draw: draw
 
 
 @cache
 def read_catalog() -> dict[str, PlotEntry]:
-    """Return the entries of catalog.yaml by the name of the plot."""
-    text = (files("perfcast.report.plots") / "catalog.yaml").read_text(encoding="utf-8")
+    """Return the plots by name."""
     entries = {}
-    for name, entry in yaml.safe_load(text).items():
-        module, _, function = str(entry.get("draw", f"{name}.draw")).partition(".")
-        entries[name] = PlotEntry(name, entry["title"], entry["caption"], module, function)
+    for name, (module, call) in plugins.declarations("report.plots").items():
+        title, caption = map(ast.literal_eval, call.args)
+        entries[name] = PlotEntry(name, title, caption, module)
     return entries
 
 

@@ -8,11 +8,18 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from perfcast.evaluation import AVERAGE, Evaluation
+from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.plot_style import MUTED, plain_axis, predictor_styles
 from perfcast.report.plots.plot_style import WIDTH as FIGURE_WIDTH
 
 
-def draw(evaluation: Evaluation) -> Figure | None:
+@declare_plot(
+    "Coverage and width of prediction intervals",
+    "Above: coverage, the share of measured scores inside their prediction interval, averaged over tasks, with "
+    "95 % bootstrap intervals clustered by entity. The dashed line is the level of the intervals. Below: mean "
+    "width in % of the prediction; narrower is better where the coverage is right.",
+)
+def coverage(evaluation: Evaluation) -> Figure | None:
     """Draw two rows of panels, one column per split, one dot per predictor; None without intervals."""
     rows = evaluation.metrics[(evaluation.metrics["task"] == AVERAGE) & (evaluation.metrics["metric"] == "coverage")]
     splits = [split for split in evaluation.splits if rows.loc[rows["split"] == split, "value"].notna().any()]

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from perfcast.evaluation import Evaluation
+from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.plot_style import (
     INK,
     MUTED,
@@ -26,17 +27,35 @@ _SOME, _MANY, _VERY_MANY = 0.9, 1.8, 3.2
 """Decades of a narrow axis above which its labels would touch."""
 
 
-def draw_by_vendor(evaluation: Evaluation) -> Figure | None:
+@declare_plot(
+    "Error by vendor",
+    "MAPE of the best predictors and the baseline for the vendors with the most test rows, all tasks together, "
+    "with 95 % intervals clustered by entity. The scale is logarithmic. Gray numbers on the right: test "
+    "results.",
+)
+def error_by_vendor(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per vendor column and split; None when the dataset declares none."""
     return _draw_slices(evaluation, evaluation.vendor_slices)
 
 
-def draw_by_family(evaluation: Evaluation) -> Figure | None:
+@declare_plot(
+    "Error by family",
+    "MAPE of the best predictors and the baseline for the families and generations with the most test rows, all "
+    "tasks together, with 95 % intervals clustered by entity. The scale is logarithmic. Gray numbers on the "
+    "right: test results.",
+)
+def error_by_family(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per lineage column and split; None when the dataset declares none."""
     return _draw_slices(evaluation, evaluation.lineage_slices)
 
 
-def draw_by_set_up(evaluation: Evaluation) -> Figure | None:
+@declare_plot(
+    "Error by task and configuration",
+    "MAPE of the best predictors and the baseline by task, number of processors, memory configuration, "
+    "compiler, or other columns that the dataset declares: the values with the most test rows, with 95 % "
+    "intervals clustered by entity. The scale is logarithmic. Gray numbers on the right: test results.",
+)
+def error_by_set_up(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per remaining slice column and split; None when the dataset declares none."""
     return _draw_slices(evaluation, evaluation.other_slices)
 

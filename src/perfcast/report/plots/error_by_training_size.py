@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from perfcast.evaluation import Evaluation
+from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.plot_style import legend_below, panels, plain_axis, predictor_styles
 from perfcast.splits import LearningCurvePoint, learning_curve_point
 
@@ -28,7 +29,14 @@ class Curve:
     whole: bool
 
 
-def draw_by_share(evaluation: Evaluation) -> Figure | None:
+@declare_plot(
+    "Error by size of the training data",
+    "MAPE, averaged over tasks, after training on a share of the training rows, and on all of them. Both scales "
+    "are logarithmic. Whole groups are drawn once, and each share contains the smaller ones; validation rows "
+    "shrink alike. Bands are 95 % bootstrap intervals clustered by entity. Test rows and hyperparameters are "
+    "the same along a line, so differences along a line are more certain than the bands suggest.",
+)
+def training_size(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split, shares of the training rows along x; None without such learning-curve splits."""
     curves = learning_curves_of(evaluation, lambda form: form.share, lambda _: 1.0)
     if not curves:
@@ -45,7 +53,14 @@ def draw_by_share(evaluation: Evaluation) -> Figure | None:
     return figure
 
 
-def draw_by_years(evaluation: Evaluation) -> Figure | None:
+@declare_plot(
+    "Error by years of training history",
+    "MAPE, averaged over tasks, after training on the last years before the cut-off date only, and on all "
+    "years. The scale is logarithmic. Bands are 95 % bootstrap intervals clustered by entity. Test rows and "
+    "hyperparameters are the same along a line, so differences along a line are more certain than the bands "
+    "suggest. The validation rows are the last quarter of the years, at most twelve months.",
+)
+def history(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split, years of training along x; None without such learning-curve splits."""
     # all of history has no place on a scale of years: it is drawn one step after the longest
     curves = learning_curves_of(evaluation, lambda form: form.years, lambda longest: longest + 1)

@@ -5,12 +5,19 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
+from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.plot_style import legend_below, panels, plain_axis, predictor_styles, select_leaders
 
 _SHOWN = 4
 
 
-def draw(evaluation: Evaluation) -> Figure | None:
+@declare_plot(
+    "Importance of feature groups",
+    "Increase of the error of the first fold's model, in percentage points, when all columns of a group are "
+    "shuffled together among the test rows of a task (grouped permutation importance), for the best predictors "
+    "of each split. Groups share information, so the bars do not add up.",
+)
+def group_importance(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split; None without importances."""
     importance = evaluation.importance
     if importance.empty:

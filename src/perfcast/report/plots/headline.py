@@ -6,10 +6,17 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from perfcast.evaluation import AVERAGE, Evaluation
+from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.plot_style import MUTED, panels, plain_axis, predictor_styles
 
 
-def draw(evaluation: Evaluation) -> Figure | None:
+@declare_plot(
+    "Error of every predictor on every split",
+    "Mean absolute percentage error (MAPE), averaged over tasks, with 95 % bootstrap intervals clustered by "
+    "entity. Further left is better; the scale is logarithmic. The dashed line is the noise floor: the error "
+    "that remains when the expected result of every configuration is known.",
+)
+def headline(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split, one dot per predictor."""
     order = evaluation.ranking()
     style = predictor_styles(order)

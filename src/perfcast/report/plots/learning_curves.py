@@ -6,10 +6,16 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
+from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.plot_style import legend_below, panels, plain_axis, predictor_styles, whole_numbers
 
 
-def draw(evaluation: Evaluation) -> Figure | None:
+@declare_plot(
+    "Training and validation loss",
+    "Loss on the training rows (dashed) and on the validation rows of the training part (solid), by epoch: the "
+    "mean over seeds and folds, with the range between them shaded.",
+)
+def learning_curves(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split; None when no predictor has epochs."""
     history = evaluation.history
     if history.empty:

@@ -8,6 +8,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
+from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.plot_style import MUTED, WIDTH, select_leaders
 
 _PREDICTORS = 2
@@ -17,7 +18,13 @@ _CELLS = 90
 _COLOURS = ListedColormap(colormaps["viridis_r"](np.linspace(0.1, 0.75, 64)))
 
 
-def draw(evaluation: Evaluation) -> Figure | None:
+@declare_plot(
+    "Measured and predicted scores",
+    "Every test row of every split, both scales logarithmic; a darker cell holds more rows. On the line, the "
+    "prediction equals the measurement. Rows of panels are the best predictors and the baseline. Predictions of "
+    "several seeds are averaged.",
+)
+def measured_against_predicted(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split and predictor, rows counted in hexagons to keep the file small."""
     splits, predictors = evaluation.splits, select_leaders(evaluation.ranking(), _PREDICTORS)
     side = (WIDTH - 0.6) / max(4, len(splits))

@@ -12,6 +12,7 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
 from perfcast.evaluation import AVERAGE, Evaluation
+from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.plot_style import INK, MUTED, WIDTH
 
 _EDGES = (1.0, 5.0)
@@ -21,7 +22,14 @@ _MAX_NUMBERS = 12
 """Predictors up to which a cell has room for its number."""
 
 
-def draw(evaluation: Evaluation) -> Figure | None:
+@declare_plot(
+    "Clear differences between predictors",
+    "Difference of the mean absolute percentage error, averaged over tasks, in percentage points: predictor of "
+    "the row minus predictor of the column. In each panel the best predictor is number 1. Filled: a clear "
+    "difference, with at most 5 % risk of any false claim among all pairs of the panel (step-down test on the "
+    "largest studentized difference, bootstrap resamples clustered by entity). Open: no clear difference.",
+)
+def pairwise(evaluation: Evaluation) -> Figure | None:
     """Draw one triangle of pairs per split, predictors in the order of the split; None without any pair."""
     known = evaluation.pairs[
         (evaluation.pairs["task"] == AVERAGE)

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
 from perfcast.evaluation import AVERAGE, Evaluation
+from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.plot_style import INK, MUTED, legend_below, panels, plain_axis, predictor_styles
 from perfcast.schema.metric_names import LABELS, METRICS, PERCENT
 
@@ -17,7 +18,16 @@ _LINE = 160
 """Characters of a line of small print."""
 
 
-def draw(evaluation: Evaluation) -> Figure | None:
+@declare_plot(
+    "Comparison with published values",
+    "Errors and other metrics that others published, beside every predictor by task, metric and split. Errors "
+    "are on a logarithmic scale, and further left is better. For R², rank correlations and shares of pairs, "
+    "further right is better; values below the axis are drawn at its left end. The dashed line is the published "
+    "value, on rows drawn like those of the split named beside it. Filled marks are that split, and only they "
+    "compare with the line. Open marks are splits whose test machines are new; the distance between open and "
+    "filled marks is what the published value does not show.",
+)
+def published_comparison(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per task and metric published; None when there is none, or none of the splits was run."""
     published = evaluation.published[evaluation.published["split"].isin(evaluation.splits)]
     outputs = [

@@ -5,12 +5,19 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
+from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.plot_style import MUTED, legend_below, panels, plain_axis, predictor_styles, select_leaders
 
 _PREDICTORS = 3
 
 
-def draw(evaluation: Evaluation) -> Figure | None:
+@declare_plot(
+    "Calibration of prediction intervals",
+    "Share of the measured scores inside intervals of 50 to 99 %, averaged over tasks, for the best predictors "
+    "and the baseline. On the dashed line the coverage equals the level. Above it intervals are wider than "
+    "needed; below it they are too narrow.",
+)
+def reliability(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split, the level along x; None without intervals."""
     table = evaluation.levels
     splits = [split for split in evaluation.splits if split in set(table["split"])]

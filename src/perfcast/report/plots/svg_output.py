@@ -22,10 +22,8 @@ _PAPER = "#ffffff"
 
 def load_plot(name: str) -> Callable[[Evaluation], Figure | None]:
     """Return the function that draws a plot. Raises: UserError when there is no plot of this name."""
-    entry = plot_entry(name)
-    function: Callable[[Evaluation], Figure | None] = getattr(
-        importlib.import_module(f"perfcast.report.plots.{entry.module}"), entry.function
-    )
+    module = importlib.import_module(f"perfcast.report.plots.{plot_entry(name).module}")
+    function: Callable[[Evaluation], Figure | None] = getattr(module, name)
     return function
 
 

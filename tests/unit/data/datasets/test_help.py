@@ -11,7 +11,7 @@ import torch
 import yaml
 
 from perfcast import splits
-from perfcast.config.experiment import read_dataset
+from perfcast.config.dataset_conf import read_dataset
 from perfcast.data.datasets.help.latency_rows import parse_device_name
 from perfcast.data.datasets.help.nasbench201 import EDGES, encode_cells
 from perfcast.data.datasets.help.torch_files import read_torch

@@ -17,9 +17,9 @@ def package(tmp_path, monkeypatch):
     (root / "features" / "table.csv").write_text("k,v\n")
     (root / "other.py").write_text("y = 2\n")
     monkeypatch.setattr(code_hash, "_ROOT", root)
-    code_hash.imports.cache_clear()
+    code_hash._parse.cache_clear()
     yield root
-    code_hash.imports.cache_clear()
+    code_hash._parse.cache_clear()
 
 
 def test_closure_follows_imports_inside_functions(package):
@@ -32,14 +32,34 @@ def test_closure_follows_imports_inside_functions(package):
 def test_an_edit_inside_changes_the_digest_and_the_revert_restores_it(package, edited):
     before = code_hash.code_digest("perfcast.a")
     text = (package / edited).read_text()
-    (package / edited).write_text(text + "\n# more\n")
-    code_hash.imports.cache_clear()
+    (package / edited).write_text(text + "\nmore = 1\n")
+    code_hash._parse.cache_clear()
     assert code_hash.code_digest("perfcast.a") != before
     (package / edited).write_text(text)
+    code_hash._parse.cache_clear()
     assert code_hash.code_digest("perfcast.a") == before
 
 
 def test_an_edit_outside_does_not(package):
     before = code_hash.code_digest("perfcast.a")
     (package / "other.py").write_text("y = 3\n")
+    code_hash._parse.cache_clear()
     assert code_hash.code_digest("perfcast.a") == before
+
+
+def test_comments_docstrings_and_formatting_do_not_count(package):
+    before = code_hash.code_digest("perfcast.a")
+    (package / "b.py").write_text(
+        '"""About b."""\n# why\ndef thing():\n    """Import c."""\n'
+        "\n    from perfcast.features import (c)\n    return c\n"
+    )
+    (package / "features" / "c.py").write_text('x = 1\n"""About x."""\n')
+    code_hash._parse.cache_clear()
+    assert code_hash.code_digest("perfcast.a") == before
+    (package / "features" / "c.py").write_text('x = "About x."\n')
+    code_hash._parse.cache_clear()
+    assert code_hash.code_digest("perfcast.a") != before
+
+
+def test_the_package_itself_is_hashed():
+    assert "perfcast.data.sources.ingestion" in code_hash.closure("perfcast.cli.pipeline.ingest")

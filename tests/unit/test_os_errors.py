@@ -1,4 +1,4 @@
-"""What a disk refuses is told in one line; a bug stays one."""
+"""Errors of the disk are one line; bugs keep their traceback."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ from perfcast.utils.os_errors import explain_os_error
         (OSError(errno.EIO, "Input/output error"), "must work"),
     ],
 )  # fmt: skip
-def test_what_a_disk_refuses_is_told_in_one_line(error, words):
+def test_an_error_of_the_disk_is_one_line(error, words):
     assert re.search(words, str(explain_os_error(error)))
     wrapped = RuntimeError("the store failed")
     wrapped.__cause__ = ValueError("in between")
@@ -32,13 +32,13 @@ def test_what_a_disk_refuses_is_told_in_one_line(error, words):
 
 
 @pytest.mark.parametrize("error", [ValueError("a bug"), KeyError("another"), OSError()])
-def test_what_is_no_disk_stays_what_it_is(error):
+def test_other_errors_are_not_explained(error):
     assert explain_os_error(error) is None
     error.__context__ = error  # a loop
     assert explain_os_error(error) is None
 
 
-def test_a_file_that_is_not_there_is_told_unless_it_is_only_behind_another_error():
+def test_an_absent_file_is_explained_unless_it_is_the_cause_of_another_error():
     absent = FileNotFoundError(errno.ENOENT, "No such file", "a")
     assert re.search("readable and writable.*a: no such file", str(explain_os_error(absent)))
     wrapped = RuntimeError("a bug")
@@ -50,8 +50,8 @@ def test_the_command_ends_with_code_2_and_one_line(monkeypatch, tmp_path, capsys
     def refuse(path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr("perfcast.config.experiment.read_yaml", refuse)
+    monkeypatch.setattr("perfcast.config.conf_files.read_yaml", refuse)
     assert cli.main(["doctor", "--project", str(tmp_path)]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("perfcast doctor: the disk must have room")
-    assert told.count("\n") == 1
+    message = capsys.readouterr().err
+    assert message.startswith("perfcast doctor: the disk must have room")
+    assert message.count("\n") == 1

@@ -1,0 +1,133 @@
+"""Reading and checking of params.yaml and conf/, one file per named thing; experiments declare ablations as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from perfcast.utils import size_limits
+from perfcast.utils.errors import UserError, unknown_name
+from perfcast.utils.safe_yaml import read_yaml_text
+
+
+class StrictModel(BaseModel):
+    """A mapping with known keys of known types and no others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Ablation(StrictModel):
+    """Variant of a predictor that an experiment declares: the predictor's conf with some values changed.
+
+    `params` overrides constructor arguments under every preset. `without_columns` adds feature columns, by shell
+    patterns, that the variant does not see. A variant uses no tuned values.
+    """
+
+    predictor: str
+    params: dict[str, Any] = Field(default_factory=dict)
+    without_columns: list[str] = Field(default_factory=list)
+
+    def apply(self, conf: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the content of the predictor's conf file with this ablation applied."""
+        return {
+            **{key: value for key, value in conf.items() if key != "title"},
+            "params": {**conf.get("params", {}), **self.params},
+            "quick": {**conf.get("quick", {}), **self.params},
+            "without_columns": [*conf.get("without_columns", []), *self.without_columns],
+        }
+
+
+def _explain(where: str, error: ValidationError, allowed: Sequence[str]) -> UserError:
+    """Return the first error of pydantic as one line."""
+    first = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return unknown_name(f"a key of {where}", key, allowed)
+    if first["type"] == "missing":
+        return UserError(f"{where} must have the key {key!r}", "it is missing", f"its keys are {', '.join(allowed)}")
+    field = f"{key!r} in {where}" if key else where
+    message = first["msg"].lower().removeprefix("value error, ")
+    return UserError(f"{field}: {message}", f"found {first['input']!r}", f"edit {where}")
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validated(model: type[Model], where: str, content: Any) -> Model:
+    """Check a mapping against a model. Raises: UserError naming the file, the key and what is allowed."""
+    values = dict(require_mapping(content, where))
+    try:
+        return model.model_validate(values, context={"where": where})
+    except ValidationError as error:
+        raise _explain(where, error, [field.alias or key for key, field in model.model_fields.items()]) from None
+
+
+def read_yaml(path: Path) -> Any:
+    """Read one YAML file. Raises: UserError when it is absent or is not YAML."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(size_limits.YAML + 1)
+        text = content.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise UserError(f"{path} must exist", "there is no such file", "run from the project's folder") from None
+    except OSError as error:
+        raise UserError(f"{path} must be readable", (error.strerror or str(error)).lower()) from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} must be UTF-8 text", f"byte {error.start + 1} is not", "save it as UTF-8") from None
+    return read_yaml_text(text, str(path))
+
+
+def require_mapping(content: Any, where: str) -> Mapping[str, Any]:
+    """Return a mapping. Raises: UserError for anything else."""
+    if not isinstance(content, Mapping):
+        raise UserError(f"{where} must be a mapping of keys to values", f"found {type(content).__name__}")
+    return content
+
+
+def known(conf: Path, group: str) -> list[str]:
+    """Return the names of one group: the files of conf/<group>/, and for predictors the ablations too."""
+    names = {path.stem for path in (Path(conf) / group).glob("*.yaml")}
+    return sorted(names | set(read_ablations(conf)) if group == "predictor" else names)
+
+
+def read_conf(conf: Path, group: str, name: str) -> dict[str, Any]:
+    """Read conf/<group>/<name>.yaml; for an ablation, the predictor's file with the ablation applied.
+
+    Raises: UserError with the names that exist.
+    """
+    path = Path(conf) / group / f"{name}.yaml"
+    if path.is_file():
+        return dict(require_mapping(read_yaml(path), f"conf/{group}/{name}.yaml"))
+    ablation = read_ablations(conf).get(name) if group == "predictor" else None
+    if ablation is None:
+        raise unknown_name(f"a {group}", name, known(conf, group))
+    return ablation.apply(read_conf(conf, group, ablation.predictor))
+
+
+def read_ablations(conf: Path) -> dict[str, Ablation]:
+    """Return the ablations of all experiments by name.
+
+    Raises: UserError when a name has two meanings, or an ablation's predictor has no conf file.
+    """
+    ablations: dict[str, Ablation] = {}
+    for path in sorted((Path(conf) / "experiment").glob("*.yaml")):
+        where = f"conf/experiment/{path.name}"
+        declared = require_mapping(read_yaml(path), where).get("ablations", {})
+        for name, content in require_mapping(declared, f"ablations in {where}").items():
+            ablation = validated(Ablation, f"ablations.{name} in {where}", content)
+            if (Path(conf) / "predictor" / f"{name}.yaml").exists() or ablations.get(name, ablation) != ablation:
+                raise UserError(f"ablations.{name} in {where} must have a name of its own", "it is used twice")
+            base = ablation.predictor
+            if not (Path(conf) / "predictor" / f"{base}.yaml").is_file():
+                files = [file.stem for file in (Path(conf) / "predictor").glob("*.yaml")]
+                raise unknown_name(f"ablations.{name}.predictor in {where}", base, files)
+            ablations[name] = ablation
+    return ablations
+
+
+def read_experiment(path: Path) -> dict[str, Any]:
+    """Read a file of conf/experiment: keys of params.yaml with other values, and `results`, the folder of results."""
+    return dict(require_mapping(read_yaml(path), str(path)))

@@ -1,0 +1,77 @@
+"""conf/dataset: the definition of each dataset, with the values that others published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from perfcast.config.conf_files import StrictModel, read_conf, validated
+from perfcast.schema.metric_names import METRICS
+
+
+class DatasetSources(StrictModel):
+    """Sources of a dataset."""
+
+    required: list[str] = Field(min_length=1)
+    optional: list[str] = Field(default_factory=list)
+
+
+class PublishedErrors(StrictModel):
+    """Published errors: of which method, where, the split with rows drawn alike, and values of METRICS by task.
+
+    A metric is a key of its own, such as `mape` or `spearman`, with a mapping from task to value.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, dict[str, float]]
+
+    what: str
+    split: str
+    citation: str
+    predictor: str = ""
+    """Name of the same method here; "" where there is none."""
+
+    @model_validator(mode="after")
+    def _require_metrics(self) -> Self:
+        """Require the other keys to be metrics, at least one of them with a task."""
+        unknown = [name for name in self.values if name not in METRICS]
+        if unknown or not any(self.values.values()):
+            fact = f"not {unknown[0]!r}" if unknown else "there is none"
+            raise ValueError(f"must have a metric by task, one of {', '.join(METRICS)}; {fact}")
+        return self
+
+    @property
+    def values(self) -> dict[str, dict[str, float]]:
+        """Metric -> task -> value."""
+        return self.__pydantic_extra__
+
+
+class DatasetConf(StrictModel):
+    """conf/dataset/<name>.yaml: the definition of one dataset.
+
+    `_target_` is Hydra's key for the dotted path of the function that builds the table.
+    """
+
+    name: str
+    target: str = Field(alias="_target_")
+    title: str
+    sources: DatasetSources
+    features: list[str]
+    splits: list[str] = Field(min_length=1)
+    predictors: list[str] | None = Field(default=None, min_length=1)
+    """Predictors that support the dataset; None: all."""
+    label_outlier: float | None = Field(default=None, gt=0)
+    published: list[PublishedErrors] = Field(default_factory=list)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def module(self) -> str:
+        """The module that defines the function."""
+        return self.target.rpartition(".")[0]
+
+
+def read_dataset(conf: Path, name: str) -> DatasetConf:
+    """Read and check the definition of a dataset."""
+    return validated(DatasetConf, f"conf/dataset/{name}.yaml", read_conf(conf, "dataset", name))

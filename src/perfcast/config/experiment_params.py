@@ -1,0 +1,105 @@
+"""The experiment: params.yaml or a file of conf/experiment, validated before anything is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from perfcast.config.conf_files import Ablation, StrictModel, known, read_ablations, validated
+from perfcast.config.dataset_conf import DatasetConf, read_dataset
+from perfcast.config.predictor_conf import read_predictor
+from perfcast.utils import plugins
+from perfcast.utils.errors import UserError, unknown_name
+
+GROUPS = {"sources": "source", "datasets": "dataset", "predictors": "predictor"}
+"""Key of params.yaml -> the folder of conf that defines its names."""
+
+
+def _number_from_command_line(value: Any) -> Any:
+    """Read the digits of `snakemake --config "seeds=[0,1,2]"`, which arrive as text."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+Seed = Annotated[int, BeforeValidator(_number_from_command_line), Field(ge=0)]
+
+
+class Params(StrictModel):
+    """The experiment: params.yaml, overridden by a file of conf/experiment."""
+
+    published_until: str = Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])$")
+    strict: bool
+    mirrors: list[str]
+    network: bool
+    sources: list[str] = Field(min_length=1)
+    datasets: list[str] = Field(min_length=1)
+    splits: list[str] = Field(min_length=1)
+    predictors: list[str] = Field(min_length=1)
+    plots: list[str]
+    preset: Literal["quick", "full"]
+    seeds: list[Seed] = Field(min_length=1)
+    split_seed: int = Field(ge=0)
+    resamples: int = Field(ge=10, le=100_000)
+    backtest_windows: int = Field(ge=1, le=10)
+    level: float = Field(gt=0, lt=1)
+    ablations: dict[str, Ablation] = Field(default_factory=dict)
+    """Variants by name. `predictors` lists a variant like a predictor."""
+
+
+def validate(content: Any, conf: Path) -> Params:
+    """Check the whole experiment before anything is planned: keys, types, and that every name exists.
+
+    Raises: UserError, one line with what is required, what was found and the allowed names.
+    """
+    params = validated(Params, "params.yaml", content)
+    declared = read_ablations(conf) if params.ablations else {}
+    for name, ablation in params.ablations.items():
+        if declared.get(name) != ablation:
+            raise UserError(
+                f"ablations.{name} must be declared in a file of conf/experiment",
+                "it is declared elsewhere, or differently",
+                "copy the experiment's file to conf/experiment",
+            )
+    existing = {key: known(conf, group) for key, group in GROUPS.items()}
+    for key, names in existing.items():
+        _require(f"each of {key} in params.yaml", getattr(params, key), names)
+    _require("each of plots in params.yaml", params.plots, plugins.declarations("report.plots"))
+    for name in params.predictors:
+        target = read_predictor(conf, name).target
+        plugins.check_class("predictors", target, f"_target_ in conf/predictor/{name}.yaml")
+    datasets = {name: read_dataset(conf, name) for name in existing["datasets"]}
+    for name in params.datasets:
+        _check_dataset(name, datasets[name], params, existing["predictors"])
+    offered = {split for dataset in datasets.values() for split in dataset.splits}
+    _require("each of splits in params.yaml", params.splits, offered)
+    return params
+
+
+def _check_dataset(name: str, dataset: DatasetConf, params: Params, predictors: Iterable[str]) -> None:
+    """Check that a dataset has its function, its sources and a predictor."""
+    plugins.check_function("data.datasets", dataset.target, f"_target_ in conf/dataset/{name}.yaml")
+    for source in (*dataset.sources.required, *dataset.sources.optional):
+        if source not in params.sources:
+            raise UserError(
+                f"sources in params.yaml must have what dataset {name!r} uses",
+                f"{source!r} is not listed",
+                f"add it, or take {name!r} out of datasets",
+            )
+    supported = dataset.predictors
+    _require(f"each of predictors in conf/dataset/{name}.yaml", supported or (), predictors)
+    if supported is not None and not set(supported) & set(params.predictors):
+        raise UserError(
+            f"predictors in params.yaml must have one that supports the dataset {name!r}",
+            f"none of {', '.join(supported)} is listed",
+            f"add one, or take {name!r} out of datasets",
+        )
+
+
+def _require(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:
+    """Raise for the first name that is not allowed."""
+    allowed = set(allowed)
+    for name in names:
+        if name not in allowed:
+            raise unknown_name(what, name, allowed)
