@@ -339,7 +339,7 @@ class TestLearning:
         predictor = fitted(name, Part(part.X, y, part.columns), validation=np.arange(len(part.X)) >= 60)
         forecast = predictor.predict(test.X)
         asked = np.column_stack([test.X["suite"] == "rate", test.X["suite"] == "speed"])
-        np.testing.assert_array_equal(predictor.asked(test.X), asked)
+        np.testing.assert_array_equal(predictor.requested_outputs(test.X), asked)
         np.testing.assert_array_equal(np.isfinite(forecast) & (forecast > 0), asked)
         assert forecast.isna().to_numpy()[~asked].all()
         for unknown in ("never seen", None):

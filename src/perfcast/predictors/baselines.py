@@ -52,7 +52,7 @@ class NearestPredictor(Predictor):
         position = {key: index for index, key in enumerate(self.keys_)}
         machine = np.array([position.get(key, -1) for key in self._keys(X)])
         logs = np.where((machine >= 0)[:, None], self.medians_[machine], np.nan)
-        outputs = list(self._questions(task_labels(X, self.columns_)))
+        outputs = list(self._outputs(task_labels(X, self.columns_)))
         is_open = np.zeros(len(X), dtype=bool)
         for target, _, rows in outputs:
             is_open[rows] |= np.isnan(logs[rows, target])
@@ -138,7 +138,7 @@ class PowerLawPredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         logs, tasks = self._logs(X), task_labels(X, self.columns_)
         predicted = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             target = self.targets_[index]
             powers = self.powers_[target].get(task, self.pooled_[target])
             exponents = np.array([powers[name] for name in self.medians_])

@@ -236,7 +236,7 @@ class GaussianProcessPredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         placed, tasks = self._placed(self.encoder_.transform(X)), task_labels(X, self.columns_)
         forecast = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             processes = self.processes_[self.targets_[index]]
             forecast[rows, index] = processes.get(task, processes[POOLED]).forecast(placed[rows])
         return forecast

@@ -135,7 +135,7 @@ class SvmPredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         encoded, tasks = self._encode(X), task_labels(X, self.columns_)
         logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             models = self.models_[self.targets_[index]]
             logs[rows, index] = models.get(task, models[POOLED]).predict(encoded[rows])
         return logs

@@ -103,7 +103,7 @@ class LinearPredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
         logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             models = self.weights_[self.targets_[index]]
             logs[rows, index] = apply_weights(encoded[rows], np.array(models.get(task, models[POOLED])))
         return logs

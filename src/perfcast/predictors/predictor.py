@@ -134,17 +134,17 @@ class Predictor(ABC):
             return pd.DataFrame(index=X.index, columns=list(self.targets_), dtype=float)
         logs = self._predict(self._inputs(X))
         if self.partial_:
-            logs = np.where(self.asked(X), logs, np.nan)
+            logs = np.where(self.requested_outputs(X), logs, np.nan)
         return pd.DataFrame(np.exp(logs), index=X.index, columns=list(self.targets_))
 
-    def asked(self, X: pd.DataFrame) -> np.ndarray:
-        """Return which targets are predicted for each row, (n, targets) bool; see the class."""
+    def requested_outputs(self, X: pd.DataFrame) -> np.ndarray:
+        """Return which targets are predicted for each row; see the class. Shapes: (n, columns) -> (n, targets) bool."""
         mask = np.zeros((len(X), len(self.targets_)), dtype=bool)
-        for index, _, rows in self._questions(task_labels(X, self.columns_)):
+        for index, _, rows in self._outputs(task_labels(X, self.columns_)):
             mask[rows, index] = True
         return mask
 
-    def _questions(self, tasks: np.ndarray) -> Iterator[tuple[int, str, np.ndarray]]:
+    def _outputs(self, tasks: np.ndarray) -> Iterator[tuple[int, str, np.ndarray]]:
         """Yield every output of the rows: the number of the target, the task, and the positions of its rows.
 
         Shapes: tasks (n,) object -> positions (rows of the task,) int.

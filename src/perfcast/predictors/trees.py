@@ -78,7 +78,7 @@ class ForestPredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         encoded, tasks = self.encoder_.transform(X).astype(np.float32), task_labels(X, self.columns_)
         logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             forests = self.forests_[index]
             used = answering(task, self.models_[index])
             logs[rows, index] = np.mean([walk_forest(forests[model], encoded[rows]) for model in used], axis=0)

@@ -126,7 +126,7 @@ class LawBase(Predictor):
         # the law of all rows costs as much as those of the tasks together, and only what is new asks for it
         pooled = not all(
             (~np.isnan(fitting.log_y[fitting.tasks == task, index])).any()
-            for index, task, _ in self._questions(choosing.tasks)
+            for index, task, _ in self._outputs(choosing.tasks)
         )
 
         def error(strength: float, memory: float) -> float:
@@ -137,7 +137,7 @@ class LawBase(Predictor):
 
     def _linear(self, matrix: np.ndarray, tasks: np.ndarray, weights: dict[str, dict[str, np.ndarray]]) -> np.ndarray:
         forecast = np.full((len(matrix), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             own = weights[self.targets_[index]]
             used = own[task if task in own else POOLED]
             # a row's sum in a fixed order: a matrix product may round differently for one row than for many

@@ -84,7 +84,7 @@ class AnalyticalTimePredictor(LawBase):
     def _structure(self, X: pd.DataFrame, tasks: np.ndarray, terms: AnalyticalTerms, state: Any) -> np.ndarray:
         inputs = _inputs(terms.quantities.of(X), terms.announced(X), state["fills"])
         forecast = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             laws = state["laws"][self.targets_[index]]
             law = laws.get(task, laws[POOLED])
             part = {name: values[rows] for name, values in inputs.items()}

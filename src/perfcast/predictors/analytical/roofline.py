@@ -56,7 +56,7 @@ class RooflinePredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         amounts, tasks, work = self._design(X), task_labels(X, self.columns_), self._log_work(X)
         logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             target = self.targets_[index]
             law = np.array(self.laws_[target].get(task, self.laws_[target][POOLED]))
             # row by row in one order, so that a row's sum is the same alone and among others

@@ -94,7 +94,7 @@ class BoostingPredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
         logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             boosters = self.boosters_[index]
             used = answering(task, self.models_[index])
             predictions = [self._predict_booster(boosters[model], encoded[rows]) for model in used]
