@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.data.processors.sustained_clock import log_power_clock
+from perfcast.features.server_physics import log_power_clock
 
 _FILLED = ("max_turbo_mhz", "tdp_w")
 _SHRINK = 1e-3
