@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.dense import LinearEncoder, feature_columns, numbers
+from perfcast.features.encoding.columns import feature_columns, numbers
+from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import joined_labels, measured_rows, task_labels
 from perfcast.schema.table import Column, Kind, Role, Tag, select

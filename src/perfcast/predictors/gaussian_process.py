@@ -13,7 +13,8 @@ import torch
 from scipy.linalg import cho_factor, cho_solve
 from torch import Tensor
 
-from perfcast.features.encoding.dense import LinearEncoder, feature_columns
+from perfcast.features.encoding.columns import feature_columns
+from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
 from perfcast.training.loop import reproducible

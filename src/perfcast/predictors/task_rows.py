@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.dense import labels
+from perfcast.features.encoding.columns import labels
 from perfcast.schema.table import Column, Role, Tag
 from perfcast.utils.errors import UserError
 

@@ -11,7 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from perfcast.features.encoding.dense import TreeEncoder, feature_columns
+from perfcast.features.encoding.columns import feature_columns
+from perfcast.features.encoding.dense import TreeEncoder
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import SMALL_TABLE, answering, measured_rows, task_groups, task_labels
 from perfcast.utils.io import read_json, write_json
@@ -53,7 +54,7 @@ class ForestPredictor(Predictor):
     forests_: list[list[pa.Table]] = field(init=False)
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
-        self.encoder_ = TreeEncoder(fill=True).fit(X, feature_columns(self.columns_, task=True))
+        self.encoder_ = TreeEncoder(impute=True).fit(X, feature_columns(self.columns_, task=True))
         encoded, tasks = self.encoder_.transform(X).astype(np.float32), task_labels(X, self.columns_)
         self.models_, self.forests_ = [], []
         for index, rows in enumerate(measured_rows(log_y, self.targets_)):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 
-from perfcast.features.encoding.dense import numbers
+from perfcast.features.encoding.columns import numbers
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
 from perfcast.schema.table import Column, Kind, Role, Tag, select

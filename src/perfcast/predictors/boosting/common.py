@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.dense import TreeEncoder, feature_columns
+from perfcast.features.encoding.columns import feature_columns
+from perfcast.features.encoding.dense import TreeEncoder
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import SMALL_TABLE, answering, choice_split, measured_rows, task_groups, task_labels
 from perfcast.utils.io import read_json, write_json

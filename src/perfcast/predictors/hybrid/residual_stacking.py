@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.dense import coded
+from perfcast.features.encoding.columns import coded
 from perfcast.predictors.analytical.analytical import AnalyticalPredictor
 from perfcast.predictors.analytical.analytical_time import AnalyticalTimePredictor
 from perfcast.predictors.hybrid.training_shift import ANY, SHIFTS, TrainingShift

@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.dense import coded, feature_columns
+from perfcast.features.encoding.columns import coded, feature_columns
 from perfcast.predictors.analytical.roofline import RooflinePredictor
 from perfcast.predictors.linear import Ridge
 from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
