@@ -32,8 +32,8 @@ class Predictor(ABC):
     attributes as fields of `init=False`. `clone`, searches and pipelines of scikit-learn work. Its `BaseEstimator` is
     not the base because its import would add 0.8 s to the 0.4 s of imports of a cold prediction.
 
-    `fit` receives training rows alone. `validation` marks the validation rows among them, which choices are made on, such as
-    early stopping or a penalty. They are the latest rows for forward splits and whole processors for unseen ones.
+    `fit` receives training rows alone. `validation` marks the rows among them that choices are made on, such as early
+    stopping or a penalty. They are the latest rows for forward splits and whole processors for unseen ones.
     Errors are relative in this field, so predictors learn natural logarithms of the targets.
 
     A task may have some of the targets only: a benchmark belongs to one suite. For the rows of such a task (`partial_`)
@@ -46,7 +46,7 @@ class Predictor(ABC):
 
     requires: ClassVar[tuple[str, ...]] = ()
     """Optional packages, by import name, that `fit` and `load_predictor` need: imported there and not with the module.
-    Without them the contract test is skipped for this predictor, and says so; its configuration is checked anyway."""
+    Without them the contract test is skipped for this predictor; its configuration is checked anyway."""
 
     without_columns: tuple[str, ...] = ()
     """Shell patterns of feature columns that `fit` leaves out: no hyperparameter, neither cloned nor saved."""

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from perfcast.features.encoding.columns import feature_columns
 from perfcast.features.encoding.dense import TreeEncoder
 from perfcast.predictors.predictor import Predictor
-from perfcast.predictors.task_rows import SMALL_TABLE, answering, measured_rows, task_groups, task_labels
+from perfcast.predictors.task_rows import SMALL_TABLE, measured_rows, select_models, task_groups, task_labels
 from perfcast.utils.io import read_json, write_json
 
 _LEAF = -1
@@ -81,7 +81,7 @@ class ForestPredictor(Predictor):
         logs = np.full((len(X), len(self.targets_)), np.nan)
         for index, task, rows in self._outputs(tasks):
             forests = self.forests_[index]
-            used = answering(task, self.models_[index])
+            used = select_models(task, self.models_[index])
             logs[rows, index] = np.mean([walk_forest(forests[model], encoded[rows]) for model in used], axis=0)
         return logs
 
