@@ -29,7 +29,7 @@ def test_noise_stops_at_the_best_number_of_trees() -> None:
         forecast = XgboostPredictor(n_estimators=number).fit(X[~validation], y[~validation]).predict(X[validation])
         return float(np.abs(np.log(forecast / y[validation])).to_numpy().mean())
 
-    assert error(n_trees) <= min(error(max(1, rounds - 3)), error(rounds + 5))
+    assert error(n_trees) <= min(error(max(1, n_trees - 3)), error(n_trees + 5))
 
 
 def test_all_trees_are_used_without_validation_rows() -> None:
