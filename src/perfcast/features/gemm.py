@@ -85,7 +85,8 @@ def derive(table: Table) -> Table:
 
 def element_bytes(frame: pd.DataFrame) -> pd.Series:
     """Return the bytes of one element of every product; missing for an unknown type."""
-    return frame["dtype"].map(ELEMENT_BYTES).astype("float64")
+    sizes: pd.Series = frame["dtype"].map(ELEMENT_BYTES).astype("float64")
+    return sizes
 
 
 def _filled(side: pd.Series, tile: int) -> pd.Series:

@@ -87,7 +87,8 @@ class CategoryVocabulary:
         """Return the outputs of a column; nothing is clipped. Shapes: (n, outputs)."""
         known = codes(frame, column, self.vocabulary)
         distinct = [*range(len(self.vocabulary)), *[-2] * self.rare, *[-1] * self.missing]
-        return (known[:, None] == np.array(distinct, dtype=int)).astype(float)
+        encoded: np.ndarray = (known[:, None] == np.array(distinct, dtype=int)).astype(float)
+        return encoded
 
 
 class LinearEncoder:

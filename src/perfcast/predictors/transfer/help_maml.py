@@ -239,7 +239,9 @@ class HelpMaml(Predictor):
             with np.load(folder / f"tasks_{number}.npz", allow_pickle=False) as arrays:
                 self.tasks_[target] = {
                     task: _Task(
-                        *(arrays[f"{position}.{name}"] for name in ("items", "values", "embedding")),
+                        arrays[f"{position}.items"],
+                        arrays[f"{position}.values"],
+                        arrays[f"{position}.embedding"],
                         np.arange(len(arrays[f"{position}.values"])),
                         *map(float, arrays[f"{position}.scale"]),
                     )
