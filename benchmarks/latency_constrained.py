@@ -4,7 +4,7 @@ No accuracies come with HELP's data, so a search for the most accurate network w
 search needs of its predictor can: are networks forecast within the bound within it, and how much of the largest network
 within the bound (by multiply-adds, which accuracy grows with) does one get that trusts the forecasts?
 
-    python benchmarks/latency_constrained.py results/systems help_nasbench201 device_attention help ridge_transfer
+    python benchmarks/latency_constrained.py results/systems help_nasbench201 device_attention help_maml ridge_transfer
 """
 
 from __future__ import annotations

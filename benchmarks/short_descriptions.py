@@ -23,7 +23,7 @@ from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.table import Table, Tag
 from perfcast.schema.table_files import read_table
 
-FEATURES = ("processor", "memory", "system", "workload", "set_up")
+FEATURES = ("processor", "memory", "system", "workload", "setup_labels")
 PART = ["part_key", "suite", "chips"]
 CHIP = ["cores_enabled_total", "cores_per_chip_part", "base_mhz", "max_turbo_mhz", "l3_mb_per_chip", "tdp_w"]
 MEMORY = ["dimm_count", "dimm_gb", "dimm_groups", "ddr_gen", "mem_rated_mts"]

@@ -18,7 +18,7 @@ import numpy as np
 DATASET, QUESTION = "spec_cpu2017", "forward_2023"
 BATCHES, BATCH_ROWS = 40, 256
 FORECASTS = 5
-FEATURES = ("processor", "memory", "system", "workload", "set_up")
+FEATURES = ("processor", "memory", "system", "workload", "setup_labels")
 
 
 class Watch:

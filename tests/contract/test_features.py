@@ -76,9 +76,9 @@ def test_never_reads_a_result_or_what_came_after_it(dataset, module, standard):
         assert Tag.TIME not in by_name[name].tags
         assert "updated" not in name
     assert not any(word in name for name in required for word in ("score", "peak", "energy"))
-    kept = [column for column in before.columns if column.name in required]
-    alone = plugins.load("features", module).derive(build_table(dataset, before.frame, kept))
-    for column in alone.columns[len(kept) :]:
+    read = [column for column in before.columns if column.name in required]
+    alone = plugins.load("features", module).derive(build_table(dataset, before.frame, read))
+    for column in alone.columns[len(read) :]:
         pd.testing.assert_series_equal(alone.frame[column.name], after.frame[column.name])
 
 

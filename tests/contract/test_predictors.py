@@ -1,4 +1,4 @@
-"""What every predictor promises, checked on every file of conf/predictor."""
+"""Contract of every predictor, checked on every file of conf/predictor."""
 
 from __future__ import annotations
 
@@ -109,14 +109,14 @@ def models(data: tuple[Part, Part]) -> dict[str, Predictor]:
 def test_every_predictor_has_a_configuration_and_every_configuration_a_predictor() -> None:
     for path in plugins.class_paths("predictors"):
         importlib.import_module(path.rpartition(".")[0])
-    pending, leaves = [Predictor], set()
+    pending, concrete = [Predictor], set()
     while pending:
         kind = pending.pop()
         pending += kind.__subclasses__()
         if not kind.__subclasses__() and kind.__module__.startswith("perfcast."):
-            leaves.add(kind)
+            concrete.add(kind)
     configured = {predictor_class(name) for name in NAMES}
-    assert leaves <= configured
+    assert concrete <= configured
     assert {predictor_class(name) for name in CLASSES} == configured
     assert len(CLASSES) == len(configured)
 
@@ -134,13 +134,15 @@ class TestConfiguration:
         assert set().union(*conf(name).get("candidates", {}).values()) <= set(known)
         assert conf(name)["stochastic"] == ("random_state" in known)
 
-    def test_space_and_tuned_values_are_of_the_constructor_and_the_space_holds_the_own_values(self, name: str) -> None:
+    def test_space_and_tuned_values_are_of_the_constructor_and_the_space_holds_the_default_values(
+        self, name: str
+    ) -> None:
         checked = read_predictor(CONF.parent, name)
-        own = {**predictor_class(name)().get_params(deep=False), **checked.params}
-        assert set(checked.space) <= set(own) - {"random_state"}
-        assert [key for key, dimension in checked.space.items() if not dimension.holds(own[key])] == []
-        found = [values for splits in checked.tuned.values() for entry in splits.values() for values in entry.folds]
-        assert set().union(*found) <= set(own) - {"random_state"}
+        params = {**predictor_class(name)().get_params(deep=False), **checked.params}
+        assert set(checked.space) <= set(params) - {"random_state"}
+        assert [key for key, dimension in checked.space.items() if not dimension.holds(params[key])] == []
+        tuned = [values for splits in checked.tuned.values() for entry in splits.values() for values in entry.folds]
+        assert set().union(*tuned) <= set(params) - {"random_state"}
 
     def test_constructor_stores_only(self, name: str) -> None:
         predictor = build(name)
@@ -276,9 +278,9 @@ class TestLearning:
             whole = path.read_bytes()
             for planted in (pickle.dumps(_Planted(marker)), _archive(marker), b"", whole[: len(whole) // 2]):
                 path.write_bytes(planted)
-                with pytest.raises(UserError) as told:
+                with pytest.raises(UserError) as error:
                     load_predictor(tmp_path / "model")
-                assert "\n" not in str(told.value)
+                assert "\n" not in str(error.value)
                 assert not marker.exists(), path
             path.write_bytes(whole)
         load_predictor(tmp_path / "model")
@@ -338,10 +340,10 @@ class TestLearning:
         y = pd.DataFrame({"score": part.y["score"].where(is_rate), "second_score": part.y["score"].where(~is_rate)})
         predictor = fitted(name, Part(part.X, y, part.columns), validation=np.arange(len(part.X)) >= 60)
         forecast = predictor.predict(test.X)
-        asked = np.column_stack([test.X["suite"] == "rate", test.X["suite"] == "speed"])
-        np.testing.assert_array_equal(predictor.asked(test.X), asked)
-        np.testing.assert_array_equal(np.isfinite(forecast) & (forecast > 0), asked)
-        assert forecast.isna().to_numpy()[~asked].all()
+        requested = np.column_stack([test.X["suite"] == "rate", test.X["suite"] == "speed"])
+        np.testing.assert_array_equal(predictor.requested_outputs(test.X), requested)
+        np.testing.assert_array_equal(np.isfinite(forecast) & (forecast > 0), requested)
+        assert forecast.isna().to_numpy()[~requested].all()
         for unknown in ("never seen", None):
             forecast_of_unknown = predictor.predict(test.X.assign(suite=pd.Series(unknown, test.X.index, dtype="str")))
             assert (np.isfinite(forecast_of_unknown) & (forecast_of_unknown > 0)).all(axis=None)

@@ -27,12 +27,12 @@ def test_a_dataset_has_the_splits_and_predictors_that_it_supports():
         datasets=["help_ofa", "host_gemm"],
         sources=["help", "host_gemm"],
         splits=["published", "random"],
-        predictors=["nearest", "help", "mlp"],
+        predictors=["nearest", "help_maml", "mlp"],
     )
     assert plan.splits_of("host_gemm") == ["random"]
     assert plan.splits_of("help_ofa") == ["published"]
-    assert plan.predictors_of("help_ofa") == ["nearest", "help"]
-    assert plan.predictors_of("host_gemm") == ["nearest", "help", "mlp"]
+    assert plan.predictors_of("help_ofa") == ["nearest", "help_maml"]
+    assert plan.predictors_of("host_gemm") == ["nearest", "help_maml", "mlp"]
     assert plan.sources_of("host_gemm") == ["host_gemm"]
 
 

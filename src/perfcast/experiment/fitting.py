@@ -25,7 +25,7 @@ def fit_rows(predictor: Predictor, table: Table, rows: np.ndarray, validation: n
 def predict_rows(predictor: Predictor, table: Table, rows: np.ndarray, fold: int, seed: int) -> pd.DataFrame:
     """Return long predictions: one line per row and target that is measured, and that training has for the task."""
     frame, X = table.frame.loc[rows], _inputs(table, rows)
-    predicted, learned = predictor.predict(X), predictor.asked(X)
+    predicted, learned = predictor.predict(X), predictor.requested_outputs(X)
     lines = []
     for index, target in enumerate(predicted.columns):
         lines.append(

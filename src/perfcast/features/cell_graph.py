@@ -5,28 +5,44 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-import pandas as pd
 
-from perfcast.features.feature_math import append, declared, feature, logs, require
+from perfcast.features.feature_math import append, append_logs, derive_distinct, feature, require
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 
 EDGES = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
 """Edges of a cell, 0 its input and 3 its output; the columns are op_<from>_<to>."""
 
-REQUIRES: tuple[str, ...] = tuple(f"op_{start}_{end}" for start, end in EDGES)
+REQUIRES = tuple(f"op_{start}_{end}" for start, end in EDGES)
 
 CELLS, CHANNELS, SIDE = 5, (16, 32, 64), 32
 """Cells of a stage, channels of each stage, and side of the image at the first; it halves from stage to stage."""
 
 DEAD = "dead"
-"""What a live operation's column says of an edge that need not be computed."""
+"""Value of a live operation's column for an edge that need not be computed."""
 
 _SHORT = {"nor_conv_3x3": "conv3", "nor_conv_1x1": "conv1", "avg_pool_3x3": "pool", "skip_connect": "skip"}
 _DESCRIPTIONS = {"conv3": "3 x 3 convolutions", "conv1": "1 x 1 convolutions", "pool": "poolings", "skip": "skips"}
 _FIXED_MFLOP, _FIXED_PARAMETERS = 7.783, 73_306
-"""What stem, reductions and classifier cost: what NAS-Bench-201 states of a cell without operations."""
+"""Cost of stem, reductions and classifier: the one that NAS-Bench-201 states for a cell without operations."""
 
-_LOGS = ("mflop", "live_mflop")
+_LIVE = "on a path from the cell's input to its output"
+_COLUMNS = (
+    feature("mflop", "cost", "MFLOP", "multiply-adds of the network", 0, tags=[Tag.SCALING]),
+    feature("kparameters", "cost", "1000", "parameters of the network", 0),
+    feature("live_mflop", "cost", "MFLOP", f"multiply-adds of what is {_LIVE}", 0),
+    *(feature(f"n_{kind}", "operations", "", f"{name} of the cell", 0, 6) for kind, name in _DESCRIPTIONS.items()),
+    *(feature(f"live_{kind}", "live operations", "", f"{name} {_LIVE}", 0, 6) for kind, name in _DESCRIPTIONS.items()),
+    feature("connected", "shape", "", "1: the cell's output depends on its input", 0, 1),
+    feature("additions", "shape", "", "sums of two feature maps in the cell", 0, 3),
+    feature("depth_conv", "shape", "", "convolutions on the longest path through the cell", 0, 3),
+    feature("depth_conv3", "shape", "", "3 x 3 convolutions on the path with most of them", 0, 3),
+    feature("depth_operations", "shape", "", "convolutions and poolings on the longest path", 0, 3),
+)
+_EDGE = f"operation on the edge from node %d to %d where it counts, {DEAD} where the output does not depend on it"
+_LIVE_COLUMNS = tuple(
+    Column(f"live_op_{start}_{end}", Kind.CATEGORICAL, Role.FEATURE, "live cell", meaning=_EDGE % (start, end))
+    for start, end in EDGES
+)
 
 
 def cost(kernels: dict[str, int]) -> tuple[float, float]:
@@ -42,22 +58,26 @@ def cost(kernels: dict[str, int]) -> tuple[float, float]:
     return _FIXED_MFLOP + weights * adds / 1e6, float(_FIXED_PARAMETERS + parameters)
 
 
-def describe(operations: tuple[str, ...]) -> dict[str, float | str]:
+def describe(operations: tuple[object, ...]) -> dict[str, float | str]:
     """Return the derived numbers of one cell, by the operations of `EDGES`.
 
     An edge is live when it lies on a path from the cell's input to its output: the others need not be computed.
     """
     present = {
-        edge: _SHORT[operation] for edge, operation in zip(EDGES, operations, strict=True) if operation in _SHORT
+        edge: _SHORT[str(operation)] for edge, operation in zip(EDGES, operations, strict=True) if operation in _SHORT
     }
-    from_input, to_output = _reached(present, 0, forward=True), _reached(present, 3, forward=False)
+    from_input, to_output = _reachable(present, 0, forward=True), _reachable(present, 3, forward=False)
     live = {edge: name for edge, name in present.items() if edge[0] in from_input and edge[1] in to_output}
     kinds = list(_SHORT.values())
-    every, used = ({kind: list(edges.values()).count(kind) for kind in kinds} for edges in (present, live))
-    mflop, parameters = cost(every)
-    values: dict[str, float | str] = {"mflop": mflop, "kparameters": parameters / 1e3, "live_mflop": cost(used)[0]}
-    values |= {f"n_{kind}": float(every[kind]) for kind in kinds}
-    values |= {f"live_{kind}": float(used[kind]) for kind in kinds}
+    counts, live_counts = ({kind: list(edges.values()).count(kind) for kind in kinds} for edges in (present, live))
+    mflop, parameters = cost(counts)
+    values: dict[str, float | str] = {
+        "mflop": mflop,
+        "kparameters": parameters / 1e3,
+        "live_mflop": cost(live_counts)[0],
+    }
+    values |= {f"n_{kind}": float(counts[kind]) for kind in kinds}
+    values |= {f"live_{kind}": float(live_counts[kind]) for kind in kinds}
     values["connected"] = float(bool(live))
     values["additions"] = float(sum(max(0, sum(end == node for _, end in live) - 1) for node in (1, 2, 3)))
     values["depth_conv"] = _longest(live, {"conv3": 1.0, "conv1": 1.0})
@@ -72,47 +92,12 @@ def derive(table: Table) -> Table:
     Raises: ValueError when a column of `REQUIRES` is missing.
     """
     frame = require(table, REQUIRES)
-    cells = frame[list(REQUIRES)].drop_duplicates()
-    described = [describe(tuple(map(str, cell))) for cell in cells.itertuples(index=False)]
-    made = pd.DataFrame(described, columns=list(describe(("none",) * len(EDGES))))
-    keyed = pd.concat([cells.reset_index(drop=True), made], axis=1)
-    values = frame[list(REQUIRES)].merge(keyed, on=list(REQUIRES), how="left").set_axis(frame.index)
-    extended = append(table, [(column, values[column.name].astype("float64")) for column in _columns()])
-    extended = append(extended, logs(declared(extended, _LOGS)))
-    return extended.with_columns((column, values[column.name]) for column in _live_columns())
+    values = derive_distinct(frame, REQUIRES, (*_COLUMNS, *_LIVE_COLUMNS), describe)
+    extended = append_logs(append(table, _COLUMNS, values), ("mflop", "live_mflop"))
+    return extended.with_columns((column, values[column.name]) for column in _LIVE_COLUMNS)
 
 
-def _columns() -> list[Column]:
-    live = "on a path from the cell's input to its output"
-    return [
-        feature("mflop", "cost", "MFLOP", "multiply-adds of the network", 0, tags=(Tag.SCALING,)),
-        feature("kparameters", "cost", "1000", "parameters of the network", 0),
-        feature("live_mflop", "cost", "MFLOP", f"multiply-adds of what is {live}", 0),
-        *(
-            feature(f"n_{kind}", "operations", "", f"{description} of the cell", 0, 6)
-            for kind, description in _DESCRIPTIONS.items()
-        ),
-        *(
-            feature(f"live_{kind}", "live operations", "", f"{description} {live}", 0, 6)
-            for kind, description in _DESCRIPTIONS.items()
-        ),
-        feature("connected", "shape", "", "1: the cell's output depends on its input", 0, 1),
-        feature("additions", "shape", "", "sums of two feature maps in the cell", 0, 3),
-        feature("depth_conv", "shape", "", "convolutions on the longest path through the cell", 0, 3),
-        feature("depth_conv3", "shape", "", "3 x 3 convolutions on the path with most of them", 0, 3),
-        feature("depth_operations", "shape", "", "convolutions and poolings on the longest path", 0, 3),
-    ]
-
-
-def _live_columns() -> list[Column]:
-    meaning = f"operation on the edge from node %d to %d where it counts, {DEAD} where the output does not depend on it"
-    return [
-        Column(f"live_op_{start}_{end}", Kind.CATEGORICAL, Role.FEATURE, "live cell", meaning=meaning % (start, end))
-        for start, end in EDGES
-    ]
-
-
-def _reached(edges: dict[tuple[int, int], str], node: int, *, forward: bool) -> set[int]:
+def _reachable(edges: dict[tuple[int, int], str], node: int, *, forward: bool) -> set[int]:
     """Return the nodes that a path leads to from `node`, or from which one leads to it."""
     values = {node}
     for _, (start, end) in product(range(3), edges):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
-
-Pair = tuple[Column, pd.Series]
 
 _DIGITS = 10
 _LOG10_2 = 0.30103
@@ -41,12 +39,52 @@ def feature(  # noqa: PLR0917 - a declaration is written in the order of Column'
     return Column(name, Kind.NUMERICAL, Role.FEATURE, group, unit, meaning, low, high, tuple(tags))
 
 
-def append(table: Table, pairs: Iterable[Pair]) -> Table:
-    """Append derived columns, `settled`; a value that is not finite becomes missing."""
-    return table.with_columns((column, settled(finite(values))) for column, values in pairs)
+def append(table: Table, columns: Iterable[Column], values: Mapping[str, pd.Series] | pd.DataFrame) -> Table:
+    """Append derived columns with their values by name, rounded; a value that is not finite becomes missing."""
+    return table.with_columns((column, round_digits(finite(values[column.name]))) for column in columns)
 
 
-def settled(values: pd.Series) -> pd.Series:
+def derive_distinct(
+    frame: pd.DataFrame,
+    names: Sequence[str],
+    columns: Iterable[Column],
+    derive_values: Callable[[tuple[object, ...]], Mapping[str, float | str]],
+) -> pd.DataFrame:
+    """Return the values of `columns` for every row, derived once for each distinct combination of the named columns."""
+    distinct = frame[list(names)].drop_duplicates()
+    rows = [derive_values(tuple(row)) for row in distinct.itertuples(index=False)]
+    derived = pd.DataFrame(rows, columns=[column.name for column in columns])
+    keyed = pd.concat([distinct.reset_index(drop=True), derived], axis=1)
+    return frame[list(names)].merge(keyed, on=list(names), how="left").set_axis(frame.index)
+
+
+def append_logs(table: Table, names: Iterable[str]) -> Table:
+    """Append the natural logarithm log_<name> of named columns: differences of logarithms are ratios of quantities."""
+    by_name = {column.name: column for column in table.columns}
+    columns, values = [], {}
+    for column in map(by_name.__getitem__, names):
+        unit = f"ln({column.unit})" if column.unit else "ln"
+        columns.append(feature(f"log_{column.name}", column.group, unit, f"natural logarithm of {column.name}"))
+        values[f"log_{column.name}"] = log(table.frame[column.name])
+    return append(table, columns, values)
+
+
+def append_cache_level(table: Table, shares: Mapping[str, pd.Series], content: str) -> Table:
+    """Append `fits_in`, the smallest cache level that holds the content, missing where a size is unknown.
+
+    `shares` are sizes of the content over those of the levels l3, l2 and l1d, in this order.
+    """
+    level = pd.Series("memory", index=table.frame.index, dtype="str")
+    known = pd.Series(True, index=table.frame.index)
+    for name, share in shares.items():
+        level = level.mask(share <= 1, name)
+        known &= share.notna()
+    meaning = f"smallest cache level that holds {content}"
+    column = Column("fits_in", Kind.CATEGORICAL, Role.FEATURE, "machine", meaning=meaning, tags=(Tag.SLICE,))
+    return table.with_columns([(column, level.where(known))])
+
+
+def round_digits(values: pd.Series) -> pd.Series:
     """Round to ten or eleven significant digits, so that a table has the same bytes on every processor.
 
     The last bit of a logarithm depends on the vector unit that computed it. The steps here do not: each of them is
@@ -75,20 +113,9 @@ def log(values: pd.Series) -> pd.Series:
     return pd.Series(np.log(finite(values).where(values > 0)), index=values.index)
 
 
-def declared(table: Table, names: Iterable[str]) -> list[Pair]:
-    """Return columns of a table with their declarations, in the given order."""
-    by_name = {column.name: column for column in table.columns}
-    return [(by_name[name], table.frame[name]) for name in names]
-
-
-def logs(pairs: Iterable[Pair]) -> list[Pair]:
-    """Make the column log_<name> of each given column: differences of logarithms are ratios of the quantity."""
-    made = []
-    for column, values in pairs:
-        unit = f"ln({column.unit})" if column.unit else "ln"
-        meaning = f"natural logarithm of {column.name}"
-        made.append((feature(f"log_{column.name}", column.group, unit, meaning), log(values)))
-    return made
+def is_true(condition: pd.Series, known: pd.Series) -> pd.Series:
+    """Return 1 where a condition holds and 0 where it does not; missing where `known` is missing."""
+    return condition.astype("float64").where(known.notna())
 
 
 def decimal_year(dates: pd.Series) -> pd.Series:

@@ -5,23 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.features.feature_math import Pair, append, declared, feature, log, logs, ratio, require
-from perfcast.schema.table import Column, Kind, Role, Table, Tag
+from perfcast.features.feature_math import append, append_cache_level, append_logs, feature, log, ratio, require
+from perfcast.schema.table import Table, Tag
 
-REQUIRES: tuple[str, ...] = (
-    "m",
-    "n",
-    "k",
-    "dtype",
-    "transpose_a",
-    "transpose_b",
-    "threads",
-    "cores",
-    "l1d_kib",
-    "l2_kib",
-    "l3_kib",
+REQUIRES = (
+    *("m", "n", "k", "dtype", "transpose_a", "transpose_b", "threads"),
+    *("cores", "l1d_kib", "l2_kib", "l3_kib"),
 )
-ELEMENT_BYTES = {"bfloat16": 2.0, "float32": 4.0, "float64": 8.0}
+ELEMENT_BYTES = {"float16": 2.0, "bfloat16": 2.0, "float32": 4.0, "float64": 8.0}
 TILES = (4, 8, 16, 64)
 """Block sizes in elements that kernels are written for: vector registers, register tiles, cache blocks."""
 
@@ -30,16 +21,30 @@ PAGE_BYTES = 4096
 
 _SIDES = ["m", "n", "k"]
 _LOGS = (
-    *_SIDES,
-    "threads",
-    "mflop",
-    "mb_touched",
-    "flop_per_byte",
-    "side_min",
-    "side_max",
-    "mflop_per_thread",
-    "footprint_over_l2",
-    "footprint_over_l3",
+    *(*_SIDES, "threads", "mflop", "mb_touched", "flop_per_byte", "side_min", "side_max"),
+    *("mflop_per_thread", "footprint_over_l2", "footprint_over_l3"),
+)
+_ALIGNED = f"log2 of the largest power of two up to {max(TILES)} that divides it"
+_FILLED = "share of useful work when every side is filled up to a multiple of %d"
+_STRIDE = f"log2 of the largest power of two up to {PAGE_BYTES} that divides the bytes of a row in memory"
+_COLUMNS = (
+    feature("element_bytes", "problem", "B", "bytes of one element"),
+    feature("mflop", "problem", "MFLOP", "operations, 2 m n k", tags=[Tag.SCALING]),
+    feature("mb_touched", "problem", "MB", "bytes of A, B and C together"),
+    feature("flop_per_byte", "problem", "FLOP/B", "arithmetic intensity: operations / bytes", tags=[Tag.SCALING]),
+    feature("mflop_per_thread", "kernel", "MFLOP", "operations / threads"),
+    feature("thread_share", "kernel", "", "threads / logical processors of the machine"),
+    feature("side_min", "problem", "", "smallest of m, n, k", tags=[Tag.SCALING]),
+    feature("side_max", "problem", "", "largest of m, n, k"),
+    # Logarithms of aspect ratios: 2 : 1 and 1 : 2 are equally far from square.
+    feature("aspect_side", "problem", "ln", "ln(largest / smallest side)"),
+    feature("aspect_mn", "problem", "ln", "ln(m / n)"),
+    feature("aspect_k", "problem", "ln", "ln(k / sqrt(m n)): above 0 for long inner products"),
+    *(feature(f"align_{side}", "problem", "log2", _ALIGNED, high=np.log2(max(TILES))) for side in _SIDES),
+    *(feature(f"tile_use_{tile}", "problem", "", _FILLED % tile, high=1) for tile in TILES),
+    *(feature(f"stride_align_{operand}", "kernel", "log2", _STRIDE, high=np.log2(PAGE_BYTES)) for operand in "ab"),
+    feature("footprint_over_l2", "machine", "", "bytes touched / L2 of the machine"),
+    feature("footprint_over_l3", "machine", "", "bytes touched / L3 of the machine"),
 )
 
 
@@ -49,110 +54,47 @@ def derive(table: Table) -> Table:
     Raises: ValueError when a column of `REQUIRES` is missing.
     """
     frame = require(table, REQUIRES)
-    element = frame["dtype"].map(ELEMENT_BYTES).astype("float64")
-    touched = element * (frame["m"] * frame["k"] + frame["k"] * frame["n"] + frame["m"] * frame["n"])
-    derived = [
-        (feature("element_bytes", "problem", "B", "bytes of one element"), element),
-        *_work(frame, touched),
-        *_shape(frame),
-        *_alignment(frame),
-        *_strides(frame, element),
-        *_footprint(frame, touched),
-    ]
-    extended = append(table, derived).with_columns([_cache_level(frame, touched)])
-    return append(extended, logs(declared(extended, _LOGS)))
-
-
-def _work(frame: pd.DataFrame, touched: pd.Series) -> list[Pair]:
-    flops = 2 * frame["m"] * frame["n"] * frame["k"]
-    scaling = (Tag.SCALING,)
-    return [
-        (feature("mflop", "problem", "MFLOP", "operations, 2 m n k", tags=scaling), flops / 1e6),
-        (feature("mb_touched", "problem", "MB", "bytes of A, B and C together"), touched / 1e6),
-        (
-            feature("flop_per_byte", "problem", "FLOP/B", "arithmetic intensity: operations / bytes", tags=scaling),
-            ratio(flops, touched),
-        ),
-        (
-            feature("mflop_per_thread", "kernel", "MFLOP", "operations / threads"),
-            ratio(flops / 1e6, frame["threads"]),
-        ),
-        (
-            feature("thread_share", "kernel", "", "threads / logical processors of the machine"),
-            ratio(frame["threads"], frame["cores"]),
-        ),
-    ]
-
-
-def _shape(frame: pd.DataFrame) -> list[Pair]:
-    """Return the extreme sides, and aspect ratios as logarithms: 2 : 1 and 1 : 2 are equally far from square."""
+    m, n, k, threads = (frame[name] for name in ("m", "n", "k", "threads"))
+    element = element_bytes(frame)
+    touched, flops = element * (m * k + k * n + m * n), 2 * m * n * k
     smallest, largest = frame[_SIDES].min(axis=1), frame[_SIDES].max(axis=1)
-    return [
-        (feature("side_min", "problem", "", "smallest of m, n, k", tags=(Tag.SCALING,)), smallest),
-        (feature("side_max", "problem", "", "largest of m, n, k"), largest),
-        (feature("aspect_side", "problem", "ln", "ln(largest / smallest side)"), log(ratio(largest, smallest))),
-        (feature("aspect_mn", "problem", "ln", "ln(m / n)", low=None), log(ratio(frame["m"], frame["n"]))),
-        (
-            feature("aspect_k", "problem", "ln", "ln(k / sqrt(m n)): above 0 for long inner products", low=None),
-            log(ratio(frame["k"], (frame["m"] * frame["n"]) ** 0.5)),
-        ),
-    ]
-
-
-def _alignment(frame: pd.DataFrame) -> list[Pair]:
-    """Return how many powers of two divide each side, and how full blocks of the usual sizes are."""
-    most = max(TILES)
-    meaning = f"log2 of the largest power of two up to {most} that divides it"
-    pairs = [
-        (feature(f"align_{side}", "problem", "log2", meaning, high=np.log2(most)), _power_of_two(frame[side], most))
-        for side in _SIDES
-    ]
-    for tile in TILES:
-        m, n, k = (frame[side] / (np.ceil(frame[side] / tile) * tile) for side in _SIDES)
-        meaning = f"share of useful work when every side is filled up to a multiple of {tile}"
-        pairs.append((feature(f"tile_use_{tile}", "problem", "", meaning, high=1), m * n * k))
-    return pairs
-
-
-def _strides(frame: pd.DataFrame, element: pd.Series) -> list[Pair]:
     # A row of A as it lies in memory holds k elements, or m where A lies transposed; one of B holds n, or k.
-    strides = {
-        "a": frame["k"].where(frame["transpose_a"] == 0, frame["m"]),
-        "b": frame["n"].where(frame["transpose_b"] == 0, frame["k"]),
+    strides = {"a": k.where(frame["transpose_a"] == 0, m), "b": n.where(frame["transpose_b"] == 0, k)}
+    values = {
+        "element_bytes": element,
+        "mflop": flops / 1e6,
+        "mb_touched": touched / 1e6,
+        "flop_per_byte": ratio(flops, touched),
+        "mflop_per_thread": ratio(flops / 1e6, threads),
+        "thread_share": ratio(threads, frame["cores"]),
+        "side_min": smallest,
+        "side_max": largest,
+        "aspect_side": log(ratio(largest, smallest)),
+        "aspect_mn": log(ratio(m, n)),
+        "aspect_k": log(ratio(k, (m * n) ** 0.5)),
+        **{f"align_{side}": _power_of_two(frame[side], max(TILES)) for side in _SIDES},
+        **{f"tile_use_{tile}": _filled(m, tile) * _filled(n, tile) * _filled(k, tile) for tile in TILES},
+        **{f"stride_align_{name}": _power_of_two(stride * element, PAGE_BYTES) for name, stride in strides.items()},
+        "footprint_over_l2": ratio(touched / 1024, frame["l2_kib"]),
+        "footprint_over_l3": ratio(touched / 1024, frame["l3_kib"]),
     }
-    meaning = f"log2 of the largest power of two up to {PAGE_BYTES} that divides the bytes of a row in memory"
-    high = np.log2(PAGE_BYTES)
-    return [
-        (
-            feature(f"stride_align_{operand}", "kernel", "log2", meaning, high=high),
-            _power_of_two(stride * element, PAGE_BYTES),
-        )
-        for operand, stride in strides.items()
-    ]
+    shares = {level: touched / 1024 / frame[f"{level}_kib"] for level in ("l3", "l2", "l1d")}
+    extended = append_cache_level(append(table, _COLUMNS, values), shares, "A, B and C")
+    return append_logs(extended, _LOGS)
 
 
-def _power_of_two(values: pd.Series, most: int) -> pd.Series:
-    """Return log2 of the largest power of two up to `most` that divides each value; missing stays missing."""
-    divisor = np.gcd(values.fillna(1).astype("int64"), most)
+def element_bytes(frame: pd.DataFrame) -> pd.Series:
+    """Return the bytes of one element of every product; missing for an unknown type."""
+    sizes: pd.Series = frame["dtype"].map(ELEMENT_BYTES).astype("float64")
+    return sizes
+
+
+def _filled(side: pd.Series, tile: int) -> pd.Series:
+    """Return the share of a side in whole tiles that cover it."""
+    return side / (np.ceil(side / tile) * tile)
+
+
+def _power_of_two(values: pd.Series, limit: int) -> pd.Series:
+    """Return log2 of the largest power of two up to `limit` that divides each value; missing stays missing."""
+    divisor = np.gcd(values.fillna(1).astype("int64"), limit)
     return pd.Series(np.log2(divisor), index=values.index).where(values.notna())
-
-
-def _footprint(frame: pd.DataFrame, touched: pd.Series) -> list[Pair]:
-    return [
-        (
-            feature(f"footprint_over_{level}", "machine", "", f"bytes touched / {level.upper()} of the machine"),
-            ratio(touched / 1024, frame[f"{level}_kib"]),
-        )
-        for level in ("l2", "l3")
-    ]
-
-
-def _cache_level(frame: pd.DataFrame, touched: pd.Series) -> Pair:
-    """Return the name of the smallest cache level that holds A, B and C, missing where a size is unknown."""
-    level = pd.Series("memory", index=frame.index, dtype="str")
-    for name in ("l3", "l2", "l1d"):
-        level = level.mask(touched / 1024 <= frame[f"{name}_kib"], name)
-    known = frame[["l1d_kib", "l2_kib", "l3_kib"]].notna().all(axis=1) & touched.notna()
-    meaning = "smallest cache level that holds A, B and C"
-    column = Column("fits_in", Kind.CATEGORICAL, Role.FEATURE, "machine", meaning=meaning, tags=(Tag.SLICE,))
-    return column, level.where(known)

@@ -5,16 +5,33 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.features.feature_math import Pair, append, declared, feature, logs, ratio, require
+from perfcast.features.feature_math import append, append_logs, feature, ratio, require
+from perfcast.features.gemm import element_bytes
 from perfcast.schema.table import Table, Tag
 
-REQUIRES: tuple[str, ...] = (
+REQUIRES = (
     *("m", "n", "k", "dtype", "transpose_a", "transpose_b", "beta", "tile_m", "tile_n", "tile_k"),
     *("sms", "lanes", "boost_mhz", "l2_mib", "gb_per_s"),
 )
-ELEMENT_BYTES = {"float16": 2.0, "float32": 4.0, "float64": 8.0}
-
 _LOGS = ("m", "n", "k", "mflop", "mb_touched", "flop_per_byte", "tiles", "waves", "wave_steps", "touched_over_l2")
+_BOTH = (Tag.COST, Tag.SCALING)
+_COLUMNS = (
+    feature("element_bytes", "problem", "B", "bytes of one element"),
+    feature("mflop", "problem", "MFLOP", "operations, 2 m n k", tags=_BOTH),
+    feature("mb_touched", "problem", "MB", "bytes of A, B and C together", tags=[Tag.COST]),
+    feature("mb_written", "problem", "MB", "bytes of C", tags=[Tag.COST]),
+    feature("mb_old", "kernel", "MB", "bytes of the old C where it is read", tags=[Tag.COST]),
+    feature("mb_loaded", "kernel", "MB", "bytes that the tiles load, repetitions included", tags=[Tag.COST]),
+    feature("flop_per_byte", "problem", "FLOP/B", "arithmetic intensity", tags=[Tag.SCALING]),
+    feature("tiles", "kernel", "", "tiles of C"),
+    feature("waves", "kernel", "", "waves of tiles, the last one perhaps not full", tags=_BOTH),
+    feature("wave_steps", "kernel", "", "waves x steps along k", tags=_BOTH),
+    feature("wave_use", "kernel", "", "share of the waves that is full", high=1),
+    feature("tile_use", "kernel", "", "share of the tiles that lies inside C", high=1),
+    feature("touched_over_l2", "device", "", "bytes touched / L2"),
+    feature("compute_ms", "device", "ms", "operations at the peak of the device"),
+    feature("memory_ms", "device", "ms", "bytes touched at the bandwidth of the memory"),
+)
 
 
 def derive(table: Table) -> Table:
@@ -26,51 +43,36 @@ def derive(table: Table) -> Table:
     Raises: ValueError when a column of `REQUIRES` is missing.
     """
     frame = require(table, REQUIRES)
-    element = frame["dtype"].map(ELEMENT_BYTES).astype("float64")
-    a, b, c = (frame["m"] * frame["k"], frame["k"] * frame["n"], frame["m"] * frame["n"])
+    m, n, k, sms = (frame[name] for name in ("m", "n", "k", "sms"))
+    element, c = element_bytes(frame), m * n
     old = c.where(frame["beta"] != 0, 0.0)
-    flops, touched = 2 * frame["m"] * frame["n"] * frame["k"], element * (a + b + c + old)
-    rows, across = _whole(frame["m"] / frame["tile_m"]), _whole(frame["n"] / frame["tile_n"])
+    flops, touched = 2 * m * n * k, element * (m * k + k * n + c + old)
+    rows, across = _whole(m / frame["tile_m"]), _whole(n / frame["tile_n"])
     tiles = rows * across
-    waves = _whole(tiles / frame["sms"])
-    steps = waves * _whole(frame["k"] / frame["tile_k"])
+    waves = _whole(tiles / sms)
     # each tile loads its rows of A and its columns of B
-    loaded = element * frame["k"] * (rows * frame["n"] + across * frame["m"])
-    peak = 2 * frame["sms"] * frame["lanes"] * frame["boost_mhz"] * 1e6
-    cost, scaling = (Tag.COST,), (Tag.SCALING,)
-    pairs: list[Pair] = [
-        (feature("element_bytes", "problem", "B", "bytes of one element"), element),
-        (feature("mflop", "problem", "MFLOP", "operations, 2 m n k", tags=(*cost, *scaling)), flops / 1e6),
-        (feature("mb_touched", "problem", "MB", "bytes of A, B and C together", tags=cost), touched / 1e6),
-        (feature("mb_written", "problem", "MB", "bytes of C", tags=cost), element * c / 1e6),
-        (feature("mb_old", "kernel", "MB", "bytes of the old C where it is read", tags=cost), element * old / 1e6),
-        (
-            feature("mb_loaded", "kernel", "MB", "bytes that the tiles load, repetitions included", tags=cost),
-            loaded / 1e6,
-        ),
-        (feature("flop_per_byte", "problem", "FLOP/B", "arithmetic intensity", tags=scaling), ratio(flops, touched)),
-        (feature("tiles", "kernel", "", "tiles of C"), tiles),
-        (
-            feature("waves", "kernel", "", "waves of tiles, the last one perhaps not full", tags=(*cost, *scaling)),
-            waves,
-        ),
-        (feature("wave_steps", "kernel", "", "waves x steps along k", tags=(*cost, *scaling)), steps),
-        (feature("wave_use", "kernel", "", "share of the waves that is full", high=1), tiles / (waves * frame["sms"])),
-        (
-            feature("tile_use", "kernel", "", "share of the tiles that lies inside C", high=1),
-            ratio(c, tiles * frame["tile_m"] * frame["tile_n"]),
-        ),
-        (feature("touched_over_l2", "device", "", "bytes touched / L2"), ratio(touched / 2**20, frame["l2_mib"])),
-        (feature("compute_ms", "device", "ms", "operations at the peak of the device"), 1e3 * ratio(flops, peak)),
-        (
-            feature("memory_ms", "device", "ms", "bytes touched at the bandwidth of the memory"),
-            ratio(touched / 1e6, frame["gb_per_s"]),
-        ),
-    ]
-    extended = append(table, pairs)
-    return append(extended, logs(declared(extended, _LOGS)))
+    loaded = element * k * (rows * n + across * m)
+    peak = 2 * sms * frame["lanes"] * frame["boost_mhz"] * 1e6
+    values = {
+        "element_bytes": element,
+        "mflop": flops / 1e6,
+        "mb_touched": touched / 1e6,
+        "mb_written": element * c / 1e6,
+        "mb_old": element * old / 1e6,
+        "mb_loaded": loaded / 1e6,
+        "flop_per_byte": ratio(flops, touched),
+        "tiles": tiles,
+        "waves": waves,
+        "wave_steps": waves * _whole(k / frame["tile_k"]),
+        "wave_use": tiles / (waves * sms),
+        "tile_use": ratio(c, tiles * frame["tile_m"] * frame["tile_n"]),
+        "touched_over_l2": ratio(touched / 2**20, frame["l2_mib"]),
+        "compute_ms": 1e3 * ratio(flops, peak),
+        "memory_ms": ratio(touched / 1e6, frame["gb_per_s"]),
+    }
+    return append_logs(append(table, _COLUMNS, values), _LOGS)
 
 
 def _whole(shares: pd.Series) -> pd.Series:
-    """Return how many whole pieces hold the given share of pieces."""
+    """Return the number of whole pieces that hold the given share of pieces."""
     return pd.Series(np.ceil(shares), index=shares.index)

@@ -1,14 +1,16 @@
-"""Work of an FBNet network, from the block chosen for each of its 22 layers."""
+"""Work of a network of inverted residual blocks, and of an FBNet network, from the block chosen for its 22 layers."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
+from functools import cache
 
-from perfcast.features.block_cost import NOTHING, Cost, inverted_residual, totals
-from perfcast.features.feature_math import append, declared, feature, logs, require
-from perfcast.schema.table import Column, Table
+from perfcast.features.feature_math import append, append_logs, derive_distinct, feature, require
+from perfcast.schema.table import Column, Table, Tag
 
-REQUIRES: tuple[str, ...] = tuple(f"block_{number:02d}" for number in range(1, 23))
+REQUIRES = tuple(f"block_{number:02d}" for number in range(1, 23))
 
 STAGES = ((16, 1, 1), (24, 4, 1), (32, 4, 2), (64, 4, 2), (112, 4, 1), (184, 4, 2), (352, 1, 1))
 """Channels, layers and first stride of each stage: FBNet's (Wu et al., arXiv 1812.03443, table 1) for images of 32 px,
@@ -20,39 +22,112 @@ KINDS = ("k3_e1", "k3_e1_g2", "k3_e3", "k3_e6", "k5_e1", "k5_e1_g2", "k5_e3", "k
 SIDE, STEM = 32, 16
 """Side of the image at the first stage, and channels that it receives."""
 
+_AMOUNTS = {
+    "mflop_pointwise": ("MFLOP", "multiply-adds of 1 x 1 convolutions"),
+    "mflop_depthwise": ("MFLOP", "multiply-adds of depthwise convolutions"),
+    "kparameters": ("1000", "parameters"),
+    "kwritten": ("1000", "numbers that convolutions write"),
+}
 
-def blocks_of(network: tuple[object, ...]) -> list[list[Cost]]:
-    """Return what the blocks of each stage cost, by their names such as k3_e6, k5_e1_g2 and skip."""
+
+@dataclass(frozen=True)
+class Cost:
+    """Multiply-adds of 1 x 1 and of depthwise convolutions (MFLOP), parameters and numbers written (1000 of each)."""
+
+    pointwise: float
+    depthwise: float
+    parameters: float
+    written: float
+
+
+NO_BLOCK = Cost(0.0, 0.0, 0.0, 0.0)
+
+
+@cache
+def inverted_residual(  # noqa: PLR0917 - the order of a block's definition
+    inputs: int, outputs: int, kernel: int, expansion: int, groups: int, side: float, stride: int
+) -> Cost:
+    """Return the cost of a block: 1 x 1 to expansion x inputs channels, k x k of each channel, 1 x 1 to outputs.
+
+    `side` is that of the block's input image. Source: Sandler et al., MobileNetV2, arXiv 1801.04381, table 1.
+    """
+    middle, after = inputs * expansion, side / stride
+    first = inputs * middle / groups
+    depthwise, last = kernel**2 * middle, middle * outputs / groups
+    return Cost(
+        pointwise=(first * side**2 + last * after**2) / 1e6,
+        depthwise=depthwise * after**2 / 1e6,
+        parameters=(first + depthwise + last) / 1e3,
+        written=(middle * side**2 + (middle + outputs) * after**2) / 1e3,
+    )
+
+
+def append_totals(
+    table: Table,
+    names: Sequence[str],
+    stages: int,
+    stage_costs: Callable[[tuple[object, ...]], list[list[Cost]]],
+) -> Table:
+    """Append the sums over a network's blocks, and over those of each of its `stages`.
+
+    `stage_costs` returns the costs of the blocks of each stage, from a network's values in the columns `names`.
+    Raises: ValueError when one of these columns is missing.
+    """
+    columns = _total_columns(stages)
+    values = derive_distinct(require(table, names), names, columns, lambda network: _totals(stage_costs(network)))
+    return append_logs(append(table, columns, values), ["mflop", "kwritten"])
+
+
+def _totals(stages: list[list[Cost]]) -> dict[str, float]:
+    by_stage = [[sum(values) for values in zip(*map(astuple, stage), strict=True)] or [0.0] * 4 for stage in stages]
+    whole = [sum(values) for values in zip(*by_stage, strict=True)]
+    blocks = sum(cost is not NO_BLOCK for stage in stages for cost in stage)
+    totals = [whole[0] + whole[1], *whole, float(blocks), *(value for stage in by_stage for value in stage)]
+    return {column.name: value for column, value in zip(_total_columns(len(stages)), totals, strict=True)}
+
+
+@cache
+def _total_columns(stages: int) -> tuple[Column, ...]:
+    return (
+        feature("mflop", "cost", "MFLOP", "multiply-adds of the blocks", 0, tags=[Tag.SCALING]),
+        *(feature(name, "cost", unit, f"{amount} of the blocks", 0) for name, (unit, amount) in _AMOUNTS.items()),
+        feature("blocks", "cost", "", "number of blocks that are not the identity", 0),
+        *(
+            feature(f"{name}_{stage}", "stages", unit, f"{amount} in stage {stage}", 0)
+            for stage in range(1, stages + 1)
+            for name, (unit, amount) in _AMOUNTS.items()
+        ),
+    )
+
+
+def fbnet_costs(network: tuple[object, ...]) -> list[list[Cost]]:
+    """Return the costs of the blocks of each stage, by their names such as k3_e6, k5_e1_g2 and skip."""
     names, stages = list(network), []
     inputs, side = STEM, float(SIDE)
     for width, layers, first in STAGES:
         stage = []
         for layer in range(layers):
             stride = 1 if layer else first
-            stage.append(_cost(str(names.pop(0)), inputs, width, side, stride))
+            stage.append(_block_cost(str(names.pop(0)), inputs, width, side, stride))
             inputs, side = width, side / stride
         stages.append(stage)
     return stages
 
 
 def derive(table: Table) -> Table:
-    """Append the sums over a network's blocks, whole and by stage.
+    """Append the sums over a network's blocks, whole and by stage, and the number of blocks of each kind.
 
     Raises: ValueError when a column of `REQUIRES` is missing.
     """
-    frame = require(table, REQUIRES)
-    extended = append(table, totals(blocks_of, frame, REQUIRES, len(STAGES)))
-    extended = append(extended, logs(declared(extended, ["mflop", "kwritten"])))
-    return append(extended, [(_count(kind), (frame[list(REQUIRES)] == kind).sum(axis=1)) for kind in KINDS])
+    blocks = require(table, REQUIRES)[list(REQUIRES)]
+    columns = [feature(f"n_{kind}", "kinds", "", f"blocks {kind} of the network", 0, len(REQUIRES)) for kind in KINDS]
+    counts = {f"n_{kind}": (blocks == kind).sum(axis=1) for kind in KINDS}
+    return append(append_totals(table, REQUIRES, len(STAGES), fbnet_costs), columns, counts)
 
 
-def _count(kind: str) -> Column:
-    return feature(f"n_{kind}", "kinds", "", f"blocks {kind} of the network", 0, len(REQUIRES))
-
-
-def _cost(name: str, inputs: int, outputs: int, side: float, stride: int) -> Cost:
-    stages = re.fullmatch(r"k(\d)_e(\d)(?:_g(\d))?", name)
-    if not stages:
-        return NOTHING
-    kernel, expansion, groups = (int(number or 1) for number in stages.groups())
+def _block_cost(name: str, inputs: int, outputs: int, side: float, stride: int) -> Cost:
+    match = re.fullmatch(r"k(\d)_e(\d)(?:_g(\d))?", name)
+    if not match:
+        return NO_BLOCK
+    kernel, expansion, groups = (int(number or 1) for number in match.groups())
     return inverted_residual(inputs, outputs, kernel, expansion, groups, side, stride)

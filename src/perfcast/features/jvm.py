@@ -4,51 +4,38 @@ from __future__ import annotations
 
 import pandas as pd
 
-from perfcast.features.feature_math import append, decimal_year, declared, feature, logs, ratio, require
+from perfcast.features.feature_math import append, append_logs, decimal_year, feature, ratio, require
 from perfcast.schema.table import Table
 
-REQUIRES: tuple[str, ...] = (
-    "jvm_release",
-    "jvm_update",
-    "test_month",
-    "mem_total_gb",
-    "cores_enabled_total",
-    "threads_per_core",
-    "nodes",
+REQUIRES = (
+    *("jvm_release", "jvm_update", "test_month"),
+    *("mem_total_gb", "cores_enabled_total", "threads_per_core", "nodes"),
 )
-
 RELEASED = {5: 2004.75, 6: 2006.92, 7: 2011.5, 8: 2014.17, 9: 2017.67}
 """Java release -> decimal year of its general availability (OpenJDK project pages); from 10 on one every half year."""
 
 _FIRST_HALF_YEARLY, _ITS_YEAR = 10, 2018.17
-_LOGS = ("mem_gb_per_thread",)
+_COLUMNS = (
+    feature("jvm_version", "workload", "", "Java release + update / 1000, an ordered number", 0),
+    feature("jvm_release_year", "workload", "year", "availability of the JVM's Java release"),
+    feature("jvm_age_years", "workload", "year", "test - availability of the Java release; may be negative"),
+    feature("mem_gb_per_thread", "memory", "GiB", "memory / hardware threads: room for each one's heap", 0),
+    feature("cores_per_node", "system", "", "cores / machines in the measured system", 0),
+)
 
 
 def derive(table: Table) -> Table:
     """Append the derived features of a Java benchmark. Raises ValueError when a required column is absent."""
     frame = require(table, REQUIRES)
     released = _release_year(frame["jvm_release"])
-    derived = [
-        (
-            feature("jvm_version", "workload", "", "Java release + update / 1000, an ordered number", 0),
-            frame["jvm_release"] + frame["jvm_update"].fillna(0) / 1000,
-        ),
-        (feature("jvm_release_year", "workload", "year", "availability of the JVM's Java release"), released),
-        (
-            feature("jvm_age_years", "workload", "year", "test - availability of the Java release; may be negative"),
-            decimal_year(frame["test_month"]) - released,
-        ),
-        (
-            feature("mem_gb_per_thread", "memory", "GiB", "memory / hardware threads: room for each one's heap", 0),
-            ratio(frame["mem_total_gb"], frame["cores_enabled_total"] * frame["threads_per_core"]),
-        ),
-        (
-            feature("cores_per_node", "system", "", "cores / machines in the measured system", 0),
-            ratio(frame["cores_enabled_total"], frame["nodes"]),
-        ),
-    ]
-    extended = append(table, derived)
-    return append(extended, logs(declared(extended, _LOGS)))
+    values = {
+        "jvm_version": frame["jvm_release"] + frame["jvm_update"].fillna(0) / 1000,
+        "jvm_release_year": released,
+        "jvm_age_years": decimal_year(frame["test_month"]) - released,
+        "mem_gb_per_thread": ratio(frame["mem_total_gb"], frame["cores_enabled_total"] * frame["threads_per_core"]),
+        "cores_per_node": ratio(frame["cores_enabled_total"], frame["nodes"]),
+    }
+    return append_logs(append(table, _COLUMNS, values), ["mem_gb_per_thread"])
 
 
 def _release_year(release: pd.Series) -> pd.Series:

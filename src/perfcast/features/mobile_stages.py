@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import re
 
-from perfcast.features.block_cost import Cost, inverted_residual, totals
-from perfcast.features.feature_math import append, declared, logs, require
+from perfcast.features.inverted_residuals import Cost, append_totals, inverted_residual
 from perfcast.schema.table import Table
 
 STAGES = ((24, 2), (40, 2), (80, 2), (112, 1), (160, 2))
 """Channels and first stride of each stage (Cai et al., arXiv 1908.09791: MobileNetV3 with width 1)."""
 
 LAYERS, STEM = 4, 16
-"""Most layers of a stage; channels before the first one, at half of the image's side."""
+"""Largest number of layers of a stage; channels before the first one, at half of the image's side."""
 
-REQUIRES: tuple[str, ...] = (
+REQUIRES = (
     "resolution",
     *(f"layer_{stage + 1}_{layer + 1}" for stage in range(len(STAGES)) for layer in range(LAYERS)),
 )
 
 
-def layers_of(network: tuple[object, ...]) -> list[list[Cost]]:
-    """Return what the layers of each stage cost, by the image's side and names such as k3_e6; others are absent."""
+def layer_costs(network: tuple[object, ...]) -> list[list[Cost]]:
+    """Return the costs of the layers of each stage, by the image's side and names such as k3_e6; others are absent."""
     names, stages = [str(name) for name in network[1:]], []
     inputs, side = STEM, float(str(network[0])) / 2
     for index, (width, first) in enumerate(STAGES):
@@ -41,6 +40,4 @@ def derive(table: Table) -> Table:
 
     Raises: ValueError when a column of `REQUIRES` is missing.
     """
-    frame = require(table, REQUIRES)
-    extended = append(table, totals(layers_of, frame, REQUIRES, len(STAGES)))
-    return append(extended, logs(declared(extended, ["mflop", "kwritten"])))
+    return append_totals(table, REQUIRES, len(STAGES), layer_costs)

@@ -1,13 +1,26 @@
-"""Physical quantities that more than one feature module needs, from the standard columns of a server."""
+"""Physical quantities of a server that feature modules and analytical models share."""
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
-from perfcast.data.processors.sustained_clock import POWER_CLOCK_MHZ, SOFTMIN_POWER
+from perfcast.features.feature_math import ratio
 
 BYTES_PER_TRANSFER = 8
 """A DDR channel is 64 data bits wide; DDR5's two half channels of 32 bits add up to the same."""
+
+POWER_CLOCK_MHZ = 1500.0
+"""Clock that one watt per core sustains. Units: MHz.
+
+Source: data sheets alone, no benchmark result. It is the median, rounded, of published all-core turbo clocks divided by
+the cube root of TDP per core, for server CPUs launched up to mid-2017 (Xeon E5-2680 v4: 2.9 GHz, 120 W, 14 cores: 1417;
+E5-2697A v4: 3.1, 145, 16: 1487; E5-2699 v4: 2.8, 145, 22: 1493; EPYC 7601: 2.7, 180, 32: 1518; Xeon Platinum 8180: 3.2,
+205, 28: 1648).
+"""
+
+SOFTMIN_POWER = 8.0
+"""Sharpness of the soft minimum of both clocks; for equal clocks it returns 92 % of either."""
 
 
 def smaller(first: pd.Series, second: pd.Series) -> pd.Series:
@@ -23,7 +36,7 @@ def channels_populated(frame: pd.DataFrame) -> pd.Series:
 def mem_gbps_total(frame: pd.DataFrame) -> pd.Series:
     """Return the peak bandwidth of all DDR channels in GB/s (10^9 bytes per second).
 
-    Missing for a machine without DIMMs: its memory is in the package (HBM), with a bandwidth that nobody stated.
+    Missing for a machine without DIMMs: its memory is in the package (HBM), and its bandwidth is not stated.
     """
     channels = channels_populated(frame)
     return channels.where(channels > 0) * frame["mem_eff_mts"] * BYTES_PER_TRANSFER / 1000
@@ -35,12 +48,23 @@ def power_clock_mhz(frame: pd.DataFrame) -> pd.Series:
     Power grows with clock x voltage^2, and voltage nearly with the clock, so the clock that a power budget sustains
     grows with the cube root of watts per core (Mudge, "Power: a first-class architectural design constraint", 2001).
     """
-    watts = frame["tdp_w"] / frame["cores_per_chip_part"].where(frame["cores_per_chip_part"] > 0)
+    watts = ratio(frame["tdp_w"], frame["cores_per_chip_part"])
     allowed = POWER_CLOCK_MHZ * watts.where(watts > 0) ** (1 / 3)
     turbo = frame["max_turbo_mhz"].where(frame["max_turbo_mhz"] > 0)
     slower = smaller(turbo, allowed)
     # The power mean of order -8, written so that nothing overflows.
     return slower * (1 + (slower**2 / (turbo * allowed)) ** SOFTMIN_POWER) ** (-1 / SOFTMIN_POWER)
+
+
+def log_power_clock(log_turbo: np.ndarray, log_watts_per_core: np.ndarray) -> np.ndarray:
+    """Return the logarithm of `power_clock_mhz`; where one limit is unknown, the result is.
+
+    Shapes: all of one shape. Units: logarithms of MHz and of watts.
+    """
+    allowed = np.log(POWER_CLOCK_MHZ) + log_watts_per_core / 3
+    slower = np.fmin(log_turbo, allowed)
+    softened: np.ndarray = slower - np.log1p(np.exp(-SOFTMIN_POWER * np.abs(log_turbo - allowed))) / SOFTMIN_POWER
+    return softened
 
 
 def flops_per_cycle(frame: pd.DataFrame) -> pd.Series:

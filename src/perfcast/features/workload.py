@@ -10,10 +10,13 @@ import pandas as pd
 from perfcast.features.feature_math import append, decimal_year, feature, require, version_number
 from perfcast.schema.table import Table
 
-REQUIRES: tuple[str, ...] = ("compiler_vendor", "compiler_major_minor", "test_month")
-
-_GROUP = "workload"
+REQUIRES = ("compiler_vendor", "compiler_major_minor", "test_month")
 _VERSION = "version as an ordered number: major (of a year its last two digits) + minor / 1000"
+_COLUMNS = (
+    feature("compiler_version", "workload", "", _VERSION, 0),
+    feature("compiler_release_year", "workload", "year", "release of the compiler's version"),
+    feature("compiler_age_years", "workload", "year", "test - release of the compiler; may be negative"),
+)
 
 
 def derive(table: Table) -> Table:
@@ -21,16 +24,13 @@ def derive(table: Table) -> Table:
     frame = require(table, REQUIRES)
     number = version_number(frame["compiler_major_minor"])
     released = _release_year(frame["compiler_vendor"], frame["compiler_major_minor"])
-    derived = [
+    values = {
         # Intel's numbers run 18.0, 19.0, 19.1, 2021.1: without the century the steps stay steps.
-        (feature("compiler_version", _GROUP, "", _VERSION, 0), number.where(number < 2000, number - 2000)),
-        (feature("compiler_release_year", _GROUP, "year", "release of the compiler's version"), released),
-        (
-            feature("compiler_age_years", _GROUP, "year", "test - release of the compiler; may be negative"),
-            decimal_year(frame["test_month"]) - released,
-        ),
-    ]
-    return append(table, derived)
+        "compiler_version": number.where(number < 2000, number - 2000),
+        "compiler_release_year": released,
+        "compiler_age_years": decimal_year(frame["test_month"]) - released,
+    }
+    return append(table, _COLUMNS, values)
 
 
 def _release_year(vendor: pd.Series, version: pd.Series) -> pd.Series:

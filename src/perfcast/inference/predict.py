@@ -108,7 +108,7 @@ def _estimate(
 ) -> list[tuple[int, Estimate]]:
     """Return the row and the estimate of every output, in the order of rows."""
     X = table.frame
-    medians, has_output = champion.predictor.predict(X).to_numpy(), champion.predictor.asked(X)
+    medians, has_output = champion.predictor.predict(X).to_numpy(), champion.predictor.requested_outputs(X)
     units = {column.name: column.unit for column in table.columns}
     inputs = [column.name for column in select(champion.predictor.columns_, role=Role.FEATURE)]
     missing = X[inputs].isna().sum(axis=1).to_numpy()

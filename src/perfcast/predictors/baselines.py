@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.dense import LinearEncoder, feature_columns, numbers
+from perfcast.features.encoding.columns import feature_columns, numbers
+from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import joined_labels, measured_rows, task_labels
 from perfcast.schema.table import Column, Kind, Role, Tag, select
@@ -52,7 +53,7 @@ class NearestPredictor(Predictor):
         position = {key: index for index, key in enumerate(self.keys_)}
         machine = np.array([position.get(key, -1) for key in self._keys(X)])
         logs = np.where((machine >= 0)[:, None], self.medians_[machine], np.nan)
-        outputs = list(self._questions(task_labels(X, self.columns_)))
+        outputs = list(self._outputs(task_labels(X, self.columns_)))
         is_open = np.zeros(len(X), dtype=bool)
         for target, _, rows in outputs:
             is_open[rows] |= np.isnan(logs[rows, target])
@@ -138,7 +139,7 @@ class PowerLawPredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         logs, tasks = self._logs(X), task_labels(X, self.columns_)
         predicted = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             target = self.targets_[index]
             powers = self.powers_[target].get(task, self.pooled_[target])
             exponents = np.array([powers[name] for name in self.medians_])

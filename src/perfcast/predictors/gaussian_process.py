@@ -13,7 +13,8 @@ import torch
 from scipy.linalg import cho_factor, cho_solve
 from torch import Tensor
 
-from perfcast.features.encoding.dense import LinearEncoder, feature_columns
+from perfcast.features.encoding.columns import feature_columns
+from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
 from perfcast.training.loop import reproducible
@@ -234,7 +235,7 @@ class GaussianProcessPredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         points, tasks = self._project(self.encoder_.transform(X)), task_labels(X, self.columns_)
         logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             processes = self.processes_[self.targets_[index]]
             logs[rows, index] = processes.get(task, processes[POOLED]).predict(points[rows])
         return logs

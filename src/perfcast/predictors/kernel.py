@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.dense import LinearEncoder, feature_columns
+from perfcast.features.encoding.columns import feature_columns
+from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, choice_split, groups_of, measured_rows, task_labels
 from perfcast.utils.io import read_json, write_json
@@ -135,7 +136,7 @@ class SvmPredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         encoded, tasks = self._encode(X), task_labels(X, self.columns_)
         logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             models = self.models_[self.targets_[index]]
             logs[rows, index] = models.get(task, models[POOLED]).predict(encoded[rows])
         return logs

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.dense import LinearEncoder, feature_columns
+from perfcast.features.encoding.columns import feature_columns
+from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, choice_split, fitted_by_group, groups_of, measured_rows, task_labels
 from perfcast.utils.io import read_json, write_json
@@ -103,7 +104,7 @@ class LinearPredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
         logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             models = self.weights_[self.targets_[index]]
             logs[rows, index] = apply_weights(encoded[rows], np.array(models.get(task, models[POOLED])))
         return logs

@@ -33,8 +33,8 @@ class Predictor(ABC):
     attributes as fields of `init=False`. `clone`, searches and pipelines of scikit-learn work. Its `BaseEstimator` is
     not the base because its import would add 0.8 s to the 0.4 s of imports of a cold prediction.
 
-    `fit` receives training rows alone. `validation` marks the validation rows among them, which choices are made on, such as
-    early stopping or a penalty. They are the latest rows for forward splits and whole processors for unseen ones.
+    `fit` receives training rows alone. `validation` marks the rows among them that choices are made on, such as early
+    stopping or a penalty. They are the latest rows for forward splits and whole processors for unseen ones.
     Errors are relative in this field, so predictors learn natural logarithms of the targets.
 
     A task may have some of the targets only: a benchmark belongs to one suite. For the rows of such a task (`partial_`)
@@ -47,7 +47,7 @@ class Predictor(ABC):
 
     requires: ClassVar[tuple[str, ...]] = ()
     """Optional packages, by import name, that `fit` and `load_predictor` need: imported there and not with the module.
-    Without them the contract test is skipped for this predictor, and says so; its configuration is checked anyway."""
+    Without them the contract test is skipped for this predictor; its configuration is checked anyway."""
 
     without_columns: tuple[str, ...] = ()
     """Shell patterns of feature columns that `fit` leaves out: no hyperparameter, neither cloned nor saved."""
@@ -135,17 +135,17 @@ class Predictor(ABC):
             return pd.DataFrame(index=X.index, columns=list(self.targets_), dtype=float)
         logs = self._predict(self._inputs(X))
         if self.partial_:
-            logs = np.where(self.asked(X), logs, np.nan)
+            logs = np.where(self.requested_outputs(X), logs, np.nan)
         return pd.DataFrame(np.exp(logs), index=X.index, columns=list(self.targets_))
 
-    def asked(self, X: pd.DataFrame) -> np.ndarray:
-        """Return which targets are predicted for each row, (n, targets) bool; see the class."""
+    def requested_outputs(self, X: pd.DataFrame) -> np.ndarray:
+        """Return which targets are predicted for each row; see the class. Shapes: (n, columns) -> (n, targets) bool."""
         mask = np.zeros((len(X), len(self.targets_)), dtype=bool)
-        for index, _, rows in self._questions(task_labels(X, self.columns_)):
+        for index, _, rows in self._outputs(task_labels(X, self.columns_)):
             mask[rows, index] = True
         return mask
 
-    def _questions(self, tasks: np.ndarray) -> Iterator[tuple[int, str, np.ndarray]]:
+    def _outputs(self, tasks: np.ndarray) -> Iterator[tuple[int, str, np.ndarray]]:
         """Yield every output of the rows: the number of the target, the task, and the positions of its rows.
 
         Shapes: tasks (n,) object -> positions (rows of the task,) int.

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.dense import labels
+from perfcast.features.encoding.columns import labels
 from perfcast.schema.table import Column, Role, Tag
 from perfcast.utils.errors import UserError
 
@@ -115,8 +115,7 @@ def task_groups(tasks: np.ndarray, rows: np.ndarray, min_samples: int) -> dict[s
     return groups
 
 
-def answering(task: str, models: Sequence[str]) -> list[int]:
+def select_models(task: str, models: Sequence[str]) -> list[int]:
     """Return the models of a task: that of the task, else the shared one, else all, to be averaged in logs."""
-    own = [index for index, name in enumerate(models) if name == f"task {task}"]
-    shared = [index for index, name in enumerate(models) if name == "shared"]
-    return own or shared or list(range(len(models)))
+    by_name = {name: [index] for index, name in enumerate(models)}
+    return by_name.get(f"task {task}") or by_name.get("shared") or list(range(len(models)))

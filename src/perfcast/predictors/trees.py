@@ -11,9 +11,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from perfcast.features.encoding.dense import TreeEncoder, feature_columns
+from perfcast.features.encoding.columns import feature_columns
+from perfcast.features.encoding.dense import TreeEncoder
 from perfcast.predictors.predictor import Predictor
-from perfcast.predictors.task_rows import SMALL_TABLE, answering, measured_rows, task_groups, task_labels
+from perfcast.predictors.task_rows import SMALL_TABLE, measured_rows, select_models, task_groups, task_labels
 from perfcast.utils.io import read_json, write_json
 
 _LEAF = -1
@@ -53,7 +54,7 @@ class ForestPredictor(Predictor):
     forests_: list[list[pa.Table]] = field(init=False)
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
-        self.encoder_ = TreeEncoder(fill=True).fit(X, feature_columns(self.columns_, task=True))
+        self.encoder_ = TreeEncoder(impute=True).fit(X, feature_columns(self.columns_, task=True))
         encoded, tasks = self.encoder_.transform(X).astype(np.float32), task_labels(X, self.columns_)
         self.models_, self.forests_ = [], []
         for index, rows in enumerate(measured_rows(log_y, self.targets_)):
@@ -78,9 +79,9 @@ class ForestPredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         encoded, tasks = self.encoder_.transform(X).astype(np.float32), task_labels(X, self.columns_)
         logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             forests = self.forests_[index]
-            used = answering(task, self.models_[index])
+            used = select_models(task, self.models_[index])
             logs[rows, index] = np.mean([walk_forest(forests[model], encoded[rows]) for model in used], axis=0)
         return logs
 

@@ -10,7 +10,8 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.dense import TreeEncoder, feature_columns
+from perfcast.features.encoding.columns import feature_columns
+from perfcast.features.encoding.dense import TreeEncoder
 from perfcast.schema.table import Column, Tag
 from perfcast.utils.io import read_json, write_json
 

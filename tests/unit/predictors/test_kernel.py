@@ -50,20 +50,20 @@ def test_no_more_than_the_given_rows_are_learned_and_the_seed_draws_them() -> No
     assert not first.predict(X).equals(second.predict(X))
 
 
-def test_cost_and_width_are_chosen_on_validation_rows() -> None:
+def test_cost_and_gamma_are_chosen_on_validation_rows() -> None:
     X, y = data(300, noise=0.3)
     validation = np.arange(len(X)) >= 200
-    costs, widths = (0.01, 10.0), (0.1, 30.0)
+    C_values, gammas = (0.01, 10.0), (0.1, 30.0)
     errors = {}
-    for cost in costs:
-        for width in widths:
-            one = SvmPredictor(default_C=cost, default_gamma=width).fit(X[~validation], y[~validation])
-            errors[cost, width] = np.abs(np.log(one.predict(X[validation]) / y[validation])).to_numpy().mean()
-    cost, width = min(errors, key=errors.__getitem__)
-    assert (cost, width) == (10.0, 0.1)
-    chosen = SvmPredictor(C=costs, gamma=widths).fit(X, y, validation=validation)
-    given = SvmPredictor(default_C=cost, default_gamma=width).fit(X, y)
-    pd.testing.assert_frame_equal(chosen.predict(X), given.predict(X))
+    for C in C_values:
+        for gamma in gammas:
+            fitted = SvmPredictor(default_C=C, default_gamma=gamma).fit(X[~validation], y[~validation])
+            errors[C, gamma] = np.abs(np.log(fitted.predict(X[validation]) / y[validation])).to_numpy().mean()
+    C, gamma = min(errors, key=errors.__getitem__)
+    assert (C, gamma) == (10.0, 0.1)
+    chosen = SvmPredictor(C=C_values, gamma=gammas).fit(X, y, validation=validation)
+    expected = SvmPredictor(default_C=C, default_gamma=gamma).fit(X, y)
+    pd.testing.assert_frame_equal(chosen.predict(X), expected.predict(X))
 
 
 def test_a_row_is_answered_alike_in_every_block() -> None:

@@ -45,9 +45,9 @@ def test_the_saved_table_holds_every_node_once(tmp_path: Path) -> None:
     X, y = data()
     RandomForest(n_estimators=4).fit(X, y).save(tmp_path)
     nodes = pq.read_table(tmp_path / "forest_0_0.parquet").to_pandas()
-    leaves = int((nodes["feature"] == -1).sum())
+    leaf_count = int((nodes["feature"] == -1).sum())
     assert nodes["root"].sum() == 4
-    assert len(nodes) == 2 * leaves - 4
+    assert len(nodes) == 2 * leaf_count - 4
 
 
 def test_depth_bounds_the_leaves(tmp_path: Path) -> None:
@@ -78,8 +78,8 @@ def test_extra_trees_equal_scikit_learn() -> None:
     reference = ExtraTreesRegressor(n_estimators=7, max_features=1.0, random_state=3)
     reference.fit(X.to_numpy(dtype=np.float32), np.rint(np.log(y["score"]) * 2.0**24) / 2.0**24)
     new = pd.DataFrame({"a": np.linspace(-2, 2, 50), "b": 1.0})
-    found = np.log(ExtraTrees(n_estimators=7, max_features=1.0, random_state=3).fit(X, y).predict(new)["score"])
-    np.testing.assert_allclose(found, reference.predict(new.to_numpy(dtype=np.float32)), rtol=1e-12)
+    predicted = np.log(ExtraTrees(n_estimators=7, max_features=1.0, random_state=3).fit(X, y).predict(new)["score"])
+    np.testing.assert_allclose(predicted, reference.predict(new.to_numpy(dtype=np.float32)), rtol=1e-12)
 
 
 def test_thresholds_lie_anywhere_between_two_values() -> None:

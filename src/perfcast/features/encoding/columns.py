@@ -15,19 +15,12 @@ def feature_columns(columns: Iterable[Column], *, task: bool = False) -> tuple[C
 
     With `task`, categorical TASK columns are among them whatever their role: one model then serves all tasks.
     """
-    return tuple(
-        sorted(
-            (
-                column
-                for column in columns
-                if column.kind is not Kind.TEXT
-                and (
-                    column.role is Role.FEATURE or (task and Tag.TASK in column.tags and column.role is not Role.TARGET)
-                )
-            ),
-            key=lambda column: column.name,
-        )
-    )
+    used = [
+        column
+        for column in columns
+        if column.role is Role.FEATURE or (task and Tag.TASK in column.tags and column.role is not Role.TARGET)
+    ]
+    return tuple(sorted((column for column in used if column.kind is not Kind.TEXT), key=lambda column: column.name))
 
 
 def numbers(frame: pd.DataFrame, column: Column) -> np.ndarray:
@@ -63,10 +56,10 @@ def distinct_labels(frame: pd.DataFrame, column: Column) -> tuple[np.ndarray, li
         positions, values = pd.factorize(series.astype(object))
     # Few distinct values are in many rows: each is converted to text once.
     texts = [str(value) for value in values]
-    levels = sorted(set(texts) - {""})
-    order = {text: index for index, text in enumerate(levels)}
+    distinct = sorted(set(texts) - {""})
+    order = {text: index for index, text in enumerate(distinct)}
     ranks = np.array([*(order.get(text, -1) for text in texts), -1], dtype=np.int64)
-    return ranks[positions], levels
+    return ranks[positions], distinct
 
 
 def labels(frame: pd.DataFrame, column: Column) -> np.ndarray:
@@ -76,17 +69,17 @@ def labels(frame: pd.DataFrame, column: Column) -> np.ndarray:
     return values
 
 
-def codes(frame: pd.DataFrame, column: Column, levels: Iterable[str]) -> np.ndarray:
-    """Return the position of each row's label among `levels`; -1: missing, -2: not among them. Shapes: (n,) int64."""
-    order = {level: index for index, level in enumerate(levels)}
+def codes(frame: pd.DataFrame, column: Column, vocabulary: Iterable[str]) -> np.ndarray:
+    """Return the position of each row's label in the vocabulary; -1: missing, -2: unknown. Shapes: (n,) int64."""
+    order = {value: index for index, value in enumerate(vocabulary)}
     positions, texts = distinct_labels(frame, column)
     ranks: np.ndarray = np.array([*(order.get(text, -2) for text in texts), -1], dtype=np.int64)[positions]
     return ranks
 
 
-def frequent_levels(values: np.ndarray, min_count: int) -> tuple[list[str], bool]:
+def fit_vocabulary(values: np.ndarray, min_count: int) -> tuple[list[str], bool]:
     """Return the labels that occur at least `min_count` times, sorted, and whether rarer ones exist."""
     present = [value for value in values if value is not None]
     counts = pd.Series(present, dtype=object).value_counts()
-    frequent = sorted(str(level) for level, count in counts.items() if count >= min_count)
-    return frequent, len(frequent) < len(counts)
+    vocabulary = sorted(str(value) for value, count in counts.items() if count >= min_count)
+    return vocabulary, len(vocabulary) < len(counts)

@@ -12,7 +12,7 @@ GRAM_LENGTH = 3
 """Characters per n-gram; the ends of the string are marked, so a prefix differs from the same letters inside."""
 
 MAX_GRAMS = 48
-"""Distinct n-grams kept per string: bounds memory when someone puts a page of text in a cell."""
+"""Largest number of distinct n-grams per string: bounds memory when someone puts a page of text in a cell."""
 
 
 def grams_of(text: str) -> list[str]:
@@ -22,7 +22,7 @@ def grams_of(text: str) -> list[str]:
     return list(dict.fromkeys(padded[i : i + GRAM_LENGTH] for i in range(last)))[:MAX_GRAMS]
 
 
-def vocabulary(texts: Iterable[str], limit: int) -> list[str]:
+def gram_vocabulary(texts: Iterable[str], limit: int) -> list[str]:
     """Return the most frequent n-grams over distinct strings, ties and result in alphabetical order."""
     counts = Counter(gram for text in sorted(set(texts)) for gram in grams_of(text))
     selected = sorted(counts, key=lambda gram: (-counts[gram], gram))[:limit]
@@ -64,7 +64,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class TokenSpec:
-    """Sizes of a token encoding: what a network is built from.
+    """Sizes of a token encoding, from which a network is built.
 
     number_groups      group index of each numerical token, ascending
     category_groups    group index of each categorical token, ascending

@@ -23,12 +23,12 @@ from perfcast.features.encoding.token_arrays import (
     Tokens,
     TokenSpec,
     gram_rows,
-    vocabulary,
+    gram_vocabulary,
 )
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 CLIP_DEVIATIONS = 8.0
-"""Standardized numbers are clipped here: no machine, however new, is further out than this."""
+"""Standardized numbers are clipped here: no machine, even a new one, is further out than this."""
 
 LOG_SPAN = 4.0
 """A positive column whose largest value exceeds this many times its smallest is a quantity of scale: taken in logs."""
@@ -60,9 +60,9 @@ class _Number(_Token):
 
 @dataclass(frozen=True)
 class _Category(_Token):
-    """Values with a code of their own, and the n-grams with an id of their own."""
+    """Values that have a code, and n-grams that have an id."""
 
-    values: tuple[str, ...]
+    vocabulary: tuple[str, ...]
     grams: tuple[str, ...]
 
 
@@ -104,7 +104,7 @@ class TokenEncoder:
         return TokenSpec(
             number_groups=[groups.index(number.group) for number in self.numbers],
             category_groups=[groups.index(category.group) for category in self.categories],
-            vocabulary_sizes=[FIRST_KNOWN + len(category.values) for category in self.categories],
+            vocabulary_sizes=[FIRST_KNOWN + len(category.vocabulary) for category in self.categories],
             n_grams=1 + sum(len(category.grams) for category in self.categories),
             n_groups=len(groups),
         )
@@ -135,7 +135,7 @@ class TokenEncoder:
         height, first_gram = 1, 1
         for position, category in enumerate(self.categories):
             places, texts = distinct_labels(frame, category.column)
-            known = {value: FIRST_KNOWN + i for i, value in enumerate(category.values)}
+            known = {value: FIRST_KNOWN + i for i, value in enumerate(category.vocabulary)}
             code_of = np.array([*(known.get(text, UNKNOWN) for text in texts), MISSING], dtype=np.int64)
             # factorize marks a missing value by -1, which picks the last code.
             codes[:, position] = code_of[places]
@@ -146,7 +146,7 @@ class TokenEncoder:
             first_gram += len(category.grams)
         return codes, strings, _stack(blocks)
 
-    def state(self) -> dict[str, Any]:
+    def to_state(self) -> dict[str, Any]:
         """Return what was learned as values that JSON can hold."""
         return {
             "numbers": [asdict(number) for number in self.numbers],
@@ -155,11 +155,13 @@ class TokenEncoder:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Rebuild an encoder from `state()`."""
+        """Rebuild an encoder from `to_state()`."""
         encoder = cls()
         encoder.numbers = tuple(_Number(**{**entry, "kind": Kind(entry["kind"])}) for entry in state["numbers"])
         encoder.categories = tuple(
-            _Category(entry["name"], entry["group"], Kind(entry["kind"]), tuple(entry["values"]), tuple(entry["grams"]))
+            _Category(
+                entry["name"], entry["group"], Kind(entry["kind"]), tuple(entry["vocabulary"]), tuple(entry["grams"])
+            )
             for entry in state["categories"]
         )
         return encoder
@@ -206,7 +208,7 @@ def _fit_category(column: Column, frame: pd.DataFrame) -> _Category | None:
     if not distinct or (len(distinct) == 1 and not missing.any()):
         return None
     known = tuple(distinct) if column.kind is Kind.CATEGORICAL else ()
-    grams = tuple(vocabulary(distinct, GRAMS_PER_COLUMN))
+    grams = tuple(gram_vocabulary(distinct, GRAMS_PER_COLUMN))
     return _Category(column.name, column.group, column.kind, known, grams)
 
 

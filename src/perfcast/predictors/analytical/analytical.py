@@ -145,7 +145,7 @@ class BaseAnalyticalPredictor(Predictor):
         # The model of all rows costs as much as those of all tasks together, and only unseen tasks need it.
         pooled = not all(
             (~np.isnan(fitting.log_y[fitting.tasks == task, index])).any()
-            for index, task, _ in self._questions(testing.tasks)
+            for index, task, _ in self._outputs(testing.tasks)
         )
 
         def error(alpha: float, decay_years: float) -> float:
@@ -156,7 +156,7 @@ class BaseAnalyticalPredictor(Predictor):
 
     def _apply_weights(self, matrix: np.ndarray, tasks: np.ndarray, weights: Weights) -> np.ndarray:
         logs = np.full((len(matrix), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             by_task = weights[self.targets_[index]]
             values = by_task[task if task in by_task else POOLED]
             # A row's sum in a fixed order: a matrix product may round differently for one row than for many.

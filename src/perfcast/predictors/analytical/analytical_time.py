@@ -74,7 +74,7 @@ class AnalyticalTimePredictor(BaseAnalyticalPredictor):
     def _apply_structure(self, X: pd.DataFrame, tasks: np.ndarray, terms: AnalyticalTerms, state: Any) -> np.ndarray:
         inputs = _fill_inputs(terms.quantities.compute(X), terms.core_gains(X), state["medians"])
         logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             models = state["models"][self.targets_[index]]
             model = models.get(task, models[POOLED])
             subset = {name: values[rows] for name, values in inputs.items()}

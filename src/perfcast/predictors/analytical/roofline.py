@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.dense import numbers
+from perfcast.features.encoding.columns import numbers
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
 from perfcast.schema.table import Column, Kind, Role, Tag, select
@@ -58,7 +58,7 @@ class RooflinePredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         design, tasks, work = self._design(X), task_labels(X, self.columns_), self._log_work(X)
         logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             target = self.targets_[index]
             by_task = self.coefficients_[target]
             coefficients = np.array(by_task.get(task, by_task[POOLED]))

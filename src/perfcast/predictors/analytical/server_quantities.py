@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
-from perfcast.data.processors.sustained_clock import log_power_clock
+from perfcast.features.server_physics import log_power_clock
 
 _IMPUTED = ("max_turbo_mhz", "tdp_w")
 _RIDGE = 1e-3

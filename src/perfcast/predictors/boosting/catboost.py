@@ -129,6 +129,6 @@ def _library() -> Any:
 
 
 def _varies(encoded: np.ndarray) -> bool:
-    """Whether any column has two values: CatBoost refuses a table without one."""
+    """Return whether any column has two values: CatBoost refuses a table without one."""
     filled = np.where(np.isnan(encoded), np.inf, encoded)
     return bool((filled != filled[:1]).any())

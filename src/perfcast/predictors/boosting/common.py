@@ -10,9 +10,17 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.dense import TreeEncoder, feature_columns
+from perfcast.features.encoding.columns import feature_columns
+from perfcast.features.encoding.dense import TreeEncoder
 from perfcast.predictors.predictor import Predictor
-from perfcast.predictors.task_rows import SMALL_TABLE, answering, choice_split, measured_rows, task_groups, task_labels
+from perfcast.predictors.task_rows import (
+    SMALL_TABLE,
+    choice_split,
+    measured_rows,
+    select_models,
+    task_groups,
+    task_labels,
+)
 from perfcast.utils.io import read_json, write_json
 
 
@@ -94,9 +102,9 @@ class BoostingPredictor(Predictor):
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
         logs = np.full((len(X), len(self.targets_)), np.nan)
-        for index, task, rows in self._questions(tasks):
+        for index, task, rows in self._outputs(tasks):
             boosters = self.boosters_[index]
-            used = answering(task, self.models_[index])
+            used = select_models(task, self.models_[index])
             predictions = [self._predict_booster(boosters[model], encoded[rows]) for model in used]
             logs[rows, index] = np.mean(predictions, axis=0)
         return logs

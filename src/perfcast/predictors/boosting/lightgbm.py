@@ -14,7 +14,7 @@ from perfcast.predictors.task_rows import SMALL_TABLE
 _TREES = 100
 """Trees of one call for a prediction: that many of 63 leaves fit into the second-level cache of a core."""
 
-_SORTED_BY = 6
+_SORT_COLUMNS = 6
 """Number of most split columns that rows are sorted by before a prediction."""
 
 
@@ -76,7 +76,7 @@ class LightgbmPredictor(BoostingPredictor):
 
     def _predict_booster(self, booster: lightgbm.Booster, encoded: np.ndarray) -> np.ndarray:
         # Similar rows take the same paths through trees that are still in the cache: nearly twice as fast.
-        order = np.lexsort(encoded[:, _most_split(booster)].T)
+        order = np.lexsort(encoded[:, _frequent_columns(booster)].T)
         ordered, logs = encoded[order], np.empty(len(encoded))
         logs[order] = sum(
             booster.predict(ordered, start_iteration=start, num_iteration=_TREES, num_threads=self.n_jobs)
@@ -100,7 +100,7 @@ def _names(encoded: np.ndarray) -> list[str]:
     return [f"f{index}" for index in range(encoded.shape[1])]
 
 
-def _most_split(booster: lightgbm.Booster) -> np.ndarray:
-    """Return the columns with the most splits, the most split one last. Shapes: (at most `_SORTED_BY`,)."""
-    columns: np.ndarray = np.argsort(booster.feature_importance(), kind="stable")[-_SORTED_BY:]
+def _frequent_columns(booster: lightgbm.Booster) -> np.ndarray:
+    """Return the columns with the most splits, the most split one last. Shapes: (at most `_SORT_COLUMNS`,)."""
+    columns: np.ndarray = np.argsort(booster.feature_importance(), kind="stable")[-_SORT_COLUMNS:]
     return columns

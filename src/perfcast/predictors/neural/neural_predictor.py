@@ -137,7 +137,7 @@ class NeuralPredictor(TrainingConfig, Predictor):
         return torch.cat([self.network_(batch) for batch in BatchLoader(rows, PREDICT_BATCH_SIZE)])
 
     def _save(self, folder: Path) -> None:
-        learned = {"encoder": self.encoder_.state(), "scale": self.scale_.state(), "skip": self.skip_.state()}
+        learned = {"encoder": self.encoder_.to_state(), "scale": self.scale_.state(), "skip": self.skip_.state()}
         write_json(folder / "learned.json", learned)
         with atomic_path(folder / "network.npz") as temporary:
             np.savez(temporary, **{name: value.numpy() for name, value in self.network_.state_dict().items()})

@@ -242,23 +242,23 @@ class TestCellGraph:
 
 
 class TestBlockCost:
-    def test_blocks_of_gives_cost_of_skips_and_of_one_block(self):
+    def test_fbnet_costs_gives_cost_of_skips_and_of_one_block(self):
         network = ["skip"] * 22
-        assert {cost.pointwise for stage in inverted_residuals.blocks_of(tuple(network)) for cost in stage} == {0.0}
+        assert {cost.pointwise for stage in inverted_residuals.fbnet_costs(tuple(network)) for cost in stage} == {0.0}
         network[2] = "k5_e6"  # the second layer of the second stage: 24 channels, 32 px
-        stages = inverted_residuals.blocks_of(tuple(network))
+        stages = inverted_residuals.fbnet_costs(tuple(network))
         cost = stages[1][1]
         assert cost.pointwise == pytest.approx(2 * 6 * 24 * 24 * 32**2 / 1e6)
         assert cost.depthwise == pytest.approx(25 * 6 * 24 * 32**2 / 1e6)
         network[2] = "k5_e1_g2"
-        assert inverted_residuals.blocks_of(tuple(network))[1][1].pointwise == pytest.approx(24 * 24 * 32**2 / 1e6)
+        assert inverted_residuals.fbnet_costs(tuple(network))[1][1].pointwise == pytest.approx(24 * 24 * 32**2 / 1e6)
 
-    def test_layers_of_uses_depth_and_resolution(self):
+    def test_layer_costs_uses_depth_and_resolution(self):
         network = (224.0, *(["k3_e6", "k3_e6", "absent", "absent"] * 5))
-        stages = mobile_stages.layers_of(network)
+        stages = mobile_stages.layer_costs(network)
         assert [len(stage) for stage in stages] == [2] * 5
         assert stages[0][0].pointwise == pytest.approx((16 * 96 * 112**2 + 96 * 24 * 56**2) / 1e6)
-        half = mobile_stages.layers_of((112.0, *network[1:]))
+        half = mobile_stages.layer_costs((112.0, *network[1:]))
         assert half[3][1].pointwise == pytest.approx(stages[3][1].pointwise / 4)
 
     def test_derive_gives_each_network_one_cost(self, raw):

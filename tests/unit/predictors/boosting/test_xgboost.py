@@ -22,14 +22,14 @@ def test_noise_stops_at_the_best_number_of_trees() -> None:
     X, y = data()
     validation = np.arange(400) >= 300
     stopped = XgboostPredictor(n_estimators=300, early_stopping_rounds=10).fit(X, y, validation=validation)
-    rounds = stopped.boosters_[0][0].num_boosted_rounds()
-    assert 1 <= rounds < 300
+    n_trees = stopped.boosters_[0][0].num_boosted_rounds()
+    assert 1 <= n_trees < 300
 
     def error(number: int) -> float:
         forecast = XgboostPredictor(n_estimators=number).fit(X[~validation], y[~validation]).predict(X[validation])
         return float(np.abs(np.log(forecast / y[validation])).to_numpy().mean())
 
-    assert error(rounds) <= min(error(max(1, rounds - 3)), error(rounds + 5))
+    assert error(n_trees) <= min(error(max(1, n_trees - 3)), error(n_trees + 5))
 
 
 def test_all_trees_are_used_without_validation_rows() -> None:

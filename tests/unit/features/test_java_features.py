@@ -36,8 +36,8 @@ def test_virtual_machine():
     ("release", "year"), [(8.0, 2014.17), (10.0, 2018.17), (21.0, 2023.67), (4.0, None), (None, None)]
 )
 def test_release_years(release, year):
-    found = derived(jvm, jvm_release=release).frame["jvm_release_year"][0]
-    assert pd.isna(found) if year is None else found == pytest.approx(year)
+    derived_year = derived(jvm, jvm_release=release).frame["jvm_release_year"][0]
+    assert pd.isna(derived_year) if year is None else derived_year == pytest.approx(year)
 
 
 def test_power_of_the_parts():

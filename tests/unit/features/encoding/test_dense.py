@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.features.encoding.dense import LinearEncoder, TreeEncoder, feature_columns, labels, numbers
+from perfcast.features.encoding.columns import feature_columns, labels, numbers
+from perfcast.features.encoding.dense import LinearEncoder, TreeEncoder
 from perfcast.schema.table import Column, Kind, Role, Tag, as_declared
 
 
@@ -19,7 +20,7 @@ def column(name: str, kind: Kind = Kind.NUMERICAL, role: Role = Role.FEATURE, *t
 
 
 def frame(columns: list[Column], **values: list[object]) -> pd.DataFrame:
-    return pd.DataFrame({one.name: as_declared(pd.Series(values[one.name]), one) for one in columns})
+    return pd.DataFrame({entry.name: as_declared(pd.Series(values[entry.name]), entry) for entry in columns})
 
 
 NUMBER = [column("n")]
@@ -36,8 +37,8 @@ def test_feature_columns_are_sorted_features_without_text() -> None:
         column("score", Kind.NUMERICAL, Role.TARGET),
         column("origin", Kind.CATEGORICAL, Role.PROVENANCE),
     ]
-    assert [one.name for one in feature_columns(given_columns)] == ["a", "z"]
-    assert [one.name for one in feature_columns(given_columns, task=True)] == ["a", "key", "z"]
+    assert [entry.name for entry in feature_columns(given_columns)] == ["a", "z"]
+    assert [entry.name for entry in feature_columns(given_columns, task=True)] == ["a", "key", "z"]
 
 
 def test_dates_are_decimal_years() -> None:
@@ -97,14 +98,14 @@ class TestLinear:
         assert encoded[0] == encoded[1]
         assert encoded[2] == encoded[3]
 
-    def test_rare_and_unknown_levels_share_one_output(self) -> None:
+    def test_rare_and_unknown_values_share_one_output(self) -> None:
         encoder = LinearEncoder(min_count=2).fit(frame(CATEGORY, c=["b", "b", "a", "a", "z", None]), CATEGORY)
         assert encoder.names_ == ["c='a'", "c='b'", "c=rare", "c=missing"]
         encoded = encoder.transform(frame(CATEGORY, c=["a", "b", "z", "new", None]))
         expected = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
         np.testing.assert_array_equal(encoded, expected)
 
-    def test_an_unknown_level_without_rare_ones_is_all_zeros(self) -> None:
+    def test_an_unknown_value_without_rare_ones_is_all_zeros(self) -> None:
         encoder = LinearEncoder(min_count=1).fit(frame(CATEGORY, c=["a", "b"]), CATEGORY)
         assert (encoder.transform(frame(CATEGORY, c=["new", None])) == 0).all()
 
@@ -114,12 +115,12 @@ class TestTrees:
         encoder = TreeEncoder().fit(frame(NUMBER, n=[1.0, 2.0]), NUMBER)
         np.testing.assert_array_equal(encoder.transform(frame(NUMBER, n=[3.5, None]))[:, 0], [3.5, np.nan])
 
-    def test_filled_missing_lies_below_everything_seen(self) -> None:
-        encoder = TreeEncoder(fill=True).fit(frame(NUMBER, n=[-2.0, 5.0, None]), NUMBER)
+    def test_imputed_missing_lies_below_everything_seen(self) -> None:
+        encoder = TreeEncoder(impute=True).fit(frame(NUMBER, n=[-2.0, 5.0, None]), NUMBER)
         assert encoder.transform(frame(NUMBER, n=[None]))[0, 0] == -9.0
 
-    def test_a_column_never_present_is_filled(self) -> None:
-        encoder = TreeEncoder(fill=True).fit(frame(NUMBER, n=[None]), NUMBER)
+    def test_a_column_never_present_is_imputed(self) -> None:
+        encoder = TreeEncoder(impute=True).fit(frame(NUMBER, n=[None]), NUMBER)
         assert np.isfinite(encoder.transform(frame(NUMBER, n=[None, 1.0]))).all()
 
     def test_missing_and_unknown_categories_have_codes_of_their_own(self) -> None:
@@ -134,7 +135,7 @@ MIXED_ROWS = frame(
 )
 
 
-@pytest.mark.parametrize("encoder", [LinearEncoder(min_count=2), TreeEncoder(), TreeEncoder(fill=True)])
+@pytest.mark.parametrize("encoder", [LinearEncoder(min_count=2), TreeEncoder(), TreeEncoder(impute=True)])
 class TestBoth:
     def test_state_is_json_and_comes_back(self, encoder: LinearEncoder | TreeEncoder) -> None:
         encoder.fit(MIXED_ROWS, MIXED)

@@ -1,9 +1,9 @@
-"""The words that errors are reported by."""
+"""Labels that errors are reported by."""
 
 import pandas as pd
 import pytest
 
-from perfcast.features import set_up
+from perfcast.features import setup_labels
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 
 MACHINE = {
@@ -21,7 +21,7 @@ def derive(**change):
     columns = [
         Column(name, Kind.CATEGORICAL if name in WORDS else Kind.NUMERICAL, Role.FEATURE, "any") for name in MACHINE
     ]
-    table = set_up.derive(build_table("machines", pd.DataFrame([{**MACHINE, **change}]), columns))
+    table = setup_labels.derive(build_table("machines", pd.DataFrame([{**MACHINE, **change}]), columns))
     assert {column.role for column in table.columns[len(MACHINE) :]} == {Role.PROVENANCE}
     assert all(Tag.SLICE in column.tags for column in table.columns[len(MACHINE) :])
     return table.frame.iloc[0]
@@ -37,23 +37,23 @@ def derive(**change):
         (2.5, "more than 2 a channel"),
     ],
 )
-def test_a_memory_set_up_in_words(per_channel, words):
-    assert derive(dimms_per_channel=per_channel)["memory_set_up"] == f"DDR5-4800, {words}"
+def test_a_memory_setup_in_words(per_channel, words):
+    assert derive(dimms_per_channel=per_channel)["memory_setup"] == f"DDR5-4800, {words}"
 
 
 def test_a_generation_is_the_design_of_the_cores_and_a_compiler_goes_by_its_first_number():
-    found = derive(compiler_vendor="Intel classic", compiler_major_minor="19.1")
-    assert found["generation"] == "Zen 4"
-    assert found["compiler"] == "Intel classic 19"
+    labels = derive(compiler_vendor="Intel classic", compiler_major_minor="19.1")
+    assert labels["generation"] == "Zen 4"
+    assert labels["compiler"] == "Intel classic 19"
 
 
 @pytest.mark.parametrize(
     ("column", "made"),
     [
         ("family", "generation"),
-        ("ddr_gen", "memory_set_up"),
-        ("mem_eff_mts", "memory_set_up"),
-        ("dimms_per_channel", "memory_set_up"),
+        ("ddr_gen", "memory_setup"),
+        ("mem_eff_mts", "memory_setup"),
+        ("dimms_per_channel", "memory_setup"),
         ("compiler_vendor", "compiler"),
         ("compiler_major_minor", "compiler"),
     ],

@@ -1,3 +1,5 @@
+"""Token encoder: hand-checked tokens, statistics of training only, states that come back."""
+
 from __future__ import annotations
 
 import json
@@ -84,14 +86,14 @@ def test_far_numbers_are_clipped(value: float, expected: float) -> None:
     assert encoder().transform(frame().assign(cores=value)).numbers[:, 0].tolist() == [expected] * 4
 
 
-def test_a_column_that_says_nothing_makes_no_token() -> None:
+def test_a_column_without_information_makes_no_token() -> None:
     rows = frame().assign(cores=7.0, mhz=np.nan, vendor="Acme", notes=None)
     rows["notes"] = rows["notes"].astype("str").where(rows["notes"].notna())
     names = [name for group in encoder(rows).groups for name in encoder(rows).token_names(group)]
     assert names == ["available", "suite"]
 
 
-def test_one_value_among_missing_ones_tells_its_absence_alone() -> None:
+def test_one_value_among_missing_ones_encodes_its_absence_alone() -> None:
     fitted = encoder(frame().assign(cores=[7.0, np.nan, 7.0, np.nan]))
     tokens = fitted.transform(frame().assign(cores=[1e9, np.nan, 7.0, 7.0]))
     assert tokens.numbers[:, 0].tolist() == [0, 0, 0, 0]
@@ -143,12 +145,12 @@ def test_dates_become_years() -> None:
 
 def test_order_of_columns_does_not_matter() -> None:
     turned = TokenEncoder().fit(frame()[frame().columns[::-1]], COLUMNS[::-1])
-    assert turned.state() == encoder().state()
+    assert turned.to_state() == encoder().to_state()
 
 
 def test_state_survives_json() -> None:
     fitted = encoder()
-    again = TokenEncoder.from_state(json.loads(json.dumps(fitted.state())))
+    again = TokenEncoder.from_state(json.loads(json.dumps(fitted.to_state())))
     for name, values in vars(fitted.transform(frame())).items():
         np.testing.assert_array_equal(vars(again.transform(frame()))[name], values)
 
@@ -168,6 +170,6 @@ def test_grams_mark_the_ends_and_fold_case_and_blanks() -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=300))
 def test_any_string_has_few_distinct_grams(text: str) -> None:
-    found = grams_of(text)
-    assert 1 <= len(found) <= MAX_GRAMS
-    assert len(set(found)) == len(found)
+    grams = grams_of(text)
+    assert 1 <= len(grams) <= MAX_GRAMS
+    assert len(set(grams)) == len(grams)

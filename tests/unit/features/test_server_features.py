@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.data.processors.sustained_clock import POWER_CLOCK_MHZ
 from perfcast.features import memory, processor, system, workload
 from perfcast.features.feature_math import version_number
+from perfcast.features.server_physics import POWER_CLOCK_MHZ
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 
 MODULES = {"processor": processor, "memory": memory, "system": system, "workload": workload}
@@ -210,14 +210,14 @@ def test_all_missing_gives_all_missing():
 def test_lacking_column_is_an_error_of_the_configuration(module):
     table = make([{}])
     for name in module.REQUIRES:
-        kept = [column for column in table.columns if column.name != name]
+        others = [column for column in table.columns if column.name != name]
         with pytest.raises(ValueError, match=name):
-            module.derive(build_table("machines", table.frame, kept))
+            module.derive(build_table("machines", table.frame, others))
 
 
 def test_order_of_modules_does_not_matter():
-    one, other = derive().frame, derive(modules=["workload", "system", "memory", "processor"]).frame
-    pd.testing.assert_frame_equal(one[sorted(one)], other[sorted(other)])
+    usual, turned = derive().frame, derive(modules=["workload", "system", "memory", "processor"]).frame
+    pd.testing.assert_frame_equal(usual[sorted(usual)], turned[sorted(turned)])
 
 
 def test_terms_of_the_scaling_law():

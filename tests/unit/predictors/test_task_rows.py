@@ -12,13 +12,13 @@ from perfcast.predictors import trees
 from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
 from perfcast.predictors.task_rows import (
     POOLED,
-    answering,
     choice_split,
     fitted_by_group,
     groups_of,
     joined_labels,
     measured_rows,
     partly_measured,
+    select_models,
     task_groups,
 )
 from perfcast.predictors.trees import RandomForest
@@ -44,9 +44,9 @@ def test_only_measured_rows_count() -> None:
 
 def test_a_task_is_answered_by_its_own_model_then_the_shared_one_then_all() -> None:
     models = ["task a", "task b", "shared"]
-    assert [answering(task, models) for task in ("a", "b", "new")] == [[0], [1], [2]]
-    assert [answering(task, models[:2]) for task in ("a", "new")] == [[0], [0, 1]]
-    assert answering("b", ["task a", "shared"]) == [1]
+    assert [select_models(task, models) for task in ("a", "b", "new")] == [[0], [1], [2]]
+    assert [select_models(task, models[:2]) for task in ("a", "new")] == [[0], [0, 1]]
+    assert select_models("b", ["task a", "shared"]) == [1]
 
 
 def test_tasks_that_have_some_targets_are_told_with_them_and_those_that_have_all_or_none_are_not() -> None:
