@@ -29,11 +29,11 @@ def forecast(folder: Path, table: Path, rows: int, barrier: Any, answers: Any) -
     predictor = load_predictor(folder)
     loaded = time.perf_counter() - began
     frame = read_table(table).frame
-    asked = frame.sample(rows, replace=rows > len(frame), random_state=0)[predictor.input_names()]
-    predictor.predict(asked.iloc[:100])
+    sample = frame.sample(rows, replace=rows > len(frame), random_state=0)[predictor.input_names()]
+    predictor.predict(sample.iloc[:100])
     barrier.wait()
     start, cpu = time.time(), time.process_time()
-    predictor.predict(asked)
+    predictor.predict(sample)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     answers.put((start, time.time(), time.process_time() - cpu, loaded, memory))
 

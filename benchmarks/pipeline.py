@@ -1,4 +1,4 @@
-"""How fast and how big the pipeline is, as ratios to its budgets.
+"""Time and memory of the pipeline, as ratios to its budgets.
 
 Run: python benchmarks/pipeline.py [--results results] [--cores 2] [--recorded]
 Reads the benchmark files that the last run of Snakemake left, then measures a run that finds nothing to do, the
@@ -49,7 +49,7 @@ class Figure:
 def peak_together(jobs: list[Job]) -> float:
     """Return the largest sum of the peaks of jobs that ran at the same time: an upper bound of the memory used."""
     sampled = [job for job in jobs if math.isfinite(job.peak)]
-    return max(sum(job.peak for job in sampled if job.start <= one.start < job.end) for one in jobs)
+    return max(sum(job.peak for job in sampled if job.start <= started.start < job.end) for started in jobs)
 
 
 def recorded(jobs: list[Job], cores: int) -> list[Figure]:
@@ -93,20 +93,20 @@ def start_up() -> list[Figure]:
         "start-up of Python alone": ["-c", "pass"],
     }
     return [
-        Figure(f"{what}, best of {REPEATS}", min(seconds_of([sys.executable, *rest]) for _ in range(REPEATS)), "s")
-        for what, rest in commands.items()
+        Figure(f"{what}, best of {REPEATS}", min(seconds_of([sys.executable, *arguments]) for _ in range(REPEATS)), "s")
+        for what, arguments in commands.items()
     ]
 
 
 def throughput() -> list[Figure]:
     script = Path(__file__).with_name("ncpp_throughput.py")
     done = subprocess.run([sys.executable, str(script)], check=False, capture_output=True, text=True)
-    found = re.findall(r"^  Lightning +(\d+) rows per CPU-second$", done.stdout, re.MULTILINE)
+    rates = re.findall(r"^  Lightning +(\d+) rows per CPU-second$", done.stdout, re.MULTILINE)
     ratios = re.findall(r"^  time / plain loop +([\d.]+) ", done.stdout, re.MULTILINE)
-    if len(found) != 2 or len(ratios) != 2:
+    if len(rates) != 2 or len(ratios) != 2:
         print(f"not measured: training, because {script.name} failed: {done.stderr[-300:]}")
         return []
-    speed = float(found[0])
+    speed = float(rates[0])
     return [
         Figure("ncpp: rows trained per CPU-second", speed, "rows/s", ROWS_PER_CPU_SECOND, at_least=True),
         Figure("  beside the published code", speed, "rows/s", PUBLISHED_ROWS_PER_CPU_SECOND, at_least=True),

@@ -43,9 +43,9 @@ def doors():
     }
 
 
-def told(asked):
-    """Return for each (door, path) what was told, and the peak of memory in MiB beside what was loaded before."""
-    words = [json.dumps([(door, str(path)) for door, path in asked])]
+def read_bounded(cases):
+    """Read every (reader, path) in bounded memory; return the message and the additional peak of memory in MiB."""
+    words = [json.dumps([(door, str(path)) for door, path in cases])]
     done = subprocess.run([sys.executable, __file__, *words], capture_output=True, text=True, check=True, timeout=1200)
     return [tuple(line) for line in map(json.loads, done.stdout.splitlines())]
 

@@ -40,9 +40,11 @@ def tiny_project(folder: Path, **params) -> Path:
 
 def results_of(project: Path) -> dict[str, str]:
     """The digest of every file that DVC pins, but for those under temporary names."""
-    found = digests(project, *PINNED)
-    found |= {name: sha256(path) for name in FILES if (path := project / "results" / name).exists()}
-    return {name: found[name] for name in found if not any(TEMPORARY.match(part) for part in Path(name).parts)}
+    file_hashes = digests(project, *PINNED)
+    file_hashes |= {name: sha256(path) for name in FILES if (path := project / "results" / name).exists()}
+    return {
+        name: file_hashes[name] for name in file_hashes if not any(TEMPORARY.match(part) for part in Path(name).parts)
+    }
 
 
 class Run:
@@ -70,7 +72,7 @@ class Run:
         going = self.process.poll() is None
         for job in _JOB.findall(self.log.read_text()):
             self.jobs.setdefault(job, time.monotonic() - self.began)
-        assert time.monotonic() - self.began < PATIENCE, self.said()[-3000:]
+        assert time.monotonic() - self.began < PATIENCE, self.output()[-3000:]
         return going
 
     def wait(self) -> float:
@@ -86,7 +88,8 @@ class Run:
         self.process.wait()
         self._out.close()
 
-    def said(self) -> str:
+    def output(self) -> str:
+        """Return what the run printed so far."""
         return self.log.read_text()
 
 
@@ -120,7 +123,7 @@ def undisturbed(project: Path) -> tuple[Timeline, dict[str, str]]:
     """Run everything; return when what happened, and the results."""
     run = Run(project)
     seconds = run.wait()
-    assert run.process.returncode == 0, run.said()[-3000:]
+    assert run.process.returncode == 0, run.output()[-3000:]
     return Timeline(run.jobs, seconds), results_of(project)
 
 
@@ -139,7 +142,7 @@ def kill_at(project: Path, moment: Moment, order: list[str]) -> Run | None:
             return run
         time.sleep(0.01)
     run._out.close()
-    assert run.process.returncode == 0, run.said()[-3000:]
+    assert run.process.returncode == 0, run.output()[-3000:]
     return None
 
 
@@ -168,7 +171,7 @@ def unfinished_records(project: Path) -> list[str]:
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{project}/results/mlflow/mlflow.db")
-    every = [one.experiment_id for one in client.search_experiments()]
+    every = [experiments.experiment_id for experiments in client.search_experiments()]
     return [run.info.run_name for run in client.search_runs(every, "attributes.status = 'RUNNING'")]
 
 

@@ -82,9 +82,13 @@ def clean():
             candidates = predictor_factories(conf, "quick", {})
             run = folder / "runs" / split / predictor
             run.mkdir(parents=True)
-            folds_of_run = list(fit_folds(table, folds, lambda fold, own=candidates: own, seeds, None, max_backtests=2))
+            folds_of_run = list(
+                fit_folds(
+                    table, folds, lambda fold, fold_candidates=candidates: fold_candidates, seeds, None, max_backtests=2
+                )
+            )
             folds_of_run[0].predictor.save(run / "model")
-            pd.concat([one.test for one in folds_of_run]).to_parquet(run / "predictions.parquet", index=False)
+            pd.concat([fold.test for fold in folds_of_run]).to_parquet(run / "predictions.parquet", index=False)
             folds_of_run[0].backtest.to_parquet(run / "backtest.parquet", index=False)
             about = {"dataset": {"name": "generated"}, "split": split, "predictor": {"name": predictor}}
             (run / "config.yaml").write_text(yaml.safe_dump(about))
@@ -117,13 +121,13 @@ def refused(project, capsys, check, *words):
     """The command ends with 2, each finding is one line, and the named check's own says what is wrong."""
     code, lines, written = run_checks(project, capsys)
     assert code == 2
-    found = {entry["check"]: entry["findings"] for entry in written["checks"]}
-    assert len(lines) == sum(map(len, found.values()))
+    findings_by_check = {entry["check"]: entry["findings"] for entry in written["checks"]}
+    assert len(lines) == sum(map(len, findings_by_check.values()))
     assert all(line.startswith("perfcast leakage check: generated: ") for line in lines)
-    findings = " | ".join(found[check])
+    findings = " | ".join(findings_by_check[check])
     for word in words:
         assert word in findings, findings
-    return found
+    return findings_by_check
 
 
 def rewrite(path, change):
@@ -141,6 +145,12 @@ def change_table(project, change, stage="features"):
 
 def as_feature(columns, name):
     return [
-        Column(one.name, one.kind, Role.FEATURE if one.name == name else one.role, one.group, tags=one.tags)
-        for one in columns
+        Column(
+            column.name,
+            column.kind,
+            Role.FEATURE if column.name == name else column.role,
+            column.group,
+            tags=column.tags,
+        )
+        for column in columns
     ]

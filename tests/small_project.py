@@ -59,8 +59,10 @@ def environment(project: Path) -> dict[str, str]:
 
     The project's own copy of the code, where it has one, comes before the repository's.
     """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PERFCAST_", "MLFLOW_", "DVC_"))}
-    return kept | {
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PERFCAST_", "MLFLOW_", "DVC_"))
+    }
+    return inherited | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(str(folder / "src") for folder in (project, REPOSITORY)),
         "OMP_NUM_THREADS": "1",

@@ -1,7 +1,6 @@
-"""What `benchmarks/scale` measures beside the data commands, one process each; prints JSON.
+"""Steps that `benchmarks/scale` measures beside the data commands, one process each; prints JSON.
 
-Run by `__main__.py`: python benchmarks/scale/steps.py STEP FOLDER [NAME]. Times that the JSON names are inside the step
-and told beside its whole.
+Run by `__main__.py`: python benchmarks/scale/steps.py STEP FOLDER [NAME]. The JSON has the times of parts of the step.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-DATASET, QUESTION = "spec_cpu2017", "forward_2023"
+DATASET, SPLIT = "spec_cpu2017", "forward_2023"
 BATCHES, BATCH_ROWS = 40, 256
 FORECASTS = 5
 FEATURES = ("processor", "memory", "system", "workload", "set_up")
@@ -120,7 +119,7 @@ def predict(folder: Path, name: str, watch: Watch) -> None:
 
 
 def champion(folder: Path, name: str, watch: Watch) -> None:
-    """Make the champion that single forecasts are asked of."""
+    """Make the champion for single predictions."""
     from perfcast.experiment.champion import fit_all_rows
     from perfcast.experiment.uncertainty_fit import fit_uncertainty
     from perfcast.inference.champion import save_champion
@@ -144,7 +143,7 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
 
 
 def forecast(folder: Path, name: str, watch: Watch) -> None:
-    """Load the champion, and ask for forecasts and for similar machines one at a time."""
+    """Load the champion, then predict machines and find similar ones one at a time."""
     from perfcast.decisions.nearest_machines import find_nearest_machines
     from perfcast.inference import MachineEntry, PredictOptions, load_champion, parse_machines, predict_machines
     from perfcast.testing.servers import PARTS
@@ -175,7 +174,7 @@ def _table(folder: Path):  # type: ignore[no-untyped-def]
 
     from perfcast.schema.table_files import read_table
 
-    folds = pd.read_parquet(folder / "splits" / f"{QUESTION}.parquet", columns=["fold_0"])
+    folds = pd.read_parquet(folder / "splits" / f"{SPLIT}.parquet", columns=["fold_0"])
     return read_table(folder / "features.parquet"), folds["fold_0"].to_numpy()
 
 

@@ -21,16 +21,16 @@ def expected(tmp_path_factory):
 def assert_told(run):
     """Every job that failed says so in one line of perfcast, the same in all, without a traceback."""
     assert run.process.returncode not in (0, None)
-    said = run.said()
-    assert "Traceback" not in said
-    failed = set(re.findall(r"^Error in rule (\w+):", said, re.MULTILINE))
-    assert failed, said[-3000:]
-    told = [line for line in said.splitlines() if line.startswith("perfcast ")]
-    by_command = {re.match(r"perfcast (\w+):", line)[1]: line for line in told}
+    output = run.output()
+    assert "Traceback" not in output
+    failed = set(re.findall(r"^Error in rule (\w+):", output, re.MULTILINE))
+    assert failed, output[-3000:]
+    messages = [line for line in output.splitlines() if line.startswith("perfcast ")]
+    by_command = {re.match(r"perfcast (\w+):", line)[1]: line for line in messages}
     # Snakemake's own files, such as benchmarks of jobs that ended well, need room too
-    assert len(failed - set(by_command)) <= said.count("OSError: [Errno 28] No space left"), said[-3000:]
+    assert len(failed - set(by_command)) <= output.count("OSError: [Errno 28] No space left"), output[-3000:]
     assert set(by_command) <= failed
-    assert all("however" in line and "start again" in line for line in told)
+    assert all("however" in line and "start again" in line for line in messages)
     return by_command
 
 
@@ -102,8 +102,8 @@ def test_a_removed_permission_is_told_and_survived(tmp_path, expected, forbid):
     folder = project / "results" / "runs" / "host_gemm" / "random"
     forbid(folder, False)
     run.wait()
-    told = assert_told(run)
-    assert "this user must have access" in told["train"]
+    messages = assert_told(run)
+    assert "this user must have access" in messages["train"]
     assert not half_written(project, expected)
     forbid(folder, True)
     run = Run(project)

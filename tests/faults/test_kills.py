@@ -38,7 +38,7 @@ def kill_one_after_the_other(project, moments, timeline, expected):
         left.pop(0)
     run = Run(project)
     run.wait()
-    assert run.process.returncode == 0, run.said()[-3000:]
+    assert run.process.returncode == 0, run.output()[-3000:]
     assert_whole(project, expected)
 
 

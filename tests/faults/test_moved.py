@@ -28,15 +28,17 @@ def test_a_moved_project_is_current_and_goes_on(tmp_path):
 
     address = f"sqlite:///{moved}/results/mlflow/mlflow.db"
     client = MlflowClient(address)
-    (experiment,) = [one.experiment_id for one in client.search_experiments() if one.name == "perfcast/host_gemm"]
+    (experiment,) = [
+        listed.experiment_id for listed in client.search_experiments() if listed.name == "perfcast/host_gemm"
+    ]
     runs = client.search_runs([experiment], "tags.`perfcast.kind` = 'training'")
     assert len(runs) == 2
     for run in runs:
-        names = [one.path for one in client.list_artifacts(run.info.run_id)]
+        names = [artifact.path for artifact in client.list_artifacts(run.info.run_id)]
         assert {"config.yaml", "predictions.parquet"} <= set(names)
-        own = moved / "results" / "runs" / "host_gemm" / "random" / run.data.tags["predictor"] / "config.yaml"
-        found = Path(client.download_artifacts(run.info.run_id, "config.yaml"))
-        assert found.read_bytes() == own.read_bytes()
+        expected_file = moved / "results" / "runs" / "host_gemm" / "random" / run.data.tags["predictor"] / "config.yaml"
+        downloaded = Path(client.download_artifacts(run.info.run_id, "config.yaml"))
+        assert downloaded.read_bytes() == expected_file.read_bytes()
     mlflow.set_tracking_uri(address)
     mlflow.set_registry_uri(address)
     assert mlflow.pyfunc.load_model("models:/perfcast-host_gemm@champion")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from forecasting_project import project
+from champion_project import project
 from hostile_input import REPOSITORY, refused
 
 FLAGS = {
@@ -98,8 +98,8 @@ FLAGS = {
 @pytest.mark.parametrize("name", FLAGS)
 def test_a_command_that_cannot_be_meant_is_one_line(tmp_path, capsys, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
-    for kept in ("conf", "params.yaml", "src", "README.md"):
-        (tmp_path / kept).symlink_to(REPOSITORY / kept)
+    for entry in ("conf", "params.yaml", "src", "README.md"):
+        (tmp_path / entry).symlink_to(REPOSITORY / entry)
     words = FLAGS[name]
     refused(words.split() if isinstance(words, str) else words, capsys, out=tmp_path / "out")
 
@@ -123,7 +123,7 @@ ASKED = {
     "two shapes": ["predict", "--json", "--csv"],
     "rank: no candidates": ["rank", "none.csv"],
     "rank: a goal": ["rank", "none.csv", "--target", "fprate >= lots"],
-    "rank: sureness": ["rank", "none.csv", "--sure", "2"],
+    "rank: a probability": ["rank", "none.csv", "--sure", "2"],
     "rank: an ending": ["rank", "none.csv", "--out", "x.xlsx"],
     "what-if: nothing varied": ["what-if"],
     "what-if: a range without end": ["what-if", "--processor", "Xeon Gold 6148", "--vary", "chips=1..1e9:0.001"],

@@ -17,8 +17,8 @@ _spec.loader.exec_module(run)
 @pytest.mark.parametrize("name", run.names())
 def test_a_target_holds_on_what_is_known(name):
     target = run.load(name)
-    found = [path.read_bytes() for path in sorted((FINDINGS / name).glob("*"))]
-    for data in [b"", *target.SEEDS[:40], *found]:
+    inputs = [path.read_bytes() for path in sorted((FINDINGS / name).glob("*"))]
+    for data in [b"", *target.SEEDS[:40], *inputs]:
         target.check(data)
         for place in range(1, len(data), max(1, len(data) // 5)):
             target.check(data[:place])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from forecasting_project import project
+from champion_project import project
 from hostile_input import refused
 
 MILLION = 1_000_000
@@ -97,7 +97,7 @@ def test_a_file_that_cannot_be_used_is_one_line(tmp_path, capsys, name):
     ending, content, words = FILES[name]
     (tmp_path / f"machines.{ending}").write_bytes(content)
     command = ["predict", tmp_path / f"machines.{ending}", "--champion", project().folder]
-    refused([*command, "--out", tmp_path / "out" / "told.csv"], capsys, words, out=tmp_path / "out")
+    refused([*command, "--out", tmp_path / "out" / "predictions.csv"], capsys, words, out=tmp_path / "out")
 
 
 def test_a_folder_and_nothing_are_no_files(tmp_path, capsys):
@@ -126,7 +126,7 @@ CANDIDATES = {
 def test_candidates_that_cannot_be_ranked_are_one_line(tmp_path, capsys, name):
     (tmp_path / "candidates.csv").write_bytes(CANDIDATES[name])
     command = ["rank", tmp_path / "candidates.csv", "--champion", project().folder, "--by", "score/price"]
-    refused([*command, "--out", tmp_path / "out" / "told.csv"], capsys, out=tmp_path / "out")
+    refused([*command, "--out", tmp_path / "out" / "predictions.csv"], capsys, out=tmp_path / "out")
 
 
 MEASURED = {
@@ -143,5 +143,5 @@ MEASURED = {
 @pytest.mark.parametrize("name", MEASURED)
 def test_measurements_that_cannot_be_used_are_one_line(tmp_path, capsys, name):
     (tmp_path / "measured.csv").write_bytes(MEASURED[name])
-    told = ["--processor", "Xeon Gold 6148", "--chips", "2", "--measured", tmp_path / "measured.csv"]
-    refused(["predict", *told, "--champion", project().folder], capsys)
+    options = ["--processor", "Xeon Gold 6148", "--chips", "2", "--measured", tmp_path / "measured.csv"]
+    refused(["predict", *options, "--champion", project().folder], capsys)

@@ -10,7 +10,7 @@ import zipfile
 
 import pandas as pd
 import pytest
-from bounded_memory import ROOM, told
+from bounded_memory import ROOM, read_bounded
 
 from perfcast.data.datasets.spec_cpu.spec_dump import read_dump
 from perfcast.data.strict_csv import read_rows
@@ -45,8 +45,8 @@ def zipped(path, name, copies):
         for number in range(copies):
             member = zipfile.ZipInfo(f"copy/{number}")
             first = archive.infolist()[0]
-            for one in ("compress_type", "compress_size", "file_size", "CRC", "header_offset", "flag_bits"):
-                setattr(member, one, getattr(first, one))
+            for field in ("compress_type", "compress_size", "file_size", "CRC", "header_offset", "flag_bits"):
+                setattr(member, field, getattr(first, field))
             archive.filelist.append(member)
     return path
 
@@ -91,7 +91,7 @@ def test_what_is_large_or_unpacks_to_much_is_refused_within_bounds(tmp_path):
     bomb = packed(tmp_path / "bomb.csv.gz", gzip.compress, b"a,b\n1,2\n")
     xz_bomb = packed(tmp_path / "bomb.csv.xz", lzma.compress, b"a,b\n1,2\n")
     (tmp_path / "catalog").mkdir()
-    asked = [
+    cases = [
         *((door, path) for door in ("ingested", "rows", "dump", "machines") for path in (one_line, after, bomb)),
         *((door, tmp_path / "wide.csv") for door in ("ingested", "rows", "dump", "machines")),
         *((door, tmp_path / "cells.csv") for door in ("rows", "machines")),
@@ -112,9 +112,9 @@ def test_what_is_large_or_unpacks_to_much_is_refused_within_bounds(tmp_path):
         ("json", tmp_path / "line.json"),
         ("table", sparse(tmp_path / "table.parquet", b"PAR1")),
     ]
-    answers = told(asked)
-    assert len(answers) == len(asked)
-    for (door, path), (words, peak) in zip(asked, answers, strict=True):
+    answers = read_bounded(cases)
+    assert len(answers) == len(cases)
+    for (door, path), (words, peak) in zip(cases, answers, strict=True):
         assert words.isprintable(), (door, path.name)
         if door == "dump" and path in {
             after,

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from forecasting_project import project
+from champion_project import project
 from hostile_input import refused
 
 from perfcast.utils.io import file_digests
@@ -33,13 +33,13 @@ def signed(champion: Path) -> None:
         if not about.is_file():
             continue
         try:
-            told = json.loads(about.read_text())
+            content = json.loads(about.read_text())
         except (ValueError, RecursionError):
             continue
-        if isinstance(told, dict):
-            found = file_digests(about.parent)
-            told["files"] = {name: found[name] for name in told.get("files", {}) if name in found}
-            about.write_text(json.dumps(told))
+        if isinstance(content, dict):
+            digests = file_digests(about.parent)
+            content["files"] = {name: digests[name] for name in content.get("files", {}) if name in digests}
+            about.write_text(json.dumps(content))
 
 
 @pytest.mark.parametrize("content", ["a pickle", "a npy of objects", "NUL bytes", "nested JSON", "an empty object"])

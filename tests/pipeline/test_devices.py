@@ -32,14 +32,14 @@ def train(project, out, trainer, *environments):
         TABLES[1], "--out", f"results/{out}/mlp", "--preset", "quick",
         *[word for key, value in settings.items() for word in ("--override", f"{key}={value}")],
     ]  # fmt: skip
-    own = {**environment(project), "MLFLOW_TRACKING_URI": f"sqlite:///{project}/{out}.db"}
+    variables = {**environment(project), "MLFLOW_TRACKING_URI": f"sqlite:///{project}/{out}.db"}
     started = [
-        subprocess.Popen(command, cwd=project, env={**own, **more}, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(command, cwd=project, env={**variables, **more}, stderr=subprocess.PIPE, text=True)
         for more in environments or ({},)
     ]
-    said = [process.communicate(timeout=PATIENCE)[1] for process in started]
-    assert [process.returncode for process in started] == [0] * len(started), "\n".join(said)
-    return said
+    outputs = [process.communicate(timeout=PATIENCE)[1] for process in started]
+    assert [process.returncode for process in started] == [0] * len(started), "\n".join(outputs)
+    return outputs
 
 
 def forecasts(project, out):
@@ -61,10 +61,10 @@ def alone(project):
 
 
 def test_two_devices_of_a_node_forecast_as_one_does(project, alone):
-    (said,) = train(project, "devices", {"trainer.devices": 2, "trainer.strategy": "ddp"})
+    (output,) = train(project, "devices", {"trainer.devices": 2, "trainer.strategy": "ddp"})
     np.testing.assert_allclose(forecasts(project, "devices"), alone, rtol=1e-3)
-    assert said.count("test MAPE") == 1
-    assert "distributed" not in said
+    assert output.count("test MAPE") == 1
+    assert "distributed" not in output
     assert len(recorded(project, "devices")) == 1
 
 

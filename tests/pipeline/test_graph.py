@@ -18,8 +18,8 @@ EVERYTHING = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
 
 def whole_project(folder, **changed):
     """The default experiment on generated inputs: every dataset, source, split and figure."""
-    kept = {name: EVERYTHING[name] for name in ("sources", "datasets", "splits", "plots")}
-    made = small_project(folder, tracking=True, **{**kept, "predictors": PREDICTORS, **changed})
+    defaults = {name: EVERYTHING[name] for name in ("sources", "datasets", "splits", "plots")}
+    made = small_project(folder, tracking=True, **{**defaults, "predictors": PREDICTORS, **changed})
     conf = made / "conf" / "predictor" / "ncpp.yaml"
     values = yaml.safe_load(conf.read_text())
     values["quick"]["min_steps"] = 8  # tables this small need no more
@@ -110,8 +110,8 @@ def test_figures_and_report_are_artifacts_of_the_parent_run(project):
     for path in sorted((project / "results" / "plots").iterdir()):
         experiment = client.get_experiment_by_name(f"perfcast/{path.name}").experiment_id
         (parent,) = client.search_runs([experiment], "tags.`perfcast.kind` = 'invocation'")
-        kept = {item.path for item in client.list_artifacts(parent.info.run_id)}
-        assert kept == {"report.html", "plots", "evaluation"}
+        artifacts = {item.path for item in client.list_artifacts(parent.info.run_id)}
+        assert artifacts == {"report.html", "plots", "evaluation"}
         figures = {item.path for item in client.list_artifacts(parent.info.run_id, "plots")}
         assert figures == {f"figures/{figure.name}" for figure in path.glob("*.svg")}
         assert "plots/headline.svg" in figures
@@ -120,13 +120,13 @@ def test_figures_and_report_are_artifacts_of_the_parent_run(project):
 def test_the_report_of_snakemake_shows_every_figure_with_its_own_caption(project, tmp_path):
     page = tmp_path / "report.html"
     call(project, "snakemake", "--report", str(page))
-    told = page.read_text()
+    shown = page.read_text()
     drawn = {path.stem for path in (project / "results" / "plots").rglob("*.svg")}
     assert {"headline", "coverage"} <= drawn
     for name in drawn:
         plot = plot_entry(name)
-        assert json.dumps(plot.title) in told
-        assert json.dumps(plot.caption.split(".")[0])[1:-1] in told.replace(r"\n", " "), name
+        assert json.dumps(plot.title) in shown
+        assert json.dumps(plot.caption.split(".")[0])[1:-1] in shown.replace(r"\n", " "), name
 
 
 def test_the_champion_answers_through_mlflow_and_without_it(project):
@@ -221,9 +221,9 @@ def test_a_wrong_experiment_stops_before_planning_with_one_line(project, values,
     finally:
         (project / "params.yaml").write_text(before)
     assert code == 2
-    told = [line for line in output.splitlines() if line.startswith("perfcast:")]
-    assert len(told) == 1
-    assert words in told[0]
+    messages = [line for line in output.splitlines() if line.startswith("perfcast:")]
+    assert len(messages) == 1
+    assert words in messages[0]
     assert "Traceback" not in output
 
 
@@ -260,9 +260,9 @@ def test_a_planted_leak_stops_the_run_before_anything_is_evaluated(tmp_path):
     code, output = failing(folder)
     assert code != 0
     # Snakemake shows the log of a failed job once more
-    told = {line for line in output.splitlines() if line.startswith("perfcast pipeline leakage:")}
-    assert len(told) == 1
-    assert "ridge on random: 3 rows are predicted twice" in told.pop()
+    messages = {line for line in output.splitlines() if line.startswith("perfcast pipeline leakage:")}
+    assert len(messages) == 1
+    assert "ridge on random: 3 rows are predicted twice" in messages.pop()
     assert "Traceback" not in output
     assert not (folder / "results" / "leakage" / "host_gemm.json").exists()
     assert not (folder / "results" / "evaluation").exists()

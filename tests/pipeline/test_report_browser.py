@@ -22,13 +22,13 @@ VISIT = """
 setTimeout(() => {
   const plot = document.querySelector(".explorer");
   const form = plot.querySelector("form");
-  const said = {};
+  const seen = {};
   const choose = (name, value) => {
     form.elements[name].value = value;
     form.elements[name].dispatchEvent(new Event("change", { bubbles: true }));
   };
   const press = (key) => plot.querySelector(".focus").dispatchEvent(new KeyboardEvent("keydown", { key }));
-  const hear = (name, selector) => { said[name] = plot.querySelector(selector).textContent; };
+  const hear = (name, selector) => { seen[name] = plot.querySelector(selector).textContent; };
   hear("at first", ".stats");
   choose("split", "2");
   hear("other question", ".stats");
@@ -48,16 +48,16 @@ setTimeout(() => {
   press("Escape");
   hear("let go", "p.spoken");
   for (const folded of document.querySelectorAll("details")) folded.open = true;
-  said.wide = document.documentElement.scrollWidth - innerWidth;
+  seen.wide = document.documentElement.scrollWidth - innerWidth;
   const show = document.querySelector("button.show");
   show.click();
   hear("shown", "p.spoken");
-  said.miss = show.dataset.row;
+  seen.miss = show.dataset.row;
   hear("shown result", ".readout");
-  const told = document.createElement("pre");
-  told.id = "visit";
-  told.textContent = JSON.stringify(said);
-  document.body.append(told);
+  const output = document.createElement("pre");
+  output.id = "visit";
+  output.textContent = JSON.stringify(seen);
+  document.body.append(output);
 }, 300);
 </script>
 """
@@ -72,14 +72,14 @@ class Page(HTMLParser):
         self.levels, self.visit, self._inside = [], "", ""
 
     def handle_starttag(self, tag, attributes):
-        found = dict(attributes)
-        sortable = tag == "th" and "data-column" in found
+        values = dict(attributes)
+        sortable = tag == "th" and "data-column" in values
         self.heads += sortable
         self.sorters += tag == "button" and self._inside == "th"
-        self.drawings += tag == "svg" and found.get("class") == "figure"
+        self.drawings += tag == "svg" and values.get("class") == "figure"
         if re.fullmatch("h[1-6]", tag):
             self.levels.append(int(tag[1]))
-        self._inside = "visit" if found.get("id") == "visit" else tag if sortable else ""
+        self._inside = "visit" if values.get("id") == "visit" else tag if sortable else ""
 
     def handle_data(self, data):
         self.visit += data if self._inside == "visit" else ""
@@ -137,28 +137,28 @@ def test_a_visitor_filters_and_steps_through_single_results(page, tmp_path, widt
     visited.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{VISIT}</body>"), encoding="utf-8")
     dump, console = browse(visited, tmp_path / "profile", f"--window-size={width},900")
     assert console == []
-    said = json.loads(parsed(dump).visit)
+    visit = json.loads(parsed(dump).visit)
     shown = {
-        name: [int(n.replace(",", "")) for n in re.match(r"([\d,]+) of ([\d,]+)", said[name]).groups()]
+        name: [int(n.replace(",", "")) for n in re.match(r"([\d,]+) of ([\d,]+)", visit[name]).groups()]
         for name in ("at first", "other question", "filtered", "other predictor")
     }
     assert shown["at first"][0] == shown["at first"][1]
     assert shown["other question"] != shown["at first"]
     assert 0 < shown["filtered"][0] < shown["filtered"][1]
     assert shown["other predictor"] == shown["filtered"]
-    assert said["other predictor"] != said["filtered"]
-    assert re.search(r"MAPE [\d.]+ %, MedAPE [\d.]+ %; 90 % intervals contain [\d.]+ %", said["filtered"])
+    assert visit["other predictor"] != visit["filtered"]
+    assert re.search(r"MAPE [\d.]+ %, MedAPE [\d.]+ %; 90 % intervals contain [\d.]+ %", visit["filtered"])
     count = shown["filtered"][0]
-    assert re.match(rf"part \d+.*: measured .*, predicted .*, error .*\. 1 of {count}\.$", said["largest"])
-    assert said["next"].endswith(f" 2 of {count}.")
-    assert said["smallest"].endswith(f" {count} of {count}.")
+    assert re.match(rf"part \d+.*: measured .*, predicted .*, error .*\. 1 of {count}\.$", visit["largest"])
+    assert visit["next"].endswith(f" 2 of {count}.")
+    assert visit["smallest"].endswith(f" {count} of {count}.")
     errors = [
-        abs(float(re.search(r"error \+?([−\d.]+)", said[name]).group(1).replace("−", "-")))
+        abs(float(re.search(r"error \+?([−\d.]+)", visit[name]).group(1).replace("−", "-")))
         for name in ("largest", "next", "smallest")
     ]
     assert errors[0] > errors[2]
-    assert "integer" in said["read"] or "float" in said["read"]
-    assert said["let go"] == "Nothing selected."
-    assert said["miss"] in said["shown result"]
-    assert said["shown"].endswith(f" of {shown['at first'][1]}.")
-    assert said["wide"] <= 0, "the page scrolls sideways"
+    assert "integer" in visit["read"] or "float" in visit["read"]
+    assert visit["let go"] == "Nothing selected."
+    assert visit["miss"] in visit["shown result"]
+    assert visit["shown"].endswith(f" of {shown['at first'][1]}.")
+    assert visit["wide"] <= 0, "the page scrolls sideways"

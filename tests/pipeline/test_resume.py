@@ -21,24 +21,24 @@ def trained(project):
 
 def kill_in_the_second_training(project):
     """Start Snakemake with one job at a time and kill its whole process group once it trains for the second time."""
-    said = project / "killed.log"
-    with said.open("w") as log:
+    log = project / "killed.log"
+    with log.open("w") as stream:
         process = subprocess.Popen(
             [sys.executable, "-m", "snakemake", "--cores", "1"],
             cwd=project,
             env=environment(project),
-            stdout=log,
-            stderr=log,
+            stdout=stream,
+            stderr=stream,
             start_new_session=True,
         )
         try:
             deadline = time.monotonic() + PATIENCE
-            while said.read_text().count("rule train:") < 2 and process.poll() is None and time.monotonic() < deadline:
+            while log.read_text().count("rule train:") < 2 and process.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.05)
         finally:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    assert process.returncode == -signal.SIGKILL, said.read_text()[-3000:]
+    assert process.returncode == -signal.SIGKILL, log.read_text()[-3000:]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from browser import BROWSER, QUIET
-from forecasting_project import SUITES, project
+from champion_project import SUITES, project
 from serving_project import served
 
 from perfcast.serving import app

@@ -16,22 +16,22 @@ QUICK = ("--latency-wait", "10", "--slurm-init-seconds-before-status-checks", "5
 def run(tmp_path_factory):
     """A project run by Slurm, what Snakemake said, and what Slurm says of its jobs: state, processors, memory, time."""
     project = small_project(tmp_path_factory.mktemp("slurm") / "project")
-    with cluster() as found:
-        given = {**environment(project), **found}
+    with cluster() as settings:
+        given = {**environment(project), **settings}
         done = subprocess.run(
             ["snakemake", "--profile", "workflow/profiles/slurm", *QUICK],
             check=False, cwd=project, env=given, capture_output=True, text=True, timeout=1200,
         )  # fmt: skip
-        said = done.stdout + done.stderr
-        assert done.returncode == 0, said[-6000:]
-        asked = ["squeue", "--noheader", "--states=all", "--format=%k|%T|%C|%m|%l"]
-        listed = subprocess.run(asked, check=True, env=given, capture_output=True, text=True)
-    jobs = {comment: rest for comment, *rest in (line.split("|") for line in listed.stdout.splitlines())}
-    return project, said, jobs
+        output = done.stdout + done.stderr
+        assert done.returncode == 0, output[-6000:]
+        command = ["squeue", "--noheader", "--states=all", "--format=%k|%T|%C|%m|%l"]
+        listed = subprocess.run(command, check=True, env=given, capture_output=True, text=True)
+    jobs = {comment: values for comment, *values in (line.split("|") for line in listed.stdout.splitlines())}
+    return project, output, jobs
 
 
 def test_every_job_but_the_local_ones_went_through_the_queue(run):
-    _, said, jobs = run
+    _, output, jobs = run
     assert {state for state, *_ in jobs.values()} == {"COMPLETED"}
     assert {comment.split("_wildcards")[0] for comment in jobs} == {
         "rule_data_features_split_standardize_support",
@@ -40,8 +40,8 @@ def test_every_job_but_the_local_ones_went_through_the_queue(run):
         "rule_champion",
         "rule_report",
     }
-    assert said.count("has been submitted with SLURM jobid") == len(jobs) == 5
-    assert {"ingest", "available", "metrics"} <= rules_run(said)
+    assert output.count("has been submitted with SLURM jobid") == len(jobs) == 5
+    assert {"ingest", "available", "metrics"} <= rules_run(output)
 
 
 def test_a_group_asks_for_the_sum_of_the_times_and_the_memory_of_one_job(run):

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_project import project
+from champion_project import project
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
@@ -58,13 +58,13 @@ def test_estimators_follow_scikit_learn():
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters", "said"),
+    ("name", "parameters", "words"),
     [("RigdePredictor", {}, "Ridge"), ("Ridge", {"clap": 1}, "alphas, clip")],
 )
-def test_a_wrong_estimator_is_told(name, parameters, said):
+def test_a_wrong_estimator_is_told(name, parameters, words):
     with pytest.raises(UserError) as error:
         perfcast.estimator(name, **parameters)
-    assert said in str(error.value)
+    assert words in str(error.value)
 
 
 def test_the_package_offers_what_it_names():
@@ -107,9 +107,9 @@ def test_the_wheel_forecasts_outside_the_repository(tmp_path):
         archive.extractall(installed)
     away = tmp_path / "away"
     away.mkdir()
-    asked = ["predict", "--champion", str(project().folder), "--processor", "Xeon Gold 6148", "--chips", "2", "--csv"]
-    told = call([sys.executable, "-m", "perfcast", *asked], away, PYTHONPATH=str(installed))
-    assert "CINT2017speed" in told
+    command = ["predict", "--champion", str(project().folder), "--processor", "Xeon Gold 6148", "--chips", "2", "--csv"]
+    output = call([sys.executable, "-m", "perfcast", *command], away, PYTHONPATH=str(installed))
+    assert "CINT2017speed" in output
     where = call([sys.executable, "-c", "import perfcast; print(perfcast.__file__)"], away, PYTHONPATH=str(installed))
     assert where.startswith(str(installed))
 

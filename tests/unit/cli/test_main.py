@@ -31,10 +31,10 @@ PROJECT = Path(__file__).parents[3]
 def test_a_mistake_is_one_line_and_exit_code_2(arguments, words, capsys, monkeypatch):
     monkeypatch.chdir(PROJECT)
     assert main(arguments) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert words in told
-    assert str(PROJECT) not in told
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert words in message
+    assert str(PROJECT) not in message
 
 
 def test_an_interruption_is_one_line(capsys, monkeypatch):

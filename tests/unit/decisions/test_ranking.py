@@ -1,4 +1,4 @@
-"""Rankings: probabilities that can be believed, orders that repeat, and one clear line for what cannot be used."""
+"""Rankings: calibrated probabilities, stable orders, and one line for invalid input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tempfile import mkdtemp
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_project import FEATURES, project
+from champion_project import FEATURES, project
 
 from perfcast.cli.main import main
 from perfcast.data.datasets.spec_cpu.cpu2017 import build
@@ -31,14 +31,14 @@ MACHINES = [
 ]
 
 
-def wish(by="score", targets=(), weights=None, **more):
+def make_request(by="score", targets=(), weights=None, **more):
     champion = project().champion
     goals = read_constraints(targets, champion)
     return RankingRequest(read_criterion(by, champion), read_weights(weights, goals, champion), goals, **more)
 
 
-def ranked(machines=MACHINES, **asked):
-    return rank_machines(read_machines(machines), project().champion, wish(**asked))
+def ranked(machines=MACHINES, **options):
+    return rank_machines(read_machines(machines), project().champion, make_request(**options))
 
 
 def calibrated_on(residuals, far):
@@ -50,7 +50,7 @@ def calibrated_on(residuals, far):
 
 
 def test_probabilities_come_true_as_often_as_they_say():
-    """Of all cases that are told a probability of about p, the share p reaches the threshold: errors as backtested."""
+    """Of all cases with a probability of about p, the share p reaches the threshold."""
     generator = np.random.default_rng(0)
 
     def draw(count):
@@ -64,17 +64,17 @@ def test_probabilities_come_true_as_often_as_they_say():
     forecast = np.exp(generator.normal(5, 1, len(far)))
     measured = forecast * np.exp(-residuals)
     threshold = forecast * np.exp(generator.normal(0, 0.08, len(far)))
-    told = np.array(
+    probability = np.array(
         [
-            probability_at_least(one, median, median * np.exp(wide), LEVEL, calibration.quantiles["task"])
-            for one, median, wide in zip(threshold, forecast, half, strict=True)
+            probability_at_least(limit, median, median * np.exp(wide), LEVEL, calibration.quantiles["task"])
+            for limit, median, wide in zip(threshold, forecast, half, strict=True)
         ]
     )
     came = measured >= threshold
     for low in np.arange(0, 1, 0.1):
-        among = (told >= low) & (told < low + 0.1)
+        among = (probability >= low) & (probability < low + 0.1)
         assert among.sum() > 300
-        assert came[among].mean() == pytest.approx(told[among].mean(), abs=0.04)
+        assert came[among].mean() == pytest.approx(probability[among].mean(), abs=0.04)
 
 
 def test_probabilities_of_generated_results_nobody_trained_on_are_spread_evenly():
@@ -100,19 +100,19 @@ def test_probabilities_of_generated_results_nobody_trained_on_are_spread_evenly(
 
 def test_a_probability_agrees_with_the_interval_and_is_never_certain():
     calibration, _ = calibrated_on(np.random.default_rng(1).normal(0, 0.05, 500), np.zeros(500))
-    own = calibration.quantiles["task"]
+    quantiles = calibration.quantiles["task"]
     half = {
         level: calibration.half_widths(np.array(["task"]), pd.DataFrame({"one": [0.0]}), level)[0]
         for level in (0.5, 0.9)
     }
     high = 100 * np.exp(half[0.9])
-    assert probability_at_least(100, 100, high, 0.9, own) == 0.5
-    assert probability_at_least(high, 100, high, 0.9, own) == pytest.approx(0.05, abs=1e-6)
-    assert probability_at_least(100 * np.exp(-half[0.5]), 100, high, 0.9, own) == pytest.approx(0.75, abs=1e-6)
+    assert probability_at_least(100, 100, high, 0.9, quantiles) == 0.5
+    assert probability_at_least(high, 100, high, 0.9, quantiles) == pytest.approx(0.05, abs=1e-6)
+    assert probability_at_least(100 * np.exp(-half[0.5]), 100, high, 0.9, quantiles) == pytest.approx(0.75, abs=1e-6)
     thresholds = np.linspace(50, 200, 301)
-    told = np.array([probability_at_least(one, 100, high, 0.9, own) for one in thresholds])
-    assert (np.diff(told) <= 0).all()
-    assert 0 < told.min() < 0.005 and 0.995 < told.max() < 1
+    probabilities = np.array([probability_at_least(limit, 100, high, 0.9, quantiles) for limit in thresholds])
+    assert (np.diff(probabilities) <= 0).all()
+    assert 0 < probabilities.min() < 0.005 and 0.995 < probabilities.max() < 1
 
 
 def test_targets_together_are_bounded_whatever_ties_them():
@@ -136,18 +136,18 @@ def test_tasks_are_known_by_the_names_of_their_publisher():
 
 
 def test_at_most_is_the_rest_of_at_least():
-    found = ranked(targets=["CINT2017rate >= 60", "CINT2017rate.base_score < 60"]).candidates
-    assert all(sum(one.probabilities) == pytest.approx(1) for one in found)
+    candidates = ranked(targets=["CINT2017rate >= 60", "CINT2017rate.base_score < 60"]).candidates
+    assert all(sum(candidate.probabilities) == pytest.approx(1) for candidate in candidates)
 
 
 def test_candidates_are_ordered_by_what_they_give_for_what_they_take():
-    assert [one.name for one in ranked(by="score").candidates] == ["large", "small"]
-    assert [one.name for one in ranked(by="score", ascending=True).candidates] == ["small", "large"]
+    assert [candidate.name for candidate in ranked(by="score").candidates] == ["large", "small"]
+    assert [candidate.name for candidate in ranked(by="score", ascending=True).candidates] == ["small", "large"]
     per_watt = ranked(by="score/watt")
-    assert [one.name for one in per_watt.candidates] == ["small", "large"]
-    for one in per_watt.candidates:
-        assert one.value == pytest.approx(one.score / one.watts)
-        assert one.value_low == pytest.approx(one.score_low / one.watts)
+    assert [candidate.name for candidate in per_watt.candidates] == ["small", "large"]
+    for candidate in per_watt.candidates:
+        assert candidate.value == pytest.approx(candidate.score / candidate.watts)
+        assert candidate.value_low == pytest.approx(candidate.score_low / candidate.watts)
     tdp = project().champion.reference_data.cpu_facts.loc["xeon gold 6148", "tdp_w"]
     small = per_watt.candidates[0]
     assert (small.watts, small.watts_assumed, per_watt.candidates[1].watts_assumed) == (tdp, True, False)
@@ -158,40 +158,40 @@ def test_candidates_are_ordered_by_what_they_give_for_what_they_take():
 
 def test_the_score_is_a_weighted_geometric_mean_with_the_interval_of_errors_that_go_together():
     alone = {
-        name: {one.line: one for one in ranked(weights=f"{name}=1").candidates}
+        name: {candidate.line: candidate for candidate in ranked(weights=f"{name}=1").candidates}
         for name in ("CINT2017rate", "CFP2017rate")
     }
     both = ranked(weights="SPECrate2017_int_base=2,CFP2017rate=1")
     assert dict(both.weights) == pytest.approx({"CINT2017rate": 2 / 3, "CFP2017rate": 1 / 3})
-    for one in both.candidates:
+    for candidate in both.candidates:
         for end in ("score", "score_low", "score_high"):
-            first, second = (getattr(alone[name][one.line], end) for name in ("CINT2017rate", "CFP2017rate"))
-            assert getattr(one, end) == pytest.approx(first ** (2 / 3) * second ** (1 / 3))
+            first, second = (getattr(alone[name][candidate.line], end) for name in ("CINT2017rate", "CFP2017rate"))
+            assert getattr(candidate, end) == pytest.approx(first ** (2 / 3) * second ** (1 / 3))
     assert dict(ranked(targets=["CFP2017rate > 10"]).weights) == {"CFP2017rate": 1.0}
     assert len(ranked().weights) == 4
 
 
 def test_dividing_by_a_score_turns_its_interval_around():
     measure = read_criterion("price/score", project().champion)
-    found = evaluate_criterion(measure, {"price": 8.0}, Spread(4.0, 2.0, 8.0), {})
-    assert (found.low, found.median, found.high) == pytest.approx((1.0, 2.0, 4.0))
+    value = evaluate_criterion(measure, {"price": 8.0}, Spread(4.0, 2.0, 8.0), {})
+    assert (value.low, value.median, value.high) == pytest.approx((1.0, 2.0, 4.0))
     assert evaluate_criterion(measure, {"price": 8.0}, Spread(4.0, None, None), {}).low is None
 
 
 def test_those_that_hardly_meet_the_targets_come_last():
-    scores = {one.name: one.score for one in ranked(weights="CINT2017rate=1").candidates}
+    scores = {candidate.name: candidate.score for candidate in ranked(weights="CINT2017rate=1").candidates}
     between = np.sqrt(scores["small"] * scores["large"])
-    found = ranked(by="score/watt", targets=[f"CINT2017rate >= {between}"], sure=0.5)
-    assert [(one.name, one.sure) for one in found.candidates] == [("large", True), ("small", False)]
-    assert any("come last" in note for note in found.notes)
+    ranking = ranked(by="score/watt", targets=[f"CINT2017rate >= {between}"], sure=0.5)
+    assert [(candidate.name, candidate.sure) for candidate in ranking.candidates] == [("large", True), ("small", False)]
+    assert any("come last" in note for note in ranking.notes)
     surest = ranked(by="probability", targets=[f"CINT2017rate >= {between}"]).candidates[0]
     assert surest.name == "large"
 
 
 def test_equal_candidates_stay_in_their_order_and_are_told_apart():
-    found = ranked([{"processor": "Xeon Gold 6148", "chips": 2}] * 3).candidates
-    assert [one.line for one in found] == [1, 2, 3]
-    assert [one.name for one in found] == [f"2 x xeon gold 6148 (line {line})" for line in (1, 2, 3)]
+    candidates = ranked([{"processor": "Xeon Gold 6148", "chips": 2}] * 3).candidates
+    assert [candidate.line for candidate in candidates] == [1, 2, 3]
+    assert [candidate.name for candidate in candidates] == [f"2 x xeon gold 6148 (line {line})" for line in (1, 2, 3)]
 
 
 def test_names_prices_and_watts_are_no_columns_of_the_machine():
@@ -203,7 +203,7 @@ def test_names_prices_and_watts_are_no_columns_of_the_machine():
 
 
 @pytest.mark.parametrize(
-    ("cells", "asked", "said"),
+    ("cells", "options", "words"),
     [
         ({"price": "cheap"}, {}, "price must be a positive number without a currency"),
         ({"price": -3}, {}, "price must be a positive number"),
@@ -230,10 +230,10 @@ def test_names_prices_and_watts_are_no_columns_of_the_machine():
         ({}, {"sure": 0.9}, "--sure needs a target"),
     ],
 )
-def test_what_cannot_be_ranked_is_refused(cells, asked, said):
+def test_what_cannot_be_ranked_is_refused(cells, options, words):
     with pytest.raises(UserError) as error:
-        ranked([{"processor": "Xeon Gold 6148", "chips": 2, **cells}], **asked)
-    assert said in str(error.value)
+        ranked([{"processor": "Xeon Gold 6148", "chips": 2, **cells}], **options)
+    assert words in str(error.value)
 
 
 def test_unknown_power_is_told():
@@ -242,7 +242,7 @@ def test_unknown_power_is_told():
         rank_machines(
             read_machines(machine),
             project().champion,
-            wish("score/watt"),
+            make_request("score/watt"),
             PredictOptions(assume=False, neighbors=0, explain=False),
         )
 
@@ -253,12 +253,12 @@ def test_the_command_prints_writes_and_repeats(tmp_path, capsys):
     given = ["rank", str(path), "--results", str(project().results), "--when", "2024-01", "--by", "score/price"]
     given += ["--target", "SPECrate2017_int_base >= 100", "--target", "CFP2017rate >= 100"]
     assert main(given) == 0
-    said = capsys.readouterr()
+    printed = capsys.readouterr()
     for words in ("rank", "CINT2017rate >= 100", "all targets", "score/price", "note: watts assumed", "geometric mean"):
-        assert words in said.out
-    assert "estimates are not official results" in said.err
+        assert words in printed.out
+    assert "estimates are not official results" in printed.err
     assert main([*given, "--json"]) == 0
-    assert [one["name"] for one in json.loads(capsys.readouterr().out)["candidates"]] == ["large", "small"]
+    assert [candidate["name"] for candidate in json.loads(capsys.readouterr().out)["candidates"]] == ["large", "small"]
     written = [tmp_path / "a.csv", tmp_path / "b.csv"]
     for out in written:
         assert main([*given, "--out", str(out)]) == 0
@@ -267,10 +267,10 @@ def test_the_command_prints_writes_and_repeats(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "words"),
     [(["--sure", "90"], "0.9 means 90 %"), (["--out", "x.txt"], ".csv or .json"), (["--level", "2"], "0.9 means 90 %")],
 )
-def test_the_command_tells_a_mistake_in_one_line(capsys, given, said):
+def test_the_command_tells_a_mistake_in_one_line(capsys, given, words):
     assert main(["rank", "nowhere.csv", "--results", str(project().results), *given]) == 2
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert words in error and error.count("\n") == 1

@@ -19,8 +19,8 @@ def scored(measured, predicted, target=None, cluster=None, half=None):
     )
 
 
-def values_of(one):
-    return score(one, np.ones((1, int(one.cluster.max()) + 1), dtype=np.int32))[0]
+def values_of(sample):
+    return score(sample, np.ones((1, int(sample.cluster.max()) + 1), dtype=np.int32))[0]
 
 
 def test_metrics_match_values_computed_by_hand():
@@ -107,15 +107,15 @@ def test_first_order_draws_of_rank_metrics_follow_the_exact_ones(statistic):
 def test_draws_equal_metrics_of_the_rows_written_out():
     random = np.random.default_rng(1)
     measured = random.lognormal(size=60)
-    one = scored(measured, measured * random.lognormal(0, 0.2, 60), cluster=random.integers(0, 7, 60))
+    sample = scored(measured, measured * random.lognormal(0, 0.2, 60), cluster=random.integers(0, 7, 60))
     weights = draw_weights(7, 20, seed=3)
-    draws = score(one, weights)[1]
+    draws = score(sample, weights)[1]
     for number, weight in enumerate(weights):
-        index = np.repeat(np.arange(60), weight[one.cluster])
-        again = values_of(scored(one.measured[index], one.predicted[index]))
+        index = np.repeat(np.arange(60), weight[sample.cluster])
+        again = values_of(scored(sample.measured[index], sample.predicted[index]))
         assert draws["mape"][number] == pytest.approx(again["mape"])
         assert draws["r2"][number] == pytest.approx(again["r2"])
-        low, high = np.quantile(one.errors[index], [0.5, 0.9], method="inverted_cdf")
+        low, high = np.quantile(sample.errors[index], [0.5, 0.9], method="inverted_cdf")
         assert (draws["medape"][number], draws["p90"][number]) == (pytest.approx(low), pytest.approx(high))
 
 
@@ -125,8 +125,8 @@ def test_intervals_cover_the_truth_when_errors_are_shared_within_clusters():
     for _ in range(200):
         cluster = np.repeat(np.arange(60), 5)
         size = 0.1 * np.abs(random.normal(size=60))[cluster]
-        one = scored(np.ones(300), 1 + size, cluster=cluster)
-        draws = score(one, draw_weights(60, 200, seed=int(random.integers(1_000_000))))[1]
+        sample = scored(np.ones(300), 1 + size, cluster=cluster)
+        draws = score(sample, draw_weights(60, 200, seed=int(random.integers(1_000_000))))[1]
         truth = {"mape": 10 * np.sqrt(2 / np.pi), "medape": 6.745}
         for metric in covered:
             low, high = percentile_interval(draws[metric], 60)
@@ -136,8 +136,8 @@ def test_intervals_cover_the_truth_when_errors_are_shared_within_clusters():
 
 
 def test_one_cluster_gives_no_interval():
-    one = scored([1, 2, 3], [1, 2, 4], cluster=[0, 0, 0])
-    draws = score(one, draw_weights(1, 50, seed=0))[1]
+    sample = scored([1, 2, 3], [1, 2, 4], cluster=[0, 0, 0])
+    draws = score(sample, draw_weights(1, 50, seed=0))[1]
     assert np.isnan(percentile_interval(draws["mape"], 1)).all()
 
 

@@ -53,11 +53,11 @@ def test_mape_is_pooled_over_folds_and_averaged_over_tasks_and_seeds(evaluation,
     frame = pd.read_parquet(runs["unseen_cpu", "network"] / "predictions.parquet")
     error = 100 * (frame["predicted"] / frame["measured"] - 1).abs()
     by_task = error.groupby([frame["task"], frame["seed"]]).mean().unstack()
-    found = evaluation.value("unseen_cpu", "network")
-    assert found["value"] == pytest.approx(by_task.to_numpy().mean())
-    assert found["seed_sd"] == pytest.approx(by_task.mean().std())
-    assert found["seeds"] == 2
-    assert found["rows"] == frame["row"].nunique()
+    row = evaluation.value("unseen_cpu", "network")
+    assert row["value"] == pytest.approx(by_task.to_numpy().mean())
+    assert row["seed_sd"] == pytest.approx(by_task.mean().std())
+    assert row["seeds"] == 2
+    assert row["rows"] == frame["row"].nunique()
 
 
 def test_a_predictor_with_one_seed_has_no_spread_over_seeds(evaluation):
@@ -80,10 +80,10 @@ def test_equal_predictors_are_never_claimed_to_differ(table, tmp_path):
         if predictor == "ridge":
             runs[split, predictor] = runs[split, "nearest"]
             assert folder != runs[split, predictor]
-    found = evaluate(runs, table, resamples=100, seed=0)
-    assert (found.paired["difference"] == 0).all()
-    assert (found.paired["claim"] == "undecided").all()
-    assert clear_winner(found.paired, "random", AVERAGE, "mape") is None
+    result = evaluate(runs, table, resamples=100, seed=0)
+    assert (result.paired["difference"] == 0).all()
+    assert (result.paired["claim"] == "undecided").all()
+    assert clear_winner(result.paired, "random", AVERAGE, "mape") is None
 
 
 def test_slices_are_the_tasks_the_tagged_columns_and_the_year(evaluation):
@@ -100,8 +100,8 @@ def test_noise_floor_matches_values_computed_by_hand():
         Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
     )
     frame = pd.DataFrame({"id": list("abcde"), "machine": ["m", "m", "n", None, None], "score": [9, 11, 5, 20, 20]})
-    found = estimate_noise_floor(build_table("small", frame, columns), pd.Series(["only"] * 5))
-    only = found[found["task"] == "only"].iloc[0]
+    floor = estimate_noise_floor(build_table("small", frame, columns), pd.Series(["only"] * 5))
+    only = floor[floor["task"] == "only"].iloc[0]
     cv = 100 * np.std([9, 11], ddof=1) / 10
     assert (only["configurations"], only["rows"]) == (2, 4)
     assert only["cv_mean"] == pytest.approx(cv / 2)
@@ -117,8 +117,8 @@ def test_noise_floor_recovers_the_error_of_a_predictor_that_knows_the_expected_s
     )
     noise = random.normal(0, 0.02, 4000)
     frame = pd.DataFrame({"id": range(4000), "machine": np.arange(4000) // 2, "score": 50 * np.exp(noise)})
-    found = estimate_noise_floor(build_table("noisy", frame, columns), pd.Series(["only"] * 4000))
-    assert found.iloc[0]["mape_floor"] == pytest.approx(100 * np.abs(noise).mean(), rel=0.05)
+    floor = estimate_noise_floor(build_table("noisy", frame, columns), pd.Series(["only"] * 4000))
+    assert floor.iloc[0]["mape_floor"] == pytest.approx(100 * np.abs(noise).mean(), rel=0.05)
 
 
 def test_a_dataset_without_configurations_or_slices_is_evaluated_too(table, runs):
@@ -128,10 +128,10 @@ def test_a_dataset_without_configurations_or_slices_is_evaluated_too(table, runs
             dataclasses.replace(column, tags=tuple(set(column.tags) & {Tag.ROW, Tag.TASK})) for column in table.columns
         ),
     )
-    found = evaluate(runs, plain, resamples=20, seed=0)
-    assert found.noise.empty
-    assert set(found.slices["slice"]) == {"suite"}
-    assert "noise floor" not in headline(found)
+    result = evaluate(runs, plain, resamples=20, seed=0)
+    assert result.noise.empty
+    assert set(result.slices["slice"]) == {"suite"}
+    assert "noise floor" not in headline(result)
 
 
 def test_same_input_gives_the_same_bytes(table, runs, evaluation, in_domain, tmp_path):
@@ -146,9 +146,9 @@ def test_same_input_gives_the_same_bytes(table, runs, evaluation, in_domain, tmp
 
 def test_intervals_cover_what_they_say_on_every_split(evaluation):
     metrics = evaluation.metrics[evaluation.metrics["split"].isin(evaluation.ranked_splits)]
-    found = metrics[metrics["metric"] == "coverage"]
+    coverage = metrics[metrics["metric"] == "coverage"]
     # what was backtested erred a tenth more than the test rows, but for the errors that a part's rows share
-    assert found["value"].between(84, 97).all()
+    assert coverage["value"].between(84, 97).all()
     assert (
         evaluation.value("random", "nearest", metric="width")["value"]
         > 3 * (evaluation.value("random", "network", metric="width")["value"])
@@ -156,33 +156,35 @@ def test_intervals_cover_what_they_say_on_every_split(evaluation):
     levels = evaluation.levels
     ninety = levels[(levels["level"] == 90) & levels["split"].isin(evaluation.ranked_splits)]
     assert ninety["coverage"].to_numpy() == pytest.approx(
-        found.loc[found["task"] == AVERAGE, "value"].to_numpy(), abs=1
+        coverage.loc[coverage["task"] == AVERAGE, "value"].to_numpy(), abs=1
     )
-    for _, own in levels.groupby(["split", "predictor"]):
-        assert own["coverage"].is_monotonic_increasing
+    for _, by_level in levels.groupby(["split", "predictor"]):
+        assert by_level["coverage"].is_monotonic_increasing
     for name in ("machine_vendor", "generation", "year"):
         assert evaluation.slices.loc[evaluation.slices["slice"] == name, "coverage"].between(60, 100).all()
 
 
 def test_support_is_told_with_the_error_at_it(evaluation):
-    found = evaluation.in_domain[
+    in_domain_rows = evaluation.in_domain[
         (evaluation.in_domain["split"] == "random") & (evaluation.in_domain["predictor"] == "ridge")
     ]
-    assert (found["from"] <= found["in_domain_score"]).all() and (found["in_domain_score"] <= found["to"]).all()
-    assert found["rows"].sum() == evaluation.value("random", "ridge")["rows"]
-    assert (found["mape"] > 0).all()
+    assert (in_domain_rows["from"] <= in_domain_rows["in_domain_score"]).all() and (
+        in_domain_rows["in_domain_score"] <= in_domain_rows["to"]
+    ).all()
+    assert in_domain_rows["rows"].sum() == evaluation.value("random", "ridge")["rows"]
+    assert (in_domain_rows["mape"] > 0).all()
 
 
 def test_without_distances_or_backtests_there_are_no_intervals(table, runs, in_domain):
     plain = evaluate(runs, table, resamples=10, seed=0)
     assert plain.metrics.loc[plain.metrics["metric"] == "coverage", "value"].isna().all()
-    assert plain.support.empty
+    assert plain.in_domain.empty
 
 
 def test_a_fold_is_calibrated_by_its_own_backtests_alone(runs, in_domain):
     folder = runs["unseen_cpu", "ridge"]
-    predictions, backtests = (pd.read_parquet(folder / f"{name}.parquet") for name in ("predictions", "backtests"))
-    far = pd.read_parquet(support["unseen_cpu"])
+    predictions, backtests = (pd.read_parquet(folder / f"{name}.parquet") for name in ("predictions", "backtest"))
+    far = pd.read_parquet(in_domain["unseen_cpu"])
     before = with_intervals(predictions, backtests, far, 0.9)
     backtests.loc[backtests["fold"] == 2, "predicted"] *= 2
     after = with_intervals(predictions, backtests, far, 0.9)
@@ -236,11 +238,11 @@ def test_a_split_that_leaks_on_purpose_counts_neither_for_the_order_nor_in_the_l
     names = {"random": "shuffled"}
     best = (evaluation.metrics["split"] == "random") & (evaluation.metrics["predictor"] == "nearest")
     metrics = evaluation.metrics.assign(value=evaluation.metrics["value"].mask(best, 1e-9))
-    found = dataclasses.replace(evaluation, metrics=metrics.assign(split=metrics["split"].replace(names)))
-    assert (found.ranked_splits, found.comparison_splits) == (["unseen_cpu", "forward_2023"], ["shuffled"])
-    assert found.ranking()[-1] == "nearest"
-    assert headline(found).splitlines()[-2].startswith("shuffled: only for comparison")
-    alone = dataclasses.replace(found, metrics=found.metrics[found.metrics["split"] == "shuffled"])
+    renamed = dataclasses.replace(evaluation, metrics=metrics.assign(split=metrics["split"].replace(names)))
+    assert (renamed.ranked_splits, renamed.comparison_splits) == (["unseen_cpu", "forward_2023"], ["shuffled"])
+    assert renamed.ranking()[-1] == "nearest"
+    assert headline(renamed).splitlines()[-2].startswith("shuffled: only for comparison")
+    alone = dataclasses.replace(renamed, metrics=renamed.metrics[renamed.metrics["split"] == "shuffled"])
     assert (alone.ranked_splits, alone.ranking()[0]) == (["shuffled"], "nearest")
 
 
@@ -250,20 +252,20 @@ def test_forms_with_less_training_are_measured_and_counted_nowhere(evaluation):
     assert evaluation.learning_curve_splits == list(LESS_TRAINING)
     assert evaluation.value("random_05_percent", "ridge")["value"] > evaluation.value("random", "ridge")["value"]
     best = evaluation.metrics["split"].isin(LESS_TRAINING) & (evaluation.metrics["predictor"] == "nearest")
-    found = dataclasses.replace(
+    changed = dataclasses.replace(
         evaluation, metrics=evaluation.metrics.assign(value=evaluation.metrics["value"].mask(best, 1e-9))
     )
-    assert found.ranking() == evaluation.ranking()
-    assert headline(found).splitlines()[-1] == "3 learning-curve splits: see the plots; not counted"
-    assert not any(split in "\n".join(headline(found).splitlines()) for split in LESS_TRAINING)
-    alone = dataclasses.replace(found, metrics=found.metrics[found.metrics["split"].isin(LESS_TRAINING)])
+    assert changed.ranking() == evaluation.ranking()
+    assert headline(changed).splitlines()[-1] == "3 learning-curve splits: see the plots; not counted"
+    assert not any(split in "\n".join(headline(changed).splitlines()) for split in LESS_TRAINING)
+    alone = dataclasses.replace(changed, metrics=changed.metrics[changed.metrics["split"].isin(LESS_TRAINING)])
     assert alone.splits == alone.ranked_splits == list(LESS_TRAINING)
     assert alone.comparison_splits == []
 
 
 def test_published_values_are_of_tasks_of_the_table(evaluation, runs, table):
-    found = evaluation.published[["task", "metric", "value"]].to_numpy().tolist()
-    assert found == [
+    rows = evaluation.published[["task", "metric", "value"]].to_numpy().tolist()
+    assert rows == [
         ["float", "mape", 4.0],
         ["integer", "mape", 3.5],
         ["float", "spearman", 0.95],

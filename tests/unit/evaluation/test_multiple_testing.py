@@ -40,7 +40,8 @@ def test_the_correction_holds_for_all_predictors_together_and_knows_that_they_mo
         differences = random.normal(0, 1, 8)
         p = adjusted(differences, differences[:, None] + random.normal(0, 1, (8, 400)))
         plain = [
-            adjusted(differences[[one]], differences[[one], None] + random.normal(0, 1, (1, 400))) for one in range(8)
+            adjusted(differences[[column]], differences[[column], None] + random.normal(0, 1, (1, 400)))
+            for column in range(8)
         ]
         wrong["together"] += (p <= 0.05).any()
         wrong["alone"] += (np.array(plain) <= 0.05).any()
@@ -52,7 +53,7 @@ def test_the_correction_holds_for_all_predictors_together_and_knows_that_they_mo
 def test_what_does_not_move_is_no_change_and_what_is_unknown_is_not_counted():
     draws = np.zeros((3, 100))
     draws[1] = np.nan
-    found = adjusted(np.array([0.0, 1.0, 2.0]), draws + np.array([[0.0], [0.0], [2.0]]))
-    assert found[0] == 1
-    assert np.isnan(found[1])
-    assert found[2] == pytest.approx(1 / 101)
+    decisions = adjusted(np.array([0.0, 1.0, 2.0]), draws + np.array([[0.0], [0.0], [2.0]]))
+    assert decisions[0] == 1
+    assert np.isnan(decisions[1])
+    assert decisions[2] == pytest.approx(1 / 101)

@@ -1,4 +1,4 @@
-"""What a fitted predictor rests on."""
+"""Importance of feature groups for a fitted predictor."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def table() -> Table:
 
 
 def test_what_decides_the_score_matters_most(table: Table) -> None:
-    found = group_importance(fitted(Ridge(), table), table, np.ones(160, dtype=bool), 0).set_index("group")
-    assert set(found.index) == {"memory", "processor", "system"}
-    assert found.loc["processor", "increase"] > 20
-    assert abs(found.loc["memory", "increase"]) < 2
-    assert found["increase"].idxmax() == "processor"
+    importance = group_importance(fitted(Ridge(), table), table, np.ones(160, dtype=bool), 0).set_index("group")
+    assert set(importance.index) == {"memory", "processor", "system"}
+    assert importance.loc["processor", "increase"] > 20
+    assert abs(importance.loc["memory", "increase"]) < 2
+    assert importance["increase"].idxmax() == "processor"
 
 
 def test_only_the_given_rows_are_looked_at(table: Table) -> None:

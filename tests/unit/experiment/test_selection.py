@@ -164,8 +164,8 @@ def test_a_sole_setting_is_measured_on_the_inner_rows_of_every_fold():
     demo = table()
     demo.frame.loc[[7, 9], "score"] = 200.0
     folds = folds_of(demo, [3], [7, 9]).assign(fold_1=folds_of(demo, [4], [11, 13])["fold_0"])
-    own = [candidates(2.0), candidates(1.0)]
-    first, second = fit_folds(demo, folds, own.__getitem__, [0], None)
+    by_fold = [candidates(2.0), candidates(1.0)]
+    first, second = fit_folds(demo, folds, by_fold.__getitem__, [0], None)
     assert (first.predictor.factor, second.predictor.factor) == (2.0, 1.0)
     assert first.choice.validation_mape["times 2.0"] == pytest.approx(0.0, abs=1e-9)
     assert 0 < second.choice.validation_mape["times 1.0"] < 10

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from forecasting_project import project
+from champion_project import project
 
 from perfcast.cli.main import main
 from perfcast.inference import load_champion
@@ -33,13 +33,13 @@ def test_a_file_that_is_not_what_was_saved_is_refused(tmp_path, name):
     whole = (folder / name).read_bytes()
     for planted in (pickle.dumps(Planted(marker)), b"", whole[: len(whole) // 2], b"{}", b"[]"):
         (folder / name).write_bytes(planted)
-        with pytest.raises(UserError, match="as it was saved") as told:
+        with pytest.raises(UserError, match="as it was saved") as raised:
             load_champion(folder)
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(raised.value)
     (folder / name).unlink()
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as raised:
         load_champion(folder)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
     assert not marker.exists()
 
 

@@ -70,7 +70,7 @@ def test_every_kind_of_file_says_the_same(tmp_path, text, ending):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "words"),
     [
         ("", ["empty"]),
         (" \n", ["empty"]),
@@ -95,12 +95,12 @@ def test_every_kind_of_file_says_the_same(tmp_path, text, ending):
         (",".join(f"c{n}" for n in range(20_000)) + "\n" + "," * 19_999 + "1\n", ["at most 1000 columns"]),
     ],
 )
-def test_bad_csv_is_refused_in_one_line(tmp_path, text, said):
-    refused(tmp_path, text, "csv", said)
+def test_bad_csv_is_refused_in_one_line(tmp_path, text, words):
+    refused(tmp_path, text, "csv", words)
 
 
 @pytest.mark.parametrize(
-    ("text", "ending", "said"),
+    ("text", "ending", "words"),
     [
         ("{", "json", ["must be JSON"]),
         ('{"cores": NaN}', "json", ["finite", "NaN"]),
@@ -119,14 +119,14 @@ def test_bad_csv_is_refused_in_one_line(tmp_path, text, said):
         ("cores: 1", "toml", ["must end in .csv, .csv.gz, .json"]),
     ],
 )
-def test_bad_json_and_yaml_are_refused_in_one_line(tmp_path, text, ending, said):
-    refused(tmp_path, text, ending, said)
+def test_bad_json_and_yaml_are_refused_in_one_line(tmp_path, text, ending, words):
+    refused(tmp_path, text, ending, words)
 
 
-def refused(folder, text, ending, said):
+def refused(folder, text, ending, words):
     with pytest.raises(UserError) as error:
         read(folder, text, ending)
-    assert all(words in str(error.value) for words in said), str(error.value)
+    assert all(word in str(error.value) for word in words), str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -213,9 +213,9 @@ def test_names_are_found_however_they_were_typed(typed, key):
     ],
 )
 def test_an_ambiguous_or_unknown_name_is_never_guessed(typed, candidates):
-    found = NAMES.find(typed)
-    assert found.key is None
-    assert found.candidates[: len(candidates)] == candidates
+    match = NAMES.find(typed)
+    assert match.key is None
+    assert match.candidates[: len(candidates)] == candidates
 
 
 @pytest.mark.parametrize(

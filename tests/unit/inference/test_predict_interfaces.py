@@ -6,7 +6,7 @@ import json
 
 import pandas as pd
 import pytest
-from forecasting_project import KNOWN, SUITES, asked, project
+from champion_project import KNOWN, SUITES, predict, project
 
 import perfcast
 from perfcast.cli.main import main
@@ -16,13 +16,13 @@ from perfcast.utils.errors import UserError
 
 
 def test_a_mistyped_processor_is_found_and_told():
-    answer = asked({"processor": "XeonGold6148", "chips": 2})
+    answer = predict({"processor": "XeonGold6148", "chips": 2})
     assert answer.machines[0].machine == "2 x xeon gold 6148"
     assert "was read as 'xeon gold 6148'" in answer.machines[0].notes[0]
 
 
 @pytest.mark.parametrize(
-    ("machine", "said"),
+    ("machine", "words"),
     [
         ({"processor": "Xeon Gold 61480", "chips": 2}, "the processor must be a known one"),
         ({**KNOWN, "suite": "CINT2006rate"}, "suite must be one of CFP2017rate"),
@@ -35,10 +35,10 @@ def test_a_mistyped_processor_is_found_and_told():
         ({"chips": "two"}, "chips must be a number"),
     ],
 )
-def test_what_cannot_be_used_is_refused(machine, said):
+def test_what_cannot_be_used_is_refused(machine, words):
     with pytest.raises(UserError) as error:
-        asked(machine)
-    assert said in str(error.value)
+        predict(machine)
+    assert words in str(error.value)
 
 
 def test_missing_and_foreign_champions_are_told(tmp_path):
@@ -63,13 +63,13 @@ def test_the_library_answers_dictionaries_frames_and_files(tmp_path):
 def test_the_command_prints_what_a_person_wants_to_know(capsys):
     given = ["predict", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--chips", "2"]
     assert main(given) == 0
-    said = capsys.readouterr()
+    printed = capsys.readouterr()
     for words in ("90 % interval", "nearest measured machines", "what drove it", "given (", "looked up (", "assumed ("):
-        assert words in said.out
-    assert "estimates are not official results" in said.err
+        assert words in printed.out
+    assert "estimates are not official results" in printed.err
     assert main([*given, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert [one["task"] for one in answer["machines"][0]["estimates"]] == SUITES
+    assert [estimate["task"] for estimate in answer["machines"][0]["estimates"]] == SUITES
 
 
 def test_the_command_writes_the_same_bytes_twice(tmp_path):
@@ -83,7 +83,7 @@ def test_the_command_writes_the_same_bytes_twice(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "words"),
     [
         (["--processor", "Xeon Gold 6148", "--level", "90"], "0.9 means 90 %"),
         (["--processor", "Xeon Gold 6148", "--when", "soon"], "2026-03"),
@@ -95,10 +95,10 @@ def test_the_command_writes_the_same_bytes_twice(tmp_path):
         (["machines.txt"], "must end in"),
     ],
 )
-def test_the_command_tells_a_mistake_in_one_line(capsys, given, said):
+def test_the_command_tells_a_mistake_in_one_line(capsys, given, words):
     assert main(["predict", "--results", str(project().results), *given]) == 2
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert words in error and error.count("\n") == 1
 
 
 def test_entries_of_a_file_know_their_lines(tmp_path):

@@ -1,4 +1,4 @@
-"""What a few measured scores say of other forecasts."""
+"""Corrections of predictions by a few scores that the user measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_project import SUITES, project
+from champion_project import SUITES, project
 
 from perfcast.cli.main import main
 from perfcast.inference import PredictOptions, parse_machines, predict_machines, read_machines
@@ -63,18 +63,22 @@ def fitted(seed=0):
 
 
 def test_components_are_found_again():
-    found = [fitted(seed)[0] for seed in range(8)]
-    family = np.mean([one.shared["family"] for one in found])
-    noise = np.mean([one.noise for one in found])
+    correlations = [fitted(seed)[0] for seed in range(8)]
+    family = np.mean([correlation.shared["family"] for correlation in correlations])
+    noise = np.mean([correlation.noise for correlation in correlations])
     assert family == pytest.approx(0.04**2, rel=0.35)
     assert noise == pytest.approx(0.02**2, rel=0.5)
-    assert all(value >= 0 for one in found for value in (*one.shared.values(), *one.per_output.values()))
+    assert all(
+        value >= 0
+        for correlation in correlations
+        for value in (*correlation.shared.values(), *correlation.per_output.values())
+    )
 
 
 def test_the_components_add_up_to_the_size_of_the_errors():
-    found, residuals = fitted()
-    asked = errors([("everything", "f", "p")], ["a"], typical=0.07)
-    assert found.variance(asked)[0] == pytest.approx(np.mean(residuals**2))
+    correlation, residuals = fitted()
+    predicted = errors([("everything", "f", "p")], ["a"], typical=0.07)
+    assert correlation.variance(predicted)[0] == pytest.approx(np.mean(residuals**2))
 
 
 def by_hand():
@@ -87,11 +91,11 @@ def by_hand():
 
 def test_what_is_nearer_is_moved_more_and_surer():
     known = errors([("everything", "f", "p")], ["a"])
-    asked = errors(
+    predicted = errors(
         [("everything", "f", "p"), ("everything", "f", "p"), ("everything", "f", "q"), ("everything", "g", "r")],
         ["a", "b", "b", "b"],
     )
-    shift, left = by_hand().predict(known, np.array([0.8]), asked)
+    shift, left = by_hand().predict(known, np.array([0.8]), predicted)
     assert shift == pytest.approx(0.8 * np.array([7.5, 7.0, 3.0, 1.0]) / 8.0)
     assert left == pytest.approx(np.sqrt(1 - np.array([7.5, 7.0, 3.0, 1.0]) ** 2 / 64))
 
@@ -106,10 +110,10 @@ def test_what_is_known_well_is_hardly_moved():
 
 
 def test_more_measurements_say_more():
-    asked = errors([("everything", "f", "q")], ["b"])
+    predicted = errors([("everything", "f", "q")], ["b"])
     left = [
         by_hand().predict(
-            errors([("everything", "f", f"p{n}") for n in range(count)], ["a"] * count), np.zeros(count), asked
+            errors([("everything", "f", f"p{n}") for n in range(count)], ["a"] * count), np.zeros(count), predicted
         )[1][0]
         for count in (1, 3, 9)
     ]
@@ -130,10 +134,10 @@ def test_it_is_saved_with_the_calibration(tmp_path):
     assert UncertaintyModel.load(tmp_path).correlation.to_state() == calibrated.correlation.to_state()
 
 
-def asked(measured, machine=MACHINE):
+def predict_corrected(measured, machine=MACHINE):
     champion = project().champion
-    own = read_measurements(read_machines(measured), champion, machine)
-    return predict_machines(parse_machines(read_machines(machine), champion), champion, PLAIN, own).machines[0]
+    measurements = read_measurements(read_machines(measured), champion, machine)
+    return predict_machines(parse_machines(read_machines(machine), champion), champion, PLAIN, measurements).machines[0]
 
 
 def plain(machine=MACHINE):
@@ -142,34 +146,39 @@ def plain(machine=MACHINE):
 
 
 def test_a_measured_score_moves_the_forecasts_towards_it_and_narrows_them():
-    before = {one.task: one for one in plain().estimates}
+    before = {estimate.task: estimate for estimate in plain().estimates}
     score = 1.2 * before["CINT2017rate"].median
-    after = {one.task: one for one in asked({"suite": "CINT2017rate", "score": score}).estimates}
+    after = {
+        estimate.task: estimate for estimate in predict_corrected({"suite": "CINT2017rate", "score": score}).estimates
+    }
     assert list(after) == SUITES
     assert before["CINT2017rate"].median < after["CINT2017rate"].median < score
     for task in SUITES:
         assert after[task].own == pytest.approx(after[task].median / before[task].median)
         assert after[task].high / after[task].low <= before[task].high / before[task].low
-    assert after["CINT2017rate"].own == max(one.own for one in after.values())
+    assert after["CINT2017rate"].own == max(estimate.own for estimate in after.values())
 
 
 def test_scores_under_the_targets_name_and_of_siblings_are_read():
     sibling = {"processor": "Xeon Gold 6148", "chips": 1, "suite": "CINT2017rate", "base_score": "100"}
-    assert asked(sibling).estimates != asked({**sibling, "base_score": 120}).estimates
+    assert predict_corrected(sibling).estimates != predict_corrected({**sibling, "base_score": 120}).estimates
 
 
 def test_columns_of_the_dataset_that_no_forecast_reads_are_passed_over():
     plainly = {"suite": "CINT2017rate", "score": 100}
-    assert asked({**plainly, "tester": "me", "peak_score": 120}).estimates == asked(plainly).estimates
+    assert (
+        predict_corrected({**plainly, "tester": "me", "peak_score": 120}).estimates
+        == predict_corrected(plainly).estimates
+    )
 
 
 def test_a_score_far_from_its_forecast_is_doubted_aloud():
-    assert "times its forecast" in asked({"suite": "CINT2017rate", "score": 1e5}).notes[0]
-    assert not asked({"suite": "CINT2017rate", "score": plain().estimates[2].median}).notes
+    assert "times its forecast" in predict_corrected({"suite": "CINT2017rate", "score": 1e5}).notes[0]
+    assert not predict_corrected({"suite": "CINT2017rate", "score": plain().estimates[2].median}).notes
 
 
 @pytest.mark.parametrize(
-    ("measured", "said"),
+    ("measured", "words"),
     [
         ({"suite": "CINT2017rate"}, "must have a score"),
         ({"score": 100}, "must name its suite"),
@@ -179,10 +188,10 @@ def test_a_score_far_from_its_forecast_is_doubted_aloud():
         ({"suite": "CINT2017rate", "score": 100, "bytes": 3}, "'bytes'"),
     ],
 )
-def test_what_cannot_be_used_is_refused(measured, said):
+def test_what_cannot_be_used_is_refused(measured, words):
     with pytest.raises(UserError) as error:
-        asked(measured)
-    assert said in str(error.value)
+        predict_corrected(measured)
+    assert words in str(error.value)
 
 
 def test_the_command_tells_what_the_measurements_changed(tmp_path, capsys):
@@ -196,17 +205,17 @@ def test_candidates_and_combinations_are_corrected_as_single_forecasts_are(tmp_p
     score = 1.2 * plain().estimates[2].median
     (tmp_path / "mine.csv").write_text(f"processor,chips,suite,score\nXeon Gold 6148,2,CINT2017rate,{score}\n")
     (tmp_path / "candidates.csv").write_text("name,processor,chips\nmine,Xeon Gold 6148,2\n")
-    expected = asked({**MACHINE, "suite": "CINT2017rate", "score": score}).estimates[2]
+    expected = predict_corrected({**MACHINE, "suite": "CINT2017rate", "score": score}).estimates[2]
     given = ["--champion", str(project().folder), "--measured", str(tmp_path / "mine.csv"), "--json"]
     commands = {
         "rank": [str(tmp_path / "candidates.csv"), "--target", "CINT2017rate >= 1"],
         "what-if": ["--processor", "Xeon Gold 6148", "--chips", "2", "--vary", "chips=2", "--task", "CINT2017rate"],
     }
-    told = {}
+    answers = {}
     for name, options in commands.items():
         assert main([name, *options, *given]) == 0
-        told[name] = json.loads(capsys.readouterr().out)
-    (combination,) = told["what-if"]["combinations"]
+        answers[name] = json.loads(capsys.readouterr().out)
+    (combination,) = answers["what-if"]["combinations"]
     # what is not varied is held as it was completed for the task, so this is not quite the machine of the others
     assert combination["estimates"][0]["own"] == pytest.approx(expected.own, rel=0.02)
-    assert told["rank"]["candidates"][0]["score"] == pytest.approx(expected.median)
+    assert answers["rank"]["candidates"][0]["score"] == pytest.approx(expected.median)

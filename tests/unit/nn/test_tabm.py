@@ -1,4 +1,4 @@
-"""What makes `tabm` an implicit ensemble."""
+"""Implicit ensemble `tabm`: shared matrices, members that differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long jobs took, read from files as Snakemake writes them."""
+"""Times of jobs, read from files as Snakemake writes them."""
 
 from __future__ import annotations
 

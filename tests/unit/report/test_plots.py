@@ -49,8 +49,8 @@ def test_published_errors_are_drawn_with_their_split(evaluation):
         "nearest",
     ):
         assert text in drawn
-    own = evaluation.value("random", "network", "float")["value"]
-    assert f">{own:.2f}<" in drawn
+    value = evaluation.value("random", "network", "float")["value"]
+    assert f">{value:.2f}<" in drawn
     ranked = evaluation.value("unseen_cpu", "network", metric="spearman")["value"]
     assert f">{ranked:.2f}<" in drawn
 
@@ -99,6 +99,6 @@ def test_leaders_keep_the_baseline_visible():
 
 
 def test_predictors_differ_in_color_and_mark():
-    found = predictor_styles([f"p{number}" for number in range(8)])
-    assert len({look["color"] for look in found.values()}) == 9
-    assert len({look["marker"] for look in found.values()}) == 9
+    styles = predictor_styles([f"p{number}" for number in range(8)])
+    assert len({look["color"] for look in styles.values()}) == 9
+    assert len({look["marker"] for look in styles.values()}) == 9

@@ -28,12 +28,12 @@ class Strict(HTMLParser):
         names = [name for name, _ in attributes]
         if len(names) != len(set(names)):
             self.mistakes.append(f"<{tag}> repeats an attribute")
-        found = dict(attributes)
-        if "id" in found:
-            self.ids.append(found["id"])
-        if "src" in found or tag in {"link", "iframe", "object", "embed", "img"}:
+        values = dict(attributes)
+        if "id" in values:
+            self.ids.append(values["id"])
+        if "src" in values or tag in {"link", "iframe", "object", "embed", "img"}:
             self.loads.append(tag)
-        target = found.get("href") or found.get("xlink:href") or ""
+        target = values.get("href") or values.get("xlink:href") or ""
         if tag == "a" and target.startswith("http"):
             return self.open.append(tag)
         if target:
@@ -202,10 +202,10 @@ def test_rows_are_accounted_for():
 
 
 def test_details_flatten_nested_facts_and_tell_shares_in_percent():
-    found = detail_tables(
+    tables = detail_tables(
         {"details": {"rows_cut": 5, "join_coverage": {"share_of_rows": 0.5, "by": {"a": {"n": 3}}}, "ranges": {}}}
     )
-    assert found == [
+    assert tables == [
         ("facts", [("rows cut", "5")]),
         ("join coverage", [("share of rows", "50.0 %"), ("by · a · n", "3")]),
     ]
@@ -246,7 +246,7 @@ def test_leakage_checks_are_one_table_and_absent_without_a_report():
         "remedy": "train again",
     }
     numbers = {"control_mape": 87.3, "chance_mape": 84.7, "difference_low": -0.4, "difference_high": 6.5}
-    found = {
+    rendered = {
         "dataset": "fake",
         "checks": [
             {**check, "findings": [], "numbers": {}},
@@ -254,7 +254,7 @@ def test_leakage_checks_are_one_table_and_absent_without_a_report():
             {**check, "findings": [], "numbers": {"least_share_of_error_left": 0.136, "by": "memory in rate"}},
         ],
     }
-    text = environment().get_template("leakage.html").render(data=leakage_section(found))
+    text = environment().get_template("leakage.html").render(data=leakage_section(rendered))
     assert "3 checks, 1 finding. A finding" in text
     assert "rows &lt;must&gt; be test rows" in text
     assert "MAPE 87.3 %; chance: 84.7 % (difference -0.40 to +6.50)" in text

@@ -38,8 +38,8 @@ def explorer_data(part, **options):
 
 def unfronted(coded):
     texts, before = [], ""
-    for shared, rest in zip(coded["shared"], coded["rest"].split("\n"), strict=True):
-        before = before[:shared] + rest
+    for shared, suffix in zip(coded["shared"], coded["rest"].split("\n"), strict=True):
+        before = before[:shared] + suffix
         texts.append(before)
     return texts
 
@@ -50,7 +50,7 @@ def test_the_columns_of_the_plot_equal_the_points(part):
     names = unfronted(data["name"]["values"])
     codes = np.cumsum(data["name"]["codes"])
     assert [names[code] for code in codes] == part.rows.names.loc[rows, NAME].tolist()
-    year = next(one for one in data["filters"] if one["label"] == "year")
+    year = next(entry for entry in data["filters"] if entry["label"] == "year")
     frame = part.rows.table.frame.set_index("id")
     assert [int(year["values"][code]) for code in year["codes"]] == frame.loc[rows, "published"].dt.year.tolist()
     month = data["month"]
@@ -175,9 +175,9 @@ def test_release_errors_have_a_sign_and_only_forward_splits(part):
     rows = Rows(dataclasses.replace(part.rows.table, frame=turned), part.rows.folds)
     chips = frame.set_index("id")["chips"].reindex(points["row"]).to_numpy()
     points = points.assign(predicted=points["measured"] * np.where(chips == 4, 0.9, 1.2))
-    found = release_errors(dataclasses.replace(part.evaluation, points=points), rows, "network")
-    assert list(found) == ["forward_2023"]
-    newest, old = found["forward_2023"]
+    releases = release_errors(dataclasses.replace(part.evaluation, points=points), rows, "network")
+    assert list(releases) == ["forward_2023"]
+    newest, old = releases["forward_2023"]
     assert (newest.family, newest.seen, newest.first) == ("newest", 0, "2023-06")
     assert newest.mean_error == pytest.approx(-10, abs=1e-3)
     assert newest.mape == pytest.approx(10, abs=1e-3)

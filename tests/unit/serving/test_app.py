@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 import pytest
-from forecasting_project import SUITES, project
+from champion_project import SUITES, project
 from serving_project import JSON, KNOWN, PLAIN, WRONG, request, served
 
 import perfcast
@@ -45,7 +45,7 @@ def test_forecast_equals_library_prediction(server):
     assert payload.json() == json.loads(json.dumps(expected))
     response_models.PredictResponse.model_validate(payload.json(), extra="forbid")
     assert payload.json()["kind"] == "estimates, not official results"
-    assert [one["task"] for one in payload.json()["machines"][0]["estimates"]] == SUITES
+    assert [estimate["task"] for estimate in payload.json()["machines"][0]["estimates"]] == SUITES
 
 
 def test_several_machines_keep_their_order_and_equal_ones_get_equal_results(server):
@@ -55,8 +55,8 @@ def test_several_machines_keep_their_order_and_equal_ones_get_equal_results(serv
         assert [machine["line"] for machine in machines] == [1, 2, 3]
         assert machines[0]["estimates"] == machines[2]["estimates"] != machines[1]["estimates"]
     alone = request(f"{server}/forecast{PLAIN}", other).json()["machines"][0]
-    assert [pytest.approx(one["median"]) for one in alone["estimates"]] == [
-        one["median"] for one in machines[1]["estimates"]
+    assert [pytest.approx(estimate["median"]) for estimate in alone["estimates"]] == [
+        estimate["median"] for estimate in machines[1]["estimates"]
     ]
 
 
@@ -69,9 +69,9 @@ def test_notes_belong_to_their_machine(server):
 
 def test_query_options_have_an_effect(server):
     payload = request(f"{server}/forecast?neighbors=1&explain=true", KNOWN).json()["machines"][0]
-    assert {len(one["neighbors"]) for one in payload["estimates"]} == {1}
+    assert {len(estimate["neighbors"]) for estimate in payload["estimates"]} == {1}
     assert payload["values"]
-    assert all(one["typical"] for one in payload["estimates"])
+    assert all(estimate["typical"] for estimate in payload["estimates"])
     plain = request(f"{server}/forecast{PLAIN}", KNOWN).json()["machines"][0]
     assert plain["values"] == [] == plain["estimates"][0]["neighbors"] == plain["estimates"][0]["drivers"]
     bare = request(f"{server}/forecast?assume=false", KNOWN).json()["machines"][0]
@@ -167,7 +167,7 @@ def test_openapi_lists_every_route_with_existing_models(server):
         <= names
         <= set(payload["components"]["schemas"])
     )
-    options = {one["name"] for one in payload["paths"]["/forecast"]["post"]["parameters"]}
+    options = {parameter["name"] for parameter in payload["paths"]["/forecast"]["post"]["parameters"]}
     assert options == {"level", "when", "assume", "neighbors", "explain", "partial"}
 
 
@@ -308,13 +308,16 @@ def test_concurrent_requests_get_the_same_results_as_single_ones(server):
             alone = perfcast.predict(machine, project().champion, **options).to_dict()["machines"][0]
             payload = reply.json()["machines"][0]
             assert payload["line"] == 1
-            for one, other in zip(payload["estimates"], alone["estimates"], strict=True):
-                near, known = one.pop("neighbors"), other.pop("neighbors")
+            for estimate, other in zip(payload["estimates"], alone["estimates"], strict=True):
+                near, known = estimate.pop("neighbors"), other.pop("neighbors")
                 assert [neighbor["result"] for neighbor in near] == [neighbor["result"] for neighbor in known]
-                assert [one[name] for name in ("median", "low", "high", "in_domain_score")] == [
+                assert [estimate[name] for name in ("median", "low", "high", "in_domain_score")] == [
                     pytest.approx(other[name], rel=1e-9) for name in ("median", "low", "high", "in_domain_score")
                 ]
-                assert (one["task"], one["least_similar_group"]) == (other["task"], other["least_similar_group"])
+                assert (estimate["task"], estimate["least_similar_group"]) == (
+                    other["task"],
+                    other["least_similar_group"],
+                )
 
 
 # The command

@@ -150,7 +150,7 @@ def test_canceled_requests_are_not_predicted(model):
         await asyncio.sleep(0)
         model.gate.set()
         assert ((await first)[0]["name"], (await last)[0]["name"]) == ("first", "last")
-        with pytest.raises(asyncio.CanceledError):
+        with pytest.raises(asyncio.CancelledError):
             await canceled
         assert model.batches == [["first"], ["last"]]
         assert waiting(metrics) == 0

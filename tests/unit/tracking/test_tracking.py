@@ -86,14 +86,14 @@ def test_no_run_stays_running_after_a_kill(folder, number):
 
 
 def test_a_process_is_gone_only_where_that_can_be_known(monkeypatch):
-    own = processes.process_name(os.getpid())
-    boot, pid, started, machine = own.split(":")
+    name = processes.process_name(os.getpid())
+    boot, pid, started, machine = name.split(":")
     with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as other:
         alive = processes.process_name(other.pid)
         assert not processes.is_gone(alive)
         other.stdin.close()
     assert processes.is_gone(alive)
-    assert not processes.is_gone(own)
+    assert not processes.is_gone(name)
     assert processes.is_gone(f"{boot}:{pid}:1{started}:{machine}"), "the number belongs to another process by now"
     assert not processes.is_gone(f"{boot}:{other.pid}:{started}:anothermachine"), "a container has its own numbers"
     assert not processes.is_gone(f"another:{pid}:{started}"), "of a version that did not tell the machine"

@@ -1,4 +1,4 @@
-"""Whether results are those that a revision pinned, through a small repository whose results DVC keeps."""
+"""Comparison of results with those that a revision pinned, in a small repository with DVC."""
 
 import json
 import shutil
@@ -92,9 +92,9 @@ def test_other_bytes_are_told_and_count_in_tables_alone(project, capsys, path, c
 
 def test_a_figure_that_is_not_there_is_not_reproduced(project):
     write(project, {"cpu": {"random": {"ridge": {"average": {"mape": 4.0}}}}})
-    found = compare_with_revision(project, "HEAD")
-    assert not found.within
-    assert found.lost == ["cpu/random/ridge/average/coverage", "cpu/random/ridge/average/r2"]
+    comparison = compare_with_revision(project, "HEAD")
+    assert not comparison.within
+    assert comparison.lost == ["cpu/random/ridge/average/coverage", "cpu/random/ridge/average/r2"]
 
 
 def test_changed_code_and_parameters_are_told(project, capsys):

@@ -1,4 +1,4 @@
-"""Leaks by rows that the leakage check must find: on both sides of a split, from the future, wrongly predicted or backtested."""
+"""Leakage checks of rows: both sides of a split, future dates, wrong prediction and backtest rows."""
 
 import numpy as np
 import pandas as pd
@@ -31,8 +31,8 @@ def test_equal_configurations_on_both_sides(project, capsys):
     features = [column.name for column in COLUMNS if column.role is Role.FEATURE]
 
     def copy(frame, columns):
-        one, other = np.flatnonzero(parts == "test")[0], np.flatnonzero(parts == "train")[0]
-        frame.loc[one, features] = frame.loc[other, features]
+        tested, trained = np.flatnonzero(parts == "test")[0], np.flatnonzero(parts == "train")[0]
+        frame.loc[tested, features] = frame.loc[trained, features]
         return frame, columns
 
     change_table(project, copy)
@@ -52,8 +52,8 @@ def test_training_rows_from_the_future(project, capsys):
         frame.loc[tested.nlargest(6).index, "fold_0"] = "train"
 
     rewrite(project / "splits" / "forward_2023.parquet", learn)
-    found = refused(project, capsys, "future dates", "6 training rows have published in or after 2023-")
-    assert any("not known before 2023-01" in one for one in found["split rules"])
+    findings = refused(project, capsys, "future dates", "6 training rows have published in or after 2023-")
+    assert any("not known before 2023-01" in finding for finding in findings["split rules"])
 
 
 def test_facts_dated_after_the_cut(project, capsys):
@@ -75,7 +75,7 @@ def test_a_few_mistyped_dates_are_counted_and_no_leak(project, capsys):
     change_table(project, late)
     code, _, written = run_checks(project, capsys)
     assert code == 0
-    assert next(one for one in written["checks"] if one["check"] == "future dates")["numbers"]["late_facts"] == 3
+    assert next(entry for entry in written["checks"] if entry["check"] == "future dates")["numbers"]["late_facts"] == 3
 
 
 def test_predicted_rows_that_are_no_test_rows(project, capsys):

@@ -11,7 +11,7 @@ from perfcast.cli.main import main
 from perfcast.schema.table_files import write_table
 from perfcast.testing.generated_results import fake_table
 
-PROJECT = Path(__file__).parents[3]
+PROJECT = Path(__file__).parents[4]
 
 
 @pytest.fixture(scope="module")

@@ -83,9 +83,9 @@ def test_a_control_that_knows_test_scores_past_training_is_noticed():
     table = read_table(clean() / "features" / "generated.parquet")
 
     def make(seed):
-        one = Remembering()
-        one.truth = dict(zip(table.frame["id"], table.frame["score"], strict=True))
-        return one
+        recorder = Remembering()
+        recorder.truth = dict(zip(table.frame["id"], table.frame["score"], strict=True))
+        return recorder
 
     artifacts = Artifacts(
         table=table,
@@ -113,7 +113,7 @@ def test_the_control_of_a_task_with_few_training_rows(monkeypatch, known, words)
     tasks, parts = np.array(["rate"] * rows, dtype=object), np.array(["train"] * rows, dtype=object)
     tasks[-100:], parts[-100 + known :] = "speed", "test"
     renamed = replace(table, frame=table.frame.assign(suite=tasks))
-    found = shuffled_target.check_shuffled_target(
+    check = shuffled_target.check_shuffled_target(
         Artifacts(
             table=renamed,
             standard=table.columns,
@@ -129,7 +129,7 @@ def test_the_control_of_a_task_with_few_training_rows(monkeypatch, known, words)
             seed=1,
         )
     )
-    assert words in (found.numbers or found.scope)
+    assert words in (check.numbers or check.scope)
 
 
 def test_a_missing_table_is_told_in_one_line(project, capsys):

@@ -1,4 +1,4 @@
-"""Tuning: each fold chooses for itself, on rows that its question does not test on, and goes on where it stopped."""
+"""Tuning: every fold chooses on its inner rows, and an interrupted study continues."""
 
 import dataclasses
 import os
@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import optuna
 import pytest
-import tuned_question
+import tuned_split
 import yaml
-from tuned_question import CONF, NAME, PART, make_table, search
+from tuned_split import CONF, NAME, PART, make_table, search
 
 from perfcast.config.experiment import read_predictor
 from perfcast.experiment import selection, tuning
@@ -32,18 +32,24 @@ def table():
 
 
 class Study:
-    """A study in a file of its own, and what it said."""
+    """Study in its own file, with the messages it reported."""
 
     def __init__(self, folder, table, part=PART):
-        self.path, self.table, self.part, self.said = folder / "study.db", table, part, []
+        self.path, self.table, self.part, self.messages = folder / "study.db", table, part, []
 
     def go_on(self, trials, *, timeout=None, fold=0, **how):
-        asked = search(**how)
+        tuning_search = search(**how)
         store = tuning.open_store(self.path.with_suffix(""))
         tuning.tune(
-            asked, store, self.table, {fold: self.part}, trials=trials, timeout=timeout, report=self.said.append
+            tuning_search,
+            store,
+            self.table,
+            {fold: self.part},
+            trials=trials,
+            timeout=timeout,
+            report=self.messages.append,
         )
-        return tuning.outcome(asked, store, fold, trials)
+        return tuning.outcome(tuning_search, store, fold, trials)
 
     @property
     def trials(self):
@@ -83,13 +89,13 @@ def test_the_first_trial_is_the_confs_own_and_the_best_is_reported_beside_it(who
 def test_a_resumed_study_repeats_nothing_and_ends_as_an_uninterrupted_one(study, whole):
     study.go_on(1)
     study.go_on(11)
-    assert len(study.said) == 11
+    assert len(study.messages) == 11
     assert study.go_on(13) == whole[0]
     assert study.trials == whole[1]
     assert len({tuple(values.values()) for _, values, _ in study.trials}) == 13
-    assert [line.split(":")[0].split()[-3] for line in study.said] == [str(number) for number in range(1, 14)]
+    assert [line.split(":")[0].split()[-3] for line in study.messages] == [str(number) for number in range(1, 14)]
     study.go_on(13)
-    assert len(study.said) == 13
+    assert len(study.messages) == 13
 
 
 def test_the_outcome_of_fewer_trials_is_that_of_a_study_which_made_no_more(study, tmp_path, table):
@@ -161,10 +167,10 @@ def test_a_failing_trial_is_recorded_with_its_reason_and_the_study_goes_on(study
     outcome = study.go_on(4)
     assert [state for state, _, _ in study.trials] == ["FAIL", "FAIL", "COMPLETE", "COMPLETE"]
     assert (outcome.own_inner_mape, outcome.trials, outcome.failed) == (None, 4, 2)
-    assert "width must be even, but found 3" in study.said[0]
+    assert "width must be even, but found 3" in study.messages[0]
     stored = optuna.load_study(study_name=f"{NAME}/fold_0", storage=f"sqlite:///{study.path}").trials[0]
     assert stored.user_attrs["reason"] == "width must be even, but found 3"
-    assert len(study.said) == 4
+    assert len(study.messages) == 4
 
 
 def test_a_study_in_which_all_failed_has_no_outcome_but_the_first_reason(study, monkeypatch):
@@ -190,25 +196,26 @@ def test_after_the_timeout_no_trial_begins(study, monkeypatch):
     assert 0 < study.go_on(13, timeout=45).trials < 13
 
 
-def found(folder, at_once, place="sqlite"):
-    """What two folds' studies hold, by slot, and what is chosen from them."""
-    asked, store = search(at_once=at_once), tuning.open_store(folder / "study", place)
-    own = [studies.Study(asked, store, fold) for fold in (0, 1)]
+def read_outcomes(folder, at_once, place="sqlite"):
+    """Return the trials of two folds by slot, and the outcome of each fold."""
+    tuning_search, store = search(at_once=at_once), tuning.open_store(folder / "study", place)
+    fold_studies = [studies.Study(tuning_search, store, fold) for fold in (0, 1)]
     held = [
-        [(slot, trial.state, trial.params, trial.value) for slot, trial in study.finished().items()] for study in own
+        [(slot, trial.state, trial.params, trial.value) for slot, trial in study.finished().items()]
+        for study in fold_studies
     ]
     everything = optuna.load_study(study_name=f"{NAME}/fold_0", storage=store.storage).trials
     assert len(everything) == len(held[0])
-    return held, [tuning.outcome(asked, store, fold, TRIALS) for fold in (0, 1)]
+    return held, [tuning.outcome(tuning_search, store, fold, TRIALS) for fold in (0, 1)]
 
 
 @pytest.mark.parametrize(("place", "at_once"), [("sqlite", 1), ("journal", 3)])
 def test_three_processes_one_of_them_killed_end_as_one_does(tmp_path, place, at_once):
     alone = tmp_path / "alone"
-    tuned_question.main(alone, "sqlite", TRIALS, at_once)
+    tuned_split.main(alone, "sqlite", TRIALS, at_once)
 
     def start(*marker):
-        words = [sys.executable, tuned_question.__file__, tmp_path, place, TRIALS, at_once, *marker]
+        words = [sys.executable, tuned_split.__file__, tmp_path, place, TRIALS, at_once, *marker]
         environment = {**os.environ, "PYTHONPATH": str(Path(tuning.__file__).parents[3])}
         return subprocess.Popen(list(map(str, words)), env=environment, stdout=subprocess.PIPE, text=True)
 
@@ -221,11 +228,11 @@ def test_three_processes_one_of_them_killed_end_as_one_does(tmp_path, place, at_
         time.sleep(1)
     finally:
         hanging.kill()
-    told = [process.communicate(timeout=120)[0].splitlines() for process in (hanging, *others)]
+    outputs = [process.communicate(timeout=120)[0].splitlines() for process in (hanging, *others)]
     assert hanging.returncode == -signal.SIGKILL
     assert [process.returncode for process in others] == [0, 0]
-    assert (len(told[0]), sum(map(len, told))) == (2, 2 * TRIALS)
-    assert found(tmp_path, at_once, place) == found(alone, at_once)
+    assert (len(outputs[0]), sum(map(len, outputs))) == (2, 2 * TRIALS)
+    assert read_outcomes(tmp_path, at_once, place) == read_outcomes(alone, at_once)
 
 
 def test_a_slot_is_never_worked_on_twice_and_a_round_waits_for_its_last_one(tmp_path):
@@ -293,7 +300,8 @@ def write_conf(folder):
     path = folder / "predictor" / "random_forest.yaml"
     path.parent.mkdir()
     path.write_text(
-        "_target_: perfcast.predictors.trees.RandomForest\nstochastic: true\nparams: {n_estimators: 2}\nquick: {n_estimators: 1}\n"
+        "_target_: perfcast.predictors.trees.RandomForest\nstochastic: true\n"
+        "params: {n_estimators: 2}\nquick: {n_estimators: 1}\n"
     )
 
 
@@ -328,8 +336,8 @@ def test_splits_with_equal_values_share_an_entry_and_other_splits_keep_theirs(tm
     write_tuned(tmp_path, "demo", "random_forest", ["later"], command="second", folds=[{"leaf_rows": 4}])
     write_tuned(tmp_path, "other", "random_forest", ["random"], command="third", folds=[{"leaf_rows": 5}])
     tuned = read_predictor(tmp_path, "random_forest").tuned
-    found = {(name, split): entry.command for name, splits in tuned.items() for split, entry in splits.items()}
-    assert found == {
+    commands = {(name, split): entry.command for name, splits in tuned.items() for split, entry in splits.items()}
+    assert commands == {
         ("demo", "last"): "first",
         ("demo", "later"): "second",
         ("demo", "random"): "first",

@@ -72,9 +72,9 @@ def hang(marker: Path) -> None:
 def main(folder: Path, place: str, trials: int, at_once: int, marker: str = "") -> None:
     if marker:
         hang(Path(marker))
-    asked = search(at_once=at_once)
+    tuning_search = search(at_once=at_once)
     tuning.tune(
-        asked, tuning.open_store(folder / "study", place), make_table(), {0: PART, 1: PART},
+        tuning_search, tuning.open_store(folder / "study", place), make_table(), {0: PART, 1: PART},
         trials=trials, timeout=None, report=lambda line: print(line, flush=True),
     )  # fmt: skip
 

@@ -73,15 +73,17 @@ def test_two_revisions_are_compared_and_the_working_tree_stays(project):
         call(project, "git", "status", "--porcelain"),
         sorted(path for path in project.rglob("*") if ".git" not in path.parts),
     )
-    found = compared(project, "first", "second")
-    frame = found.metrics.frame
+    diff = compared(project, "first", "second")
+    frame = diff.metrics.frame
     assert set(frame.loc[frame["difference"] != 0, "predictor"]) == {"ridge"}
     rows = frame[(frame["predictor"] == "ridge") & (frame["metric"] == "mape") & (frame["task"] == "average")]
     assert list(rows.loc[rows["verdict"] == "better", "split"]) == ["random"]
     assert set(rows.loc[rows["split"] != "random", "verdict"]) == {"no real change"}
-    assert [(one.path, one.added, one.removed) for one in found.code] == [("src/model.py", 2, 1)]
-    assert [(one.key, one.before, one.after) for one in found.parameters] == [("preset", "quick", "full")]
-    assert not found.tables
+    assert [(file.path, file.added, file.removed) for file in diff.code] == [("src/model.py", 2, 1)]
+    assert [(parameter.key, parameter.before, parameter.after) for parameter in diff.parameters] == [
+        ("preset", "quick", "full")
+    ]
+    assert not diff.tables
     assert state == (
         call(project, "git", "status", "--porcelain"),
         sorted(path for path in project.rglob("*") if ".git" not in path.parts),
@@ -90,10 +92,10 @@ def test_two_revisions_are_compared_and_the_working_tree_stays(project):
 
 def test_a_revision_and_the_folder_are_compared_by_recorded_digests(project, tmp_path, monkeypatch):
     monkeypatch.chdir(project)
-    found = compared(project, "first", "results")
-    assert [one.path for one in found.code] == ["src/model.py"]
-    assert "dvc.lock" in found.code_from
-    assert [one.key for one in found.parameters] == ["preset"]
+    diff = compared(project, "first", "results")
+    assert [file.path for file in diff.code] == ["src/model.py"]
+    assert "dvc.lock" in diff.code_from
+    assert [parameter.key for parameter in diff.parameters] == ["preset"]
     other = tmp_path / "results"
     shutil.copytree(project / "results", other)
     assert "not recorded" in compared(project, "first", str(other)).code_from
@@ -108,9 +110,9 @@ def test_a_record_of_another_run_says_nothing(project, tmp_path):
 
 
 def test_one_commit_under_two_names_has_no_change(project):
-    found = compared(project, "second", "HEAD")
-    assert not (found.code or found.parameters or found.tables or found.real)
-    assert found.code_from.startswith("both are commit")
+    diff = compared(project, "second", "HEAD")
+    assert not (diff.code or diff.parameters or diff.tables or diff.real)
+    assert diff.code_from.startswith("both are commit")
 
 
 @pytest.mark.parametrize(

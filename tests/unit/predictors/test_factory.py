@@ -12,7 +12,7 @@ from perfcast.predictors.linear import Ridge
 from perfcast.utils import plugins
 from perfcast.utils.errors import UserError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_a_class_is_found_by_its_path_and_by_its_name() -> None:

@@ -30,7 +30,7 @@ from perfcast.ops.doctor import (
 from perfcast.tracking import Store, start_run
 from perfcast.utils.io import atomic_path, remove_path
 
-PROJECT = Path(__file__).parents[3]
+PROJECT = Path(__file__).parents[4]
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def place(project, **changed):
     return ProjectPlace(project, project / "cache", (), project / "data" / "embedded", params)
 
 
-def one(findings):
+def single(findings):
     (finding,) = findings
     return finding
 
@@ -83,11 +83,11 @@ def test_an_older_python_is_told(project, monkeypatch):
 
 
 def test_a_configuration_that_is_not_valid_is_told_in_its_own_words(project):
-    assert one(configuration.check(place(project))).state == FINE
-    asked = place(project)
+    assert single(configuration.check(place(project))).state == FINE
+    options = place(project)
     text = (project / "params.yaml").read_text().replace("preset: quick", "preset: quik")
     (project / "params.yaml").write_text(text)
-    finding = one(configuration.check(asked))
+    finding = single(configuration.check(options))
     assert finding.state == BROKEN
     assert "preset" in finding.found
 
@@ -106,9 +106,9 @@ def test_too_little_room_is_told(project, monkeypatch):
     assert {finding.state for finding in free_space.check(place(project))} == {FINE}
     monkeypatch.setattr(free_space, "DISK", 1 << 60)
     monkeypatch.setattr(free_space, "MEMORY", 1 << 60)
-    told = {finding.what: finding for finding in free_space.check(place(project))}
-    assert {name: told[name].state for name in told} == {"disk": BROKEN, "memory": CARE, "cores": FINE}
-    assert "make room" in told["disk"].remedy
+    findings = {finding.what: finding for finding in free_space.check(place(project))}
+    assert {name: findings[name].state for name in findings} == {"disk": BROKEN, "memory": CARE, "cores": FINE}
+    assert "make room" in findings["disk"].remedy
     monkeypatch.undo()
     monkeypatch.setattr(os, "access", lambda folder, mode: False)
     assert free_space.check(place(project))[0].found == "project cannot be written to"
@@ -165,26 +165,26 @@ def test_what_a_kill_left_half_written_is_counted(project):
 
 
 def test_runs_whose_process_is_gone_are_counted(project):
-    asked = place(project)
-    assert one(tracking_store.check(asked)).found.startswith("no store yet")
+    options = place(project)
+    assert single(tracking_store.check(options)).found.startswith("no store yet")
     store = Store(
         f"sqlite:///{project / 'results' / 'mlflow' / 'mlflow.db'}", project / "results/mlflow/artifacts", "x"
     )
     with start_run(store, "a", "run", {}):
-        assert one(tracking_store.check(asked)).state == FINE, "this process is there"
+        assert single(tracking_store.check(options)).state == FINE, "this process is there"
         with sqlite3.connect(project / "results" / "mlflow" / "mlflow.db") as base:
             base.execute("update tags set value = replace(value, ?, ?)", (f":{os.getpid()}:", ":999999999:"))
-        finding = one(tracking_store.check(asked))
+        finding = single(tracking_store.check(options))
     assert (finding.state, finding.found.split()[0]) == (CARE, "1")
     (project / "results" / "mlflow" / "mlflow.db").write_bytes(b"no store")
-    finding = one(tracking_store.check(asked))
+    finding = single(tracking_store.check(options))
     assert (finding.state, "\n" in finding.found) == (BROKEN, False)
 
 
 def test_every_part_of_the_examination_is_in_its_order(project):
-    found = [finding.what for finding in examine(place(project))]
-    assert found[:3] == ["Python", "packages", "configuration"]
-    assert found[-1] == "tracking"
+    names = [finding.what for finding in examine(place(project))]
+    assert names[:3] == ["Python", "packages", "configuration"]
+    assert names[-1] == "tracking"
 
 
 def test_the_command_shows_and_fails_where_something_is_broken(project, capsys, tmp_path):
@@ -192,7 +192,7 @@ def test_the_command_shows_and_fails_where_something_is_broken(project, capsys, 
     assert "A run can start." in capsys.readouterr().out
     (project / "params.yaml").write_text("preset: quick\n")
     assert main(["doctor", "--project", str(project), "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert [entry["state"] for entry in told if entry["what"] == "configuration"] == [BROKEN]
+    entries = json.loads(capsys.readouterr().out)
+    assert [entry["state"] for entry in entries if entry["what"] == "configuration"] == [BROKEN]
     assert main(["doctor", "--project", str(tmp_path / "nowhere")]) == 2
     assert capsys.readouterr().err.count("\n") == 1

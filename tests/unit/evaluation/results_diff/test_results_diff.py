@@ -1,4 +1,4 @@
-"""Two results compared: planted changes are found, what is equal is said to be equal."""
+"""Comparison of two results folders: planted changes are reported, equal results have none."""
 
 import json
 import shutil
@@ -73,15 +73,15 @@ def changes(before, tmp_path_factory):
 
 
 def test_a_folder_compared_with_itself_has_no_change(before):
-    found = compared(before, before)
-    frame = found.metrics.frame
+    diff = compared(before, before)
+    frame = diff.metrics.frame
     assert len(frame) == RUNS * 3 * len(METRICS)
     assert (frame["difference"] == 0).all()
     assert set(frame["verdict"]) == {"no real change"}
-    assert not (found.sources or found.tables or found.code or found.parameters or found.metrics.left_out)
-    assert found.same_tables == 2 + len(SPLITS) + len(LESS_TRAINING)
-    assert not found.worse
-    content = as_text(found)
+    assert not (diff.sources or diff.tables or diff.code or diff.parameters or diff.metrics.left_out)
+    assert diff.same_tables == 2 + len(SPLITS) + len(LESS_TRAINING)
+    assert not diff.worse
+    content = as_text(diff)
     compared_metrics = RUNS * 3 * len(METRICS)
     assert content.splitlines()[0] == f"{before} -> {before}: all metrics are the same (of {compared_metrics} compared)"
 
@@ -166,12 +166,12 @@ def test_parameters_are_told_key_by_key_and_equal_changes_together(before, tmp_p
     summary = after / "evaluation" / "fake" / "summary.json"
     summary.write_text(summary.read_text().replace('"level": 0.9', '"level": 0.8'))
     changes = compared(before, after, only=Only(predictors=["nearest"]))
-    found = {one.key: one for one in changes.parameters}
-    assert set(found) == {"evaluation.level", "preset", "predictor.settings.depth", "predictor.settings.alpha"}
-    assert (found["preset"].before, found["preset"].after) == ("quick", "full")
-    assert len(found["preset"].where) == RUNS
-    assert {run.split("/")[-1] for run in found["predictor.settings.depth"].where} == {"ridge"}
-    assert found["predictor.settings.alpha"].after == ABSENT
+    parameters = {parameter.key: parameter for parameter in changes.parameters}
+    assert set(parameters) == {"evaluation.level", "preset", "predictor.settings.depth", "predictor.settings.alpha"}
+    assert (parameters["preset"].before, parameters["preset"].after) == ("quick", "full")
+    assert len(parameters["preset"].where) == RUNS
+    assert {run.split("/")[-1] for run in parameters["predictor.settings.depth"].where} == {"ridge"}
+    assert parameters["predictor.settings.alpha"].after == ABSENT
     content = as_text(changes)
     assert f"preset: quick -> full ({RUNS} runs of 5 predictors)" in content
     assert f"predictor.settings.depth: 3 -> 4 ({RUNS // 5} runs of ridge)" in content
@@ -190,7 +190,9 @@ def test_rows_that_are_gone_are_told_and_left_out_of_the_pairs(before, tmp_path)
     after = copied(before, tmp_path)
     table = read_table(after / "standard" / "fake.parquet")
     gone = set(table.frame["id"].iloc[::10])
-    frame = table.frame[~table.frame["id"].isin(gone)].assign(chips=lambda one: one["chips"].where(one["chips"] < 4, 8))
+    frame = table.frame[~table.frame["id"].isin(gone)].assign(
+        chips=lambda frame: frame["chips"].where(frame["chips"] < 4, 8)
+    )
     write_table(
         type(table)(table.dataset, frame.reset_index(drop=True), table.columns), after / "standard" / "fake.parquet"
     )
@@ -201,15 +203,15 @@ def test_rows_that_are_gone_are_told_and_left_out_of_the_pairs(before, tmp_path)
             tested = content["row"].isin(gone)[content["seed"] == 0].sum()
             content = content[~content["row"].isin(gone)]
             content.to_parquet(path, index=False)
-    found = compared(before, after, only=Only(splits=["random"]))
-    (change,) = found.tables
+    diff = compared(before, after, only=Only(splits=["random"]))
+    (change,) = diff.tables
     assert (change.removed, change.added) == (60, 0)
     assert set(change.columns_changed) == {"chips"}
     assert change.changed == change.columns_changed["chips"] == (frame["chips"] == 8).sum()
-    (rows,) = found.metrics.rows
+    (rows,) = diff.metrics.rows
     assert (rows.only_before, rows.only_after) == (tested, 0)
-    assert (found.metrics.frame["difference"] == 0).all(), "shared rows were forecast alike"
-    assert f"left out {tested} only before, 0 only after" in as_text(found)
+    assert (diff.metrics.frame["difference"] == 0).all(), "shared rows were forecast alike"
+    assert f"left out {tested} only before, 0 only after" in as_text(diff)
 
 
 def test_other_measured_scores_are_told(before, tmp_path):
@@ -218,9 +220,9 @@ def test_other_measured_scores_are_told(before, tmp_path):
         frame = pd.read_parquet(path)
         frame.loc[frame["row"].isin(sorted(set(frame["row"]))[:7]), "measured"] *= 1.5
         frame.to_parquet(path, index=False)
-    found = compared(before, after, only=Only(splits=["random"]))
-    assert found.metrics.rows[0].remeasured == 7
-    assert "7 shared rows have another measured score" in as_text(found)
+    diff = compared(before, after, only=Only(splits=["random"]))
+    assert diff.metrics.rows[0].remeasured == 7
+    assert "7 shared rows have another measured score" in as_text(diff)
 
 
 def test_seeds_are_averaged_where_they_differ(before, tmp_path):
@@ -237,16 +239,18 @@ def test_sources_are_compared_by_checksum(before, tmp_path):
     after = copied(before, tmp_path)
     path = after / "raw" / "fake" / "manifest.json"
     path.write_text(path.read_text().replace("0" * 64, "1" * 64))
-    found = compared(before, after, only=Only(predictors=["nearest"]))
-    assert [(one.source, one.file, one.after) for one in found.sources] == [("fake", "fake.csv.gz", "1" * 64)]
-    assert f"source fake/fake.csv.gz: {'0' * 12} -> {'1' * 12}" in as_text(found)
+    diff = compared(before, after, only=Only(predictors=["nearest"]))
+    assert [(source.source, source.file, source.after) for source in diff.sources] == [
+        ("fake", "fake.csv.gz", "1" * 64)
+    ]
+    assert f"source fake/fake.csv.gz: {'0' * 12} -> {'1' * 12}" in as_text(diff)
 
 
 def test_a_run_of_one_side_is_told(before, tmp_path):
     after = copied(before, tmp_path)
     shutil.rmtree(after / "runs" / "fake" / "random" / "ridge")
-    found = compared(before, after, only=Only(splits=["random"], predictors=["nearest", "ridge"]))
-    assert found.metrics.left_out == [
+    diff = compared(before, after, only=Only(splits=["random"], predictors=["nearest", "ridge"]))
+    assert diff.metrics.left_out == [
         f"predictor fake/random/ridge: {after} has no runs/fake/random/ridge/predictions.parquet"
     ]
 
@@ -266,7 +270,7 @@ def test_bad_input_is_one_line(arguments, words, before, tmp_path, capsys):
     places["empty"].mkdir()
     shutil.copytree(before / "evaluation" / "fake", places["other"] / "evaluation" / "another")
     shutil.copytree(before / "evaluation", places["bare"] / "evaluation")
-    given = [one.format(before=before, **places) for one in arguments]
+    given = [argument.format(before=before, **places) for argument in arguments]
     assert main(["compare", *given, "--project", str(tmp_path)]) == 2
     content = capsys.readouterr().err
     assert content.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Leaks by columns that the leakage check must find: features that tell the score, provenances, gains announced too late."""
+"""Leakage checks of columns: features that encode the score, provenance columns, gains announced too late."""
 
 import json
 
@@ -58,7 +58,9 @@ def test_a_provenance_that_became_a_feature(project, capsys):
 def test_a_model_that_reads_a_provenance(project, capsys):
     path = project / "runs" / "random" / "ridge" / "model" / "predictor.json"
     about = json.loads(path.read_text())
-    about["columns"] = [{**one, "role": "feature"} if one["name"] == "peak" else one for one in about["columns"]]
+    about["columns"] = [
+        {**column, "role": "feature"} if column["name"] == "peak" else column for column in about["columns"]
+    ]
     path.write_text(json.dumps(about))
     refused(project, capsys, "column roles", "ridge on random reads peak, which the table declares provenance")
 
