@@ -69,7 +69,7 @@ def machines(rows=900):
 @cache
 def clean():
     """Return what the stages leave of the generated machines, in a temporary folder of its own."""
-    folder, table = Path(mkdtemp(prefix="perfcast-leakage check-")), machines()
+    folder, table = Path(mkdtemp(prefix="perfcast-leakage-")), machines()
     for stage in ("standard", "features"):
         write_table(table, folder / stage / "generated.parquet")
     for split in SPLITS:
@@ -102,17 +102,17 @@ def copied(folder):
 
 def run_checks(project, capsys, predictors=tuple(PREDICTORS)):
     """Run the checks through the command line; return its exit code, its lines and what it wrote."""
-    (project / "leakage check.json").unlink(missing_ok=True)
+    (project / "leakage.json").unlink(missing_ok=True)
     code = main(
         [
             *("pipeline", "leakage", "generated", "--table", str(project / "features" / "generated.parquet")),
             *("--standard", str(project / "standard" / "generated.parquet"), "--folds", str(project / "splits")),
             *("--runs", str(project / "runs"), "--splits", *SPLITS, "--predictors", *predictors),
-            *("--resamples", "200", "--out", str(project / "leakage check.json"), "--project", str(REPOSITORY)),
+            *("--resamples", "200", "--out", str(project / "leakage.json"), "--project", str(REPOSITORY)),
         ]
     )
     written = (
-        json.loads((project / "leakage check.json").read_text()) if (project / "leakage check.json").exists() else None
+        json.loads((project / "leakage.json").read_text()) if (project / "leakage.json").exists() else None
     )
     return code, capsys.readouterr().err.splitlines(), written
 
@@ -123,7 +123,7 @@ def refused(project, capsys, check, *words):
     assert code == 2
     findings_by_check = {entry["check"]: entry["findings"] for entry in written["checks"]}
     assert len(lines) == sum(map(len, findings_by_check.values()))
-    assert all(line.startswith("perfcast leakage check: generated: ") for line in lines)
+    assert all(line.startswith("perfcast pipeline leakage: generated: ") for line in lines)
     findings = " | ".join(findings_by_check[check])
     for word in words:
         assert word in findings, findings

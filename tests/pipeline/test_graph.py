@@ -112,9 +112,9 @@ def test_figures_and_report_are_artifacts_of_the_parent_run(project):
         (parent,) = client.search_runs([experiment], "tags.`perfcast.kind` = 'invocation'")
         artifacts = {item.path for item in client.list_artifacts(parent.info.run_id)}
         assert artifacts == {"report.html", "plots", "evaluation"}
-        figures = {item.path for item in client.list_artifacts(parent.info.run_id, "plots")}
-        assert figures == {f"figures/{figure.name}" for figure in path.glob("*.svg")}
-        assert "plots/headline.svg" in figures
+        plots = {item.path for item in client.list_artifacts(parent.info.run_id, "plots")}
+        assert plots == {f"plots/{plot.name}" for plot in path.glob("*.svg")}
+        assert "plots/headline.svg" in plots
 
 
 def test_the_report_of_snakemake_shows_every_figure_with_its_own_caption(project, tmp_path):

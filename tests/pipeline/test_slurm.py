@@ -34,9 +34,9 @@ def test_every_job_but_the_local_ones_went_through_the_queue(run):
     _, output, jobs = run
     assert {state for state, *_ in jobs.values()} == {"COMPLETED"}
     assert {comment.split("_wildcards")[0] for comment in jobs} == {
-        "rule_data_features_split_standardize_support",
+        "rule_data_features_in_domain_split_standardize",
         "rule_training_train",
-        "rule_judging_audit_evaluate_figures",
+        "rule_evaluation_evaluate_leakage_plots",
         "rule_champion",
         "rule_report",
     }

@@ -22,7 +22,7 @@ PROJECT = Path(__file__).parents[3]
             ["pipeline", "standardize", "nothing", "--raw", "x", "--table", "x", "--rejected", "x", "--quality", "x"],
             "host_gemm",
         ),
-        (["pipeline", "split", "random", "--table", "missing.parquet", "--out", "x"], "no file missing.parquet"),
+        (["pipeline", "split", "random", "--table", "missing.parquet", "--out", "x"], "missing.parquet must exist"),
         (["summary", "--results", "nowhere"], "make run"),
         (["config", "predictor=ridgee"], "lightgbm"),
         (["pipeline", "report", "--results", "nowhere", "--out", "x"], "run snakemake"),
@@ -49,7 +49,7 @@ def test_an_interruption_is_one_line(capsys, monkeypatch):
 
 
 def test_every_command_explains_itself(capsys):
-    words = [[name.replace("_", "-")] for name in COMMANDS] + [["pipeline", name] for name in STAGES]
+    words = [[name.replace("_", "-")] for name in COMMANDS] + [["pipeline", name.replace("_", "-")] for name in STAGES]
     for command in words:
         with pytest.raises(SystemExit) as stopped:
             main([*command, "--help"])

@@ -166,7 +166,7 @@ def test_a_hypothetical_part_that_is_like_the_real_one_is_forecast_like_it():
     assert [estimate.median for estimate in estimates] == pytest.approx(
         [estimate.median for estimate in usual], rel=1e-9
     )
-    assert all(mine.support <= theirs.support for mine, theirs in zip(estimates, usual, strict=True))
+    assert all(mine.in_domain_score <= theirs.in_domain_score for mine, theirs in zip(estimates, usual, strict=True))
 
 
 def test_varied_parts_have_their_own_facts():

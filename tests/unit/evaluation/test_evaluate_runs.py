@@ -214,7 +214,7 @@ def test_metrics_tree_holds_plain_rounded_numbers(evaluation):
 def test_headline_shows_baseline_and_noise_floor(evaluation):
     lines = headline(evaluation).splitlines()
     assert lines[1].split() == ["predictor", "random", "unseen_cpu", "forward_2023"]
-    assert lines[-3].startswith("lookup (baseline)")
+    assert lines[-3].startswith("nearest (baseline)")
     assert lines[-2].startswith("noise floor")
 
 

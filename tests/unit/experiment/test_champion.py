@@ -13,7 +13,7 @@ from perfcast.testing.generated_results import fake_table
 from perfcast.utils.io import write_json
 
 PROJECT = Path(__file__).parents[3]
-# lookup is best where rows leak, and overall if that counted
+# nearest is best where rows leak, and overall if that counted
 INNER = {
     "shuffled": {"nearest": 0.01, "ridge": 9.0},
     "random_05_percent": {"nearest": 0.01, "ridge": 9.0},

@@ -154,7 +154,7 @@ def test_the_summary_names_the_champion_not_the_winner_on_test_rows(results, con
     other = type(part)(**{**vars(part), "champion": {"predictor": "ridge"}})
     assert leading_predictor(other) == "ridge"
     assert "ridge, chosen by inner validation" in summary_sentence(other)
-    assert "(lookup: " in summary_sentence(part)
+    assert "(nearest: " in summary_sentence(part)
 
 
 def test_a_split_for_comparison_is_not_in_the_summary_and_is_marked(context, page):

@@ -148,17 +148,17 @@ def test_a_miss_of_a_kind_that_training_never_held_says_so(part):
 
 
 def test_a_miss_far_from_anything_measured_names_what_is_unlike(part):
-    evaluation, _ = planted(part, predicted=1e6, support=0.001, least_similar_group="memory")
+    evaluation, _ = planted(part, predicted=1e6, in_domain_score=0.001, least_similar_group="memory")
     reason = largest_errors(evaluation, part.rows, "network")["random"][0].reason
     assert "less similar to the training data than 99 % of this split, above all by its memory" in reason
 
 
 def test_a_miss_without_a_reason_says_that_none_was_found(part):
-    evaluation, _ = planted(part, predicted=1e6, support=1.0)
+    evaluation, _ = planted(part, predicted=1e6, in_domain_score=1.0)
     worst = largest_errors(evaluation, part.rows, "network")["random"][0]
     assert worst.reason == "no reason found in the data"
     assert not worst.inside
-    evaluation, _ = planted(part, predicted=1e6, support=1.0, half=100.0)
+    evaluation, _ = planted(part, predicted=1e6, in_domain_score=1.0, half=100.0)
     assert "inside its interval" in largest_errors(evaluation, part.rows, "network")["random"][0].reason
 
 

@@ -119,10 +119,10 @@ def test_what_is_farther_is_wider_and_less_supported():
     rows = pd.DataFrame({"processor": [0.0, 0.5, 1.0], "memory": 0.0})
     widths = calibration.half_widths(np.array(["one"] * 3), rows)
     assert (np.diff(widths) > 0).all()
-    support = calibration.in_domain_score(rows)
-    assert support[0] == 1
-    assert (np.diff(support) < 0).all()
-    assert (support > 0).all()
+    score = calibration.in_domain_score(rows)
+    assert score[0] == 1
+    assert (np.diff(score) < 0).all()
+    assert (score > 0).all()
 
 
 def test_far_past_every_backtest_an_interval_stays_within_reason():
@@ -231,7 +231,7 @@ def test_the_least_similar_group_is_named():
     assert (intervals["half_width"].iloc[1:] > intervals["half_width"].iloc[0]).all()
 
 
-def test_the_level_levels_is_that_of_the_narrowest_interval_that_holds_a_residual():
+def test_pit_is_the_level_of_the_narrowest_interval_with_the_residual():
     random = np.random.default_rng(5)
     far = pd.DataFrame({"processor": random.random(600)})
     tasks = np.where(np.arange(600) % 2 == 0, "int", "fp")

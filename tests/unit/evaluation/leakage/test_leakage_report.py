@@ -43,15 +43,15 @@ def test_a_clean_project_passes_and_every_check_tells_what_it_looked_at(capsys):
     control = checks["shuffled_target"]["numbers"]
     assert control["control_mape"] > 0.9 * control["chance_mape"]
     assert control["difference_high"] > 0
-    before = (clean() / "leakage check.json").read_bytes()
+    before = (clean() / "leakage.json").read_bytes()
     run_checks(clean(), capsys)
-    assert (clean() / "leakage check.json").read_bytes() == before
+    assert (clean() / "leakage.json").read_bytes() == before
 
 
 def test_one_predictors_forecasts_under_another_name(project, capsys):
     runs = project / "runs" / "random"
     shutil.copy(runs / "ridge" / "predictions.parquet", runs / "nearest" / "predictions.parquet")
-    refused(project, capsys, "repeated runs", "lookup and ridge have equal predictions on random")
+    refused(project, capsys, "repeated runs", "nearest and ridge have equal predictions on random")
 
 
 def test_a_run_folder_under_another_name(project, capsys):

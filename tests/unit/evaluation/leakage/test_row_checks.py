@@ -103,4 +103,4 @@ def test_backtests_on_test_rows(project, capsys):
         frame.loc[:3, "row"] = tested.to_numpy()
 
     rewrite(project / "runs" / "forward_2023" / "nearest" / "backtest.parquet", swap)
-    refused(project, capsys, "backtest rows", "lookup on forward_2023: 4 backtest rows are test rows of the same fold")
+    refused(project, capsys, "backtest rows", "nearest on forward_2023: 4 backtest rows are test rows of the same fold")
