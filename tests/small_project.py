@@ -21,7 +21,7 @@ PINNED = (
     "standard",
     "features",
     "splits",
-    "in_domain_score",
+    "in_domain",
     "runs",
     "champion",
     "leakage",

@@ -10,7 +10,7 @@ import pytest
 from small_project import call, digests, environment, rules_run, small_project
 
 pytestmark = pytest.mark.slow
-REPRODUCIBLE = ("raw", "standard", "features", "splits", "in_domain_score", "runs", "evaluation")
+REPRODUCIBLE = ("raw", "standard", "features", "splits", "in_domain", "runs", "evaluation")
 PATIENCE = 240  # seconds
 
 

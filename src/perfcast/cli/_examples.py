@@ -17,7 +17,7 @@ EXAMPLES = {
     "ui": "perfcast ui --port 5000",
     "what_if": "perfcast what-if --this-machine --vary memory",
     "leakage": "perfcast pipeline leakage host_gemm --table features.parquet --standard standard.parquet --folds splits "
-    "--runs runs --splits random --predictors ridge --out leakage.json",
+    "--runs runs --splits random --predictors ridge --out leakage check.json",
     "available": "perfcast pipeline available host_gemm --raw results/raw --out results/raw/available.json",
     "champion": "perfcast pipeline champion host_gemm --runs runs --table features.parquet --standard standard.parquet "
     "--raw results/raw --splits random --predictors ridge --out champion",
@@ -33,7 +33,7 @@ EXAMPLES = {
     "standardize": "perfcast pipeline standardize host_gemm --raw results/raw --table standard.parquet "
     "--rejected rejected.csv --quality quality.json",
     "in_domain": "perfcast pipeline in-domain host_gemm random --table features.parquet --folds random.parquet "
-    "--out in_domain.parquet",
+    "--out support.parquet",
     "times": "perfcast pipeline times --results results",
     "train": "perfcast pipeline train host_gemm random ridge --table features.parquet --folds random.parquet --out run",
 }

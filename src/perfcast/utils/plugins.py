@@ -23,7 +23,7 @@ _ENTRY_POINTS = {
     "cli.pipeline": r"^def add_arguments\(",
     "data.sources": r"^def check\(",
     "features": r"^def derive\(",
-    "splits": r"^@declare_",
+    "splits": r"^(@|    return )declare_",
     "testing": r"^def write\(",
 }
 """Package -> pattern of a line that only its plug-in modules have."""

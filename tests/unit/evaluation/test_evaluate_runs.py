@@ -34,7 +34,7 @@ def runs(table, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def in_domain(table, tmp_path_factory):
-    return write_in_domain(table, tmp_path_factory.mktemp("in_domain_score"), seed=1)
+    return write_in_domain(table, tmp_path_factory.mktemp("in_domain"), seed=1)
 
 
 @pytest.fixture(scope="module")

@@ -266,8 +266,8 @@ def test_a_card_tells_what_a_user_must_know_and_is_the_same_in_both_forms(contex
 @pytest.mark.parametrize(
     ("split", "words"),
     [
-        ("unseen_cpu", "CPU models that nobody has measured"),
-        ("few_shot_1", "the test rows of forward_2023, with one measured result of every new CPU model"),
+        ("unseen_cpu", "machines whose CPU model has no result in the training data"),
+        ("few_shot_1", "machines published from 2023 on, with one measured result of each"),
         ("no_such", ""),
     ],
 )

@@ -39,7 +39,7 @@ def project(tmp_path_factory):
     (folder / "src" / "model.py").write_text("ALPHA = 1\n")
     (folder / "params.yaml").write_text("preset: quick\nseeds: [0]\n")
     (folder / "dvc.yaml").write_text(PIPELINE)
-    ignored = ("raw", "standard", "in_domain_score", "runs", "evaluation")
+    ignored = ("raw", "standard", "in_domain", "runs", "evaluation")
     (folder / "results" / ".gitignore").write_text("".join(f"/{name}\n" for name in ignored))
     call(folder, "git", "init", "--quiet")
     call(folder, "dvc", "init", "--quiet")
