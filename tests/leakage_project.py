@@ -111,9 +111,7 @@ def run_checks(project, capsys, predictors=tuple(PREDICTORS)):
             *("--resamples", "200", "--out", str(project / "leakage.json"), "--project", str(REPOSITORY)),
         ]
     )
-    written = (
-        json.loads((project / "leakage.json").read_text()) if (project / "leakage.json").exists() else None
-    )
+    written = json.loads((project / "leakage.json").read_text()) if (project / "leakage.json").exists() else None
     return code, capsys.readouterr().err.splitlines(), written
 
 

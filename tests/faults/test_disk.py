@@ -58,7 +58,7 @@ def leave(results, room):
         os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(results).free - room * 1024)
 
 
-def test_a_full_disk_is_told_and_survived(small_disk, expected):
+def test_full_disk_fails_in_one_line_and_run_continues(small_disk, expected):
     seen: dict[str, str] = {}
     for room in ROOM:
         leave(small_disk / "results", room)
@@ -94,7 +94,7 @@ def forbid():
         change(folder, True)
 
 
-def test_a_removed_permission_is_told_and_survived(tmp_path, expected, forbid):
+def test_removed_permission_fails_in_one_line_and_run_continues(tmp_path, expected, forbid):
     project = tiny_project(tmp_path / "project")
     run = Run(project)
     while run.look() and not any("/mlp/" in job for job in run.jobs):

@@ -9,7 +9,7 @@ from small_project import call, change, rules_run
 pytestmark = pytest.mark.faults
 
 
-def test_a_moved_project_is_current_and_goes_on(tmp_path):
+def test_moved_project_is_current_and_continues(tmp_path):
     first = tiny_project(tmp_path / "first place")
     _, expected = undisturbed(first)
     moved = tmp_path / "second place"

@@ -68,7 +68,7 @@ def recorded(store):
     }
 
 
-def test_eight_trainings_at_once_record_what_they_do_one_after_the_other(tmp_path):
+def test_parallel_trainings_record_the_same_as_sequential_ones(tmp_path):
     import json
 
     project = tiny_project(tmp_path / "project")
@@ -101,7 +101,7 @@ def test_eight_trainings_at_once_record_what_they_do_one_after_the_other(tmp_pat
     assert parallel == serial
 
 
-def test_eight_jobs_that_do_nothing_but_record_lose_nothing(tmp_path):
+def test_parallel_recording_loses_no_value(tmp_path):
     from mlflow import MlflowClient
 
     jobs = [

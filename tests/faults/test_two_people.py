@@ -19,7 +19,7 @@ def expected(tmp_path_factory):
     return undisturbed(tiny_project(tmp_path_factory.mktemp("undisturbed") / "project"))[1]
 
 
-def test_in_one_folder_one_runs_and_the_other_is_refused(tmp_path, expected):
+def test_second_run_in_one_folder_is_refused(tmp_path, expected):
     project = tiny_project(tmp_path / "project")
     both = [Run(project, log=f"{name}.log") for name in ("first", "second")]
     with ThreadPoolExecutor() as pool:
@@ -31,7 +31,7 @@ def test_in_one_folder_one_runs_and_the_other_is_refused(tmp_path, expected):
     assert_whole(project, expected)
 
 
-def test_a_dry_run_beside_a_run_is_not_refused(tmp_path):
+def test_dry_run_beside_a_run_is_accepted(tmp_path):
     project = tiny_project(tmp_path / "project")
     run = Run(project)
     while run.look() and not run.jobs:
@@ -43,7 +43,7 @@ def test_a_dry_run_beside_a_run_is_not_refused(tmp_path):
     assert dry.process.returncode == 0, dry.output()[-3000:]
 
 
-def test_in_two_clones_that_share_a_cache_both_run(tmp_path, monkeypatch, expected):
+def test_runs_in_two_clones_share_a_cache(tmp_path, monkeypatch, expected):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     first, second = tiny_project(tmp_path / "first"), tmp_path / "second"
     embedded = first / "data" / "embedded"

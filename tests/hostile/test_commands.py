@@ -96,7 +96,7 @@ FLAGS = {
 
 
 @pytest.mark.parametrize("name", FLAGS)
-def test_a_command_that_cannot_be_meant_is_one_line(tmp_path, capsys, monkeypatch, name):
+def test_invalid_pipeline_command_gets_one_line(tmp_path, capsys, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     for entry in ("conf", "params.yaml", "src", "README.md"):
         (tmp_path / entry).symlink_to(REPOSITORY / entry)
@@ -142,7 +142,7 @@ ASKED = {
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_a_question_that_cannot_be_meant_is_one_line(capsys, name):
+def test_invalid_user_command_gets_one_line(capsys, name):
     refused([*ASKED[name], "--champion", project().folder], capsys)
 
 
@@ -182,7 +182,7 @@ PARAMS = {
 
 
 @pytest.mark.parametrize("name", PARAMS)
-def test_parameters_that_cannot_be_are_one_line(tmp_path, capsys, name):
+def test_invalid_params_yaml_gets_one_line(tmp_path, capsys, name):
     (tmp_path / "conf").symlink_to(REPOSITORY / "conf")
     text = (REPOSITORY / "params.yaml").read_bytes()
     (tmp_path / "params.yaml").write_bytes(PARAMS[name](text))
@@ -281,7 +281,7 @@ CONF = {
 
 
 @pytest.mark.parametrize("name", CONF)
-def test_a_definition_that_cannot_be_is_one_line(tmp_path, capsys, monkeypatch, name):
+def test_invalid_conf_file_gets_one_line(tmp_path, capsys, monkeypatch, name):
     file, change, command = CONF[name]
     shutil.copytree(REPOSITORY / "conf", tmp_path / "conf")
     params = yaml.safe_load((REPOSITORY / "params.yaml").read_text())

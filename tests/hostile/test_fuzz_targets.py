@@ -15,7 +15,7 @@ _spec.loader.exec_module(run)
 
 
 @pytest.mark.parametrize("name", run.names())
-def test_a_target_holds_on_what_is_known(name):
+def test_fuzz_target_passes_on_seeds_and_findings(name):
     target = run.load(name)
     inputs = [path.read_bytes() for path in sorted((FINDINGS / name).glob("*"))]
     for data in [b"", *target.SEEDS[:40], *inputs]:
@@ -25,5 +25,5 @@ def test_a_target_holds_on_what_is_known(name):
             target.check(data[:place] + b"\xff\x00" + data[place:])
 
 
-def test_findings_are_of_targets_that_are_there():
+def test_findings_belong_to_existing_targets():
     assert {path.name for path in FINDINGS.glob("*")} <= set(run.names())

@@ -83,7 +83,7 @@ def greedy_xz(path):
     return path
 
 
-def test_what_is_large_or_unpacks_to_much_is_refused_within_bounds(tmp_path):
+def test_large_files_and_bombs_are_refused_in_bounded_memory(tmp_path):
     wide = b"a,b," + b",".join(b"c%d" % number for number in range(MILLION)) + b"\n"
     (tmp_path / "wide.csv").write_bytes(wide + b"1," * MILLION + b"1\n")
     (tmp_path / "cells.csv").write_bytes(b"a,b\n" + b"1," * (20 * MILLION) + b"\n")
@@ -128,7 +128,7 @@ def test_what_is_large_or_unpacks_to_much_is_refused_within_bounds(tmp_path):
 
 
 @pytest.mark.parametrize("read", [read_rows, read_dump])
-def test_rows_are_bounded_the_kept_as_well_as_the_rejected(tmp_path, monkeypatch, read):
+def test_readers_bound_accepted_and_rejected_rows(tmp_path, monkeypatch, read):
     for name, rows in (("good.csv", "1,2\n" * 30), ("bad.csv", "1,2\n" + "1\n" * 30)):
         (tmp_path / name).write_text("a,b\n" + rows)
     for bound in ("DUMP_ROWS", "TABLE_ROWS", "REJECTED"):
@@ -139,7 +139,7 @@ def test_rows_are_bounded_the_kept_as_well_as_the_rejected(tmp_path, monkeypatch
         read("source", tmp_path / "bad.csv", ["a", "b"])
 
 
-def test_a_table_of_more_cells_than_are_read_is_refused_unread(tmp_path, monkeypatch):
+def test_read_table_refuses_too_many_cells_unread(tmp_path, monkeypatch):
     pd.DataFrame({"a": [0] * 10_000}).to_parquet(tmp_path / "t.parquet")
     monkeypatch.setattr(size_limits, "CELLS", 9_999)
     monkeypatch.setattr(pd, "read_parquet", None)

@@ -60,7 +60,7 @@ def alone(project):
     return forecasts(project, "alone")
 
 
-def test_two_devices_of_a_node_forecast_as_one_does(project, alone):
+def test_two_devices_predict_as_one(project, alone):
     (output,) = train(project, "devices", {"trainer.devices": 2, "trainer.strategy": "ddp"})
     np.testing.assert_allclose(forecasts(project, "devices"), alone, rtol=1e-3)
     assert output.count("test MAPE") == 1
@@ -68,7 +68,7 @@ def test_two_devices_of_a_node_forecast_as_one_does(project, alone):
     assert len(recorded(project, "devices")) == 1
 
 
-def test_two_nodes_forecast_as_one_device_does_and_the_first_writes(project, alone):
+def test_two_nodes_predict_as_one_device_and_the_first_writes(project, alone):
     # what torchrun would say
     shared = {"TORCHELASTIC_RUN_ID": "test", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0"}
     shared |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0])}

@@ -74,13 +74,13 @@ def test_every_stage_leaves_valid_outputs(project):
     assert str(project) not in report
 
 
-def test_results_name_no_folder_of_this_machine(project):
+def test_results_contain_no_absolute_path(project):
     for path in (project / "results").rglob("*"):
         if path.suffix in {".json", ".yaml", ".csv", ".html"} and "mlflow" not in path.parts:
             assert str(project) not in path.read_text(), path
 
 
-def test_every_training_is_a_finished_run_under_one_parent(project):
+def test_mlflow_has_one_finished_run_per_training(project):
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{project}/results/mlflow/mlflow.db")
@@ -103,7 +103,7 @@ def test_every_training_is_a_finished_run_under_one_parent(project):
     assert int(champion.version) == 1
 
 
-def test_figures_and_report_are_artifacts_of_the_parent_run(project):
+def test_plots_and_report_are_artifacts_of_the_parent_run(project):
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{project}/results/mlflow/mlflow.db")
@@ -117,7 +117,7 @@ def test_figures_and_report_are_artifacts_of_the_parent_run(project):
         assert "plots/headline.svg" in plots
 
 
-def test_the_report_of_snakemake_shows_every_figure_with_its_own_caption(project, tmp_path):
+def test_snakemake_report_shows_every_plot_with_its_caption(project, tmp_path):
     page = tmp_path / "report.html"
     call(project, "snakemake", "--report", str(page))
     shown = page.read_text()
@@ -129,7 +129,7 @@ def test_the_report_of_snakemake_shows_every_figure_with_its_own_caption(project
         assert json.dumps(plot.caption.split(".")[0])[1:-1] in shown.replace(r"\n", " "), name
 
 
-def test_the_champion_answers_through_mlflow_and_without_it(project):
+def test_champion_predicts_with_and_without_mlflow(project):
     import mlflow
 
     import perfcast
@@ -146,7 +146,7 @@ def test_the_champion_answers_through_mlflow_and_without_it(project):
     pd.testing.assert_frame_equal(served, direct.to_frame(), rtol=1e-6)
 
 
-def test_a_second_run_does_nothing(project):
+def test_second_run_does_nothing(project):
     output = call(project, "snakemake")
     assert "Nothing to be done" in output
 
@@ -162,7 +162,7 @@ def test_a_second_run_does_nothing(project):
         ("model_cards", "report"),
     ],
 )
-def test_what_somebody_removed_is_made_again(project, name, rule):
+def test_removed_outputs_are_made_again(project, name, rule):
     path = project / "results" / name
     away = project / "away"
     path.rename(away)
@@ -181,7 +181,7 @@ def test_what_somebody_removed_is_made_again(project, name, rule):
         ({"seeds": [5]}, {"train", "champion", "evaluate"}, {"standardize", "split"}),
     ],
 )
-def test_a_changed_parameter_runs_again_what_depends_on_it(project, values, again, untouched):
+def test_changed_parameter_reruns_its_dependents(project, values, again, untouched):
     before = (project / "params.yaml").read_text()
     change(project, **values)
     try:
@@ -192,7 +192,7 @@ def test_a_changed_parameter_runs_again_what_depends_on_it(project, values, agai
     assert not untouched & planned
 
 
-def test_a_changed_predictor_runs_again_its_own_trainings_only(project):
+def test_changed_predictor_reruns_its_trainings_only(project):
     path = project / "conf" / "predictor" / "ridge.yaml"
     before = path.read_text()
     path.write_text(before.replace("clip: 1.0", "clip: 2.0"))
@@ -213,7 +213,7 @@ def test_a_changed_predictor_runs_again_its_own_trainings_only(project):
         ({"color": "red"}, "'color'"),
     ],
 )
-def test_a_wrong_experiment_stops_before_planning_with_one_line(project, values, words):
+def test_invalid_experiment_gets_one_line_before_planning(project, values, words):
     before = (project / "params.yaml").read_text()
     change(project, **values)
     try:
@@ -227,7 +227,7 @@ def test_a_wrong_experiment_stops_before_planning_with_one_line(project, values,
     assert "Traceback" not in output
 
 
-def test_two_clean_runs_give_equal_bytes(project, tmp_path):
+def test_clean_runs_give_equal_bytes(project, tmp_path):
     other = whole_project(tmp_path / "again")
     targets = [f"results/features/{name}.parquet" for name in ("spec_cpu2017", "perfcastdb", "host_gemm")]
     runs = ["spec_cpu2017/forward_2023/ncpp", "host_gemm/random/ncpp", "perfcastdb/published/ridge"]
@@ -238,7 +238,7 @@ def test_two_clean_runs_give_equal_bytes(project, tmp_path):
     assert {name: first.get(name) for name in second} == second
 
 
-def test_without_any_source_the_embedded_dataset_runs_and_the_rest_is_told(tmp_path):
+def test_run_without_sources_uses_the_embedded_dataset_and_lists_the_missing(tmp_path):
     folder = whole_project(tmp_path / "alone", mirrors=[], predictors=["nearest"])
     output = call(folder, "snakemake")
     assert "dataset spec_cpu2017 is left out" in output
@@ -251,7 +251,7 @@ def test_without_any_source_the_embedded_dataset_runs_and_the_rest_is_told(tmp_p
     assert "ingest" in rules_run(call(folder, "snakemake", "--dry-run"))
 
 
-def test_a_planted_leak_stops_the_run_before_anything_is_evaluated(tmp_path):
+def test_planted_leak_stops_the_run_before_evaluation(tmp_path):
     folder = small_project(tmp_path / "leaking")
     call(folder, "snakemake", "results/leakage/host_gemm.json")
     path = folder / "results" / "runs" / "host_gemm" / "random" / "ridge" / "predictions.parquet"
@@ -268,7 +268,7 @@ def test_a_planted_leak_stops_the_run_before_anything_is_evaluated(tmp_path):
     assert not (folder / "results" / "evaluation").exists()
 
 
-def test_strict_makes_a_missing_source_an_error(tmp_path):
+def test_strict_run_fails_on_a_missing_source(tmp_path):
     folder = whole_project(tmp_path / "strict", mirrors=[], strict=True, predictors=["nearest"])
     code, output = failing(folder)
     assert code != 0

@@ -110,7 +110,7 @@ def parsed(text: str) -> Page:
     return reader
 
 
-def test_headings_go_down_one_level_at_a_time(page):
+def test_report_headings_descend_one_level_at_a_time(page):
     levels = parsed(page.read_text(encoding="utf-8")).levels
     assert levels[0] == 1
     assert levels.count(1) == 1
@@ -119,7 +119,7 @@ def test_headings_go_down_one_level_at_a_time(page):
 
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
-def test_the_page_opens_offline_with_all_figures_and_sortable_columns(page, tmp_path):
+def test_report_opens_offline_with_all_plots_and_sortable_columns(page, tmp_path):
     dump, console = browse(page, tmp_path)
     reader, source = parsed(dump), parsed(page.read_text(encoding="utf-8"))
     assert console == []
@@ -132,7 +132,7 @@ def test_the_page_opens_offline_with_all_figures_and_sortable_columns(page, tmp_
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
 @pytest.mark.parametrize("width", [1300, 500])
-def test_a_visitor_filters_and_steps_through_single_results(page, tmp_path, width):
+def test_explorer_filters_and_steps_through_results(page, tmp_path, width):
     visited = tmp_path / "visited.html"
     visited.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{VISIT}</body>"), encoding="utf-8")
     dump, console = browse(visited, tmp_path / "profile", f"--window-size={width},900")

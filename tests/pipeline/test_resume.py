@@ -55,7 +55,7 @@ def killed(tmp_path_factory):
     return project
 
 
-def test_a_killed_run_goes_on_and_gives_the_same_bytes(killed, undisturbed):
+def test_killed_run_continues_to_equal_bytes(killed, undisturbed):
     (finished,) = trained(killed)
     written = finished.stat().st_mtime_ns
     assert "--unlock" in call(killed, "snakemake", check=False)

@@ -30,7 +30,7 @@ def run(tmp_path_factory):
     return project, output, jobs
 
 
-def test_every_job_but_the_local_ones_went_through_the_queue(run):
+def test_all_but_local_jobs_are_queued(run):
     _, output, jobs = run
     assert {state for state, *_ in jobs.values()} == {"COMPLETED"}
     assert {comment.split("_wildcards")[0] for comment in jobs} == {
@@ -44,10 +44,10 @@ def test_every_job_but_the_local_ones_went_through_the_queue(run):
     assert {"ingest", "available", "metrics"} <= rules_run(output)
 
 
-def test_a_group_asks_for_the_sum_of_the_times_and_the_memory_of_one_job(run):
+def test_group_requests_sum_of_times_and_memory_of_one_job(run):
     _, _, jobs = run
     assert jobs["rule_training_train"] == ["COMPLETED", "1", "3000M", "1:00:00"]
 
 
-def test_results_are_those_of_a_local_run(run, tmp_path):
+def test_slurm_results_equal_local_results(run, tmp_path):
     expect_results_of_a_local_run(run[0], tmp_path / "project")

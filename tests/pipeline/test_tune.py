@@ -32,7 +32,7 @@ def tune(project, *options, check=True):
     )  # fmt: skip
 
 
-def test_what_was_found_is_written_and_each_fold_trains_with_it(project):
+def test_tune_writes_values_that_each_fold_trains_with(project):
     untuned = json.loads((project / RUN / "validation.json").read_text())
     assert [set(choice["validation_mape"]) for choice in untuned["choices"]] == [{"per_task", "joint"}]
 
@@ -67,7 +67,7 @@ def test_what_was_found_is_written_and_each_fold_trains_with_it(project):
     assert used == [{"tuned": {**params, **fold["values"]}}]
 
 
-def test_processes_that_share_the_work_find_what_one_finds(project):
+def test_parallel_tune_equals_sequential_tune(project):
     results = []
     for jobs, out in ((1, "results/alone"), (3, "results/shared")):
         output = tune(project, "--trials", "4", "--at-once", "3", "--jobs", str(jobs), "--out", out)
@@ -80,7 +80,7 @@ def test_processes_that_share_the_work_find_what_one_finds(project):
     assert yaml.safe_load((project / "results/shared/host_gemm/random/random_forest.yaml").read_text()) == results[1]
 
 
-def test_a_mistake_is_one_line(project):
+def test_tune_reports_invalid_options_in_one_line(project):
     tune(project, "--trials", "1")
     for options, words in {
         ("--trials", "0"): "--trials and --timeout must be positive",

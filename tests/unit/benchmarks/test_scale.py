@@ -43,7 +43,7 @@ def run(folder, *sizes, stages):
         return done.stdout, list(csv.DictReader(file))
 
 
-def test_the_data_stages_run_at_two_sizes_and_the_rest_at_one(folder):
+def test_scale_runs_data_stages_at_two_sizes(folder):
     data = ["generate", "ingest", "standardize", "features", "split random", "split forward_2023"]
     output, rows = run(folder, "0.01", "0.02", stages=data)
     assert [(row["size"], row["stage"]) for row in rows] == [
@@ -60,20 +60,20 @@ def test_the_data_stages_run_at_two_sizes_and_the_rest_at_one(folder):
     assert all(float(row["gib"]) < MAX_GIB for row in rows if not row["part"])
 
 
-def test_a_stage_that_fails_is_told_and_ends_its_size(tmp_path):
+def test_scale_reports_a_failing_stage(tmp_path):
     command = [sys.executable, str(SCALE), "--sizes", "0.01", "--folder", str(tmp_path), "--out", str(tmp_path / "out")]
     done = subprocess.run([*command, "--stages", "standardize"], check=False, capture_output=True, text=True)
     assert done.returncode == 1
     assert "the stages after standardize are left out at 0.01x" in done.stdout
 
 
-def test_a_stage_above_its_memory_is_stopped(scale):
+def test_scale_stops_a_stage_above_its_memory(scale):
     *_, gib, why = scale.measure([sys.executable, "-c", "x = b'1' * (1 << 28); import time; time.sleep(60)"], 0.1)
     assert why == "stopped above 0.1 GiB"
     assert gib > 0.1
 
 
-def test_the_exponent_is_the_slope_of_logarithms(scale):
+def test_exponents_are_slopes_of_logarithms(scale):
     def measured(size, rows, cpu, failed=""):
         return scale.Measured(size, rows, "split random", "", cpu, cpu, 1.0, failed)
 
@@ -87,7 +87,7 @@ def test_the_exponent_is_the_slope_of_logarithms(scale):
     assert "NO: split random failed" in scale.within_budget([measured(100, 10_000, 1.0, "stopped")])
 
 
-def test_a_tiled_dump_has_results_of_its_own_in_every_block(tmp_path):
+def test_write_tiled_has_distinct_results_per_block(tmp_path):
     write_tiled(tmp_path / "tiled", rows=1000, seed=3, block_rows=400)
     result = build({"spec_cpu2017": tmp_path / "tiled"}, {"published_until": "2024-12"})
     assert result.rejected["reason"].isin(["no_score", "impossible_counts", "score_not_numeric"]).all()

@@ -28,7 +28,7 @@ PROJECT = Path(__file__).parents[3]
         (["pipeline", "report", "--results", "nowhere", "--out", "x"], "run snakemake"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_code_2(arguments, words, capsys, monkeypatch):
+def test_main_reports_mistakes_in_one_line_with_exit_code_2(arguments, words, capsys, monkeypatch):
     monkeypatch.chdir(PROJECT)
     assert main(arguments) == 2
     message = capsys.readouterr().err
@@ -37,7 +37,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments, words, capsys, monkeyp
     assert str(PROJECT) not in message
 
 
-def test_an_interruption_is_one_line(capsys, monkeypatch):
+def test_main_reports_an_interruption_in_one_line(capsys, monkeypatch):
     from perfcast.cli import sources
 
     def interrupted(options):
@@ -48,7 +48,7 @@ def test_an_interruption_is_one_line(capsys, monkeypatch):
     assert capsys.readouterr().err == "perfcast sources: interrupted, nothing half-written is left\n"
 
 
-def test_every_command_explains_itself(capsys):
+def test_every_command_has_help_and_an_example(capsys):
     words = [[name.replace("_", "-")] for name in COMMANDS] + [["pipeline", name.replace("_", "-")] for name in STAGES]
     for command in words:
         with pytest.raises(SystemExit) as stopped:
@@ -60,7 +60,7 @@ def test_every_command_explains_itself(capsys):
     assert set(EXAMPLES) == {*COMMANDS, *STAGES}
 
 
-def test_help_lists_commands_and_stages_apart(capsys):
+def test_help_lists_stages_under_pipeline(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
     assert "standardize" in capsys.readouterr().out.split("  pipeline ")[1]
@@ -101,7 +101,7 @@ def test_help_starts_without_pandas(command):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_sources_tells_where_each_was_found(capsys, monkeypatch, tmp_path):
+def test_sources_lists_locations(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(PROJECT)
     monkeypatch.setenv("PERFCAST_MIRROR", str(tmp_path))
     assert main(["sources"]) == 0
@@ -110,7 +110,7 @@ def test_sources_tells_where_each_was_found(capsys, monkeypatch, tmp_path):
         assert name in shown
 
 
-def test_available_leaves_out_what_lacks_a_source(tmp_path, capsys):
+def test_available_omits_datasets_without_sources(tmp_path, capsys):
     for source, status in {"host_gemm": "present", "spec_cpu2017": "missing", "cpu_catalog": "missing"}.items():
         (tmp_path / source).mkdir()
         (tmp_path / source / "manifest.json").write_text(json.dumps({"status": status}))
@@ -132,14 +132,14 @@ def test_available_leaves_out_what_lacks_a_source(tmp_path, capsys):
     assert "left out" in capsys.readouterr().err
 
 
-def test_a_miniature_project_needs_a_new_folder(tmp_path, capsys):
+def test_fake_refuses_a_folder_in_use(tmp_path, capsys):
     (tmp_path / "old").write_text("")
     assert main(["pipeline", "fake", str(tmp_path), "--project", str(PROJECT)]) == 2
     assert "not empty" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
 
 
-def test_a_miniature_project_is_complete_and_accepts_its_generated_sources(tmp_path):
+def test_fake_writes_sources_that_ingest_accepts(tmp_path):
     make_project(PROJECT, tmp_path / "mini", rows=60, seed=0)
     for source in ("spec_cpu2017", "spec_cpu2017_detail", "perfcastdb", "cpu_catalog"):
         out = tmp_path / "mini" / "results" / "raw" / source

@@ -33,7 +33,7 @@ def measured_machine(row, **changed):
     return ParsedMachines(frame[[name for name in frame if name in columns]].set_axis([1]), {})
 
 
-def test_a_measured_machine_is_found_again_and_differs_only_in_what_was_not_stated():
+def test_find_nearest_machines_finds_a_measured_machine_itself():
     champion = project().champion
     frame = champion.reference_data.measured.frame
     again = 0
@@ -50,7 +50,7 @@ def test_a_measured_machine_is_found_again_and_differs_only_in_what_was_not_stat
     assert again > 5
 
 
-def test_every_task_has_its_results_the_nearest_first():
+def test_find_nearest_machines_sorts_each_task_by_distance():
     (answer,) = find_nearest(count=5)
     assert [each.task for each in answer.similar] == [suite for suite in SUITES for _ in range(5)]
     for suite in SUITES:
@@ -63,7 +63,7 @@ def test_every_task_has_its_results_the_nearest_first():
         assert each.measured.published == f"{cells['published_month']:%Y-%m}"
 
 
-def test_differences_are_told_with_both_values_and_a_few_at_most():
+def test_differences_have_both_values_and_a_limit():
     (answer,) = find_nearest(count=4, tasks=["CINT2017rate"], max_differences=2)
     frame = project().champion.reference_data.measured.frame.set_index("result_id")
     assert any(each.differing > 2 for each in answer.similar)
@@ -76,7 +76,7 @@ def test_differences_are_told_with_both_values_and_a_few_at_most():
             assert not (difference.assumed and difference.column in ("chips", "part_key"))
 
 
-def test_what_was_said_is_no_assumption():
+def test_given_fields_are_not_marked_as_assumed():
     (assumed,) = find_nearest(count=30, tasks=["CINT2017rate"], max_differences=50)
     named = {**GOLD, "os_name": "Plan 9"}
     (stated,) = find_nearest(named, count=30, tasks=["CINT2017rate"], max_differences=50)
@@ -92,7 +92,7 @@ def test_what_was_said_is_no_assumption():
     assert marks["stated"] == {False} and marks["assumed"] <= {True}
 
 
-def test_several_machines_and_their_own_tasks():
+def test_find_nearest_machines_uses_the_tasks_of_each_machine():
     answers = find_nearest([{**GOLD, "suite": "SPECrate2017_int_base"}, {**GOLD, "chips": 1}], count=1)
     assert [[each.task for each in answer.similar] for answer in answers] == [["CINT2017rate"], SUITES]
     again = find_nearest([GOLD, {**GOLD, "chips": 1}], count=2, tasks=["CFP2017rate", "CINT2017rate"])
@@ -100,13 +100,13 @@ def test_several_machines_and_their_own_tasks():
     assert [each.task for each in again[1].similar] == list(np.repeat(["CFP2017rate", "CINT2017rate"], 2))
 
 
-def test_a_champion_without_calibration_cannot_say_what_is_near():
+def test_find_nearest_machines_needs_a_calibration():
     bare = replace(project().champion, calibrated=None, neighbor_index=None)
     with pytest.raises(UserError, match="no calibration"):
         find_nearest_machines(parse_machines(read_machines(GOLD), bare), bare)
 
 
-def test_the_command_prints_and_writes(tmp_path, capsys):
+def test_similar_command_prints_and_writes(tmp_path, capsys):
     given = ["similar", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--count", "2"]
     assert main(given) == 0
     printed = capsys.readouterr().out
@@ -129,7 +129,7 @@ def test_the_command_prints_and_writes(tmp_path, capsys):
         ([], "a machine must be described"),
     ],
 )
-def test_the_command_tells_a_mistake_in_one_line(capsys, given, words):
+def test_similar_command_reports_mistakes_in_one_line(capsys, given, words):
     assert main(["similar", "--results", str(project().results), *given]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1

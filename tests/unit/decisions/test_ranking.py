@@ -49,7 +49,7 @@ def calibrated_on(residuals, far):
     return calibration, names
 
 
-def test_probabilities_come_true_as_often_as_they_say():
+def test_probabilities_are_calibrated():
     """Of all cases with a probability of about p, the share p reaches the threshold."""
     generator = np.random.default_rng(0)
 
@@ -77,7 +77,7 @@ def test_probabilities_come_true_as_often_as_they_say():
         assert came[among].mean() == pytest.approx(probability[among].mean(), abs=0.04)
 
 
-def test_probabilities_of_generated_results_nobody_trained_on_are_spread_evenly():
+def test_pit_of_unseen_results_is_uniform():
     """The probability to reach what was then measured is a probability integral transform."""
     raw = {name: Path(mkdtemp(prefix="perfcast-choosing-")) for name in ("spec_cpu2017", "cpu_catalog")}
     spec_cpu2017.write(raw["spec_cpu2017"], rows=400, seed=6)
@@ -98,7 +98,7 @@ def test_probabilities_of_generated_results_nobody_trained_on_are_spread_evenly(
     assert np.mean(np.abs(np.array(reached) - 0.5) < 0.45) == pytest.approx(0.9, abs=0.06)
 
 
-def test_a_probability_agrees_with_the_interval_and_is_never_certain():
+def test_probability_agrees_with_the_interval_and_is_never_certain():
     calibration, _ = calibrated_on(np.random.default_rng(1).normal(0, 0.05, 500), np.zeros(500))
     quantiles = calibration.quantiles["task"]
     half = {
@@ -115,7 +115,7 @@ def test_a_probability_agrees_with_the_interval_and_is_never_certain():
     assert 0 < probabilities.min() < 0.005 and 0.995 < probabilities.max() < 1
 
 
-def test_targets_together_are_bounded_whatever_ties_them():
+def test_joint_bounds_hold_for_any_dependence():
     assert joint_bounds([0.9, 0.8]) == pytest.approx((0.7, 0.8))
     assert joint_bounds([0.3, 0.2]) == (0.0, 0.2)
     generator = np.random.default_rng(2)
@@ -126,7 +126,7 @@ def test_targets_together_are_bounded_whatever_ties_them():
         assert low - 1e-9 <= both <= high + 1e-9
 
 
-def test_tasks_are_known_by_the_names_of_their_publisher():
+def test_read_constraints_accepts_published_task_names():
     names = project().champion.task_names
     assert names.find("SPECrate2017_int_base") == names.find("cint2017RATE") == "CINT2017rate"
     assert names.find("SPECspeed2017 fp base") == "CFP2017speed"
@@ -135,12 +135,12 @@ def test_tasks_are_known_by_the_names_of_their_publisher():
     assert (goal.output, goal.sign, goal.threshold) == (INT, ">=", 1500)
 
 
-def test_at_most_is_the_rest_of_at_least():
+def test_probability_below_complements_at_least():
     candidates = ranked(targets=["CINT2017rate >= 60", "CINT2017rate.base_score < 60"]).candidates
     assert all(sum(candidate.probabilities) == pytest.approx(1) for candidate in candidates)
 
 
-def test_candidates_are_ordered_by_what_they_give_for_what_they_take():
+def test_rank_machines_orders_by_ratio_criteria():
     assert [candidate.name for candidate in ranked(by="score").candidates] == ["large", "small"]
     assert [candidate.name for candidate in ranked(by="score", ascending=True).candidates] == ["small", "large"]
     per_watt = ranked(by="score/watt")
@@ -156,7 +156,7 @@ def test_candidates_are_ordered_by_what_they_give_for_what_they_take():
     assert price.value > 0
 
 
-def test_the_score_is_a_weighted_geometric_mean_with_the_interval_of_errors_that_go_together():
+def test_score_is_a_weighted_geometric_mean_with_an_interval():
     alone = {
         name: {candidate.line: candidate for candidate in ranked(weights=f"{name}=1").candidates}
         for name in ("CINT2017rate", "CFP2017rate")
@@ -171,14 +171,14 @@ def test_the_score_is_a_weighted_geometric_mean_with_the_interval_of_errors_that
     assert len(ranked().weights) == 4
 
 
-def test_dividing_by_a_score_turns_its_interval_around():
+def test_division_by_a_score_swaps_its_interval():
     measure = read_criterion("price/score", project().champion)
     value = evaluate_criterion(measure, {"price": 8.0}, Spread(4.0, 2.0, 8.0), {})
     assert (value.low, value.median, value.high) == pytest.approx((1.0, 2.0, 4.0))
     assert evaluate_criterion(measure, {"price": 8.0}, Spread(4.0, None, None), {}).low is None
 
 
-def test_those_that_hardly_meet_the_targets_come_last():
+def test_candidates_that_miss_the_targets_come_last():
     scores = {candidate.name: candidate.score for candidate in ranked(weights="CINT2017rate=1").candidates}
     between = np.sqrt(scores["small"] * scores["large"])
     ranking = ranked(by="score/watt", targets=[f"CINT2017rate >= {between}"], sure=0.5)
@@ -188,13 +188,13 @@ def test_those_that_hardly_meet_the_targets_come_last():
     assert surest.name == "large"
 
 
-def test_equal_candidates_stay_in_their_order_and_are_told_apart():
+def test_equal_candidates_keep_their_order_with_line_numbers():
     candidates = ranked([{"processor": "Xeon Gold 6148", "chips": 2}] * 3).candidates
     assert [candidate.line for candidate in candidates] == [1, 2, 3]
     assert [candidate.name for candidate in candidates] == [f"2 x xeon gold 6148 (line {line})" for line in (1, 2, 3)]
 
 
-def test_names_prices_and_watts_are_no_columns_of_the_machine():
+def test_split_candidates_separates_names_prices_and_watts():
     machines, candidates = split_candidates(
         [(2, "line 2", {"Name": " a  b ", "price": "1e4", "watts": "1.2 kW", "chips": 2})]
     )
@@ -230,13 +230,13 @@ def test_names_prices_and_watts_are_no_columns_of_the_machine():
         ({}, {"sure": 0.9}, "--sure needs a target"),
     ],
 )
-def test_what_cannot_be_ranked_is_refused(cells, options, words):
+def test_rank_machines_refuses_invalid_requests(cells, options, words):
     with pytest.raises(UserError) as error:
         ranked([{"processor": "Xeon Gold 6148", "chips": 2, **cells}], **options)
     assert words in str(error.value)
 
 
-def test_unknown_power_is_told():
+def test_unknown_power_is_refused():
     machine = {"processor": "Zeus 1", "cores": 4, "clock": "2 GHz", "family": "Skylake-SP", "chips": 1}
     with pytest.raises(UserError, match="add the column watts, or tdp"):
         rank_machines(
@@ -247,7 +247,7 @@ def test_unknown_power_is_told():
         )
 
 
-def test_the_command_prints_writes_and_repeats(tmp_path, capsys):
+def test_rank_command_prints_writes_and_repeats(tmp_path, capsys):
     path = tmp_path / "candidates.csv"
     path.write_text("name,processor,chips,price\nsmall,Xeon Gold 6148,1,1000\nlarge,Xeon Gold 6148,2,1500\n")
     given = ["rank", str(path), "--results", str(project().results), "--when", "2024-01", "--by", "score/price"]
@@ -270,7 +270,7 @@ def test_the_command_prints_writes_and_repeats(tmp_path, capsys):
     ("given", "words"),
     [(["--sure", "90"], "0.9 means 90 %"), (["--out", "x.txt"], ".csv or .json"), (["--level", "2"], "0.9 means 90 %")],
 )
-def test_the_command_tells_a_mistake_in_one_line(capsys, given, words):
+def test_rank_command_reports_mistakes_in_one_line(capsys, given, words):
     assert main(["rank", "nowhere.csv", "--results", str(project().results), *given]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1

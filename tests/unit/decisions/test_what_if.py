@@ -66,7 +66,7 @@ def differing(grid):
         ("memory=12 x 64 GB DDR5-6400,24 x 64 GB DDR5-6400", ["12 x 64 GB DDR5-6400", "24 x 64 GB DDR5-6400"]),
     ],
 )
-def test_values_are_read_as_they_are_written(text, values):
+def test_read_varied_fields_parses_lists_and_ranges(text, values):
     if values is None:
         with pytest.raises(UserError, match="one unit"):
             varied(text)
@@ -74,7 +74,7 @@ def test_values_are_read_as_they_are_written(text, values):
     assert [point.text for point in varied(text)[0].points] == values
 
 
-def test_a_name_may_come_again_and_all_combinations_are_made():
+def test_combinations_merge_repeated_names():
     fields = varied("cores=8", "chips=1,2", "cores=16")
     assert [[point.text for point in combination] for combination in combinations(fields)] == [
         ["8", "1"],
@@ -104,13 +104,13 @@ def test_a_name_may_come_again_and_all_combinations_are_made():
         (["processor=Xeon Gold 6148,Xeon Nonsense"], "the processor must be a known one"),
     ],
 )
-def test_what_cannot_be_varied_is_refused(texts, words):
+def test_read_varied_fields_refuses_invalid_texts(texts, words):
     with pytest.raises(UserError) as error:
         made(GOLD, *texts)
     assert words in str(error.value)
 
 
-def test_nothing_changes_but_what_is_varied_and_what_follows():
+def test_variants_change_only_varied_and_implied_fields():
     assert differing(made(GOLD, "os_version=15.3,15.4")) <= {"os_version", "kernel_series"}
     assert differing(made(GOLD, "l3=20,40")) == {"l3_mb_per_chip"}
     assert differing(made(GOLD, "chips=1,2")) == {"chips", "cores_enabled_total", "dimm_count", "mem_total_gb"}
@@ -121,7 +121,7 @@ def test_nothing_changes_but_what_is_varied_and_what_follows():
     assert channels == {"mem_channels_per_chip", "dimm_count", "mem_total_gb"}
 
 
-def test_what_was_given_stays_unless_it_contradicts_what_is_varied():
+def test_variants_keep_given_fields_without_contradiction():
     machine = {**GOLD, "memory": "12 x 32 GB DDR4-2666", "cores_enabled_total": 32}
     frame = completed(made(machine, "chips=1,2"))
     assert frame["dimm_count"].tolist() == [12, 12]
@@ -143,7 +143,7 @@ def test_what_was_given_stays_unless_it_contradicts_what_is_varied():
     assert frame["mem_eff_mts"].tolist() == [2133, 2666]
 
 
-def test_more_cores_than_a_part_has_make_all_of_its_machines_hypothetical():
+def test_too_many_cores_make_a_hypothetical_cpu_model():
     real = made(GOLD, "cores=10,20")
     assert not any(variant.like for variant in real.variants) and not real.notes
     assert real.machines.frame["part_key"].tolist() == ["xeon gold 6148"] * 2
@@ -157,7 +157,7 @@ def test_more_cores_than_a_part_has_make_all_of_its_machines_hypothetical():
         assert other.machines.frame[name].tolist() == [facts[name].iloc[0]] * 2
 
 
-def test_a_hypothetical_part_that_is_like_the_real_one_is_forecast_like_it():
+def test_hypothetical_cpu_model_is_predicted_like_its_base():
     champion = project().champion
     grid = predict_grid(GOLD_ENTRY, varied("cores=20,40"), champion, options=PLAIN)
     usual = predict_machines(parse_machines(read_machines(GOLD), champion), champion, PLAIN).machines[0].estimates
@@ -169,7 +169,7 @@ def test_a_hypothetical_part_that_is_like_the_real_one_is_forecast_like_it():
     assert all(mine.in_domain_score <= theirs.in_domain_score for mine, theirs in zip(estimates, usual, strict=True))
 
 
-def test_varied_parts_have_their_own_facts():
+def test_varied_cpu_models_have_their_facts():
     parts = project().champion.reference_data.measured.frame["part_key"].value_counts().index[:2].tolist()
     grid = made({"chips": 2}, "processor=" + "|".join(parts), "chips=1,2")
     facts = project().champion.reference_data.cpu_facts["family"]
@@ -177,13 +177,13 @@ def test_varied_parts_have_their_own_facts():
     assert completed(grid)["family"].tolist() == [facts[part] for part in parts for _ in (1, 2)]
 
 
-def test_a_new_part_may_be_described_by_what_is_varied():
+def test_varied_fields_can_describe_a_new_cpu_model():
     grid = made({"processor": "Zeus 1", "clock": "2.5 GHz", "family": "Skylake-SP", "chips": 2}, "cores=16,32")
     assert completed(grid)["cores_enabled_total"].tolist() == [32, 64]
     assert not any(variant.like for variant in grid.variants)
 
 
-def test_what_cannot_be_is_told_and_the_rest_is_forecast():
+def test_impossible_combinations_are_refused_one_by_one():
     grid = predict_grid(GOLD_ENTRY, varied("chips=1,2,64"), project().champion, ["CINT2017rate"], PLAIN)
     assert [bool(combination.refused) for combination in grid.combinations] == [False, False, True]
     assert grid.combinations[2].refused == "chips: 64 is more than the 2 sockets that Xeon Gold 6148 supports"
@@ -193,7 +193,7 @@ def test_what_cannot_be_is_told_and_the_rest_is_forecast():
         predict_grid(GOLD_ENTRY, varied("chips=63,64"), project().champion, ["CINT2017rate"], PLAIN)
 
 
-def test_names_that_change_nothing_are_told():
+def test_varied_fields_without_effect_get_a_note():
     estimates = predict_grid(GOLD_ENTRY, varied("chips=1,2"), project().champion, options=PLAIN).combinations
     made = [
         replace(estimates[place], values={"chips": str(place), "color": color})
@@ -205,7 +205,7 @@ def test_names_that_change_nothing_are_told():
     assert note_unchanged(made[:1], ["chips", "color"]) == []
 
 
-def test_the_plot_is_the_same_every_time_and_has_a_panel_for_every_task():
+def test_plot_is_deterministic_with_a_panel_per_task():
     grid = predict_grid(GOLD_ENTRY, varied("chips=1,2", "cores=8..20:4"), project().champion, options=PLAIN)
     svg = draw_grid(grid)
     assert svg == draw_grid(grid)
@@ -231,7 +231,7 @@ def test_the_plot_is_the_same_every_time_and_has_a_panel_for_every_task():
         )
 
 
-def test_the_command_prints_and_writes(tmp_path, capsys):
+def test_what_if_command_prints_and_writes(tmp_path, capsys):
     given = ["what-if", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--when", "2024-01"]
     given += ["--task", "SPECrate2017_int_base", "--vary", "chips=1,2,64", "--vary", "memory.channels=4,6"]
     assert main(given) == 0
@@ -249,7 +249,7 @@ def test_the_command_prints_and_writes(tmp_path, capsys):
     assert len(pd.read_csv(tmp_path / "a.csv")) == 6
 
 
-def test_a_dataset_that_nothing_is_known_of_is_varied_and_ranked_too():
+def test_grid_and_ranking_of_a_dataset_without_rules():
     table = fake_table(rows=60, seed=0)
     frame = table.frame.assign(second=table.frame["score"].where(table.frame["suite"] == "float"))
     second = Column("second", Kind.NUMERICAL, Role.TARGET, "workload", "points")
@@ -283,7 +283,7 @@ def test_a_dataset_that_nothing_is_known_of_is_varied_and_ranked_too():
         (["nowhere.yaml", "--vary", "cores=2"], "no file nowhere.yaml"),
     ],
 )
-def test_the_command_tells_a_mistake_in_one_line(capsys, given, words):
+def test_what_if_command_reports_mistakes_in_one_line(capsys, given, words):
     assert main(["what-if", "--results", str(project().results), *given]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1

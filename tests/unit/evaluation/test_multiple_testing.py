@@ -27,13 +27,13 @@ def test_step_down_matches_its_definition():
         left.remove(first)
 
 
-def test_alone_the_corrected_p_value_is_the_plain_one():
+def test_step_down_of_one_hypothesis_is_the_plain_p_value():
     draws = np.random.default_rng(0).normal(0.5, 1, (1, 999))
     plain = (1 + (np.abs(draws[0] - 0.5) >= 0.5).sum()) / 1000
     assert adjusted(np.array([0.5]), draws)[0] == pytest.approx(plain)
 
 
-def test_the_correction_holds_for_all_predictors_together_and_knows_that_they_move_together():
+def test_step_down_controls_familywise_errors_of_correlated_predictors():
     random = np.random.default_rng(1)
     wrong = {"alone": 0, "together": 0}
     for _ in range(300):
@@ -50,7 +50,7 @@ def test_the_correction_holds_for_all_predictors_together_and_knows_that_they_mo
     assert adjusted(np.full(8, 2.2), same)[0] < 0.05, "eight copies are one question"
 
 
-def test_what_does_not_move_is_no_change_and_what_is_unknown_is_not_counted():
+def test_step_down_ignores_constant_and_missing_differences():
     draws = np.zeros((3, 100))
     draws[1] = np.nan
     decisions = adjusted(np.array([0.0, 1.0, 2.0]), draws + np.array([[0.0], [0.0], [2.0]]))

@@ -20,7 +20,7 @@ def table_of(values, draws, clusters=100):
     return frame[frame["metric"] == "mape"]
 
 
-def test_325_pairs_are_told_apart_with_1000_resamples_where_holm_could_not():
+def test_compare_all_pairs_separates_325_pairs_with_1000_resamples():
     random = np.random.default_rng(0)
     values = np.arange(26.0)
     table = table_of(values, values[:, None] + random.normal(0, 0.05, (26, 1000)))
@@ -31,7 +31,7 @@ def test_325_pairs_are_told_apart_with_1000_resamples_where_holm_could_not():
     assert table["p_family"].max() == pytest.approx(1 / 1001)
 
 
-def test_false_claims_of_any_pair_are_as_rare_as_promised():
+def test_compare_all_pairs_bounds_false_claims():
     """26 equal predictors, evaluated again and again: uncorrected claims abound, corrected ones are rare."""
     random = np.random.default_rng(1)
     false = alone = 0
@@ -45,7 +45,7 @@ def test_false_claims_of_any_pair_are_as_rare_as_promised():
     assert alone / 200 > 0.5
 
 
-def test_step_down_finds_no_less_than_the_bands_and_corrected_p_is_never_below_the_single_one():
+def test_step_down_is_as_powerful_as_the_bands():
     random = np.random.default_rng(2)
     values = np.array([0.0, 0.1, 0.5, 2.0, 2.05, 8.0])
     table = table_of(values, values[:, None] + random.normal(0, 0.15, (6, 999)))
@@ -58,7 +58,7 @@ def test_step_down_finds_no_less_than_the_bands_and_corrected_p_is_never_below_t
     assert {"better", "undecided"} == set(table["claim"])
 
 
-def test_equal_predictors_are_undecided_and_one_cluster_says_nothing():
+def test_compare_all_pairs_leaves_equal_predictors_undecided():
     draws = np.random.default_rng(4).normal(5, 1, 100)
     table = table_of([5.0, 5.0, 9.0], np.array([draws, draws, draws + 4]))
     equal = table[(table["predictor"] == "p00") & (table["other"] == "p01")].iloc[0]
@@ -69,7 +69,7 @@ def test_equal_predictors_are_undecided_and_one_cluster_says_nothing():
     assert compare_all_pairs("random", AVERAGE, results([1.0], np.ones((1, 9))), 5) == []
 
 
-def test_the_table_of_an_evaluation_has_every_pair_and_comes_back_from_disk(tmp_path):
+def test_pairs_table_survives_its_file(tmp_path):
     table = fake_table(rows=400, seed=0)
     evaluation = evaluate(write_runs(table, tmp_path / "runs", seed=1), table, resamples=100, seed=0)
     assert len(evaluation.pairs) == evaluation.metrics["split"].nunique() * 3 * 2 * 10

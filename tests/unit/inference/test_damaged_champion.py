@@ -27,7 +27,7 @@ class Planted:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_that_is_not_what_was_saved_is_refused(tmp_path, name):
+def test_load_champion_refuses_a_changed_file(tmp_path, name):
     folder, marker = tmp_path / "champion", tmp_path / "executed"
     shutil.copytree(project().folder, folder)
     whole = (folder / name).read_bytes()
@@ -43,7 +43,7 @@ def test_a_file_that_is_not_what_was_saved_is_refused(tmp_path, name):
     assert not marker.exists()
 
 
-def test_the_command_tells_it_and_ends(tmp_path, capsys):
+def test_predict_command_reports_a_changed_champion_in_one_line(tmp_path, capsys):
     shutil.copytree(project().folder, tmp_path / "champion")
     (tmp_path / "champion" / "knowledge" / "measured.parquet").write_bytes(b"PAR1")
     given = ["--champion", str(tmp_path / "champion"), "--processor", "Xeon Gold 6148", "--chips", "2"]

@@ -15,7 +15,7 @@ from perfcast.inference.machine_files import read_entries
 from perfcast.utils.errors import UserError
 
 
-def test_a_mistyped_processor_is_found_and_told():
+def test_mistyped_processor_is_matched_with_a_note():
     answer = predict({"processor": "XeonGold6148", "chips": 2})
     assert answer.machines[0].machine == "2 x xeon gold 6148"
     assert "was read as 'xeon gold 6148'" in answer.machines[0].notes[0]
@@ -35,20 +35,20 @@ def test_a_mistyped_processor_is_found_and_told():
         ({"chips": "two"}, "chips must be a number"),
     ],
 )
-def test_what_cannot_be_used_is_refused(machine, words):
+def test_predict_refuses_invalid_machines(machine, words):
     with pytest.raises(UserError) as error:
         predict(machine)
     assert words in str(error.value)
 
 
-def test_missing_and_foreign_champions_are_told(tmp_path):
+def test_load_champion_refuses_missing_and_foreign_folders(tmp_path):
     with pytest.raises(UserError, match="there must be a champion of 'spec_cpu2017'"):
         load_champion(tmp_path, "spec_cpu2017")
     with pytest.raises(UserError, match="'spec_cpu2017'"):
         load_champion(project().folder, "perfcastdb")
 
 
-def test_the_library_answers_dictionaries_frames_and_files(tmp_path):
+def test_predict_accepts_dictionaries_frames_and_files(tmp_path):
     path = tmp_path / "m.json"
     path.write_text(json.dumps(KNOWN))
     champion = perfcast.load_champion(project().folder)
@@ -60,7 +60,7 @@ def test_the_library_answers_dictionaries_frames_and_files(tmp_path):
     assert answers[0].kind == "estimates, not official results"
 
 
-def test_the_command_prints_what_a_person_wants_to_know(capsys):
+def test_predict_command_prints_estimates_intervals_and_notes(capsys):
     given = ["predict", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--chips", "2"]
     assert main(given) == 0
     printed = capsys.readouterr()
@@ -72,7 +72,7 @@ def test_the_command_prints_what_a_person_wants_to_know(capsys):
     assert [estimate["task"] for estimate in answer["machines"][0]["estimates"]] == SUITES
 
 
-def test_the_command_writes_the_same_bytes_twice(tmp_path):
+def test_predict_command_writes_equal_bytes(tmp_path):
     path = tmp_path / "machines.csv"
     path.write_text("processor,chips\nXeon Gold 6148,2\n")
     written = [tmp_path / "a.csv", tmp_path / "b.csv"]
@@ -95,13 +95,13 @@ def test_the_command_writes_the_same_bytes_twice(tmp_path):
         (["machines.txt"], "must end in"),
     ],
 )
-def test_the_command_tells_a_mistake_in_one_line(capsys, given, words):
+def test_predict_command_reports_mistakes_in_one_line(capsys, given, words):
     assert main(["predict", "--results", str(project().results), *given]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1
 
 
-def test_entries_of_a_file_know_their_lines(tmp_path):
+def test_read_entries_keeps_line_numbers(tmp_path):
     path = tmp_path / "m.csv"
     path.write_text("chips\n2\n\n1\n")
     assert [line for line, _, _ in read_entries(path)] == [2, 4]

@@ -22,7 +22,7 @@ from perfcast.testing.generated_results import fake_table
 from perfcast.utils.errors import UserError
 
 
-def test_a_machine_without_a_task_is_forecast_for_all():
+def test_predict_machines_covers_all_tasks_by_default():
     answer = predict(
         [KNOWN, {"suite": "CINT2017rate", "chips": 1, "cores": 4, "clock": "2 GHz", "family": "Skylake-SP"}]
     )
@@ -35,12 +35,12 @@ def test_a_machine_without_a_task_is_forecast_for_all():
     assert frame["features_missing"].iloc[0] < frame["features_missing"].iloc[-1] < frame["features"].iloc[0]
 
 
-def test_assuming_leaves_fewer_features_missing():
+def test_assume_reduces_missing_features():
     bare, usual = (predict(KNOWN, options=replace(PLAIN, assume=assume)).to_frame() for assume in (False, True))
     assert (usual["features_missing"] < bare["features_missing"]).all()
 
 
-def test_every_estimate_has_an_interval_that_widens_with_its_level_and_with_time():
+def test_intervals_widen_with_level_and_time():
     usual, surer = (predict(KNOWN, options=replace(PLAIN, level=level)).to_frame() for level in (0.9, 0.5))
     for frame in (usual, surer):
         assert (frame["low"] < frame["estimate"]).all() and (frame["estimate"] < frame["high"]).all()
@@ -51,7 +51,7 @@ def test_every_estimate_has_an_interval_that_widens_with_its_level_and_with_time
     assert later["estimate"].equals(usual["estimate"])
 
 
-def test_a_champion_without_calibration_gives_no_interval_and_no_neighbor():
+def test_uncalibrated_champion_gives_no_interval_and_no_neighbor():
     bare = replace(project().champion, calibrated=None, neighbor_index=None)
     answer = predict(KNOWN, bare, PredictOptions())
     frame = answer.to_frame()
@@ -88,7 +88,7 @@ def test_more_cores_give_more_throughput():
     assert two_chips > one_chip
 
 
-def test_features_on_which_the_parts_rows_agree_are_filled():
+def test_common_values_of_a_cpu_model_are_filled():
     champion = project().champion
     frame = champion.reference_data.measured.frame
     part = frame.loc[frame["l3_mb_per_chip"].notna(), "part_key"].iloc[0]
@@ -99,7 +99,7 @@ def test_features_on_which_the_parts_rows_agree_are_filled():
     assert missing[0] < missing[1]
 
 
-def test_a_new_part_is_forecast_by_what_is_said_of_it():
+def test_new_cpu_model_is_predicted_from_its_fields():
     machine = {"processor": "Zeus 1", "cores": 96, "clock": "2.5 GHz", "chips": 2, "family": "Skylake-SP"}
     answer = predict(machine, options=PredictOptions(neighbors=1))
     assert "no data names the processor 'Zeus 1'" in answer.machines[0].notes[0]
@@ -108,7 +108,7 @@ def test_a_new_part_is_forecast_by_what_is_said_of_it():
     assert values["isa"] == ("x86", "assumed")
 
 
-def test_drivers_multiply_to_the_forecast():
+def test_drivers_multiply_to_the_median():
     answer = predict(KNOWN, options=PredictOptions(neighbors=0))
     champion = project().champion
     for estimate in answer.machines[0].estimates:
@@ -134,7 +134,7 @@ def test_shapley_values_share_an_interaction_equally():
     assert contributions[0, :, 0].tolist() == pytest.approx([5.0, 3.0, 0.0])
 
 
-def test_batches_say_what_a_single_forecast_says():
+def test_batch_predictions_equal_single_ones():
     machines = [{**KNOWN, "chips": 1 + number % 2, "suite": "CINT2017rate"} for number in range(BATCH_SIZE + 3)]
     champion = project().champion
     described = parse_machines(read_machines(machines), champion)
@@ -143,7 +143,7 @@ def test_batches_say_what_a_single_forecast_says():
     assert together.machines[-1] == replace(predict(machines[-1]).machines[0], line=BATCH_SIZE + 3)
 
 
-def test_a_machine_is_forecast_for_the_targets_that_its_task_has():
+def test_predict_machines_covers_the_targets_of_the_task():
     table = fake_table(rows=60, seed=0)
     score, is_float = table.frame["score"], table.frame["suite"] == "float"
     frame = table.frame.assign(score=score.where(~is_float), second=score.where(is_float))

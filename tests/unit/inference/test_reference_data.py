@@ -13,7 +13,7 @@ from perfcast.schema.table import Role, Tag
 from perfcast.uncertainty.in_domain import gower_distances
 
 
-def test_the_nearest_measured_machine_of_a_measured_one_is_itself():
+def test_find_nearest_of_a_measured_machine_is_itself():
     champion = project().champion
     row = champion.reference_data.measured.frame.iloc[7]
     table = build_features("spec_cpu2017", row.to_frame().T, champion.reference_data.measured.columns, FEATURES)
@@ -24,7 +24,7 @@ def test_the_nearest_measured_machine_of_a_measured_one_is_itself():
     assert distances == sorted(distances)
 
 
-def test_the_nearest_are_those_of_sorting_all_by_distance_and_then_the_newest_first():
+def test_find_nearest_sorts_by_distance_and_then_newest_first():
     champion = project().champion
     index = champion.neighbor_index
     table = build_features("spec_cpu2017", project().standard.frame.iloc[::40], project().standard.columns, FEATURES)
@@ -44,7 +44,7 @@ def test_the_nearest_are_those_of_sorting_all_by_distance_and_then_the_newest_fi
             assert neighbors == [(-row, pytest.approx(distance)) for distance, row in expected]
 
 
-def test_what_all_measured_rows_of_a_part_agree_on_is_its_own():
+def test_find_common_values_of_a_cpu_model():
     knowledge = project().champion.reference_data
     frame = knowledge.measured.frame
     group = next(column.group for column in knowledge.measured.columns if column.name == "part_key")
@@ -56,7 +56,7 @@ def test_what_all_measured_rows_of_a_part_agree_on_is_its_own():
     assert knowledge.find_common_values(Tag.ENTITY, "no such part") == {}
 
 
-def test_of_many_results_the_newest_of_every_part_and_task_are_known(monkeypatch):
+def test_gather_keeps_the_newest_result_of_every_output(monkeypatch):
     standard = project().standard
     whole = ReferenceData.gather(standard, project().raw, FEATURES)
     assert len(whole.measured.frame) == len(standard.frame)
@@ -78,7 +78,7 @@ def test_of_many_results_the_newest_of_every_part_and_task_are_known(monkeypatch
     pd.testing.assert_frame_equal(newest_rows, again)
 
 
-def test_where_not_every_part_can_be_known_every_task_is(monkeypatch):
+def test_gather_keeps_every_task_within_the_limit(monkeypatch):
     monkeypatch.setattr("perfcast.inference.reference_data.MAX_RESULTS", 8)
     measured = ReferenceData.gather(project().standard, project().raw, FEATURES).measured.frame
     assert measured["suite"].astype("str").value_counts().to_dict() == dict.fromkeys(SUITES, 2)

@@ -62,7 +62,7 @@ def fitted(seed=0):
     return ErrorCorrelation().fit(residuals, labels, questions, backtests=backtests, expected_errors=typical), residuals
 
 
-def test_components_are_found_again():
+def test_error_correlation_recovers_known_components():
     correlations = [fitted(seed)[0] for seed in range(8)]
     family = np.mean([correlation.shared["family"] for correlation in correlations])
     noise = np.mean([correlation.noise for correlation in correlations])
@@ -75,7 +75,7 @@ def test_components_are_found_again():
     )
 
 
-def test_the_components_add_up_to_the_size_of_the_errors():
+def test_variance_is_the_mean_squared_error():
     correlation, residuals = fitted()
     predicted = errors([("everything", "f", "p")], ["a"], typical=0.07)
     assert correlation.variance(predicted)[0] == pytest.approx(np.mean(residuals**2))
@@ -89,7 +89,7 @@ def by_hand():
     return correlation
 
 
-def test_what_is_nearer_is_moved_more_and_surer():
+def test_nearer_predictions_shift_more_and_narrow_more():
     known = errors([("everything", "f", "p")], ["a"])
     predicted = errors(
         [("everything", "f", "p"), ("everything", "f", "p"), ("everything", "f", "q"), ("everything", "g", "r")],
@@ -100,7 +100,7 @@ def test_what_is_nearer_is_moved_more_and_surer():
     assert left == pytest.approx(np.sqrt(1 - np.array([7.5, 7.0, 3.0, 1.0]) ** 2 / 64))
 
 
-def test_what_is_known_well_is_hardly_moved():
+def test_well_known_predictions_hardly_shift():
     rows = [("everything", "f", "p")]
     well, badly = (
         by_hand().predict(errors(rows, ["a"], typical), np.array([0.8]), errors(rows, ["a"], typical))[0][0]
@@ -109,7 +109,7 @@ def test_what_is_known_well_is_hardly_moved():
     assert well < 0.2 * badly
 
 
-def test_more_measurements_say_more():
+def test_more_measurements_narrow_more():
     predicted = errors([("everything", "f", "q")], ["b"])
     left = [
         by_hand().predict(
@@ -120,7 +120,7 @@ def test_more_measurements_say_more():
     assert left == sorted(left, reverse=True)
 
 
-def test_labels_are_those_of_the_entity_and_its_slices():
+def test_shared_labels_are_the_entity_and_its_slices():
     table = project().champion.reference_data.measured
     labels = shared_labels(table)
     assert list(labels.columns) == ["everything", "cpu_vendor", "family", "part_key", "identity"]
@@ -128,7 +128,7 @@ def test_labels_are_those_of_the_entity_and_its_slices():
     assert labels["identity"].nunique() > labels[table.column_of(Tag.ENTITY)].nunique()
 
 
-def test_it_is_saved_with_the_calibration(tmp_path):
+def test_uncertainty_model_saves_the_error_correlation(tmp_path):
     calibrated = project().champion.calibrated
     calibrated.save(tmp_path)
     assert UncertaintyModel.load(tmp_path).correlation.to_state() == calibrated.correlation.to_state()
@@ -145,7 +145,7 @@ def plain(machine=MACHINE):
     return predict_machines(parse_machines(read_machines(machine), champion), champion, PLAIN).machines[0]
 
 
-def test_a_measured_score_moves_the_forecasts_towards_it_and_narrows_them():
+def test_measured_score_shifts_and_narrows_predictions():
     before = {estimate.task: estimate for estimate in plain().estimates}
     score = 1.2 * before["CINT2017rate"].median
     after = {
@@ -159,12 +159,12 @@ def test_a_measured_score_moves_the_forecasts_towards_it_and_narrows_them():
     assert after["CINT2017rate"].own == max(estimate.own for estimate in after.values())
 
 
-def test_scores_under_the_targets_name_and_of_siblings_are_read():
+def test_read_measurements_accepts_target_names_and_siblings():
     sibling = {"processor": "Xeon Gold 6148", "chips": 1, "suite": "CINT2017rate", "base_score": "100"}
     assert predict_corrected(sibling).estimates != predict_corrected({**sibling, "base_score": 120}).estimates
 
 
-def test_columns_of_the_dataset_that_no_forecast_reads_are_passed_over():
+def test_read_measurements_ignores_columns_without_use():
     plainly = {"suite": "CINT2017rate", "score": 100}
     assert (
         predict_corrected({**plainly, "tester": "me", "peak_score": 120}).estimates
@@ -172,7 +172,7 @@ def test_columns_of_the_dataset_that_no_forecast_reads_are_passed_over():
     )
 
 
-def test_a_score_far_from_its_forecast_is_doubted_aloud():
+def test_implausible_measurement_gets_a_note():
     assert "times its forecast" in predict_corrected({"suite": "CINT2017rate", "score": 1e5}).notes[0]
     assert not predict_corrected({"suite": "CINT2017rate", "score": plain().estimates[2].median}).notes
 
@@ -188,20 +188,20 @@ def test_a_score_far_from_its_forecast_is_doubted_aloud():
         ({"suite": "CINT2017rate", "score": 100, "bytes": 3}, "'bytes'"),
     ],
 )
-def test_what_cannot_be_used_is_refused(measured, words):
+def test_read_measurements_refuses_invalid_entries(measured, words):
     with pytest.raises(UserError) as error:
         predict_corrected(measured)
     assert words in str(error.value)
 
 
-def test_the_command_tells_what_the_measurements_changed(tmp_path, capsys):
+def test_predict_command_lists_corrected_outputs(tmp_path, capsys):
     (tmp_path / "mine.csv").write_text("suite,score\nCINT2017rate,140\n")
     given = ["predict", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--chips", "2"]
     assert main([*given, "--measured", str(tmp_path / "mine.csv")]) == 0
     assert "changed by your own measurements: CFP2017rate" in capsys.readouterr().out
 
 
-def test_candidates_and_combinations_are_corrected_as_single_forecasts_are(tmp_path, capsys):
+def test_rank_and_what_if_correct_by_measurements(tmp_path, capsys):
     score = 1.2 * plain().estimates[2].median
     (tmp_path / "mine.csv").write_text(f"processor,chips,suite,score\nXeon Gold 6148,2,CINT2017rate,{score}\n")
     (tmp_path / "candidates.csv").write_text("name,processor,chips\nmine,Xeon Gold 6148,2\n")

@@ -78,7 +78,7 @@ def repetitions(results, budget, seed=0):
     return list(timing.in_rounds(list(results), time_one, budget_seconds=budget, seed=seed, clock=clock))
 
 
-def test_remaining_budget_repeats_the_least_steady():
+def test_remaining_budget_repeats_unsteady_cases():
     results = {name: [measured()] for name in "abcdefgh"}
     results["unsteady"] = [measured(spread=0.5), measured(spread=0.4), measured(spread=0.02)]
     results["interrupted"] = [measured(interrupted=True), measured()]

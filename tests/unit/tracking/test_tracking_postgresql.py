@@ -94,13 +94,13 @@ def recorded(uri, folder):
     return sorted(records, key=lambda run: run["name"])
 
 
-def test_postgresql_holds_what_sqlite_holds(server, tmp_path):
+def test_postgresql_records_equal_sqlite_records(server, tmp_path):
     there = recorded(server, tmp_path / "postgresql")
     assert len(there) == JOBS
     assert there == recorded(f"sqlite:///{tmp_path}/record.db", tmp_path / "sqlite")
 
 
-def test_studies_in_postgresql_are_those_in_sqlite(server, tmp_path):
+def test_postgresql_studies_equal_sqlite_studies(server, tmp_path):
     outcomes = []
     address = server.replace("/record", "/studies")
     for name, place in {"there": address, "here": "sqlite"}.items():
@@ -111,7 +111,7 @@ def test_studies_in_postgresql_are_those_in_sqlite(server, tmp_path):
     assert [outcome.trials for outcome in outcomes[0]] == [4, 4]
 
 
-def test_studies_need_a_database_of_their_own(server, tmp_path):
+def test_open_store_refuses_the_database_of_mlflow(server, tmp_path):
     tracking.open_client(tracking.Store(server, tmp_path, "x"))
     with pytest.raises(UserError, match="must be a database of its own") as raised:
         tuning.open_store(tmp_path / "study", server)

@@ -36,41 +36,41 @@ def distances(train=TRAIN, when=None, asked_when=None, **changes):
     return model.distances(train.iloc[[0]].assign(**changes), asked_when).iloc[0]
 
 
-def test_what_was_seen_is_at_no_distance():
+def test_distance_of_a_training_row_is_zero():
     distance = distances()
     assert distance["processor"] == distance["memory"] == distance[AHEAD] == 0
     assert distance[RESULTS] == pytest.approx(1 / 4)
 
 
-def test_each_group_has_its_own_distance():
+def test_distances_are_by_group():
     distance = distances(family="third")
     assert distance["processor"] == pytest.approx(1 / 2)
     assert distance["memory"] == 0
 
 
-def test_a_number_is_as_far_as_a_share_of_the_usual_range_and_at_most_as_far_as_a_name():
+def test_numerical_distance_is_a_bounded_share_of_the_range():
     assert 0 < distances(cores=9.0)["processor"] < distances(cores=10.0)["processor"] < 1 / 2
     assert distances(cores=1e9)["processor"] == pytest.approx(1 / 2)
 
 
-def test_unknown_is_neither_the_same_nor_far():
+def test_missing_value_has_an_intermediate_distance():
     assert distances(TRAIN.dropna(), channels=np.nan)["memory"] == pytest.approx(1 / 2)
     assert distances(channels=np.nan)["memory"] == 0
 
 
-def test_a_part_with_few_results_is_less_known():
+def test_distance_of_results_falls_with_their_number():
     assert distances(part="b")[RESULTS] == pytest.approx(1 / 2)
     assert distances(part="never seen")[RESULTS] == 1
 
 
-def test_time_counts_from_the_last_training_row():
+def test_time_distance_counts_from_the_last_training_row():
     when = pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01", None, "2020-06-01"]))
     for date, years in {"2022-01-01": 1.0, "2020-03-01": 0.0, "2035-01-01": 2.0, None: 0.0}.items():
         distance = distances(when=when, asked_when=pd.Series(pd.to_datetime([date])))
         assert distance[AHEAD] == pytest.approx(years, abs=0.01)
 
 
-def test_a_table_without_groups_or_dates_still_has_distances():
+def test_distances_work_without_entity_and_dates():
     columns = [Column("size", Kind.NUMERICAL, Role.FEATURE, "problem")]
     model = InDomainModel().fit(pd.DataFrame({"size": [1.0, 1.0]}), columns)
     distance = model.distances(pd.DataFrame({"size": [1.0, 5.0]}))
@@ -79,7 +79,7 @@ def test_a_table_without_groups_or_dates_still_has_distances():
     assert model.distances(pd.DataFrame({"size": []})).shape == (0, 3)
 
 
-def test_distances_do_not_depend_on_the_rows_asked_together():
+def test_distances_are_independent_of_the_batch():
     rng = np.random.default_rng(0)
     many = pd.DataFrame(
         {
@@ -106,7 +106,7 @@ def backtested(rows=4000, seed=0, scale=0.01, slope=0.2):
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9, 0.99])
-def test_intervals_cover_what_they_say_near_and_far(level):
+def test_half_widths_are_calibrated_near_and_far(level):
     calibration = ConformalCalibration().fit(*backtested())
     residuals, tasks, _, far = backtested(seed=1)
     covered = np.abs(residuals) <= calibration.half_widths(tasks, far, level)
@@ -114,7 +114,7 @@ def test_intervals_cover_what_they_say_near_and_far(level):
         assert covered[rows].mean() == pytest.approx(level, abs=0.05)
 
 
-def test_what_is_farther_is_wider_and_less_supported():
+def test_farther_rows_have_wider_intervals_and_lower_scores():
     calibration = ConformalCalibration().fit(*backtested())
     rows = pd.DataFrame({"processor": [0.0, 0.5, 1.0], "memory": 0.0})
     widths = calibration.half_widths(np.array(["one"] * 3), rows)
@@ -125,7 +125,7 @@ def test_what_is_farther_is_wider_and_less_supported():
     assert (score > 0).all()
 
 
-def test_far_past_every_backtest_an_interval_stays_within_reason():
+def test_half_width_is_bounded_beyond_the_backtests():
     residuals, tasks, backtests, far = backtested(slope=2.0)
     calibration = ConformalCalibration().fit(residuals, tasks, backtests, far)
     rows = pd.DataFrame({"processor": [0.0, 1.0, 1e3], "memory": 0.0})
@@ -133,13 +133,13 @@ def test_far_past_every_backtest_an_interval_stays_within_reason():
     assert near < farther < farthest == 2 * np.abs(residuals).max()
 
 
-def test_a_distance_that_makes_forecasts_better_is_not_thought_to():
+def test_distance_weights_are_not_negative():
     residuals, tasks, backtests, far = backtested(slope=0.0)
     calibration = ConformalCalibration().fit(residuals * (1 - 0.9 * far["memory"]), tasks, backtests, far)
     assert calibration.weights["memory"] == 0
 
 
-def test_every_backtest_has_the_same_weight():
+def test_backtests_have_equal_weights():
     few, many = backtested(200, scale=0.3, slope=0), backtested(20_000, scale=0.01, slope=0)
     residuals, tasks = (np.concatenate(parts) for parts in list(zip(few, many, strict=True))[:2])
     far = pd.concat([few[3], many[3]], ignore_index=True)
@@ -149,7 +149,7 @@ def test_every_backtest_has_the_same_weight():
     assert apart.half_widths(task, far.iloc[[0]])[0] > 5 * pooled.half_widths(task, far.iloc[[0]])[0]
 
 
-def test_with_several_backtests_no_task_is_surer_than_all_together():
+def test_several_backtests_bound_half_widths_by_the_pooled_one():
     residuals, tasks, _, far = backtested()
     once, twice = (
         ConformalCalibration()
@@ -161,7 +161,7 @@ def test_with_several_backtests_no_task_is_surer_than_all_together():
     assert twice[0] == twice[2] < twice[1]
 
 
-def test_a_task_with_few_residuals_shares_those_of_all():
+def test_task_with_few_residuals_uses_the_pooled_ones():
     residuals, tasks, backtests, far = backtested()
     tasks = np.where(np.arange(len(tasks)) < 20, "rare", tasks)
     calibration = ConformalCalibration().fit(residuals, tasks, backtests, far)
@@ -182,7 +182,7 @@ def test_any_residuals_give_finite_positive_widths(residuals, level):
     assert (np.abs(residuals) <= widths + 1e-12).mean() >= level - 1e-9
 
 
-def test_a_calibration_survives_json():
+def test_calibration_survives_json():
     calibration = ConformalCalibration().fit(*backtested(300))
     again = ConformalCalibration.from_state(json.loads(json.dumps(calibration.to_state())))
     _, tasks, _, far = backtested(50, seed=2)
@@ -190,18 +190,18 @@ def test_a_calibration_survives_json():
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, float("nan")])
-def test_a_level_is_a_share(level):
+def test_half_widths_refuse_an_invalid_level(level):
     calibration = ConformalCalibration().fit(*backtested(100))
     with pytest.raises(ValueError, match="between 0 and 1"):
         calibration.half_widths(np.array(["one"]), backtested(1)[3], level)
 
 
-def test_no_backtest_is_an_error():
+def test_fit_needs_residuals():
     with pytest.raises(ValueError, match="needs residuals"):
         ConformalCalibration().fit(np.zeros(0), np.zeros(0), np.zeros(0), pd.DataFrame({"processor": []}))
 
 
-def test_what_is_calibrated_survives_its_folder(tmp_path):
+def test_uncertainty_model_survives_its_folder(tmp_path):
     when = pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01", None, "2020-06-01"]))
     model = InDomainModel().fit(TRAIN, COLUMNS, when)
     residuals, tasks, backtests, _ = backtested(500)
@@ -216,7 +216,7 @@ def test_what_is_calibrated_survives_its_folder(tmp_path):
     )
 
 
-def test_the_least_similar_group_is_named():
+def test_intervals_name_the_least_similar_group():
     model = InDomainModel().fit(TRAIN, COLUMNS)
     far = pd.DataFrame(np.random.default_rng(0).random((900, len(model.names))), columns=model.names)
     size = 0.01 + 0.2 * far["processor"] + 0.1 * far["memory"]

@@ -32,7 +32,7 @@ def project(tmp_path):
     ],
     ids=["copy", "falling", "neither rising nor falling", "text"],
 )
-def test_a_feature_that_encodes_the_score(project, capsys, name, encode):
+def test_feature_that_encodes_the_score_is_reported(project, capsys, name, encode):
     def plant(frame, columns):
         frame[name] = encode(frame["score"])
         return frame, columns
@@ -41,7 +41,7 @@ def test_a_feature_that_encodes_the_score(project, capsys, name, encode):
     refused(project, capsys, "encoded target", f"{name} leaves", "of a constant's error in")
 
 
-def test_two_features_that_give_the_score_together(project, capsys):
+def test_feature_pair_that_encodes_the_score_is_reported(project, capsys):
     def plant(frame, columns):
         frame["note"] = frame["memory_gb"] ** 2 / frame["score"]
         return frame, columns
@@ -50,12 +50,12 @@ def test_two_features_that_give_the_score_together(project, capsys):
     refused(project, capsys, "encoded target", "memory_gb with note leaves 0.0 %")
 
 
-def test_a_provenance_that_became_a_feature(project, capsys):
+def test_provenance_column_as_feature_is_reported(project, capsys):
     change_table(project, lambda frame, columns: (frame, as_feature(columns, "peak")))
     refused(project, capsys, "column roles", "peak is provenance in the standard table and a feature")
 
 
-def test_a_model_that_reads_a_provenance(project, capsys):
+def test_model_with_a_provenance_column_is_reported(project, capsys):
     path = project / "runs" / "random" / "ridge" / "model" / "predictor.json"
     about = json.loads(path.read_text())
     about["columns"] = [
@@ -65,7 +65,7 @@ def test_a_model_that_reads_a_provenance(project, capsys):
     refused(project, capsys, "column roles", "ridge on random reads peak, which the table declares provenance")
 
 
-def test_gains_announced_after_training_ended(project, capsys):
+def test_gains_announced_after_training_are_reported(project, capsys):
     model = project / "runs" / "forward_2023" / "ridge" / "model" / "analytical" / "law.json"
     write_json(model, {"terms": {"index": announced_index(pd.Timestamp("2021-12-01"))}})
     assert run_checks(project, capsys)[0] == 0

@@ -30,7 +30,7 @@ def project(tmp_path):
     return copied(tmp_path)
 
 
-def test_a_clean_project_passes_and_every_check_tells_what_it_looked_at(capsys):
+def test_check_leakage_passes_a_clean_project(capsys):
     code, lines, written = run_checks(clean(), capsys)
     assert (code, lines) == (0, [])
     checks = {entry["check"].replace(" ", "_"): entry for entry in written["checks"]}
@@ -48,19 +48,19 @@ def test_a_clean_project_passes_and_every_check_tells_what_it_looked_at(capsys):
     assert (clean() / "leakage.json").read_bytes() == before
 
 
-def test_one_predictors_forecasts_under_another_name(project, capsys):
+def test_repeated_predictions_are_reported(project, capsys):
     runs = project / "runs" / "random"
     shutil.copy(runs / "ridge" / "predictions.parquet", runs / "nearest" / "predictions.parquet")
     refused(project, capsys, "repeated runs", "nearest and ridge have equal predictions on random")
 
 
-def test_a_run_folder_under_another_name(project, capsys):
+def test_swapped_run_folder_is_reported(project, capsys):
     runs = project / "runs" / "random"
     shutil.copy(runs / "ridge" / "config.yaml", runs / "nearest" / "config.yaml")
     refused(project, capsys, "repeated runs", "names generated/random/ridge")
 
 
-def test_seeds_that_make_no_difference(project, capsys):
+def test_seeds_without_effect_are_reported(project, capsys):
     for split in SPLITS:
         path = project / "runs" / split / "random_forest" / "predictions.parquet"
         rewrite(path, lambda frame: pd.concat([frame[frame["seed"] == 0].assign(seed=seed) for seed in (0, 1)]))
@@ -79,7 +79,7 @@ class Remembering(Predictor):
         return np.log(X["id"].map(self.truth).to_numpy(dtype=float))[:, None]
 
 
-def test_a_control_that_knows_test_scores_past_training_is_noticed():
+def test_control_with_leaked_scores_is_reported():
     table = read_table(clean() / "features" / "generated.parquet")
 
     def make(seed):
@@ -105,7 +105,7 @@ def test_a_control_that_knows_test_scores_past_training_is_noticed():
 @pytest.mark.parametrize(
     ("known", "words"), [(10, "control_mape"), (0, "no task of the test rows of random has training rows")]
 )
-def test_the_control_of_a_task_with_few_training_rows(monkeypatch, known, words):
+def test_control_accepts_a_task_with_few_training_rows(monkeypatch, known, words):
     """As of a new device: drawn from all rows alike, its ten would be missing from the training rows."""
     monkeypatch.setattr(shuffled_target, "MAX_ROWS", 20)
     table = read_table(clean() / "features" / "generated.parquet")
@@ -132,7 +132,7 @@ def test_the_control_of_a_task_with_few_training_rows(monkeypatch, known, words)
     assert words in (check.numbers or check.scope)
 
 
-def test_a_missing_table_is_told_in_one_line(project, capsys):
+def test_missing_table_gets_one_line(project, capsys):
     (project / "runs" / "random" / "ridge" / "predictions.parquet").unlink()
     code, lines, written = run_checks(project, capsys)
     assert (code, written) == (2, None)
@@ -148,7 +148,7 @@ def test_a_missing_table_is_told_in_one_line(project, capsys):
         ("control: ridge\nshuffles: 0", "'shuffles'"),
     ],
 )
-def test_a_wrong_control_is_told_before_anything_is_planned(tmp_path, text, words):
+def test_invalid_control_gets_one_line_before_planning(tmp_path, text, words):
     (tmp_path / "predictor").mkdir()
     (tmp_path / "predictor" / "ridge.yaml").touch()
     (tmp_path / "leakage").mkdir()
@@ -157,5 +157,5 @@ def test_a_wrong_control_is_told_before_anything_is_planned(tmp_path, text, word
         read_leakage_conf(tmp_path)
 
 
-def test_the_projects_own_control_is_known_and_fast():
+def test_configured_control_is_a_fast_predictor():
     assert read_leakage_conf(REPOSITORY / "conf").control in {"ridge", "lightgbm"}

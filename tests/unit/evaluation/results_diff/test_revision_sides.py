@@ -68,7 +68,7 @@ def compared(project, before, after):
         return find_changes(a, b, project, resamples=100)
 
 
-def test_two_revisions_are_compared_and_the_working_tree_stays(project):
+def test_revisions_are_compared_without_touching_the_working_tree(project):
     state = (
         call(project, "git", "status", "--porcelain"),
         sorted(path for path in project.rglob("*") if ".git" not in path.parts),
@@ -90,7 +90,7 @@ def test_two_revisions_are_compared_and_the_working_tree_stays(project):
     )
 
 
-def test_a_revision_and_the_folder_are_compared_by_recorded_digests(project, tmp_path, monkeypatch):
+def test_revision_and_folder_are_compared_by_recorded_digests(project, tmp_path, monkeypatch):
     monkeypatch.chdir(project)
     diff = compared(project, "first", "results")
     assert [file.path for file in diff.code] == ["src/model.py"]
@@ -101,7 +101,7 @@ def test_a_revision_and_the_folder_are_compared_by_recorded_digests(project, tmp
     assert "not recorded" in compared(project, "first", str(other)).code_from
 
 
-def test_a_record_of_another_run_says_nothing(project, tmp_path):
+def test_lock_of_another_run_is_ignored(project, tmp_path):
     shutil.copytree(project / "results", tmp_path / "results")
     shutil.copy(project / "dvc.lock", tmp_path / "dvc.lock")
     assert lock_beside(tmp_path / "results").params["preset"] == "full"
@@ -109,7 +109,7 @@ def test_a_record_of_another_run_says_nothing(project, tmp_path):
     assert lock_beside(tmp_path / "results") is None
 
 
-def test_one_commit_under_two_names_has_no_change(project):
+def test_two_names_of_one_commit_have_no_change(project):
     diff = compared(project, "second", "HEAD")
     assert not (diff.code or diff.parameters or diff.tables or diff.real)
     assert diff.code_from.startswith("both are commit")
@@ -119,14 +119,14 @@ def test_one_commit_under_two_names_has_no_change(project):
     ("name", "words"),
     [("nowhere", "neither a folder nor a tag"), ("without", "'without' has no dvc.lock")],
 )
-def test_a_revision_without_results_is_one_line(project, name, words, capsys):
+def test_revision_without_results_gets_one_line(project, name, words, capsys):
     assert main(["compare", name, "second", "--project", str(project)]) == 2
     message = capsys.readouterr().err
     assert message.count("\n") == 1
     assert words in message
 
 
-def test_an_empty_cache_is_told_with_the_command_that_fills_it(project, tmp_path):
+def test_empty_cache_error_names_the_fetch_command(project, tmp_path):
     call(tmp_path, "git", "clone", "--quiet", str(project), "clone")
     clone = tmp_path / "clone"
     with pytest.raises(UserError, match=r"must be in the DVC cache or in a remote.*dvc fetch --all-commits"):

@@ -53,12 +53,12 @@ def settings(project, name, preset):
     return yaml.safe_load((out / "config.yaml").read_text())["predictor"]["settings"]
 
 
-def test_a_file_of_folds_names_the_base_of_a_learning_curve_split(project):
+def test_fold_file_names_the_base_of_a_learning_curve_split(project):
     assert pd.read_parquet(split(project, "forward_2024_last_2_years")).attrs == {"base": "forward_2024"}
     assert pd.read_parquet(split(project, "forward_2024")).attrs == {}
 
 
-def test_tuned_values_are_those_of_the_base(project):
+def test_learning_curve_split_uses_tuned_values_of_its_base(project):
     (setting,) = settings(project, "forward_2024_last_2_years", "full")
     assert setting["tuned"]["clip"] == 7.5
     assert setting == settings(project, "forward_2024", "full")[0]

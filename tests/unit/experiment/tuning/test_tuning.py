@@ -72,7 +72,7 @@ def whole(tmp_path_factory, table):
     return study.go_on(13), study.trials
 
 
-def test_the_first_trial_is_the_confs_own_and_the_best_is_reported_beside_it(whole, table):
+def test_tune_starts_with_the_configured_values(whole, table):
     outcome, trials = whole
     assert [state for state, _, _ in trials] == ["COMPLETE"] * 13
     assert trials[0][1] == OWN
@@ -86,7 +86,7 @@ def test_the_first_trial_is_the_confs_own_and_the_best_is_reported_beside_it(who
     assert (outcome.trials, outcome.failed) == (13, 0)
 
 
-def test_a_resumed_study_repeats_nothing_and_ends_as_an_uninterrupted_one(study, whole):
+def test_tune_resumes_a_study_without_repetition(study, whole):
     study.go_on(1)
     study.go_on(11)
     assert len(study.messages) == 11
@@ -98,14 +98,14 @@ def test_a_resumed_study_repeats_nothing_and_ends_as_an_uninterrupted_one(study,
     assert len(study.messages) == 13
 
 
-def test_the_outcome_of_fewer_trials_is_that_of_a_study_which_made_no_more(study, tmp_path, table):
+def test_outcome_of_fewer_trials_ignores_later_ones(study, tmp_path, table):
     study.go_on(6)
     (tmp_path / "short").mkdir()
     assert study.go_on(3) == Study(tmp_path / "short", table).go_on(3)
 
 
 @pytest.mark.parametrize("left", [0, 3, 11])
-def test_a_killed_trial_is_done_again_and_not_counted(study, whole, monkeypatch, left):
+def test_tune_repeats_a_killed_trial(study, whole, monkeypatch, left):
     if left:
         study.go_on(left)
     with monkeypatch.context() as patched:
@@ -118,7 +118,7 @@ def test_a_killed_trial_is_done_again_and_not_counted(study, whole, monkeypatch,
 
 
 @pytest.mark.parametrize("poison", [np.nan, 1e12, -1.0])
-def test_scores_of_test_rows_take_no_part(study, whole, table, poison):
+def test_tune_ignores_scores_of_test_rows(study, whole, table, poison):
     frame = table.frame.copy()
     frame.loc[PART == "test", "score"] = poison
     study.table = dataclasses.replace(table, frame=frame)
@@ -126,7 +126,7 @@ def test_scores_of_test_rows_take_no_part(study, whole, table, poison):
     assert study.trials == whole[1]
 
 
-def test_folds_and_seeds_search_elsewhere_and_equal_ones_alike(study, whole):
+def test_tune_is_seeded_by_fold_and_seed(study, whole):
     assert study.go_on(2, fold=1).trials == 2
     study.go_on(2)
     storage = f"sqlite:///{study.path}"
@@ -145,7 +145,7 @@ def test_folds_and_seeds_search_elsewhere_and_equal_ones_alike(study, whole):
         ({"origin": ("table", "other")}, "table"),
     ],
 )
-def test_a_study_that_was_asked_something_else_is_refused_in_one_line(study, changes, what):
+def test_tune_refuses_a_study_of_another_search(study, changes, what):
     study.go_on(1)
     before = study.trials
     with pytest.raises(UserError, match=f"changed since: {what};") as raised:
@@ -154,7 +154,7 @@ def test_a_study_that_was_asked_something_else_is_refused_in_one_line(study, cha
     assert study.trials == before
 
 
-def test_a_failing_trial_is_recorded_with_its_reason_and_the_study_goes_on(study, monkeypatch):
+def test_tune_records_failing_trials_and_continues(study, monkeypatch):
     real, answers = selection.inner_error, iter(["mistake", "nan", "fine", "fine"])
 
     def sometimes(*given):
@@ -173,24 +173,24 @@ def test_a_failing_trial_is_recorded_with_its_reason_and_the_study_goes_on(study
     assert len(study.messages) == 4
 
 
-def test_a_study_in_which_all_failed_has_no_outcome_but_the_first_reason(study, monkeypatch):
+def test_outcome_of_failed_trials_raises_the_first_reason(study, monkeypatch):
     monkeypatch.setattr(selection, "inner_error", lambda *_: float("inf"))
     with pytest.raises(UserError, match="all 2 failed, the first because the inner MAPE is inf"):
         study.go_on(2)
 
 
-def test_any_other_exception_is_raised(study, monkeypatch):
+def test_tune_raises_unexpected_exceptions(study, monkeypatch):
     monkeypatch.setattr(selection, "inner_error", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         study.go_on(2)
 
 
-def test_without_inner_rows_there_is_nothing_to_tune_by(tmp_path, table):
+def test_tune_needs_inner_rows(tmp_path, table):
     with pytest.raises(UserError, match="inner validation rows"):
         Study(tmp_path, table, np.where(PART == "validation", "train", PART)).go_on(1)
 
 
-def test_after_the_timeout_no_trial_begins(study, monkeypatch):
+def test_tune_starts_no_trial_after_the_timeout(study, monkeypatch):
     clock = iter(range(0, 1000, 10))
     monkeypatch.setattr(trial_runs.time, "monotonic", lambda: float(next(clock)))
     assert 0 < study.go_on(13, timeout=45).trials < 13
@@ -210,7 +210,7 @@ def read_outcomes(folder, at_once, place="sqlite"):
 
 
 @pytest.mark.parametrize(("place", "at_once"), [("sqlite", 1), ("journal", 3)])
-def test_three_processes_one_of_them_killed_end_as_one_does(tmp_path, place, at_once):
+def test_killed_process_among_three_changes_no_outcome(tmp_path, place, at_once):
     alone = tmp_path / "alone"
     tuned_split.main(alone, "sqlite", TRIALS, at_once)
 
@@ -235,7 +235,7 @@ def test_three_processes_one_of_them_killed_end_as_one_does(tmp_path, place, at_
     assert read_outcomes(tmp_path, at_once, place) == read_outcomes(alone, at_once)
 
 
-def test_a_slot_is_never_worked_on_twice_and_a_round_waits_for_its_last_one(tmp_path):
+def test_slots_are_claimed_once_and_batches_wait_for_their_last_trial(tmp_path):
     store = tuning.open_store(tmp_path / "study")
     study = studies.Study(search(at_once=3), store, 0)
     assert study.open_slots(5) == [0, 1, 2]
@@ -252,7 +252,7 @@ def test_a_slot_is_never_worked_on_twice_and_a_round_waits_for_its_last_one(tmp_
     assert study.open_slots(3) == []
 
 
-def test_trials_proposed_together_do_not_know_of_each_other(tmp_path):
+def test_trials_of_a_batch_are_independent(tmp_path):
     study = studies.Study(search(at_once=15), tuning.open_store(tmp_path / "study"), 0)
     before = [study.proposal(slot) for slot in range(15)]
     assert len({tuple(values.values()) for values in before}) == 15
@@ -261,20 +261,20 @@ def test_trials_proposed_together_do_not_know_of_each_other(tmp_path):
     assert study.proposal(14) == before[14]
 
 
-def test_a_study_goes_on_with_as_many_at_once_as_it_began_with(study):
+def test_tune_refuses_another_batch_size_for_a_study(study):
     study.go_on(1)
     with pytest.raises(UserError, match="changed since: at_once;"):
         study.go_on(2, at_once=2)
 
 
 @pytest.mark.parametrize("place", ["oracle", "nothing://at/all", "sqlite:////nowhere/at/all.db"])
-def test_a_place_that_cannot_hold_studies_is_one_line(tmp_path, place):
+def test_open_store_reports_invalid_storage_in_one_line(tmp_path, place):
     with pytest.raises(UserError, match="--storage must be") as raised:
         tuning.open_store(tmp_path / "study", place)
     assert "\n" not in str(raised.value)
 
 
-def test_the_quick_preset_searches_only_what_it_does_not_fix():
+def test_quick_preset_searches_only_free_hyperparameters():
     quick = search("quick")
     assert set(quick.space) == {"min_samples_leaf"}
     assert quick.arguments == {"n_estimators": 1, "min_samples_leaf": 7, "max_features": 0.9}
@@ -290,7 +290,7 @@ def test_the_quick_preset_searches_only_what_it_does_not_fix():
         ({"quick": OWN, "preset": "quick"}, "quick preset"),
     ],
 )
-def test_a_space_that_cannot_be_searched_is_one_line(changes, words):
+def test_invalid_search_space_gets_one_line(changes, words):
     with pytest.raises(UserError, match=words) as raised:
         search(**changes)
     assert "\n" not in str(raised.value)
@@ -305,7 +305,7 @@ def write_conf(folder):
     )
 
 
-def test_written_values_are_read_back_by_settings_with_their_types(tmp_path):
+def test_write_tuned_keeps_types(tmp_path):
     write_conf(tmp_path)
     command = "perfcast tune demo random random_forest --table 'a: b #.parquet'"
     folds = [
@@ -326,7 +326,7 @@ def test_written_values_are_read_back_by_settings_with_their_types(tmp_path):
     assert path.read_text() == before
 
 
-def test_splits_with_equal_values_share_an_entry_and_other_splits_keep_theirs(tmp_path):
+def test_write_tuned_merges_splits_with_equal_values(tmp_path):
     write_conf(tmp_path)
     path = write_tuned(
         tmp_path, "demo", "random_forest", ["random", "later", "last"], command="first", folds=[{"leaf_rows": 3}]

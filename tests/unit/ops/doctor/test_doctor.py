@@ -55,7 +55,7 @@ def single(findings):
     return finding
 
 
-def test_packages_are_compared_with_the_lock(project, monkeypatch):
+def test_software_compares_packages_with_the_lock(project, monkeypatch):
     lock = project / "requirements.lock"
     there = software.version("numpy")
     lock.write_text(f"numpy=={there}\n")
@@ -73,7 +73,7 @@ def test_packages_are_compared_with_the_lock(project, monkeypatch):
     assert software.check(place(project))[1].state == CARE
 
 
-def test_an_older_python_is_told(project, monkeypatch):
+def test_software_reports_an_old_python(project, monkeypatch):
     assert software.check(place(project))[0].state == FINE
     monkeypatch.setattr(software, "OLDEST", (9, 0))
     assert (software.check(place(project))[0].state, software.check(place(project))[0].remedy) == (
@@ -82,7 +82,7 @@ def test_an_older_python_is_told(project, monkeypatch):
     )
 
 
-def test_a_configuration_that_is_not_valid_is_told_in_its_own_words(project):
+def test_configuration_reports_the_invalid_key(project):
     assert single(configuration.check(place(project))).state == FINE
     options = place(project)
     text = (project / "params.yaml").read_text().replace("preset: quick", "preset: quik")
@@ -92,7 +92,7 @@ def test_a_configuration_that_is_not_valid_is_told_in_its_own_words(project):
     assert "preset" in finding.found
 
 
-def test_sources_are_here_to_be_fetched_or_missed(project):
+def test_data_sources_reports_locations(project):
     here, absent = data_sources.check(place(project))
     assert (here.state, here.found) == (FINE, "on this machine: host_gemm")
     assert absent.state == CARE
@@ -102,7 +102,7 @@ def test_sources_are_here_to_be_fetched_or_missed(project):
     assert (finding.state, "the run stops" in finding.found) == (BROKEN, True)
 
 
-def test_too_little_room_is_told(project, monkeypatch):
+def test_free_space_reports_shortage(project, monkeypatch):
     assert {finding.state for finding in free_space.check(place(project))} == {FINE}
     monkeypatch.setattr(free_space, "DISK", 1 << 60)
     monkeypatch.setattr(free_space, "MEMORY", 1 << 60)
@@ -114,7 +114,7 @@ def test_too_little_room_is_told(project, monkeypatch):
     assert free_space.check(place(project))[0].found == "project cannot be written to"
 
 
-def test_memory_is_that_which_the_kernel_calls_available(tmp_path):
+def test_available_memory_reads_meminfo(tmp_path):
     (tmp_path / "meminfo").write_text("MemTotal: 8 kB\nMemAvailable:    3 kB\n")
     assert free_space.available_memory(tmp_path / "meminfo") == 3072
     (tmp_path / "meminfo").write_text("MemTotal: 8 kB\n")
@@ -122,7 +122,7 @@ def test_memory_is_that_which_the_kernel_calls_available(tmp_path):
     assert free_space.available_memory(tmp_path / "none") is None
 
 
-def test_a_lock_is_told_from_that_of_a_run_that_goes_on(project):
+def test_leftovers_distinguishes_stale_and_active_locks(project):
     assert leftovers.check(place(project))[0].state == FINE
     locks = project / ".snakemake" / "locks"
     locks.mkdir(parents=True)
@@ -150,7 +150,7 @@ with atomic_path(results / "table.parquet"), atomic_path(results / "metrics.tar.
 """
 
 
-def test_what_a_kill_left_half_written_is_counted(project):
+def test_leftovers_counts_partial_files(project):
     results = project / "results"
     with atomic_path(results / "table.parquet"):
         assert leftovers.check(place(project))[1].state == FINE, "its process goes on"
@@ -164,7 +164,7 @@ def test_what_a_kill_left_half_written_is_counted(project):
     assert leftovers.check(place(project))[1].state == FINE
 
 
-def test_runs_whose_process_is_gone_are_counted(project):
+def test_tracking_store_counts_abandoned_runs(project):
     options = place(project)
     assert single(tracking_store.check(options)).found.startswith("no store yet")
     store = Store(
@@ -181,13 +181,13 @@ def test_runs_whose_process_is_gone_are_counted(project):
     assert (finding.state, "\n" in finding.found) == (BROKEN, False)
 
 
-def test_every_part_of_the_examination_is_in_its_order(project):
+def test_examine_runs_checks_in_order(project):
     names = [finding.what for finding in examine(place(project))]
     assert names[:3] == ["Python", "packages", "configuration"]
     assert names[-1] == "tracking"
 
 
-def test_the_command_shows_and_fails_where_something_is_broken(project, capsys, tmp_path):
+def test_doctor_command_fails_on_a_broken_check(project, capsys, tmp_path):
     assert main(["doctor", "--project", str(project)]) == 0
     assert "A run can start." in capsys.readouterr().out
     (project / "params.yaml").write_text("preset: quick\n")
