@@ -3,7 +3,7 @@
 The paper (arXiv 2411.16954) reports a forest of 100 trees of depth 6 on m, n, k, a requested tile, intensity, bytes and
 operations; it learns and evaluates scores as they are, cut off at their 1st and 99th percentile, on the records with a
 power reading alone. perfcast's forests learn logarithms of all rows, so this script repeats the protocol with
-scikit-learn itself. Also told: the same questions by whether others used the device, and the spread of repeated
+scikit-learn itself. Also printed: the same metrics by whether others used the device, and the spread of repeated
 measurements.
 
     python benchmarks/gpperf_published.py results/systems/features/gpperf.parquet results/systems/runs/gpperf

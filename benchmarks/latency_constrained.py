@@ -36,7 +36,7 @@ def evaluate(predictor: Predictor, table: Table, rows: pd.DataFrame, work: str) 
             {
                 "device": rows[table.column_of(Tag.TASK)].iloc[0],
                 "bound_ms": bound,
-                "told within": 100 * chosen.mean(),
+                "predicted within": 100 * chosen.mean(),
                 "truly within, of these": 100 * feasible[chosen].mean() if chosen.any() else np.nan,
                 "found, of those within": 100 * chosen[feasible].mean(),
                 "largest found: its latency / bound": measured[pick] / bound if pick >= 0 else np.nan,
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("results", type=Path)
     parser.add_argument("dataset")
     parser.add_argument("predictors", nargs="+")
-    parser.add_argument("--work", default="mflop", help="column that tells the size of a network")
+    parser.add_argument("--work", default="mflop", help="column with the size of a network")
     options = parser.parse_args()
     table = read_table(options.results / "features" / f"{options.dataset}.parquet")
     folds = pd.read_parquet(options.results / "splits" / options.dataset / "published.parquet")

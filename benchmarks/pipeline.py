@@ -135,7 +135,7 @@ def main() -> None:
     print(f"\n{'figure':56s} {'measured':>9s} {'':8s} {'budget':>9s} {'ratio':>8s}  within")
     for figure in figures:
         print(figure.line())
-    print("ratio = measured / budget; '<=' wants at most 1, '>=' at least 1")
+    print("ratio = measured / budget; '<=' must be at most 1, '>=' at least 1")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ Each fold is calibrated by its own backtests.
 
     python benchmarks/probabilities.py results spec_cpu2017 hybrid_trees
 
-Thresholds are drawn around every forecast (6 % in logarithms, seed 0); told and come true are compared by fifths.
+Thresholds are drawn around every forecast (6 % in logarithms, seed 0); predicted and
+observed shares are compared by fifths.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ KEYS = ["fold", "backtest", "row"]
 SPREAD = 0.06
 
 
-def told_and_came(results: Path, dataset: str, split: str, predictor: str) -> tuple[np.ndarray, np.ndarray]:
+def read_calibration(results: Path, dataset: str, split: str, predictor: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the probability of every test row to reach its threshold, and whether it did."""
     folder = results / "runs" / dataset / split / predictor
     distances = pd.read_parquet(results / "in_domain" / dataset / f"{split}.parquet")
@@ -33,9 +34,9 @@ def told_and_came(results: Path, dataset: str, split: str, predictor: str) -> tu
     probabilities, came = [], []
     for fold, rows_of_fold in backtested.groupby("fold", sort=True):
         residuals = np.log(rows_of_fold["predicted"] / rows_of_fold["measured"]).to_numpy()
-        asks = outputs_of(rows_of_fold["task"], rows_of_fold["target"])
+        outputs = outputs_of(rows_of_fold["task"], rows_of_fold["target"])
         calibration = ConformalCalibration().fit(
-            residuals, asks, rows_of_fold["backtest"].to_numpy(), rows_of_fold[names]
+            residuals, outputs, rows_of_fold["backtest"].to_numpy(), rows_of_fold[names]
         )
         rows = tested[tested["fold"] == fold]
         questions = outputs_of(rows["task"], rows["target"])
@@ -53,7 +54,7 @@ def main() -> None:
     """Print a table: a line per split, predicted -> observed in % by fifths, and at 90 % or more."""
     results, dataset, predictor = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     for path in sorted((results / "runs" / dataset).glob(f"*/{predictor}")):
-        probabilities, came = told_and_came(results, dataset, path.parent.name, predictor)
+        probabilities, came = read_calibration(results, dataset, path.parent.name, predictor)
         parts = [(probabilities >= low) & (probabilities < low + 0.2) for low in np.arange(0, 1, 0.2)] + [
             probabilities >= 0.9
         ]

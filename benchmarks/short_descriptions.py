@@ -1,7 +1,7 @@
 """Error added by a short description of a new machine, against a full description.
 
 Run: python benchmarks/short_descriptions.py RUN_FOLDER FOLDS STANDARD RAW [--rows 800] [--seed 0]
-RUN_FOLDER is results/runs/<dataset>/<split>/<predictor> (the model of its first fold is asked), FOLDS
+RUN_FOLDER is results/runs/<dataset>/<split>/<predictor> (the model of its first fold predicts), FOLDS
 results/splits/<dataset>/<split>.parquet, STANDARD results/standard/<dataset>.parquet, RAW results/raw. Test rows are
 described by some of their columns and completed from the rows that the fold trains on and the processor catalog.
 """

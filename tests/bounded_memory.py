@@ -1,4 +1,4 @@
-"""Read files in a process of their own that may take so much memory more than its libraries, and tell what it took."""
+"""Readers run in a process with bounded additional memory; the peak is measured."""
 
 from __future__ import annotations
 

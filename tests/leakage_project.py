@@ -39,7 +39,7 @@ COLUMNS = (
 
 
 def machines(rows=900):
-    """Ninety parts on two suites: scores follow cores, clock and something nobody states; forty blocks a year."""
+    """Make results of ninety CPU models on two suites, with scores from cores, clock and a hidden factor."""
     rng = np.random.default_rng(0)
     block = np.arange(rows) // 3
     part = rng.integers(0, 90, rows // 3)[block]
@@ -68,7 +68,7 @@ def machines(rows=900):
 
 @cache
 def clean():
-    """Return what the stages leave of the generated machines, in a temporary folder of its own."""
+    """Return a temporary folder with the files of all stages for the generated machines."""
     folder, table = Path(mkdtemp(prefix="perfcast-leakage-")), machines()
     for stage in ("standard", "features"):
         write_table(table, folder / stage / "generated.parquet")
@@ -116,7 +116,7 @@ def run_checks(project, capsys, predictors=tuple(PREDICTORS)):
 
 
 def refused(project, capsys, check, *words):
-    """The command ends with 2, each finding is one line, and the named check's own says what is wrong."""
+    """Check for exit code 2, one line per finding, and the words of the named check."""
     code, lines, written = run_checks(project, capsys)
     assert code == 2
     findings_by_check = {entry["check"]: entry["findings"] for entry in written["checks"]}

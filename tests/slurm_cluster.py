@@ -132,7 +132,7 @@ def _wait_until_idle(environment: dict[str, str], folder: Path) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of the loopback address that nobody listens on."""
+    """Return free ports of the loopback address."""
     held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [opened.getsockname()[1] for opened in held]
     for opened in held:

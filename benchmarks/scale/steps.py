@@ -34,7 +34,7 @@ class Watch:
 
 
 def generate(folder: Path, rows: str, watch: Watch) -> None:
-    """Write the generated dump, the processor catalog, and the conf that knows their checksums."""
+    """Write the generated dump, the processor catalog, and the conf with their checksums."""
     import shutil
 
     import yaml

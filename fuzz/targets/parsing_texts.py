@@ -1,4 +1,4 @@
-"""The parsers of SPEC's texts: any text gives a result; the first byte says which parser reads it."""
+"""The parsers of SPEC's texts: any text gives a result; the first byte selects the parser."""
 
 from __future__ import annotations
 

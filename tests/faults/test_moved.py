@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from killing import results_of, tiny_project, undisturbed, unexplained, unfinished_records
+from killing import list_leftovers, results_of, tiny_project, undisturbed, unfinished_records
 from small_project import call, change, rules_run
 
 pytestmark = pytest.mark.faults
@@ -20,7 +20,7 @@ def test_moved_project_is_current_and_continues(tmp_path):
     change(moved, resamples=21)
     assert not {"ingest", "standardize", "train"} & rules_run(call(moved, "snakemake"))
     assert not first.exists()
-    assert unexplained(moved) == []
+    assert list_leftovers(moved) == []
     assert unfinished_records(moved) == []
 
     import mlflow

@@ -34,7 +34,7 @@ def test_second_run_in_one_folder_is_refused(tmp_path, expected):
 def test_dry_run_beside_a_run_is_accepted(tmp_path):
     project = tiny_project(tmp_path / "project")
     run = Run(project)
-    while run.look() and not run.jobs:
+    while run.poll() and not run.jobs:
         time.sleep(0.02)
     dry = Run(project, "--dry-run", log="dry.log")
     dry.wait()

@@ -1,4 +1,4 @@
-"""Descriptions of machines, told to `perfcast predict` in files and flags."""
+"""Hostile machine descriptions in files and flags of `perfcast predict`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a gigabyte, plain, packed and sparse: every reader says one line, and takes little memory to say it."""
+"""Files of a gigabyte, plain, packed and sparse: every reader refuses in one line with little memory."""
 
 from __future__ import annotations
 

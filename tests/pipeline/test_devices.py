@@ -69,7 +69,7 @@ def test_two_devices_predict_as_one(project, alone):
 
 
 def test_two_nodes_predict_as_one_device_and_the_first_writes(project, alone):
-    # what torchrun would say
+    # variables that torchrun sets
     shared = {"TORCHELASTIC_RUN_ID": "test", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0"}
     shared |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0])}
     nodes = [{**shared, "RANK": str(rank), "GROUP_RANK": str(rank)} for rank in range(2)]

@@ -1,4 +1,4 @@
-"""The whole graph on generated inputs: complete, idempotent, reproducible, and honest about what is missing."""
+"""Whole graph on generated inputs: complete, idempotent, reproducible, with a list of missing sources."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ EVERYTHING = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
 
 
 def whole_project(folder, **changed):
-    """The default experiment on generated inputs: every dataset, source, split and figure."""
+    """Write the default experiment on generated inputs: every dataset, source, split and plot."""
     defaults = {name: EVERYTHING[name] for name in ("sources", "datasets", "splits", "plots")}
     made = small_project(folder, tracking=True, **{**defaults, "predictors": PREDICTORS, **changed})
     conf = made / "conf" / "predictor" / "ncpp.yaml"
@@ -28,7 +28,7 @@ def whole_project(folder, **changed):
 
 
 def failing(project):
-    """Run snakemake where it must fail; return its exit code and what it said."""
+    """Run snakemake; return its exit code and output."""
     done = subprocess.run(
         [sys.executable, "-m", "snakemake"],
         check=False,

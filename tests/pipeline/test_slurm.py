@@ -14,7 +14,7 @@ QUICK = ("--latency-wait", "10", "--slurm-init-seconds-before-status-checks", "5
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A project run by Slurm, what Snakemake said, and what Slurm says of its jobs: state, processors, memory, time."""
+    """Run a project by Slurm; return it, Snakemake's output, and state, processors, memory and time of the jobs."""
     project = small_project(tmp_path_factory.mktemp("slurm") / "project")
     with cluster() as settings:
         given = {**environment(project), **settings}

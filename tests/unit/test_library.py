@@ -85,7 +85,7 @@ def test_inference_imports_no_learning_library():
 
 @pytest.mark.slow
 def test_wheel_predicts_outside_the_repository(tmp_path):
-    make_wheel = [sys.executable, *"-m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir".split()]
+    make_wheel = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir"]
     source = tmp_path / "source"
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):

@@ -1,4 +1,4 @@
-"""Asking by library and command: names that are mistyped, mistakes told in one line, answers printed and written."""
+"""Prediction by library and command: matched names, messages of one line, printed and written results."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def planted(part, **changes):
 
 
 def test_largest_error_is_blamed_on_the_measurement_by_siblings(part):
-    # IDENTITY makes siblings: without it, nothing is said of them
+    # columns with the tag IDENTITY define siblings
     table = part.rows.table
     columns = tuple(
         dataclasses.replace(column, tags=(*column.tags, Tag.IDENTITY)) if column.name in {"part", "chips"} else column

@@ -96,7 +96,7 @@ def test_is_gone_needs_the_same_machine(monkeypatch):
     assert not processes.is_gone(name)
     assert processes.is_gone(f"{boot}:{pid}:1{started}:{machine}"), "the number belongs to another process by now"
     assert not processes.is_gone(f"{boot}:{other.pid}:{started}:anothermachine"), "a container has its own numbers"
-    assert not processes.is_gone(f"another:{pid}:{started}"), "of a version that did not tell the machine"
+    assert not processes.is_gone(f"another:{pid}:{started}"), "a name without the machine"
     assert processes.is_gone(f"{boot}:{other.pid}:{started}")
     assert not processes.is_gone("")
     monkeypatch.setattr(processes, "_machine_digest", lambda: "thisone")

@@ -39,7 +39,7 @@ class Line(nn.Module):
 
 
 class Quiet(nn.Module):
-    """Without noise of its own, and with weights that no row ever asks for."""
+    """Network without noise, with weights that no row uses."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Intervals: distances from what was seen, and half-widths that cover what they say."""
+"""Intervals: distances from the training data, and calibrated half-widths."""
 
 import json
 

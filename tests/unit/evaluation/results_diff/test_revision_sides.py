@@ -131,6 +131,6 @@ def test_empty_cache_error_names_the_fetch_command(project, tmp_path):
     clone = tmp_path / "clone"
     with pytest.raises(UserError, match=r"must be in the DVC cache or in a remote.*dvc fetch --all-commits"):
         compared(clone, "first", "second")
-    # a remote is asked when the cache has nothing
+    # a missing cache entry is fetched from the remote
     call(clone, "dvc", "remote", "add", "--local", "--default", "cache", str(project / ".dvc" / "cache"))
     assert compared(clone, "first", "second").real
