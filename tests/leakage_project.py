@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -82,17 +82,18 @@ def clean():
             candidates = predictor_factories(conf, "quick", {})
             run = folder / "runs" / split / predictor
             run.mkdir(parents=True)
-            folds_of_run = list(
-                fit_folds(
-                    table, folds, lambda fold, fold_candidates=candidates: fold_candidates, seeds, None, max_backtests=2
-                )
-            )
+            by_fold = partial(_same_candidates, candidates)
+            folds_of_run = list(fit_folds(table, folds, by_fold, seeds, None, max_backtests=2))
             folds_of_run[0].predictor.save(run / "model")
             pd.concat([fold.test for fold in folds_of_run]).to_parquet(run / "predictions.parquet", index=False)
             folds_of_run[0].backtest.to_parquet(run / "backtest.parquet", index=False)
             about = {"dataset": {"name": "generated"}, "split": split, "predictor": {"name": predictor}}
             (run / "config.yaml").write_text(yaml.safe_dump(about))
     return folder
+
+
+def _same_candidates(candidates, fold):
+    return candidates
 
 
 def copied(folder):
