@@ -23,7 +23,7 @@ def test_block_on_both_sides_is_reported(project, capsys):
         frame.loc[tested[0], "fold_0"] = "train"
 
     rewrite(path, move)
-    refused(project, capsys, "split rules", "random: fold_0: 1 blocks both in train or valid and in test")
+    refused(project, capsys, "split rules", "random: fold_0: 1 blocks both in train or validation and in test")
 
 
 def test_equal_configurations_on_both_sides_are_reported(project, capsys):
@@ -36,7 +36,7 @@ def test_equal_configurations_on_both_sides_are_reported(project, capsys):
         return frame, columns
 
     change_table(project, copy)
-    refused(project, capsys, "split rules", "1 feature vectors both in train or valid and in test")
+    refused(project, capsys, "split rules", "1 feature vectors both in train or validation and in test")
 
 
 def test_split_with_reordered_rows_is_reported(project, capsys):
