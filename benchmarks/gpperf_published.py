@@ -1,4 +1,4 @@
-"""GPPerf's published figures by its own protocol, beside the same forest on shapes that training does not know.
+"""Published metrics of GPPerf by its protocol, and the same forest on unseen shapes.
 
 The paper (arXiv 2411.16954) reports a forest of 100 trees of depth 6 on m, n, k, a requested tile, intensity, bytes and
 operations; it learns and evaluates scores as they are, cut off at their 1st and 99th percentile, on the records with a
@@ -58,19 +58,19 @@ def print_errors(name: str, measured: np.ndarray, predicted: np.ndarray) -> None
     )
 
 
-def protocol(records: pd.DataFrame, question: str, *, cut: bool) -> None:
-    """Fit and judge the published forest on some records, with shuffled rows and with shapes apart."""
+def protocol(records: pd.DataFrame, case: str, *, cut: bool) -> None:
+    """Fit and evaluate the published forest on some records, with shuffled rows and with shapes apart."""
     for quantity in ("runtime", "power", "energy"):
         known = records[records[quantity].notna()]
         y = known[quantity].clip(*known[quantity].quantile(list(KEPT))) if cut else known[quantity]
         forest = RandomForestRegressor(n_estimators=100, max_depth=6, random_state=0)
         X_train, X_test, y_train, y_test = train_test_split(known[INPUTS], y, test_size=0.2, random_state=42)
         print_errors(
-            f"{question}: {quantity}, shuffled rows", y_test.to_numpy(), forest.fit(X_train, y_train).predict(X_test)
+            f"{case}: {quantity}, shuffled rows", y_test.to_numpy(), forest.fit(X_train, y_train).predict(X_test)
         )
         folds = GroupKFold(5, shuffle=True, random_state=0)
         apart = cross_val_predict(forest, known[INPUTS], y, groups=known["shape"], cv=folds)
-        print_errors(f"{question}: {quantity}, unseen shapes", y.to_numpy(), apart)
+        print_errors(f"{case}: {quantity}, unseen shapes", y.to_numpy(), apart)
 
 
 def runs(folder: Path, records: pd.DataFrame) -> None:

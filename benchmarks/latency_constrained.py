@@ -24,7 +24,7 @@ SHARES = (0.25, 0.5, 0.75)
 
 
 def evaluate(predictor: Predictor, table: Table, rows: pd.DataFrame, work: str) -> list[dict[str, object]]:
-    """Return what comes of trusting the forecasts of one device's networks, one row per bound."""
+    """Return the result of selection by predictions for one device, one row per bound."""
     measured = rows[table.select(role=Role.TARGET)[0]].to_numpy()
     predicted = predictor.predict(rows).iloc[:, 0].to_numpy()
     size, results = rows[work].to_numpy(), []

@@ -3,7 +3,7 @@
 Run: python benchmarks/own_measurements.py RUN_FOLDER IN_DOMAIN_SCORE TABLE [--shots 1 3 5] [--seed 0]
 RUN_FOLDER is results/runs/<dataset>/<split>/<predictor> (its backtests are read), IN_DOMAIN_SCORE is
 results/in_domain/<dataset>/<split>.parquet, TABLE results/features/<dataset>.parquet. Of every part at most `shots`
-results are drawn as measured; every other result of the part, but for those of a drawn one's submission, is forecast
+results are drawn as measured; the other results of the CPU model, except those of drawn submissions, are predicted
 before and after, without measurements of other CPU models. The error model is fitted on backtests alone.
 """
 
@@ -40,12 +40,12 @@ def main() -> None:
 
     backtested = pd.read_parquet(options.run / "backtest.parquet").merge(far, on=["fold", "backtest", "row"])
     residuals = np.log(backtested["predicted"] / backtested["measured"]).to_numpy()
-    questions, numbers = outputs_of(backtested["task"], backtested["target"]), backtested["backtest"].to_numpy()
-    calibration = ConformalCalibration().fit(residuals, questions, numbers, backtested[names])
+    outputs, numbers = outputs_of(backtested["task"], backtested["target"]), backtested["backtest"].to_numpy()
+    calibration = ConformalCalibration().fit(residuals, outputs, numbers, backtested[names])
     correlation = ErrorCorrelation().fit(
         residuals,
         labels.loc[backtested["row"]],
-        questions,
+        outputs,
         backtests=numbers,
         expected_errors=calibration.expected_error(backtested[names]),
     )

@@ -4,7 +4,7 @@ Each fold is calibrated by its own backtests.
 
     python benchmarks/probabilities.py results spec_cpu2017 hybrid_trees
 
-Thresholds are drawn around every forecast (6 % in logarithms, seed 0); predicted and
+Thresholds are drawn around every predicted (6 % in logarithms, seed 0); predicted and
 observed shares are compared by fifths.
 """
 
@@ -39,12 +39,12 @@ def read_calibration(results: Path, dataset: str, split: str, predictor: str) ->
             residuals, outputs, rows_of_fold["backtest"].to_numpy(), rows_of_fold[names]
         )
         rows = tested[tested["fold"] == fold]
-        questions = outputs_of(rows["task"], rows["target"])
-        half = calibration.half_widths(questions, rows[names], LEVEL)
-        forecast = rows["predicted"].to_numpy()
-        threshold = forecast * np.exp(generator.normal(0, SPREAD, len(rows)))
-        for limit, median, wide, question in zip(threshold, forecast, half, questions, strict=True):
-            quantiles = calibration.quantiles.get(question, calibration.quantiles[""])
+        row_outputs = outputs_of(rows["task"], rows["target"])
+        half = calibration.half_widths(row_outputs, rows[names], LEVEL)
+        predicted = rows["predicted"].to_numpy()
+        threshold = predicted * np.exp(generator.normal(0, SPREAD, len(rows)))
+        for limit, median, wide, output in zip(threshold, predicted, half, row_outputs, strict=True):
+            quantiles = calibration.quantiles.get(output, calibration.quantiles[""])
             probabilities.append(probability_at_least(limit, median, median * np.exp(wide), LEVEL, quantiles))
         came += list(rows["measured"].to_numpy() >= threshold)
     return np.array(probabilities), np.array(came)

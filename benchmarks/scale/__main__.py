@@ -31,7 +31,13 @@ SPLITS = (
     "shuffled", "random", "unseen_cpu", "forward_2023", "few_shot_3",
     "random_20_percent", "unseen_cpu_20_percent", "forward_2023_last_2_years",
 )  # fmt: skip
-LARGEST = {"fit hybrid_trees": 10, "predict hybrid_trees": 10, "fit hybrid_ensemble": 1, "champion": 10, "forecast": 10}
+LARGEST = {
+    "fit hybrid_trees": 10,
+    "predict hybrid_trees": 10,
+    "fit hybrid_ensemble": 1,
+    "champion": 10,
+    "predict_machine": 10,
+}
 """Largest size at which a stage runs unless --stages names it: training time grows with the rows."""
 
 BUDGET_GIB = {100: 8.0}
@@ -89,7 +95,7 @@ def commands(folder: Path, rows: int) -> dict[str, list[str]]:
         sizes[f"fit {name}"] = [*step, "fit", str(folder), name]
     sizes["predict hybrid_trees"] = [*step, "predict", str(folder), "hybrid_trees"]
     sizes["champion"] = [*step, "champion", str(folder), "analytical"]
-    sizes["forecast"] = [*step, "forecast", str(folder)]
+    sizes["predict_machine"] = [*step, "predict_machine", str(folder)]
     return sizes
 
 

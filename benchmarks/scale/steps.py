@@ -16,7 +16,7 @@ import numpy as np
 
 DATASET, SPLIT = "spec_cpu2017", "forward_2023"
 BATCHES, BATCH_ROWS = 40, 256
-FORECASTS = 5
+PREDICTIONS = 5
 FEATURES = ("processor", "memory", "system", "workload", "set_up")
 
 
@@ -106,7 +106,7 @@ def fit(folder: Path, name: str, watch: Watch) -> None:
 
 
 def predict(folder: Path, name: str, watch: Watch) -> None:
-    """Forecast the test rows with a fitted predictor."""
+    """Predict the test rows with a fitted predictor."""
     from perfcast.experiment.fitting import predict_rows
     from perfcast.predictors.predictor import load_predictor
 
@@ -114,8 +114,8 @@ def predict(folder: Path, name: str, watch: Watch) -> None:
         predictor = load_predictor(folder / "models" / name)
         table, part = _table(folder)
     with watch("predict"):
-        forecast = predict_rows(predictor, table, part == "test", 0, 0)
-    assert np.isfinite(forecast["predicted"]).all()
+        predicted = predict_rows(predictor, table, part == "test", 0, 0)
+    assert np.isfinite(predicted["predicted"]).all()
 
 
 def champion(folder: Path, name: str, watch: Watch) -> None:
@@ -142,7 +142,7 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
         save_champion(folder / "champion", predictor, calibrated, standard=standard, table=table, raw=raw, about=about)
 
 
-def forecast(folder: Path, name: str, watch: Watch) -> None:
+def predict_machine(folder: Path, name: str, watch: Watch) -> None:
     """Load the champion, then predict machines and find similar ones one at a time."""
     from perfcast.decisions.nearest_machines import find_nearest_machines
     from perfcast.inference import MachineEntry, PredictOptions, load_champion, parse_machines, predict_machines
@@ -156,16 +156,16 @@ def forecast(folder: Path, name: str, watch: Watch) -> None:
         values = {"processor": part, "chips": 1, "tdp": 100 + number / 10}
         return parse_machines([MachineEntry(1, "the machine", values)], loaded)
 
-    with watch("first forecast"):
+    with watch("first prediction"):
         predict_machines(machine(0), loaded)
-    with watch(f"{FORECASTS} forecasts"):
-        for number in range(1, FORECASTS + 1):
+    with watch(f"{PREDICTIONS} predictions"):
+        for number in range(1, PREDICTIONS + 1):
             predict_machines(machine(number), loaded, PredictOptions(neighbors=0))
-    with watch(f"{FORECASTS} explained, with neighbors"):
-        for number in range(1, FORECASTS + 1):
+    with watch(f"{PREDICTIONS} explained, with neighbors"):
+        for number in range(1, PREDICTIONS + 1):
             predict_machines(machine(100 + number), loaded)
-    with watch(f"{FORECASTS} similar"):
-        for number in range(1, FORECASTS + 1):
+    with watch(f"{PREDICTIONS} similar"):
+        for number in range(1, PREDICTIONS + 1):
             find_nearest_machines(machine(200 + number), loaded)
 
 
@@ -186,7 +186,7 @@ def _training(folder: Path):  # type: ignore[no-untyped-def]
 
 
 def main() -> None:
-    steps = {step.__name__: step for step in (generate, train, fit, predict, champion, forecast)}
+    steps = {step.__name__: step for step in (generate, train, fit, predict, champion, predict_machine)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("step", choices=steps)
     parser.add_argument("folder", type=Path)

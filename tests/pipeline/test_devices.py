@@ -42,7 +42,7 @@ def train(project, out, trainer, *environments):
     return outputs
 
 
-def forecasts(project, out):
+def read_predictions(project, out):
     return pd.read_parquet(project / "results" / out / "mlp" / "predictions.parquet")["predicted"].to_numpy()
 
 
@@ -57,12 +57,12 @@ def recorded(project, out):
 @pytest.fixture(scope="module")
 def alone(project):
     train(project, "alone", {})
-    return forecasts(project, "alone")
+    return read_predictions(project, "alone")
 
 
 def test_two_devices_predict_as_one(project, alone):
     (output,) = train(project, "devices", {"trainer.devices": 2, "trainer.strategy": "ddp"})
-    np.testing.assert_allclose(forecasts(project, "devices"), alone, rtol=1e-3)
+    np.testing.assert_allclose(read_predictions(project, "devices"), alone, rtol=1e-3)
     assert output.count("test MAPE") == 1
     assert "distributed" not in output
     assert len(recorded(project, "devices")) == 1
@@ -74,7 +74,7 @@ def test_two_nodes_predict_as_one_device_and_the_first_writes(project, alone):
     shared |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0])}
     nodes = [{**shared, "RANK": str(rank), "GROUP_RANK": str(rank)} for rank in range(2)]
     train(project, "nodes", {"trainer.num_nodes": 2}, *nodes)
-    np.testing.assert_allclose(forecasts(project, "nodes"), alone, rtol=1e-3)
+    np.testing.assert_allclose(read_predictions(project, "nodes"), alone, rtol=1e-3)
     assert len(recorded(project, "nodes")) == 1
     names = [sorted(path.name for path in (project / "results" / out).rglob("*")) for out in ("alone", "nodes")]
     assert names[0] == names[1]

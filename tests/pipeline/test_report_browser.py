@@ -31,7 +31,7 @@ setTimeout(() => {
   const hear = (name, selector) => { seen[name] = plot.querySelector(selector).textContent; };
   hear("at first", ".stats");
   choose("split", "2");
-  hear("other question", ".stats");
+  hear("other split", ".stats");
   choose("filter1", "1");
   hear("filtered", ".stats");
   choose("predictor", "1");
@@ -140,10 +140,10 @@ def test_explorer_filters_and_steps_through_results(page, tmp_path, width):
     visit = json.loads(parsed(dump).visit)
     shown = {
         name: [int(n.replace(",", "")) for n in re.match(r"([\d,]+) of ([\d,]+)", visit[name]).groups()]
-        for name in ("at first", "other question", "filtered", "other predictor")
+        for name in ("at first", "other split", "filtered", "other predictor")
     }
     assert shown["at first"][0] == shown["at first"][1]
-    assert shown["other question"] != shown["at first"]
+    assert shown["other split"] != shown["at first"]
     assert 0 < shown["filtered"][0] < shown["filtered"][1]
     assert shown["other predictor"] == shown["filtered"]
     assert visit["other predictor"] != visit["filtered"]

@@ -53,10 +53,10 @@ def test_scale_runs_data_stages_at_two_sizes(folder):
     assert (folder / "out" / "scale.png").read_bytes().startswith(b"\x89PNG")
     assert all(stage in output for stage in data)
     assert "faster than linear" in output
-    stages = ["train ncpp", "fit hybrid_trees", "predict hybrid_trees", "champion", "forecast"]
+    stages = ["train ncpp", "fit hybrid_trees", "predict hybrid_trees", "champion", "predict_machine"]
     output, rows = run(folder, "0.02", stages=stages)
     assert [row["stage"] for row in rows if not row["part"]] == stages
-    assert {row["part"] for row in rows if row["stage"] == "forecast"} >= {"load", "first forecast"}
+    assert {row["part"] for row in rows if row["stage"] == "predict_machine"} >= {"load", "first prediction"}
     assert all(float(row["gib"]) < MAX_GIB for row in rows if not row["part"])
 
 

@@ -61,13 +61,13 @@ def test_probabilities_are_calibrated():
     calibration, _ = calibrated_on(residuals, far)
     far, residuals = draw(20_000)
     half = calibration.half_widths(np.full(len(far), "task"), pd.DataFrame({"one": far}))
-    forecast = np.exp(generator.normal(5, 1, len(far)))
-    measured = forecast * np.exp(-residuals)
-    threshold = forecast * np.exp(generator.normal(0, 0.08, len(far)))
+    predicted = np.exp(generator.normal(5, 1, len(far)))
+    measured = predicted * np.exp(-residuals)
+    threshold = predicted * np.exp(generator.normal(0, 0.08, len(far)))
     probability = np.array(
         [
             probability_at_least(limit, median, median * np.exp(wide), LEVEL, calibration.quantiles["task"])
-            for limit, median, wide in zip(threshold, forecast, half, strict=True)
+            for limit, median, wide in zip(threshold, predicted, half, strict=True)
         ]
     )
     came = measured >= threshold
@@ -85,13 +85,13 @@ def test_pit_of_unseen_results_is_uniform():
     standard = build(raw, {"published_until": None}).table
     champion = project().champion
     X = build_features("spec_cpu2017", standard.frame, standard.columns, FEATURES).frame
-    forecasts = champion.predictor.predict(X)["base_score"].to_numpy()
-    questions = outputs_of(X["suite"], "base_score")
-    half = champion.calibrated.intervals(X, questions)["half_width"].to_numpy()
+    predictions = champion.predictor.predict(X)["base_score"].to_numpy()
+    outputs = outputs_of(X["suite"], "base_score")
+    half = champion.calibrated.intervals(X, outputs)["half_width"].to_numpy()
     quantiles = champion.calibrated.calibration.quantiles
     reached = [
-        probability_at_least(score, median, median * np.exp(wide), LEVEL, quantiles.get(question, quantiles[""]))
-        for score, median, wide, question in zip(X["base_score"], forecasts, half, questions, strict=True)
+        probability_at_least(score, median, median * np.exp(wide), LEVEL, quantiles.get(output, quantiles[""]))
+        for score, median, wide, output in zip(X["base_score"], predictions, half, outputs, strict=True)
     ]
     apart = np.abs(np.sort(reached) - (np.arange(len(reached)) + 0.5) / len(reached)).max()
     assert apart < 0.15

@@ -41,7 +41,7 @@ def made(machine, *texts, tasks=("CINT2017rate",)):
 
 
 def completed(grid):
-    """Return the machines as they are forecast, by line."""
+    """Return the completed machines by line."""
     champion = project().champion
     return impute(grid.machines, champion).frame
 

@@ -1,4 +1,4 @@
-"""Many differences at once: false claims stay rare, and what moves together is one question."""
+"""Correction for many differences: few false claims, and correlated differences count once."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_step_down_controls_familywise_errors_of_correlated_predictors():
         wrong["alone"] += (np.array(plain) <= 0.05).any()
     assert wrong["together"] < 30 < 60 < wrong["alone"]
     same = np.repeat(random.normal(2.2, 1, (1, 999)), 8, axis=0)
-    assert adjusted(np.full(8, 2.2), same)[0] < 0.05, "eight copies are one question"
+    assert adjusted(np.full(8, 2.2), same)[0] < 0.05, "eight copies count once"
 
 
 def test_step_down_ignores_constant_and_missing_differences():

@@ -134,7 +134,7 @@ def test_inner_error_uses_validation_rows_only_for_evaluation():
 
 
 class Biased(Spy):
-    """Forecasts a multiple of the mean."""
+    """Predictor of a multiple of the mean."""
 
     def __init__(self, factor=1.0, random_state=0):
         self.factor, self.random_state = factor, random_state
@@ -192,8 +192,8 @@ def test_tuned_values_apply_by_fold_in_the_full_preset():
         }
     )
 
-    def given(preset, question, folds=2):
-        return fold_candidates(conf, preset, {}, question, folds)
+    def given(preset, split, folds=2):
+        return fold_candidates(conf, preset, {}, split, folds)
 
     made = [given("full", ("demo", "random"))(fold) for fold in (0, 1)]
     assert [list(setting) for setting in made] == [["tuned"], ["tuned"]]
@@ -240,7 +240,7 @@ def test_unmeasured_targets_are_ignored():
 
 
 class PerTask(Spy):
-    """Forecasts one number for every target."""
+    """Predictor of one number for every target."""
 
     def _predict(self, X):
         return np.full((len(X), len(self.targets_)), self.mean_)

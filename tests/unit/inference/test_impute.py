@@ -122,7 +122,7 @@ def test_find_violations_accepts_most_measured_machines():
 
 def test_hot_deck_fills_a_block_from_one_similar_result():
     hot_deck = HotDeck(project().champion.reference_data.measured)
-    block = next(candidate for candidate in RULES.blocks if candidate.name == "compiler")
+    block = next(block for block in RULES.blocks if block.name == "compiler")
     machine = make_row(suite="CINT2017rate", cpu_vendor="Intel")
     lent = hot_deck.fill(machine, block).iloc[0]
     alike = hot_deck.frame[(hot_deck.frame["suite"] == "CINT2017rate") & (hot_deck.frame["cpu_vendor"] == "Intel")]

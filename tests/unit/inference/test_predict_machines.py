@@ -1,4 +1,4 @@
-"""Forecasts of described machines: what is completed, what is refused, and what is answered."""
+"""Predictions of described machines: imputation, intervals, neighbors and drivers."""
 
 from __future__ import annotations
 

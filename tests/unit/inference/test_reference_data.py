@@ -61,14 +61,14 @@ def test_gather_keeps_the_newest_result_of_every_output(monkeypatch):
     whole = ReferenceData.gather(standard, project().raw, FEATURES)
     assert len(whole.measured.frame) == len(standard.frame)
     frame = whole.measured.frame
-    questions = [frame["part_key"].astype("str"), frame["suite"].astype("str")]
-    count = frame.groupby(questions).ngroups
+    outputs = [frame["part_key"].astype("str"), frame["suite"].astype("str")]
+    count = frame.groupby(outputs).ngroups
     monkeypatch.setattr("perfcast.inference.reference_data.MAX_RESULTS", count)
     few = ReferenceData.gather(standard, project().raw, FEATURES)
     newest_rows = few.measured.frame
     assert len(newest_rows) == count
     assert newest_rows.index.equals(pd.RangeIndex(count))
-    newest = frame.groupby(questions)["published_month"].max()
+    newest = frame.groupby(outputs)["published_month"].max()
     newest_of_rows = newest_rows.set_index([newest_rows["part_key"].astype("str"), newest_rows["suite"].astype("str")])[
         "published_month"
     ]

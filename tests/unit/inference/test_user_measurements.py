@@ -21,23 +21,19 @@ MACHINE = {"processor": "Xeon Gold 6148", "chips": 2}
 PLAIN = PredictOptions(neighbors=0, explain=False)
 
 
-def errors(labels, questions, typical=1.0):
+def errors(labels, outputs, expected_error=1.0):
     frame = pd.DataFrame(labels, columns=["everything", "family", "part"])
-    return ErrorRows(frame, np.array(questions), np.full(len(frame), typical))
+    return ErrorRows(frame, np.array(outputs), np.full(len(frame), expected_error))
 
 
 def drawn(seed):
-    """Draw errors of 6 backtests x 8 families x 5 parts x 2 questions, with known components."""
+    """Draw errors of 6 backtests x 8 families x 5 CPU models x 2 outputs, with known components."""
     random = np.random.default_rng(seed)
     rows = [
-        (time, family, part, question)
-        for time in range(6)
-        for family in range(8)
-        for part in range(5)
-        for question in "ab"
+        (time, family, part, output) for time in range(6) for family in range(8) for part in range(5) for output in "ab"
     ]
-    shared = {name: {} for name in ("time", "family", "part", "question")}
-    sizes = {"time": 0.05, "family": 0.04, "part": 0.0, "question": 0.03}
+    shared = {name: {} for name in ("time", "family", "part", "output")}
+    sizes = {"time": 0.05, "family": 0.04, "part": 0.0, "output": 0.03}
 
     def component(name, key):
         return shared[name].setdefault(key, random.normal(0, sizes[name])) if sizes[name] else 0.0
@@ -45,9 +41,9 @@ def drawn(seed):
     residuals = [
         component("time", time)
         + component("family", (time, family))
-        + component("question", (time, question))
+        + component("output", (time, output))
         + random.normal(0, 0.02)
-        for time, family, part, question in rows
+        for time, family, part, output in rows
     ]
     labels = pd.DataFrame(
         [("everything", f"{time}-{family}", f"{time}-{family}-{part}") for time, family, part, _ in rows],
@@ -57,9 +53,11 @@ def drawn(seed):
 
 
 def fitted(seed=0):
-    residuals, labels, questions, backtests = drawn(seed)
-    typical = np.full(len(residuals), 0.07)
-    return ErrorCorrelation().fit(residuals, labels, questions, backtests=backtests, expected_errors=typical), residuals
+    residuals, labels, outputs, backtests = drawn(seed)
+    expected_error = np.full(len(residuals), 0.07)
+    return ErrorCorrelation().fit(
+        residuals, labels, outputs, backtests=backtests, expected_errors=expected_error
+    ), residuals
 
 
 def test_error_correlation_recovers_known_components():
@@ -77,7 +75,7 @@ def test_error_correlation_recovers_known_components():
 
 def test_variance_is_the_mean_squared_error():
     correlation, residuals = fitted()
-    predicted = errors([("everything", "f", "p")], ["a"], typical=0.07)
+    predicted = errors([("everything", "f", "p")], ["a"], expected_error=0.07)
     assert correlation.variance(predicted)[0] == pytest.approx(np.mean(residuals**2))
 
 
@@ -103,8 +101,8 @@ def test_nearer_predictions_shift_more_and_narrow_more():
 def test_well_known_predictions_hardly_shift():
     rows = [("everything", "f", "p")]
     well, badly = (
-        by_hand().predict(errors(rows, ["a"], typical), np.array([0.8]), errors(rows, ["a"], typical))[0][0]
-        for typical in (0.1, 2.0)
+        by_hand().predict(errors(rows, ["a"], size), np.array([0.8]), errors(rows, ["a"], size))[0][0]
+        for size in (0.1, 2.0)
     )
     assert well < 0.2 * badly
 

@@ -161,5 +161,5 @@ def test_learns_what_depends_on_two_groups() -> None:
     sign = np.where(X["family"] == "Alpha", 1.0, -1.0)
     y = pd.Series(np.exp(sign * 2 * (X["memory"].fillna(1.5) - 1.5)), name="score")
     predictor = MaC(**{**SMALL, "epochs": 40, "batch_size": 64, "dropout": 0.0, "learning_rate": 1e-2})
-    forecast = predictor.fit(X, y, columns=COLUMNS).predict(X)["score"]
-    assert np.abs(np.log(forecast / y)).mean() < 0.3 * np.abs(np.log(y)).mean()
+    predicted = predictor.fit(X, y, columns=COLUMNS).predict(X)["score"]
+    assert np.abs(np.log(predicted / y)).mean() < 0.3 * np.abs(np.log(y)).mean()

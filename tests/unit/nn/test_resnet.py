@@ -107,8 +107,8 @@ def test_a_batch_of_several_rows_is_standardized_by_itself() -> None:
 
 def test_resnet_accepts_a_last_batch_of_one_row() -> None:
     X = frame(65)
-    forecast = ResNet(**SMALL, epochs=20).fit(X, targets(X), columns=COLUMNS).predict(X)["score"]
-    assert np.abs(np.log(forecast / targets(X))).mean() < 0.2
+    predicted = ResNet(**SMALL, epochs=20).fit(X, targets(X), columns=COLUMNS).predict(X)["score"]
+    assert np.abs(np.log(predicted / targets(X))).mean() < 0.2
 
 
 def test_every_parameter_has_a_gradient() -> None:

@@ -38,7 +38,7 @@ def server():
 # Routes
 
 
-def test_forecast_equals_library_prediction(server):
+def test_prediction_equals_library_prediction(server):
     payload = request(f"{server}/forecast?when=2026-03&level=0.5", KNOWN)
     expected = perfcast.predict(KNOWN, project().champion, level=0.5, when=pd.Timestamp("2026-03-01")).to_dict()
     assert payload.status == 200

@@ -50,11 +50,11 @@ def project(pinned, tmp_path):
     return shutil.copytree(pinned, tmp_path / "again", symlinks=True)
 
 
-def write(folder, figures):
-    (folder / "results" / "metrics.json").write_text(json.dumps(figures))
+def write(folder, metrics):
+    (folder / "results" / "metrics.json").write_text(json.dumps(metrics))
 
 
-def with_figure(**changed):
+def change_metric(**changed):
     return {"cpu": {"random": {"ridge": {"average": {**FIGURES["cpu"]["random"]["ridge"]["average"], **changed}}}}}
 
 
@@ -76,7 +76,7 @@ def test_untouched_copy_is_reproduced(project, capsys):
     ],
 )
 def test_metrics_have_a_tolerance_and_tables_none(project, capsys, changed, within):
-    write(project, with_figure(**changed))
+    write(project, change_metric(**changed))
     assert main(["reproduced", "--project", str(project)]) == (0 if within else 1)
     output = capsys.readouterr().out
     assert f"cpu/random/ridge/average/{next(iter(changed))}" in output

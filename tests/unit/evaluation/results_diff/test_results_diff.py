@@ -210,7 +210,7 @@ def test_missing_rows_are_reported_and_unpaired(before, tmp_path):
     assert change.changed == change.columns_changed["chips"] == (frame["chips"] == 8).sum()
     (rows,) = diff.metrics.rows
     assert (rows.only_before, rows.only_after) == (tested, 0)
-    assert (diff.metrics.frame["difference"] == 0).all(), "shared rows were forecast alike"
+    assert (diff.metrics.frame["difference"] == 0).all(), "shared rows have equal predictions"
     assert f"left out {tested} only before, 0 only after" in as_text(diff)
 
 

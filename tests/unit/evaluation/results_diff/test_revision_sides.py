@@ -29,7 +29,7 @@ stages:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """Two tagged revisions: code, a parameter, a table and one predictor's forecasts differ."""
+    """Two tagged revisions: code, a parameter, a table and the predictions of one predictor differ."""
     folder = tmp_path_factory.mktemp("revisions") / "project"
     write_results(folder / "results", rows=300, seed=0)
     shutil.rmtree(folder / "results" / "plots")
