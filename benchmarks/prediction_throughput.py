@@ -1,6 +1,6 @@
 """Rows per second that a stored model predicts, with one process per core.
 
-Run: python benchmarks/forecast_throughput.py MODEL_FOLDER TABLE [--processes 2] [--rows 20000]
+Run: python benchmarks/prediction_throughput.py MODEL_FOLDER TABLE [--processes 2] [--rows 20000]
 MODEL_FOLDER is results/runs/<dataset>/<split>/<predictor>/model, TABLE is results/features/<dataset>.parquet. Every
 process loads the model, predicts a few rows, waits for the others, and predicts all rows on one thread; what is timed
 is from the first start to the last end, with the encoding of the rows and without the loading.
