@@ -67,8 +67,8 @@ def test_seeds_without_effect_are_reported(project, capsys):
     refused(project, capsys, "repeated runs", "random_forest has equal predictions under the seeds 0 and 1")
 
 
-class Remembering(Predictor):
-    """Answers with the true score of every row it can name: what no honest training could teach it."""
+class Oracle(Predictor):
+    """Predictor of the true score of every row: a leak in the control."""
 
     truth: dict
 
@@ -78,14 +78,18 @@ class Remembering(Predictor):
     def _predict(self, X):
         return np.log(X["id"].map(self.truth).to_numpy(dtype=float))[:, None]
 
+    def _save(self, folder): ...
+
+    def _load(self, folder): ...
+
 
 def test_control_with_leaked_scores_is_reported():
     table = read_table(clean() / "features" / "generated.parquet")
 
     def make(seed):
-        recorder = Remembering()
-        recorder.truth = dict(zip(table.frame["id"], table.frame["score"], strict=True))
-        return recorder
+        oracle = Oracle()
+        oracle.truth = dict(zip(table.frame["id"], table.frame["score"], strict=True))
+        return oracle
 
     artifacts = Artifacts(
         table=table,
@@ -93,13 +97,13 @@ def test_control_with_leaked_scores_is_reported():
         splits={name: pd.read_parquet(clean() / "splits" / f"{name}.parquet") for name in SPLITS},
         runs=(Run("random", "ridge", clean() / "runs" / "random" / "ridge"),),
         stochastic=frozenset(),
-        control=Control("remembering", make, 3),
+        control=Control("oracle", make, 3),
         resamples=200,
         seed=0,
     )
     errors = leakage_errors(check_leakage(artifacts))
     assert len(errors) == 1
-    assert "remembering, trained on shuffled scores of random, has a MAPE of" in str(errors[0])
+    assert "oracle, trained on shuffled scores of random, has a MAPE of" in str(errors[0])
 
 
 @pytest.mark.parametrize(
