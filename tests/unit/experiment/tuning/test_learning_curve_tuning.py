@@ -21,10 +21,8 @@ def project(tmp_path_factory):
     shutil.copy(PROJECT / "params.yaml", folder)
     tracking = folder / "conf" / "tracking" / "default.yaml"
     tracking.write_text(tracking.read_text().replace("enabled: true", "enabled: false"))
-    ridge = folder / "conf" / "predictor" / "ridge.yaml"
-    conf = yaml.safe_load(ridge.read_text())
-    conf["tuned"] = {"spec_cpu2017": {"forward_2024": {"command": "c", "folds": [{"clip": 7.5}]}}}
-    ridge.write_text(yaml.safe_dump(conf))
+    entry = {"splits": ["forward_2024"], "command": "c", "folds": [{"clip": 7.5}]}
+    (folder / "conf" / "tuned" / "spec_cpu2017" / "ridge.yaml").write_text(yaml.safe_dump({"entries": [entry]}))
     write_table(fake_table(rows=300, seed=0), folder / "table.parquet")
     return folder
 
