@@ -7,7 +7,7 @@ import pytest
 import yaml
 from small_project import call, rules_run, small_project
 
-QUESTION = ("host_gemm", "random", "random_forest")
+RUN_NAME = ("host_gemm", "random", "random_forest")
 RUN = "results/runs/host_gemm/random/random_forest"
 FILES = ("--table", "results/features/host_gemm.parquet", "--folds", "results/splits/host_gemm/random.parquet")
 
@@ -27,7 +27,7 @@ def project(tmp_path_factory):
 
 def tune(project, *options, check=True):
     return call(
-        project, sys.executable, "-m", "perfcast", "tune", *QUESTION, *FILES, "--out", "results/tuning", *options,
+        project, sys.executable, "-m", "perfcast", "tune", *RUN_NAME, *FILES, "--out", "results/tuning", *options,
         check=check,
     )  # fmt: skip
 

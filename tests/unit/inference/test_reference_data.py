@@ -45,15 +45,15 @@ def test_find_nearest_sorts_by_distance_and_then_newest_first():
 
 
 def test_find_common_values_of_a_cpu_model():
-    knowledge = project().champion.reference_data
-    frame = knowledge.measured.frame
-    group = next(column.group for column in knowledge.measured.columns if column.name == "part_key")
-    names = [name for name in knowledge.measured.select(role=Role.FEATURE, group=group) if name != "part_key"]
+    reference_data = project().champion.reference_data
+    frame = reference_data.measured.frame
+    group = next(column.group for column in reference_data.measured.columns if column.name == "part_key")
+    names = [name for name in reference_data.measured.select(role=Role.FEATURE, group=group) if name != "part_key"]
     rows = frame.groupby("part_key")[names]
     expected = rows.first().where(rows.nunique() == 1)
     for part in expected.index:
-        assert knowledge.find_common_values(Tag.ENTITY, part) == expected.loc[part].dropna().to_dict()
-    assert knowledge.find_common_values(Tag.ENTITY, "no such part") == {}
+        assert reference_data.find_common_values(Tag.ENTITY, part) == expected.loc[part].dropna().to_dict()
+    assert reference_data.find_common_values(Tag.ENTITY, "no such part") == {}
 
 
 def test_gather_keeps_the_newest_result_of_every_output(monkeypatch):
