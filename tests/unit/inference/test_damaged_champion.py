@@ -33,7 +33,7 @@ def test_load_champion_refuses_a_changed_file(tmp_path, name):
     whole = (folder / name).read_bytes()
     for planted in (pickle.dumps(Planted(marker)), b"", whole[: len(whole) // 2], b"{}", b"[]"):
         (folder / name).write_bytes(planted)
-        with pytest.raises(UserError, match="as it was saved|must be JSON") as raised:
+        with pytest.raises(UserError, match=r"as it was saved|must be JSON") as raised:
             load_champion(folder)
         assert "\n" not in str(raised.value)
     (folder / name).unlink()
