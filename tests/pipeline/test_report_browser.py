@@ -16,7 +16,7 @@ from perfcast.report.render_page import render
 from perfcast.report.report_context import collect
 from perfcast.testing.generated_results import FAKE_PARAMS, write_results
 
-# What a person would do: choose, filter, step with the keyboard, let go, show a miss; each step's words are kept.
+# Steps of a visitor: choose, filter, step by keyboard, deselect, show a large error; the text of each step is recorded.
 VISIT = """
 <script>
 setTimeout(() => {
@@ -28,32 +28,32 @@ setTimeout(() => {
     form.elements[name].dispatchEvent(new Event("change", { bubbles: true }));
   };
   const press = (key) => plot.querySelector(".focus").dispatchEvent(new KeyboardEvent("keydown", { key }));
-  const hear = (name, selector) => { seen[name] = plot.querySelector(selector).textContent; };
-  hear("at first", ".stats");
+  const record = (name, selector) => { seen[name] = plot.querySelector(selector).textContent; };
+  record("at first", ".stats");
   choose("split", "2");
-  hear("other split", ".stats");
+  record("other split", ".stats");
   choose("filter1", "1");
-  hear("filtered", ".stats");
+  record("filtered", ".stats");
   choose("predictor", "1");
-  hear("other predictor", ".stats");
+  record("other predictor", ".stats");
   choose("view", "time");
   form.elements.whiskers.click();
   press("Home");
-  hear("largest", "p.spoken");
+  record("largest", "p.spoken");
   press("ArrowRight");
-  hear("next", "p.spoken");
-  hear("read", ".readout");
+  record("next", "p.spoken");
+  record("read", ".readout");
   press("End");
-  hear("smallest", "p.spoken");
+  record("smallest", "p.spoken");
   press("Escape");
-  hear("let go", "p.spoken");
+  record("deselected", "p.spoken");
   for (const folded of document.querySelectorAll("details")) folded.open = true;
   seen.wide = document.documentElement.scrollWidth - innerWidth;
   const show = document.querySelector("button.show");
   show.click();
-  hear("shown", "p.spoken");
-  seen.miss = show.dataset.row;
-  hear("shown result", ".readout");
+  record("shown", "p.spoken");
+  seen.shown_row = show.dataset.row;
+  record("shown result", ".readout");
   const output = document.createElement("pre");
   output.id = "visit";
   output.textContent = JSON.stringify(seen);
@@ -158,7 +158,7 @@ def test_explorer_filters_and_steps_through_results(page, tmp_path, width):
     ]
     assert errors[0] > errors[2]
     assert "integer" in visit["read"] or "float" in visit["read"]
-    assert visit["let go"] == "Nothing selected."
-    assert visit["miss"] in visit["shown result"]
+    assert visit["deselected"] == "Nothing selected."
+    assert visit["shown_row"] in visit["shown result"]
     assert visit["shown"].endswith(f" of {shown['at first'][1]}.")
     assert visit["wide"] <= 0, "the page scrolls sideways"
