@@ -79,11 +79,11 @@ def main() -> None:
                 ErrorRows(row_labels.iloc[others], outputs[others], typical[others]),
             )
         tasks = predictions["task"][evaluated].to_numpy()
-        held = np.mean(np.abs(errors - shift)[evaluated] <= (half * left)[evaluated])
+        covered = np.mean(np.abs(errors - shift)[evaluated] <= (half * left)[evaluated])
         print(
             f"| {shots} | {evaluated.sum()} | {_error(errors[evaluated], tasks)} "
             f"| {_error((errors - shift)[evaluated], tasks)} "
-            f"| {100 * held:.1f} % | {100 * np.mean(left[evaluated]):.0f} % of that before |"
+            f"| {100 * covered:.1f} % | {100 * np.mean(left[evaluated]):.0f} % of that before |"
         )
 
 

@@ -71,9 +71,9 @@ def _read(door, path) -> None:
 
 if __name__ == "__main__":
     every = doors()
-    for name, place in json.loads(sys.argv[1]):
+    for name, path in json.loads(sys.argv[1]):
         child = os.fork()
         if not child:
-            _read(every[name], Path(place))
+            _read(every[name], Path(path))
             os._exit(0)
         os.waitpid(child, 0)

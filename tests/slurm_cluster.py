@@ -133,9 +133,9 @@ def _wait_until_idle(environment: dict[str, str], folder: Path) -> None:
 
 def free_ports(count: int) -> list[int]:
     """Return free ports of the loopback address."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [opened.getsockname()[1] for opened in held]
-    for opened in held:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [opened.getsockname()[1] for opened in sockets]
+    for opened in sockets:
         opened.close()
     return ports
 

@@ -69,12 +69,12 @@ def hang(marker: Path) -> None:
     selection.inner_error = inner_error
 
 
-def main(folder: Path, place: str, trials: int, at_once: int, marker: str = "") -> None:
+def main(folder: Path, storage: str, trials: int, at_once: int, marker: str = "") -> None:
     if marker:
         hang(Path(marker))
     tuning_search = search(at_once=at_once)
     tuning.tune(
-        tuning_search, tuning.open_store(folder / "study", place), make_table(), {0: PART, 1: PART},
+        tuning_search, tuning.open_store(folder / "study", storage), make_table(), {0: PART, 1: PART},
         trials=trials, timeout=None, report=lambda line: print(line, flush=True),
     )  # fmt: skip
 

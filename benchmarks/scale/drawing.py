@@ -17,10 +17,10 @@ def draw(path: Path, results: Sequence[Any]) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(13, 6), layout="constrained")
     stages = list(dict.fromkeys(result.stage for result in results))
     colors = plt.get_cmap("tab20")
-    for place, stage in enumerate(stages):
+    for number, stage in enumerate(stages):
         stage_results = sorted((result for result in results if result.stage == stage), key=lambda result: result.rows)
         rows = [result.rows for result in stage_results]
-        style = {"marker": "osv^D"[place % 5], "color": colors(place % 20), "label": stage, "linewidth": 1.2}
+        style = {"marker": "osv^D"[number % 5], "color": colors(number % 20), "label": stage, "linewidth": 1.2}
         axes[0].plot(rows, [result.cpu for result in stage_results], **style)
         axes[1].plot(rows, [result.gib for result in stage_results], **style)
     all_rows = sorted({result.rows for result in results})

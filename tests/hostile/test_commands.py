@@ -190,13 +190,13 @@ def test_invalid_params_yaml_gets_one_line(tmp_path, capsys, name):
         refused([command, "--project", tmp_path], capsys)
 
 
-def with_value(*place, value):
+def with_value(*keys, value):
     def change(text):
         content = yaml.safe_load(text)
         inside = content
-        for key in place[:-1]:
+        for key in keys[:-1]:
             inside = inside[key]
-        inside[place[-1]] = value
+        inside[keys[-1]] = value
         return yaml.safe_dump(content).encode()
 
     return change

@@ -20,9 +20,9 @@ def test_fuzz_target_passes_on_seeds_and_findings(name):
     inputs = [path.read_bytes() for path in sorted((FINDINGS / name).glob("*"))]
     for data in [b"", *target.SEEDS[:40], *inputs]:
         target.check(data)
-        for place in range(1, len(data), max(1, len(data) // 5)):
-            target.check(data[:place])
-            target.check(data[:place] + b"\xff\x00" + data[place:])
+        for position in range(1, len(data), max(1, len(data) // 5)):
+            target.check(data[:position])
+            target.check(data[:position] + b"\xff\x00" + data[position:])
 
 
 def test_findings_belong_to_existing_targets():

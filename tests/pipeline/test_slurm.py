@@ -17,15 +17,15 @@ def run(tmp_path_factory):
     """Run a project by Slurm; return it, Snakemake's output, and state, processors, memory and time of the jobs."""
     project = small_project(tmp_path_factory.mktemp("slurm") / "project")
     with cluster() as settings:
-        given = {**environment(project), **settings}
+        variables = {**environment(project), **settings}
         done = subprocess.run(
             ["snakemake", "--profile", "workflow/profiles/slurm", *QUICK],
-            check=False, cwd=project, env=given, capture_output=True, text=True, timeout=1200,
+            check=False, cwd=project, env=variables, capture_output=True, text=True, timeout=1200,
         )  # fmt: skip
         output = done.stdout + done.stderr
         assert done.returncode == 0, output[-6000:]
         command = ["squeue", "--noheader", "--states=all", "--format=%k|%T|%C|%m|%l"]
-        listed = subprocess.run(command, check=True, env=given, capture_output=True, text=True)
+        listed = subprocess.run(command, check=True, env=variables, capture_output=True, text=True)
     jobs = {comment: values for comment, *values in (line.split("|") for line in listed.stdout.splitlines())}
     return project, output, jobs
 

@@ -43,36 +43,36 @@ def test_find_nearest_machines_finds_a_measured_machine_itself():
             (answer,) = find_nearest_machines(machine, champion, count=5, max_differences=99, assume=False).machines
         except UserError:  # the generated results have the published ones' mistakes
             continue
-        assert {each.task for each in answer.similar} == {frame["suite"][row]}
-        itself = [each for each in answer.similar if each.measured.result == frame["result_id"][row]]
+        assert {similar.task for similar in answer.similar} == {frame["suite"][row]}
+        itself = [similar for similar in answer.similar if similar.measured.result == frame["result_id"][row]]
         again += len(itself)
-        assert all(difference.theirs is None for each in itself for difference in each.differences)
+        assert all(difference.theirs is None for similar in itself for difference in similar.differences)
     assert again > 5
 
 
 def test_find_nearest_machines_sorts_each_task_by_distance():
     (answer,) = find_nearest(count=5)
-    assert [each.task for each in answer.similar] == [suite for suite in SUITES for _ in range(5)]
+    assert [similar.task for similar in answer.similar] == [suite for suite in SUITES for _ in range(5)]
     for suite in SUITES:
-        far = [each.measured.distance for each in answer.similar if each.task == suite]
+        far = [similar.measured.distance for similar in answer.similar if similar.task == suite]
         assert far == sorted(far)
     frame = project().champion.reference_data.measured.frame.set_index("result_id")
-    for each in answer.similar:
-        cells = frame.loc[each.measured.result]
-        assert (each.measured.score, each.task) == (cells["base_score"], cells["suite"])
-        assert each.measured.published == f"{cells['published_month']:%Y-%m}"
+    for similar in answer.similar:
+        cells = frame.loc[similar.measured.result]
+        assert (similar.measured.score, similar.task) == (cells["base_score"], cells["suite"])
+        assert similar.measured.published == f"{cells['published_month']:%Y-%m}"
 
 
 def test_differences_have_both_values_and_a_limit():
     (answer,) = find_nearest(count=4, tasks=["CINT2017rate"], max_differences=2)
     frame = project().champion.reference_data.measured.frame.set_index("result_id")
-    assert any(each.differing > 2 for each in answer.similar)
+    assert any(similar.differing > 2 for similar in answer.similar)
     for each in answer.similar:
         assert len(each.differences) == min(2, each.differing)
         for difference in each.differences:
-            theirs = frame.loc[each.measured.result, difference.column]
+            expected = frame.loc[each.measured.result, difference.column]
             assert difference.own != difference.theirs
-            assert (difference.theirs is None and pd.isna(theirs)) or difference.theirs == theirs
+            assert (difference.theirs is None and pd.isna(expected)) or difference.theirs == expected
             assert not (difference.assumed and difference.column in ("chips", "part_key"))
 
 
@@ -83,8 +83,8 @@ def test_given_fields_are_not_marked_as_assumed():
     marks = {
         name: {
             difference.assumed
-            for each in answer.similar
-            for difference in each.differences
+            for similar in answer.similar
+            for difference in similar.differences
             if difference.column == "os_name"
         }
         for name, answer in (("assumed", assumed), ("stated", stated))
@@ -94,10 +94,10 @@ def test_given_fields_are_not_marked_as_assumed():
 
 def test_find_nearest_machines_uses_the_tasks_of_each_machine():
     answers = find_nearest([{**GOLD, "suite": "SPECrate2017_int_base"}, {**GOLD, "chips": 1}], count=1)
-    assert [[each.task for each in answer.similar] for answer in answers] == [["CINT2017rate"], SUITES]
+    assert [[similar.task for similar in answer.similar] for answer in answers] == [["CINT2017rate"], SUITES]
     again = find_nearest([GOLD, {**GOLD, "chips": 1}], count=2, tasks=["CFP2017rate", "CINT2017rate"])
     assert [answer.machine for answer in again] == ["2 x xeon gold 6148", "1 x xeon gold 6148"]
-    assert [each.task for each in again[1].similar] == list(np.repeat(["CFP2017rate", "CINT2017rate"], 2))
+    assert [similar.task for similar in again[1].similar] == list(np.repeat(["CFP2017rate", "CINT2017rate"], 2))
 
 
 def test_find_nearest_machines_needs_a_calibration():
@@ -107,21 +107,21 @@ def test_find_nearest_machines_needs_a_calibration():
 
 
 def test_similar_command_prints_and_writes(tmp_path, capsys):
-    given = ["similar", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--count", "2"]
-    assert main(given) == 0
+    command = ["similar", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--count", "2"]
+    assert main(command) == 0
     printed = capsys.readouterr().out
     for words in ("measured machine", "distance", "published", "->", "note: "):
         assert words in printed
-    assert main([*given, "--json", "--task", "SPECspeed2017_fp_base"]) == 0
+    assert main([*command, "--json", "--task", "SPECspeed2017_fp_base"]) == 0
     (machine,) = json.loads(capsys.readouterr().out)["machines"]
-    assert [each["task"] for each in machine["similar"]] == ["CFP2017speed"] * 2
+    assert [similar["task"] for similar in machine["similar"]] == ["CFP2017speed"] * 2
     out = tmp_path / "similar.csv"
-    assert main([*given, "--out", str(out)]) == 0
+    assert main([*command, "--out", str(out)]) == 0
     assert len(pd.read_csv(out)) == 8
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("options", "words"),
     [
         (["--count", "0", "--chips", "2"], "--count must be between"),
         (["--chips", "2", "--task", "CINT2006rate"], "a task must be one of"),
@@ -129,7 +129,7 @@ def test_similar_command_prints_and_writes(tmp_path, capsys):
         ([], "a machine must be described"),
     ],
 )
-def test_similar_command_reports_mistakes_in_one_line(capsys, given, words):
-    assert main(["similar", "--results", str(project().results), *given]) == 2
+def test_similar_command_reports_mistakes_in_one_line(capsys, options, words):
+    assert main(["similar", "--results", str(project().results), *options]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1

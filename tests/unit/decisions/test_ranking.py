@@ -250,27 +250,27 @@ def test_unknown_power_is_refused():
 def test_rank_command_prints_writes_and_repeats(tmp_path, capsys):
     path = tmp_path / "candidates.csv"
     path.write_text("name,processor,chips,price\nsmall,Xeon Gold 6148,1,1000\nlarge,Xeon Gold 6148,2,1500\n")
-    given = ["rank", str(path), "--results", str(project().results), "--when", "2024-01", "--by", "score/price"]
-    given += ["--target", "SPECrate2017_int_base >= 100", "--target", "CFP2017rate >= 100"]
-    assert main(given) == 0
+    command = ["rank", str(path), "--results", str(project().results), "--when", "2024-01", "--by", "score/price"]
+    command += ["--target", "SPECrate2017_int_base >= 100", "--target", "CFP2017rate >= 100"]
+    assert main(command) == 0
     printed = capsys.readouterr()
     for words in ("rank", "CINT2017rate >= 100", "all targets", "score/price", "note: watts assumed", "geometric mean"):
         assert words in printed.out
     assert "estimates are not official results" in printed.err
-    assert main([*given, "--json"]) == 0
+    assert main([*command, "--json"]) == 0
     assert [candidate["name"] for candidate in json.loads(capsys.readouterr().out)["candidates"]] == ["large", "small"]
     written = [tmp_path / "a.csv", tmp_path / "b.csv"]
     for out in written:
-        assert main([*given, "--out", str(out)]) == 0
+        assert main([*command, "--out", str(out)]) == 0
     assert written[0].read_bytes() == written[1].read_bytes()
     assert "probability of CINT2017rate >= 100" in pd.read_csv(written[0]).columns
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("options", "words"),
     [(["--sure", "90"], "0.9 means 90 %"), (["--out", "x.txt"], ".csv or .json"), (["--level", "2"], "0.9 means 90 %")],
 )
-def test_rank_command_reports_mistakes_in_one_line(capsys, given, words):
-    assert main(["rank", "nowhere.csv", "--results", str(project().results), *given]) == 2
+def test_rank_command_reports_mistakes_in_one_line(capsys, options, words):
+    assert main(["rank", "nowhere.csv", "--results", str(project().results), *options]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1

@@ -166,7 +166,7 @@ def test_hypothetical_cpu_model_is_predicted_like_its_base():
     assert [estimate.median for estimate in estimates] == pytest.approx(
         [estimate.median for estimate in usual], rel=1e-9
     )
-    assert all(mine.in_domain_score <= theirs.in_domain_score for mine, theirs in zip(estimates, usual, strict=True))
+    assert all(mine.in_domain_score <= before.in_domain_score for mine, before in zip(estimates, usual, strict=True))
 
 
 def test_varied_cpu_models_have_their_facts():
@@ -196,8 +196,8 @@ def test_impossible_combinations_are_refused_one_by_one():
 def test_varied_fields_without_effect_get_a_note():
     estimates = predict_grid(GOLD_ENTRY, varied("chips=1,2"), project().champion, options=PLAIN).combinations
     made = [
-        replace(estimates[place], values={"chips": str(place), "color": color})
-        for place in (0, 1)
+        replace(estimates[position], values={"chips": str(position), "color": color})
+        for position in (0, 1)
         for color in ("red", "blue")
     ]
     (note,) = note_unchanged(made, ["chips", "color"])
@@ -213,13 +213,13 @@ def test_plot_is_deterministic_with_a_panel_per_task():
         assert words in svg
     bars = predict_grid(GOLD_ENTRY, varied("dimm_type=R,L"), project().champion, ["CINT2017rate"], PLAIN)
     assert ">R<" in draw_grid(bars)
-    many = predict_grid(
+    large_grid = predict_grid(
         GOLD_ENTRY,
         varied("chips=1,2", "l3=11..19", "os_version=1,2"),
         project().champion,
         options=PLAIN,
     )
-    assert draw_grid(many)
+    assert draw_grid(large_grid)
     with pytest.raises(UserError, match="at most 8 lines"):
         draw_grid(
             predict_grid(
@@ -232,19 +232,19 @@ def test_plot_is_deterministic_with_a_panel_per_task():
 
 
 def test_what_if_command_prints_and_writes(tmp_path, capsys):
-    given = ["what-if", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--when", "2024-01"]
-    given += ["--task", "SPECrate2017_int_base", "--vary", "chips=1,2,64", "--vary", "memory.channels=4,6"]
-    assert main(given) == 0
+    command = ["what-if", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--when", "2024-01"]
+    command += ["--task", "SPECrate2017_int_base", "--vary", "chips=1,2,64", "--vary", "memory.channels=4,6"]
+    assert main(command) == 0
     printed = capsys.readouterr()
     for words in ("memory.channels", "CINT2017rate", "cannot be (2 of 6 combinations)", "hypothetical part like it"):
         assert words in printed.out
     assert "CFP2017rate" not in printed.out
-    assert main([*given, "--json"]) == 0
+    assert main([*command, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["combinations"]) == 6
     for ending in ("csv", "json", "svg"):
         written = [tmp_path / f"{name}.{ending}" for name in "ab"]
         for out in written:
-            assert main([*given, "--out", str(out)]) == 0
+            assert main([*command, "--out", str(out)]) == 0
         assert written[0].read_bytes() == written[1].read_bytes()
     assert len(pd.read_csv(tmp_path / "a.csv")) == 6
 
@@ -274,7 +274,7 @@ def test_grid_and_ranking_of_a_dataset_without_rules():
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("options", "words"),
     [
         (["--chips", "2"], "something must be varied"),
         ([], "no file, no flag"),
@@ -283,7 +283,7 @@ def test_grid_and_ranking_of_a_dataset_without_rules():
         (["nowhere.yaml", "--vary", "cores=2"], "no file nowhere.yaml"),
     ],
 )
-def test_what_if_command_reports_mistakes_in_one_line(capsys, given, words):
-    assert main(["what-if", "--results", str(project().results), *given]) == 2
+def test_what_if_command_reports_mistakes_in_one_line(capsys, options, words):
+    assert main(["what-if", "--results", str(project().results), *options]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1

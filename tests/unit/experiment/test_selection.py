@@ -192,21 +192,21 @@ def test_tuned_values_apply_by_fold_in_the_full_preset():
         }
     )
 
-    def given(preset, split, folds=2):
+    def candidates_for(preset, split, folds=2):
         return fold_candidates(conf, preset, {}, split, folds)
 
-    made = [given("full", ("demo", "random"))(fold) for fold in (0, 1)]
+    made = [candidates_for("full", ("demo", "random"))(fold) for fold in (0, 1)]
     assert [list(setting) for setting in made] == [["tuned"], ["tuned"]]
     assert [setting["tuned"](5).get_params()["min_samples_leaf"] for setting in made] == [2, 4]
     assert {(m.n_estimators, m.random_state) for m in (setting["tuned"](5) for setting in made)} == {(3, 5)}
-    assert list(given("full", ("demo", "other"))(1)) == ["few", "many"]
-    assert list(given("full", ("another", "random"))(0)) == ["few", "many"]
-    assert list(given("quick", ("demo", "random"))(0)) == ["quick"]
-    learning_curve_point = given("full", ("demo", "random_05_percent", "random"))
+    assert list(candidates_for("full", ("demo", "other"))(1)) == ["few", "many"]
+    assert list(candidates_for("full", ("another", "random"))(0)) == ["few", "many"]
+    assert list(candidates_for("quick", ("demo", "random"))(0)) == ["quick"]
+    learning_curve_point = candidates_for("full", ("demo", "random_05_percent", "random"))
     assert [learning_curve_point(fold)["tuned"](5).get_params()["min_samples_leaf"] for fold in (0, 1)] == [2, 4]
     assert list(predictor_factories(conf, "full", {})) == ["few", "many"]  # the final model on all rows
     with pytest.raises(UserError, match=r"demo/random .* 5 folds, but .* has 2") as raised:
-        given("full", ("demo", "random"), folds=5)
+        candidates_for("full", ("demo", "random"), folds=5)
     assert "\n" not in str(raised.value)
 
 

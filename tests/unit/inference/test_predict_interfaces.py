@@ -61,13 +61,13 @@ def test_predict_accepts_dictionaries_frames_and_files(tmp_path):
 
 
 def test_predict_command_prints_estimates_intervals_and_notes(capsys):
-    given = ["predict", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--chips", "2"]
-    assert main(given) == 0
+    command = ["predict", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--chips", "2"]
+    assert main(command) == 0
     printed = capsys.readouterr()
     for words in ("90 % interval", "nearest measured machines", "what drove it", "given (", "looked up (", "assumed ("):
         assert words in printed.out
     assert "estimates are not official results" in printed.err
-    assert main([*given, "--json"]) == 0
+    assert main([*command, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert [estimate["task"] for estimate in answer["machines"][0]["estimates"]] == SUITES
 
@@ -83,7 +83,7 @@ def test_predict_command_writes_equal_bytes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("options", "words"),
     [
         (["--processor", "Xeon Gold 6148", "--level", "90"], "0.9 means 90 %"),
         (["--processor", "Xeon Gold 6148", "--when", "soon"], "2026-03"),
@@ -95,8 +95,8 @@ def test_predict_command_writes_equal_bytes(tmp_path):
         (["machines.txt"], "must end in"),
     ],
 )
-def test_predict_command_reports_mistakes_in_one_line(capsys, given, words):
-    assert main(["predict", "--results", str(project().results), *given]) == 2
+def test_predict_command_reports_mistakes_in_one_line(capsys, options, words):
+    assert main(["predict", "--results", str(project().results), *options]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1
 

@@ -19,7 +19,9 @@ def test_find_nearest_of_a_measured_machine_is_itself():
     table = build_features("spec_cpu2017", row.to_frame().T, champion.reference_data.measured.columns, FEATURES)
     near = champion.neighbor_index.find_nearest(table.frame, table.frame["suite"], 3)[0]
     assert near[0][1] == pytest.approx(0, abs=1e-6)
-    assert champion.reference_data.measured.frame["suite"].iloc[[place for place, _ in near]].eq(row["suite"]).all()
+    assert (
+        champion.reference_data.measured.frame["suite"].iloc[[position for position, _ in near]].eq(row["suite"]).all()
+    )
     distances = [far for _, far in near]
     assert distances == sorted(distances)
 
@@ -64,8 +66,8 @@ def test_gather_keeps_the_newest_result_of_every_output(monkeypatch):
     outputs = [frame["part_key"].astype("str"), frame["suite"].astype("str")]
     count = frame.groupby(outputs).ngroups
     monkeypatch.setattr("perfcast.inference.reference_data.MAX_RESULTS", count)
-    few = ReferenceData.gather(standard, project().raw, FEATURES)
-    newest_rows = few.measured.frame
+    reduced = ReferenceData.gather(standard, project().raw, FEATURES)
+    newest_rows = reduced.measured.frame
     assert len(newest_rows) == count
     assert newest_rows.index.equals(pd.RangeIndex(count))
     newest = frame.groupby(outputs)["published_month"].max()

@@ -194,8 +194,8 @@ def test_read_measurements_refuses_invalid_entries(measured, words):
 
 def test_predict_command_lists_corrected_outputs(tmp_path, capsys):
     (tmp_path / "mine.csv").write_text("suite,score\nCINT2017rate,140\n")
-    given = ["predict", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--chips", "2"]
-    assert main([*given, "--measured", str(tmp_path / "mine.csv")]) == 0
+    command = ["predict", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--chips", "2"]
+    assert main([*command, "--measured", str(tmp_path / "mine.csv")]) == 0
     assert "changed by your own measurements: CFP2017rate" in capsys.readouterr().out
 
 
@@ -204,14 +204,14 @@ def test_rank_and_what_if_correct_by_measurements(tmp_path, capsys):
     (tmp_path / "mine.csv").write_text(f"processor,chips,suite,score\nXeon Gold 6148,2,CINT2017rate,{score}\n")
     (tmp_path / "candidates.csv").write_text("name,processor,chips\nmine,Xeon Gold 6148,2\n")
     expected = predict_corrected({**MACHINE, "suite": "CINT2017rate", "score": score}).estimates[2]
-    given = ["--champion", str(project().folder), "--measured", str(tmp_path / "mine.csv"), "--json"]
+    common = ["--champion", str(project().folder), "--measured", str(tmp_path / "mine.csv"), "--json"]
     commands = {
         "rank": [str(tmp_path / "candidates.csv"), "--target", "CINT2017rate >= 1"],
         "what-if": ["--processor", "Xeon Gold 6148", "--chips", "2", "--vary", "chips=2", "--task", "CINT2017rate"],
     }
     answers = {}
     for name, options in commands.items():
-        assert main([name, *options, *given]) == 0
+        assert main([name, *options, *common]) == 0
         answers[name] = json.loads(capsys.readouterr().out)
     (combination,) = answers["what-if"]["combinations"]
     # what is not varied is held as it was completed for the task, so this is not quite the machine of the others

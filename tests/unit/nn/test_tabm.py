@@ -69,9 +69,9 @@ def test_tabm_members_differ_before_the_heads() -> None:
 
 def test_tabm_shares_matrices() -> None:
     small, large = (network(k=k)[0] for k in (2, 32))
-    for few, many in zip(small.backbone.blocks, large.backbone.blocks, strict=True):
-        assert few[0].weight.shape == many[0].weight.shape
-        assert (few[0].r.shape[0], many[0].r.shape[0]) == (2, 32)
+    for small_block, large_block in zip(small.backbone.blocks, large.backbone.blocks, strict=True):
+        assert small_block[0].weight.shape == large_block[0].weight.shape
+        assert (small_block[0].r.shape[0], large_block[0].r.shape[0]) == (2, 32)
 
 
 def test_tabm_scales_a_column_once_per_member() -> None:

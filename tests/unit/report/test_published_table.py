@@ -15,8 +15,8 @@ def evaluation(tmp_path_factory):
     table = fake_table(rows=400, seed=0)
     runs = write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
     in_domain = write_in_domain(table, tmp_path_factory.mktemp("in_domain"), seed=1)
-    given = [{**entry, "predictor": "forest"} for entry in PUBLISHED]
-    return evaluate(runs, table, resamples=20, seed=0, published=given, in_domain=in_domain)
+    published = [{**entry, "predictor": "forest"} for entry in PUBLISHED]
+    return evaluate(runs, table, resamples=20, seed=0, published=published, in_domain=in_domain)
 
 
 def test_published_table_compares_with_same_method_leader_and_best(evaluation):

@@ -254,7 +254,8 @@ def test_slow_prediction_gets_status_503_and_the_next_request_succeeds():
     with served(slow, replace(DEFAULT_LIMITS, seconds=1.0, waiting=2)) as address:
         with ThreadPoolExecutor(3) as pool:
             requests = [
-                pool.submit(request, f"{address}/forecast{PLAIN}", {**KNOWN, "tdp": 150 + place}) for place in range(3)
+                pool.submit(request, f"{address}/forecast{PLAIN}", {**KNOWN, "tdp": 150 + number})
+                for number in range(3)
             ]
             replies = sorted(reply.result().error for reply in requests)
         assert sum("the server is busy" in error for error in replies) == 1
@@ -269,8 +270,8 @@ def test_slow_prediction_gets_status_503_and_the_next_request_succeeds():
 
 def test_slow_body_gets_status_408():
     with served(project().champion, replace(DEFAULT_LIMITS, seconds=0.5)) as address:
-        place = urlsplit(address)
-        with socket.create_connection((place.hostname, place.port), timeout=20) as half:
+        address_parts = urlsplit(address)
+        with socket.create_connection((address_parts.hostname, address_parts.port), timeout=20) as half:
             half.sendall(
                 b"POST /forecast HTTP/1.1\r\nHost: localhost\r\n"
                 b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
@@ -294,12 +295,12 @@ def test_unexpected_error_is_logged_and_hidden_from_the_client(capfd):
 
 
 def test_concurrent_requests_get_the_same_results_as_single_ones(server):
-    machines = [{**KNOWN, "tdp": 100 + place, "chips": 1 + place % 2} for place in range(24)]
+    machines = [{**KNOWN, "tdp": 100 + number, "chips": 1 + number % 2} for number in range(24)]
     machines[5], machines[11] = WRONG, {"processor": "Zeus 1"}
     address = f"{server}/forecast?explain=false&neighbors=2"
     with ThreadPoolExecutor(12) as pool:
         replies = list(pool.map(lambda machine: request(address, machine), machines))
-    errors = {place: reply.error for place, reply in enumerate(replies) if reply.status != 200}
+    errors = {number: reply.error for number, reply in enumerate(replies) if reply.status != 200}
     assert list(errors) == [5, 11], errors
     assert "(machine 1)" in errors[5]
     options = {"explain": False, "neighbors": 2, "when": pd.Timestamp.now().normalize()}

@@ -167,5 +167,5 @@ def test_artifact_location_follows_the_environment(tmp_path):
         "other": (tmp_path / "other" / "demo").as_uri(),
         "s3://bucket/of/mine/": "s3://bucket/of/mine/demo",
     }
-    for given, expected in places.items():
-        assert tracking.store_from(conf, tmp_path, {"PERFCAST_ARTIFACTS": given}).place("demo") == expected
+    for variable, expected in places.items():
+        assert tracking.store_from(conf, tmp_path, {"PERFCAST_ARTIFACTS": variable}).place("demo") == expected

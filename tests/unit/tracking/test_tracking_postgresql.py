@@ -66,8 +66,8 @@ def server():
 def recorded(uri, folder):
     """Run jobs at once against a store and return all that it holds of them, in their order."""
     folder.mkdir()
-    given = {"MLFLOW_TRACKING_URI": uri, "PERFCAST_ARTIFACTS": "elsewhere", "PERFCAST_INVOCATION": "x"}
-    environment = {**os.environ, **given}
+    variables = {"MLFLOW_TRACKING_URI": uri, "PERFCAST_ARTIFACTS": "elsewhere", "PERFCAST_INVOCATION": "x"}
+    environment = {**os.environ, **variables}
     command = [sys.executable, "-c", JOB, str(folder)]
     jobs = [subprocess.Popen([*command, str(number)], env=environment) for number in range(JOBS)]
     assert [job.wait(timeout=300) for job in jobs] == [0] * JOBS
@@ -103,9 +103,9 @@ def test_postgresql_records_equal_sqlite_records(server, tmp_path):
 def test_postgresql_studies_equal_sqlite_studies(server, tmp_path):
     outcomes = []
     address = server.replace("/record", "/studies")
-    for name, place in {"there": address, "here": "sqlite"}.items():
-        tuned_split.main(tmp_path / name, place, 4, 2)
-        store = tuning.open_store(tmp_path / name / "study", place)
+    for name, storage in {"there": address, "here": "sqlite"}.items():
+        tuned_split.main(tmp_path / name, storage, 4, 2)
+        store = tuning.open_store(tmp_path / name / "study", storage)
         outcomes.append([tuning.outcome(tuned_split.search(at_once=2), store, fold, 4) for fold in (0, 1)])
     assert outcomes[0] == outcomes[1]
     assert [outcome.trials for outcome in outcomes[0]] == [4, 4]

@@ -137,7 +137,7 @@ class TestSeveralDevices:
     def test_trainer_refuses_unstarted_nodes(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("WORLD_SIZE", "SLURM_NTASKS"):
             monkeypatch.delenv(name, raising=False)
-        with pytest.raises(UserError, match=r"needs 4 processes.*srun --nodes=2 --ntasks-per-node=2"):
+        with pytest.raises(UserError, match=r"started 4 times.*srun --nodes=2 --ntasks-per-node=2"):
             train(Line(), some_rows(8), None, CONFIG, 0, trainer_config=TrainerConfig(devices=2, num_nodes=2))
 
     @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")

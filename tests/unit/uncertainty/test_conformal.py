@@ -81,7 +81,7 @@ def test_distances_work_without_entity_and_dates():
 
 def test_distances_are_independent_of_the_batch():
     rng = np.random.default_rng(0)
-    many = pd.DataFrame(
+    rows = pd.DataFrame(
         {
             "part": rng.choice(list("abcd"), 700),
             "family": rng.choice(["old", "new", "third"], 700),
@@ -91,8 +91,8 @@ def test_distances_are_independent_of_the_batch():
         }
     )
     model = InDomainModel().fit(TRAIN, COLUMNS)
-    together = model.distances(many)
-    one_by_one = pd.concat([model.distances(many.iloc[[row]]) for row in (0, 300, 699)])
+    together = model.distances(rows)
+    one_by_one = pd.concat([model.distances(rows.iloc[[row]]) for row in (0, 300, 699)])
     pd.testing.assert_frame_equal(together.loc[[0, 300, 699]], one_by_one)
 
 
@@ -140,9 +140,9 @@ def test_distance_weights_are_not_negative():
 
 
 def test_backtests_have_equal_weights():
-    few, many = backtested(200, scale=0.3, slope=0), backtested(20_000, scale=0.01, slope=0)
-    residuals, tasks = (np.concatenate(parts) for parts in list(zip(few, many, strict=True))[:2])
-    far = pd.concat([few[3], many[3]], ignore_index=True)
+    small, large = backtested(200, scale=0.3, slope=0), backtested(20_000, scale=0.01, slope=0)
+    residuals, tasks = (np.concatenate(parts) for parts in list(zip(small, large, strict=True))[:2])
+    far = pd.concat([small[3], large[3]], ignore_index=True)
     apart = ConformalCalibration().fit(residuals, tasks, np.repeat([0, 1], [200, 20_000]), far)
     pooled = ConformalCalibration().fit(residuals, tasks, np.zeros(20_200, dtype=int), far)
     task = np.array(["one"])

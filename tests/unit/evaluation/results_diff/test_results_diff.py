@@ -270,8 +270,8 @@ def test_compare_command_reports_mistakes_in_one_line(arguments, words, before, 
     places["empty"].mkdir()
     shutil.copytree(before / "evaluation" / "fake", places["other"] / "evaluation" / "another")
     shutil.copytree(before / "evaluation", places["bare"] / "evaluation")
-    given = [argument.format(before=before, **places) for argument in arguments]
-    assert main(["compare", *given, "--project", str(tmp_path)]) == 2
+    options = [argument.format(before=before, **places) for argument in arguments]
+    assert main(["compare", *options, "--project", str(tmp_path)]) == 2
     content = capsys.readouterr().err
     assert content.count("\n") == 1
     assert words in content

@@ -157,11 +157,11 @@ def test_tune_refuses_a_study_of_another_search(study, changes, what):
 def test_tune_records_failing_trials_and_continues(study, monkeypatch):
     real, answers = selection.inner_error, iter(["mistake", "nan", "fine", "fine"])
 
-    def sometimes(*given):
+    def sometimes(*arguments):
         answer = next(answers)
         if answer == "mistake":
             raise UserError("width must be even", "found 3")
-        return float("nan") if answer == "nan" else real(*given)
+        return float("nan") if answer == "nan" else real(*arguments)
 
     monkeypatch.setattr(selection, "inner_error", sometimes)
     outcome = study.go_on(4)
@@ -196,26 +196,26 @@ def test_tune_starts_no_trial_after_the_timeout(study, monkeypatch):
     assert 0 < study.go_on(13, timeout=45).trials < 13
 
 
-def read_outcomes(folder, at_once, place="sqlite"):
+def read_outcomes(folder, at_once, storage="sqlite"):
     """Return the trials of two folds by slot, and the outcome of each fold."""
-    tuning_search, store = search(at_once=at_once), tuning.open_store(folder / "study", place)
+    tuning_search, store = search(at_once=at_once), tuning.open_store(folder / "study", storage)
     fold_studies = [studies.Study(tuning_search, store, fold) for fold in (0, 1)]
-    held = [
+    trials_by_fold = [
         [(slot, trial.state, trial.params, trial.value) for slot, trial in study.finished().items()]
         for study in fold_studies
     ]
     everything = optuna.load_study(study_name=f"{NAME}/fold_0", storage=store.storage).trials
-    assert len(everything) == len(held[0])
-    return held, [tuning.outcome(tuning_search, store, fold, TRIALS) for fold in (0, 1)]
+    assert len(everything) == len(trials_by_fold[0])
+    return trials_by_fold, [tuning.outcome(tuning_search, store, fold, TRIALS) for fold in (0, 1)]
 
 
-@pytest.mark.parametrize(("place", "at_once"), [("sqlite", 1), ("journal", 3)])
-def test_killed_process_among_three_changes_no_outcome(tmp_path, place, at_once):
+@pytest.mark.parametrize(("storage", "at_once"), [("sqlite", 1), ("journal", 3)])
+def test_killed_process_among_three_changes_no_outcome(tmp_path, storage, at_once):
     alone = tmp_path / "alone"
     tuned_split.main(alone, "sqlite", TRIALS, at_once)
 
     def start(*marker):
-        words = [sys.executable, tuned_split.__file__, tmp_path, place, TRIALS, at_once, *marker]
+        words = [sys.executable, tuned_split.__file__, tmp_path, storage, TRIALS, at_once, *marker]
         environment = {**os.environ, "PYTHONPATH": str(Path(tuning.__file__).parents[3])}
         return subprocess.Popen(list(map(str, words)), env=environment, stdout=subprocess.PIPE, text=True)
 
@@ -232,7 +232,7 @@ def test_killed_process_among_three_changes_no_outcome(tmp_path, place, at_once)
     assert hanging.returncode == -signal.SIGKILL
     assert [process.returncode for process in others] == [0, 0]
     assert (len(outputs[0]), sum(map(len, outputs))) == (2, 2 * TRIALS)
-    assert read_outcomes(tmp_path, at_once, place) == read_outcomes(alone, at_once)
+    assert read_outcomes(tmp_path, at_once, storage) == read_outcomes(alone, at_once)
 
 
 def test_slots_are_claimed_once_and_batches_wait_for_their_last_trial(tmp_path):
@@ -267,10 +267,10 @@ def test_tune_refuses_another_batch_size_for_a_study(study):
         study.go_on(2, at_once=2)
 
 
-@pytest.mark.parametrize("place", ["oracle", "nothing://at/all", "sqlite:////nowhere/at/all.db"])
-def test_open_store_reports_invalid_storage_in_one_line(tmp_path, place):
+@pytest.mark.parametrize("storage", ["oracle", "nothing://at/all", "sqlite:////nowhere/at/all.db"])
+def test_open_store_reports_invalid_storage_in_one_line(tmp_path, storage):
     with pytest.raises(UserError, match="--storage must be") as raised:
-        tuning.open_store(tmp_path / "study", place)
+        tuning.open_store(tmp_path / "study", storage)
     assert "\n" not in str(raised.value)
 
 

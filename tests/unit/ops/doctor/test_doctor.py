@@ -45,7 +45,7 @@ def project(tmp_path, monkeypatch):
     return folder
 
 
-def place(project, **changed):
+def make_place(project, **changed):
     params: Params = validate(read_yaml(project / "params.yaml"), project / "conf").model_copy(update=changed)
     return ProjectPlace(project, project / "cache", (), project / "data" / "embedded", params)
 
@@ -59,32 +59,32 @@ def test_software_compares_packages_with_the_lock(project, monkeypatch):
     lock = project / "requirements.lock"
     there = software.version("numpy")
     lock.write_text(f"numpy=={there}\n")
-    assert software.check(place(project))[1].state == FINE
+    assert software.check(make_place(project))[1].state == FINE
     monkeypatch.setattr(software, "version", lambda name: f"{there}+cpu")
-    assert software.check(place(project))[1].state == FINE, "a local label is the same release"
+    assert software.check(make_place(project))[1].state == FINE, "a local label is the same release"
     monkeypatch.undo()
     lock.write_text("numpy==0.1\n")
-    finding = software.check(place(project))[1]
+    finding = software.check(make_place(project))[1]
     assert (finding.state, f"numpy {there}, locked 0.1" in finding.found) == (CARE, True)
     lock.write_text("no-such-package==1.0\nnumpy==0.1\n")
-    finding = software.check(place(project))[1]
+    finding = software.check(make_place(project))[1]
     assert (finding.state, finding.found) == (BROKEN, "missing: no-such-package")
     lock.unlink()
-    assert software.check(place(project))[1].state == CARE
+    assert software.check(make_place(project))[1].state == CARE
 
 
 def test_software_reports_an_old_python(project, monkeypatch):
-    assert software.check(place(project))[0].state == FINE
+    assert software.check(make_place(project))[0].state == FINE
     monkeypatch.setattr(software, "OLDEST", (9, 0))
-    assert (software.check(place(project))[0].state, software.check(place(project))[0].remedy) == (
+    assert (software.check(make_place(project))[0].state, software.check(make_place(project))[0].remedy) == (
         BROKEN,
         "install Python 9.0 or newer",
     )
 
 
 def test_configuration_reports_the_invalid_key(project):
-    assert single(configuration.check(place(project))).state == FINE
-    options = place(project)
+    assert single(configuration.check(make_place(project))).state == FINE
+    options = make_place(project)
     text = (project / "params.yaml").read_text().replace("preset: quick", "preset: quik")
     (project / "params.yaml").write_text(text)
     finding = single(configuration.check(options))
@@ -93,25 +93,25 @@ def test_configuration_reports_the_invalid_key(project):
 
 
 def test_data_sources_reports_locations(project):
-    here, absent = data_sources.check(place(project))
+    here, absent = data_sources.check(make_place(project))
     assert (here.state, here.found) == (FINE, "on this machine: host_gemm")
     assert absent.state == CARE
     assert absent.found.startswith("to be downloaded: spec_cpu2017,")
-    assert "left out" in data_sources.check(place(project, network=False))[1].found
-    finding = data_sources.check(place(project, network=False, strict=True))[1]
+    assert "left out" in data_sources.check(make_place(project, network=False))[1].found
+    finding = data_sources.check(make_place(project, network=False, strict=True))[1]
     assert (finding.state, "the run stops" in finding.found) == (BROKEN, True)
 
 
 def test_free_space_reports_shortage(project, monkeypatch):
-    assert {finding.state for finding in free_space.check(place(project))} == {FINE}
+    assert {finding.state for finding in free_space.check(make_place(project))} == {FINE}
     monkeypatch.setattr(free_space, "DISK", 1 << 60)
     monkeypatch.setattr(free_space, "MEMORY", 1 << 60)
-    findings = {finding.what: finding for finding in free_space.check(place(project))}
+    findings = {finding.what: finding for finding in free_space.check(make_place(project))}
     assert {name: findings[name].state for name in findings} == {"disk": BROKEN, "memory": CARE, "cores": FINE}
     assert "make room" in findings["disk"].remedy
     monkeypatch.undo()
     monkeypatch.setattr(os, "access", lambda folder, mode: False)
-    assert free_space.check(place(project))[0].found == "project cannot be written to"
+    assert free_space.check(make_place(project))[0].found == "project cannot be written to"
 
 
 def test_available_memory_reads_meminfo(tmp_path):
@@ -123,18 +123,18 @@ def test_available_memory_reads_meminfo(tmp_path):
 
 
 def test_leftovers_distinguishes_stale_and_active_locks(project):
-    assert leftovers.check(place(project))[0].state == FINE
+    assert leftovers.check(make_place(project))[0].state == FINE
     locks = project / ".snakemake" / "locks"
     locks.mkdir(parents=True)
     (locks / "0.output.lock").touch()
-    finding = leftovers.check(place(project))[0]
+    finding = leftovers.check(make_place(project))[0]
     assert (finding.state, finding.remedy) == (CARE, "run snakemake --unlock, then start again")
     script = project / "snakemake"
     script.write_text("import sys; print('up', flush=True); sys.stdin.read()")
     command = [sys.executable, str(script)]
     with subprocess.Popen(command, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
         assert running.stdout.readline() == b"up\n"
-        finding = leftovers.check(place(project))[0]
+        finding = leftovers.check(make_place(project))[0]
         running.stdin.close()
     assert f"process {running.pid}" in finding.found
     assert leftovers.runs_in(project) == []
@@ -153,19 +153,19 @@ with atomic_path(results / "table.parquet"), atomic_path(results / "metrics.tar.
 def test_leftovers_counts_partial_files(project):
     results = project / "results"
     with atomic_path(results / "table.parquet"):
-        assert leftovers.check(place(project))[1].state == FINE, "its process goes on"
+        assert leftovers.check(make_place(project))[1].state == FINE, "its process goes on"
     subprocess.run([sys.executable, "-c", KILLED, str(results)], check=False)
-    finding = leftovers.check(place(project))[1]
+    finding = leftovers.check(make_place(project))[1]
     assert (finding.state, finding.found.split()[0]) == (CARE, "3")
     for path in results.iterdir():
         remove_path(path)
     (results / ".gitignore").touch()
     (results / ".hidden").mkdir()
-    assert leftovers.check(place(project))[1].state == FINE
+    assert leftovers.check(make_place(project))[1].state == FINE
 
 
 def test_tracking_store_counts_abandoned_runs(project):
-    options = place(project)
+    options = make_place(project)
     assert single(tracking_store.check(options)).found.startswith("no store yet")
     store = Store(
         f"sqlite:///{project / 'results' / 'mlflow' / 'mlflow.db'}", project / "results/mlflow/artifacts", "x"
@@ -182,7 +182,7 @@ def test_tracking_store_counts_abandoned_runs(project):
 
 
 def test_examine_runs_checks_in_order(project):
-    names = [finding.what for finding in examine(place(project))]
+    names = [finding.what for finding in examine(make_place(project))]
     assert names[:3] == ["Python", "packages", "configuration"]
     assert names[-1] == "tracking"
 
