@@ -28,20 +28,9 @@ with tracking.start_run(store, "perfcast/demo", f"job {number}", {"job": number}
 
 
 def training(predictor):
-    return [
-        *[
-            "pipeline",
-            "train",
-            "host_gemm",
-            "random",
-            predictor,
-            "--out",
-            f"trained/{predictor}",
-            "--preset",
-            "quick",
-        ],
-        *["--table", "results/features/host_gemm.parquet", "--folds", "results/splits/host_gemm/random.parquet"],
-    ]
+    files = ["--table", "results/features/host_gemm.parquet", "--folds", "results/splits/host_gemm/random.parquet"]
+    options = ["--out", f"trained/{predictor}", "--preset", "quick"]
+    return ["pipeline", "train", "host_gemm", "random", predictor, *files, *options]
 
 
 def recorded(store):

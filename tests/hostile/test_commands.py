@@ -202,6 +202,7 @@ def with_value(*keys, value):
     return change
 
 
+INGEST = ["pipeline", "ingest", "spec_power", "--out", "o/x", "--offline"]
 CONF = {
     "dataset a list": ("dataset/host_gemm", lambda text: b"[1]", ["config"]),
     "dataset nothing": ("dataset/host_gemm", lambda text: b"", ["config"]),
@@ -212,55 +213,20 @@ CONF = {
         *("dataset/host_gemm", with_value("published", value=[{"what": "x", "split": "random", "citation": "x"}])),
         ["config"],
     ),
-    "source a climbing name": (
-        "source/spec_power",
-        with_value("files", 0, "name", value="../x"),
-        ["pipeline", "ingest", "spec_power", "--out", "o/x", "--offline"],
-    ),
-    "source an absolute name": (
-        "source/spec_power",
-        with_value("files", 0, "name", value="/etc/x"),
-        ["pipeline", "ingest", "spec_power", "--out", "o/x", "--offline"],
-    ),
-    "source the manifest's name": (
-        "source/spec_power",
-        with_value("files", 0, "name", value="manifest.json"),
-        ["pipeline", "ingest", "spec_power", "--out", "o/x", "--offline"],
-    ),
-    "source a digest": (
-        "source/spec_power",
-        with_value("files", 0, "sha256", value="0" * 63),
-        ["pipeline", "ingest", "spec_power", "--out", "o/x", "--offline"],
-    ),
-    "source a size below nothing": (
-        "source/spec_power",
-        with_value("files", 0, "bytes", value=-1),
-        ["pipeline", "ingest", "spec_power", "--out", "o/x", "--offline"],
-    ),
-    "source a size of text": (
-        "source/spec_power",
-        with_value("files", 0, "bytes", value="many"),
-        ["pipeline", "ingest", "spec_power", "--out", "o/x", "--offline"],
-    ),
-    "source a plain address": (
-        "source/spec_power",
-        with_value("files", 0, "url", value="http://example.org"),
-        ["pipeline", "ingest", "spec_power", "--out", "o/x", "--offline"],
-    ),
-    "source a file's address": (
-        "source/spec_power",
-        with_value("files", 0, "url", value="file:///etc/x"),
-        ["pipeline", "ingest", "spec_power", "--out", "o/x", "--offline"],
-    ),
+    "source a climbing name": ("source/spec_power", with_value("files", 0, "name", value="../x"), INGEST),
+    "source an absolute name": ("source/spec_power", with_value("files", 0, "name", value="/etc/x"), INGEST),
+    "source the manifest's name": ("source/spec_power", with_value("files", 0, "name", value="manifest.json"), INGEST),
+    "source a digest": ("source/spec_power", with_value("files", 0, "sha256", value="0" * 63), INGEST),
+    "source a size below nothing": ("source/spec_power", with_value("files", 0, "bytes", value=-1), INGEST),
+    "source a size of text": ("source/spec_power", with_value("files", 0, "bytes", value="many"), INGEST),
+    "source a plain address": ("source/spec_power", with_value("files", 0, "url", value="http://example.org"), INGEST),
+    "source a file's address": ("source/spec_power", with_value("files", 0, "url", value="file:///etc/x"), INGEST),
     "source an address of no port": (
-        *("source/spec_power", with_value("files", 0, "url", value="https://a:99999999/")),
-        ["pipeline", "ingest", "spec_power", "--out", "o/x", "--offline"],
-    ),
-    "source no files": (
         "source/spec_power",
-        with_value("files", value=[]),
-        ["pipeline", "ingest", "spec_power", "--out", "o/x", "--offline"],
+        with_value("files", 0, "url", value="https://a:99999999/"),
+        INGEST,
     ),
+    "source no files": ("source/spec_power", with_value("files", value=[]), INGEST),
     "source a module": (
         "source/spec_power",
         with_value("module", value="os"),

@@ -29,15 +29,8 @@ def whole_project(folder, **changed):
 
 def failing(project):
     """Run snakemake; return its exit code and output."""
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake"],
-        check=False,
-        cwd=project,
-        env=environment(project),
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    command, variables = [sys.executable, "-m", "snakemake"], environment(project)
+    done = subprocess.run(command, check=False, cwd=project, env=variables, capture_output=True, text=True, timeout=600)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -1,4 +1,4 @@
-"""The command line: one clear line and exit code 2 for what a user got wrong, lazy imports for what is cheap."""
+"""Command line: one line and exit code 2 for mistakes of a user, lazy imports."""
 
 import json
 import subprocess
@@ -114,17 +114,8 @@ def test_available_omits_datasets_without_sources(tmp_path, capsys):
     for source, status in {"host_gemm": "present", "spec_cpu2017": "missing", "cpu_catalog": "missing"}.items():
         (tmp_path / source).mkdir()
         (tmp_path / source / "manifest.json").write_text(json.dumps({"status": status}))
-    arguments = [
-        "pipeline",
-        "available",
-        "host_gemm",
-        "spec_cpu2017",
-        "--raw",
-        str(tmp_path),
-        "--out",
-        str(tmp_path / "a.json"),
-    ]
-    assert main([*arguments, "--project", str(PROJECT)]) == 0
+    options = ["--raw", str(tmp_path), "--out", str(tmp_path / "a.json"), "--project", str(PROJECT)]
+    assert main(["pipeline", "available", "host_gemm", "spec_cpu2017", *options]) == 0
     assert json.loads((tmp_path / "a.json").read_text()) == {
         "datasets": ["host_gemm"],
         "left_out": {"spec_cpu2017": ["spec_cpu2017"]},

@@ -35,19 +35,9 @@ def split(project, name):
 
 def settings(project, name, preset):
     out = project / "runs" / preset / name
-    words = [
-        "pipeline",
-        "train",
-        "spec_cpu2017",
-        name,
-        "ridge",
-        "--table",
-        str(project / "table.parquet"),
-        "--out",
-        str(out),
-    ]
-    folds = split(project, name)
-    assert main([*words, "--folds", str(folds), "--preset", preset, "--project", str(project)]) == 0
+    files = ["--table", str(project / "table.parquet"), "--folds", str(split(project, name)), "--out", str(out)]
+    options = ["--preset", preset, "--project", str(project)]
+    assert main(["pipeline", "train", "spec_cpu2017", name, "ridge", *files, *options]) == 0
     return yaml.safe_load((out / "config.yaml").read_text())["predictor"]["settings"]
 
 
