@@ -1,9 +1,9 @@
-"""GPPerf's published figures by its own protocol, beside the same forest on shapes that training does not know.
+"""Published metrics of GPPerf by its protocol, and the same forest on unseen shapes.
 
 The paper (arXiv 2411.16954) reports a forest of 100 trees of depth 6 on m, n, k, a requested tile, intensity, bytes and
 operations; it learns and evaluates scores as they are, cut off at their 1st and 99th percentile, on the records with a
 power reading alone. perfcast's forests learn logarithms of all rows, so this script repeats the protocol with
-scikit-learn itself. Also told: the same questions by whether others used the device, and the spread of repeated
+scikit-learn itself. Also printed: the same metrics by whether others used the device, and the spread of repeated
 measurements.
 
     python benchmarks/gpperf_published.py results/systems/features/gpperf.parquet results/systems/runs/gpperf
@@ -48,7 +48,7 @@ def wide(features: Path) -> pd.DataFrame:
     return records
 
 
-def told(name: str, measured: np.ndarray, predicted: np.ndarray) -> None:
+def print_errors(name: str, measured: np.ndarray, predicted: np.ndarray) -> None:
     """Print the paper's metrics, and R2 of the log score."""
     error = 100 * np.abs(predicted / measured - 1)
     logs = r2_score(np.log(measured), np.log(predicted))
@@ -58,17 +58,19 @@ def told(name: str, measured: np.ndarray, predicted: np.ndarray) -> None:
     )
 
 
-def protocol(records: pd.DataFrame, question: str, *, cut: bool) -> None:
-    """Fit and judge the published forest on some records, with shuffled rows and with shapes apart."""
+def protocol(records: pd.DataFrame, case: str, *, cut: bool) -> None:
+    """Fit and evaluate the published forest on some records, with shuffled rows and with shapes apart."""
     for quantity in ("runtime", "power", "energy"):
         known = records[records[quantity].notna()]
         y = known[quantity].clip(*known[quantity].quantile(list(KEPT))) if cut else known[quantity]
         forest = RandomForestRegressor(n_estimators=100, max_depth=6, random_state=0)
         X_train, X_test, y_train, y_test = train_test_split(known[INPUTS], y, test_size=0.2, random_state=42)
-        told(f"{question}: {quantity}, shuffled rows", y_test.to_numpy(), forest.fit(X_train, y_train).predict(X_test))
+        print_errors(
+            f"{case}: {quantity}, shuffled rows", y_test.to_numpy(), forest.fit(X_train, y_train).predict(X_test)
+        )
         folds = GroupKFold(5, shuffle=True, random_state=0)
         apart = cross_val_predict(forest, known[INPUTS], y, groups=known["shape"], cv=folds)
-        told(f"{question}: {quantity}, unseen shapes", y.to_numpy(), apart)
+        print_errors(f"{case}: {quantity}, unseen shapes", y.to_numpy(), apart)
 
 
 def runs(folder: Path, records: pd.DataFrame) -> None:
@@ -79,10 +81,12 @@ def runs(folder: Path, records: pd.DataFrame) -> None:
         states = frame["row"].str.rpartition("|")[0].map(state)
         name = f"{path.parts[-3]} {path.parts[-2]}"
         for quantity, part in frame.groupby("task"):
-            told(f"{name}: {quantity}", part["measured"].to_numpy(), part["predicted"].to_numpy())
-            for one in ("alone", "shared"):
-                own = part[states[part.index] == one]
-                told(f"{name}: {quantity}, device {one}", own["measured"].to_numpy(), own["predicted"].to_numpy())
+            print_errors(f"{name}: {quantity}", part["measured"].to_numpy(), part["predicted"].to_numpy())
+            for use in ("alone", "shared"):
+                rows = part[states[part.index] == use]
+                print_errors(
+                    f"{name}: {quantity}, device {use}", rows["measured"].to_numpy(), rows["predicted"].to_numpy()
+                )
 
 
 def floor(records: pd.DataFrame) -> None:
@@ -92,7 +96,7 @@ def floor(records: pd.DataFrame) -> None:
         for quantity in ("runtime", "power", "energy"):
             known = rows[rows[quantity].notna()]
             median = known.groupby(CASE)[quantity].transform("median")
-            told(f"median of the same case, itself included: {quantity}, {state}", known[quantity], median)
+            print_errors(f"median of the same case, itself included: {quantity}, {state}", known[quantity], median)
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
 Run: python benchmarks/ncpp_throughput.py [ncpp hybrid_attention] [--rows 8192] [--epochs 1] [--rounds 5]
 Data are generated: 110 columns in four groups (80 numerical, 20 categorical, 10 flags), like the SPEC tables. One
 thread; CPU time of the process, so other load on the machine matters little; both loops take turns and the medians of
-the rounds are compared. One row in one epoch counts as one row. `hybrid_attention` is the network inside `hybrid_ensemble`;
-the laws and trees around it are fitted once and are no loop.
+the repetitions are compared. One row in one epoch counts as one row. `hybrid_attention` is the network inside
+`hybrid_ensemble`; the analytical model and trees around it are fitted once.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def predictor_of(name: str, epochs: int) -> NeuralPredictor:
     return network
 
 
-def compare(name: str, encoder: TokenEncoder, rows: TokenBatch, epochs: int, rounds: int) -> None:
+def compare(name: str, encoder: TokenEncoder, rows: TokenBatch, epochs: int, repetitions: int) -> None:
     """Print the speed of both loops, and their ratio."""
     predictor = predictor_of(name, epochs)
     config, spec = predictor.training_config(), encoder.spec
@@ -85,7 +85,7 @@ def compare(name: str, encoder: TokenEncoder, rows: TokenBatch, epochs: int, rou
     with reproducible(0):
         # The first steps pay for imports and memory, which are no part of the speed.
         train(predictor.build_network(spec, 1), rows.take(slice(0, 512)), None, config, 0)
-        for turn in range(rounds):
+        for turn in range(repetitions):
             for loop in sorted(seconds, reverse=bool(turn % 2)):
                 network = predictor.build_network(spec, 1)
                 start = time.process_time()

@@ -1,10 +1,10 @@
-"""By how much a few measured scores of a new part sharpen the other forecasts of it, without retraining.
+"""Gain of the other predictions of a new CPU model from a few of its measured scores, without retraining.
 
 Run: python benchmarks/own_measurements.py RUN_FOLDER IN_DOMAIN_SCORE TABLE [--shots 1 3 5] [--seed 0]
 RUN_FOLDER is results/runs/<dataset>/<split>/<predictor> (its backtests are read), IN_DOMAIN_SCORE is
 results/in_domain/<dataset>/<split>.parquet, TABLE results/features/<dataset>.parquet. Of every part at most `shots`
-results are drawn as measured; every other result of the part, but for those of a drawn one's submission, is forecast
-before and after, and is told nothing of other parts. What is learned of errors is learned from backtests alone.
+results are drawn as measured; the other results of the CPU model, except those of drawn submissions, are predicted
+before and after, without measurements of other CPU models. The error model is fitted on backtests alone.
 """
 
 from __future__ import annotations
@@ -40,47 +40,50 @@ def main() -> None:
 
     backtested = pd.read_parquet(options.run / "backtest.parquet").merge(far, on=["fold", "backtest", "row"])
     residuals = np.log(backtested["predicted"] / backtested["measured"]).to_numpy()
-    questions, numbers = outputs_of(backtested["task"], backtested["target"]), backtested["backtest"].to_numpy()
-    calibration = ConformalCalibration().fit(residuals, questions, numbers, backtested[names])
+    outputs, numbers = outputs_of(backtested["task"], backtested["target"]), backtested["backtest"].to_numpy()
+    calibration = ConformalCalibration().fit(residuals, outputs, numbers, backtested[names])
     correlation = ErrorCorrelation().fit(
         residuals,
         labels.loc[backtested["row"]],
-        questions,
+        outputs,
         backtests=numbers,
         expected_errors=calibration.expected_error(backtested[names]),
     )
 
-    told = pd.read_parquet(options.run / "predictions.parquet")
-    told = told[told["seed"] == told["seed"].min()].merge(far[far["backtest"] == TEST], on=["fold", "row"])
-    told = told.reset_index(drop=True)
-    asked = outputs_of(told["task"], told["target"])
-    typical = calibration.expected_error(told[names])
-    half = calibration.half_widths(asked, told[names], LEVEL)
-    errors = np.log(told["measured"] / told["predicted"]).to_numpy()
-    own = labels.loc[told["row"]]
-    entity, block = told["entity"].to_numpy(), blocks.loc[told["row"]].to_numpy()
+    predictions = pd.read_parquet(options.run / "predictions.parquet")
+    predictions = predictions[predictions["seed"] == predictions["seed"].min()].merge(
+        far[far["backtest"] == TEST], on=["fold", "row"]
+    )
+    predictions = predictions.reset_index(drop=True)
+    outputs = outputs_of(predictions["task"], predictions["target"])
+    typical = calibration.expected_error(predictions[names])
+    half = calibration.half_widths(outputs, predictions[names], LEVEL)
+    errors = np.log(predictions["measured"] / predictions["predicted"]).to_numpy()
+    row_labels = labels.loc[predictions["row"]]
+    entity, block = predictions["entity"].to_numpy(), blocks.loc[predictions["row"]].to_numpy()
 
     print("| measured | rows | MAPE / MedAPE before | after | 90 % interval holds | its width is |")
     print("|---|---|---|---|---|---|")
     for shots in options.shots:
-        drawn = np.random.default_rng(options.seed).permutation(len(told))
+        drawn = np.random.default_rng(options.seed).permutation(len(predictions))
         rank = pd.Series(entity[drawn]).groupby(entity[drawn]).cumcount().to_numpy()
-        shown = np.zeros(len(told), dtype=bool)
+        shown = np.zeros(len(predictions), dtype=bool)
         shown[drawn[rank < shots]] = True
         evaluated = ~shown & ~np.isin(block, block[shown])
-        shift, left = np.zeros(len(told)), np.ones(len(told))
+        shift, left = np.zeros(len(predictions)), np.ones(len(predictions))
         for part in np.unique(entity[evaluated]):
             known, others = (np.flatnonzero(rows & (entity == part)) for rows in (shown, evaluated))
             shift[others], left[others] = correlation.predict(
-                ErrorRows(own.iloc[known], asked[known], typical[known]),
+                ErrorRows(row_labels.iloc[known], outputs[known], typical[known]),
                 errors[known],
-                ErrorRows(own.iloc[others], asked[others], typical[others]),
+                ErrorRows(row_labels.iloc[others], outputs[others], typical[others]),
             )
-        tasks = told["task"][evaluated].to_numpy()
-        held = np.mean(np.abs(errors - shift)[evaluated] <= (half * left)[evaluated])
+        tasks = predictions["task"][evaluated].to_numpy()
+        covered = np.mean(np.abs(errors - shift)[evaluated] <= (half * left)[evaluated])
         print(
-            f"| {shots} | {evaluated.sum()} | {_error(errors[evaluated], tasks)} | {_error((errors - shift)[evaluated], tasks)} "
-            f"| {100 * held:.1f} % | {100 * np.mean(left[evaluated]):.0f} % of that before |"
+            f"| {shots} | {evaluated.sum()} | {_error(errors[evaluated], tasks)} "
+            f"| {_error((errors - shift)[evaluated], tasks)} "
+            f"| {100 * covered:.1f} % | {100 * np.mean(left[evaluated]):.0f} % of that before |"
         )
 
 

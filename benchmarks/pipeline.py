@@ -1,4 +1,4 @@
-"""How fast and how big the pipeline is, as ratios to its budgets.
+"""Time and memory of the pipeline, as ratios to its budgets.
 
 Run: python benchmarks/pipeline.py [--results results] [--cores 2] [--recorded]
 Reads the benchmark files that the last run of Snakemake left, then measures a run that finds nothing to do, the
@@ -28,8 +28,8 @@ REPEATS = 3
 
 
 @dataclass(frozen=True)
-class Figure:
-    """One measured figure beside its budget."""
+class Measurement:
+    """One measured value and its budget."""
 
     what: str
     measured: float
@@ -49,17 +49,17 @@ class Figure:
 def peak_together(jobs: list[Job]) -> float:
     """Return the largest sum of the peaks of jobs that ran at the same time: an upper bound of the memory used."""
     sampled = [job for job in jobs if math.isfinite(job.peak)]
-    return max(sum(job.peak for job in sampled if job.start <= one.start < job.end) for one in jobs)
+    return max(sum(job.peak for job in sampled if job.start <= started.start < job.end) for started in jobs)
 
 
-def recorded(jobs: list[Job], cores: int) -> list[Figure]:
+def recorded(jobs: list[Job], cores: int) -> list[Measurement]:
     data = [job for job in jobs if job.rule in DATA_RULES and job.name == DATASET]
     span = max(job.end for job in jobs) - min(job.start for job in jobs)
     return [
-        Figure(f"run: job seconds / {cores} cores", sum(job.seconds for job in jobs) / cores, "s", RUN_SECONDS),
-        Figure("run: first start to last end, pauses included", span, "s", RUN_SECONDS),
-        Figure("run: memory, peaks of simultaneous jobs added", peak_together(jobs), "MiB", RUN_MIB),
-        Figure(
+        Measurement(f"run: job seconds / {cores} cores", sum(job.seconds for job in jobs) / cores, "s", RUN_SECONDS),
+        Measurement("run: first start to last end, pauses included", span, "s", RUN_SECONDS),
+        Measurement("run: memory, peaks of simultaneous jobs added", peak_together(jobs), "MiB", RUN_MIB),
+        Measurement(
             f"ingestion + standardization + features of {DATASET}", sum(job.seconds for job in data), "s", DATA_SECONDS
         ),
     ]
@@ -71,7 +71,7 @@ def seconds_of(command: list[str]) -> float:
     return time.perf_counter() - start
 
 
-def nothing_to_do(results: Path) -> list[Figure]:
+def nothing_to_do(results: Path) -> list[Measurement]:
     snakemake = shutil.which("snakemake", path=Path(sys.executable).parent) or "snakemake"
     command = [snakemake, "--config", f"results={results}"]
     # A plain call would start the jobs that are left, which is another measurement.
@@ -84,34 +84,36 @@ def nothing_to_do(results: Path) -> list[Figure]:
     except subprocess.CalledProcessError as error:
         print(f"not measured: snakemake with nothing to do, because it failed: {error.stderr.decode()[-300:]}")
         return []
-    return [Figure("snakemake with nothing to do", measured, "s", NOTHING_TO_DO_SECONDS)]
+    return [Measurement("snakemake with nothing to do", measured, "s", NOTHING_TO_DO_SECONDS)]
 
 
-def start_up() -> list[Figure]:
+def start_up() -> list[Measurement]:
     commands = {
         "start-up of `perfcast pipeline standardize` (--help)": ["-m", "perfcast", "pipeline", "standardize", "--help"],
         "start-up of Python alone": ["-c", "pass"],
     }
     return [
-        Figure(f"{what}, best of {REPEATS}", min(seconds_of([sys.executable, *rest]) for _ in range(REPEATS)), "s")
-        for what, rest in commands.items()
+        Measurement(
+            f"{what}, best of {REPEATS}", min(seconds_of([sys.executable, *arguments]) for _ in range(REPEATS)), "s"
+        )
+        for what, arguments in commands.items()
     ]
 
 
-def throughput() -> list[Figure]:
+def throughput() -> list[Measurement]:
     script = Path(__file__).with_name("ncpp_throughput.py")
     done = subprocess.run([sys.executable, str(script)], check=False, capture_output=True, text=True)
-    found = re.findall(r"^  Lightning +(\d+) rows per CPU-second$", done.stdout, re.MULTILINE)
+    rates = re.findall(r"^  Lightning +(\d+) rows per CPU-second$", done.stdout, re.MULTILINE)
     ratios = re.findall(r"^  time / plain loop +([\d.]+) ", done.stdout, re.MULTILINE)
-    if len(found) != 2 or len(ratios) != 2:
+    if len(rates) != 2 or len(ratios) != 2:
         print(f"not measured: training, because {script.name} failed: {done.stderr[-300:]}")
         return []
-    speed = float(found[0])
+    speed = float(rates[0])
     return [
-        Figure("ncpp: rows trained per CPU-second", speed, "rows/s", ROWS_PER_CPU_SECOND, at_least=True),
-        Figure("  beside the published code", speed, "rows/s", PUBLISHED_ROWS_PER_CPU_SECOND, at_least=True),
+        Measurement("ncpp: rows trained per CPU-second", speed, "rows/s", ROWS_PER_CPU_SECOND, at_least=True),
+        Measurement("  beside the published code", speed, "rows/s", PUBLISHED_ROWS_PER_CPU_SECOND, at_least=True),
         *[
-            Figure(f"{name}: training time beside a plain torch loop", float(ratio), "", LOOP_RATIO)
+            Measurement(f"{name}: training time beside a plain torch loop", float(ratio), "", LOOP_RATIO)
             for name, ratio in zip(("ncpp", "hybrid_attention"), ratios, strict=True)
         ],
     ]
@@ -123,19 +125,19 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2, help="cores the run had")
     parser.add_argument("--recorded", action="store_true", help="read the benchmark files only, measure nothing")
     options = parser.parse_args()
-    figures: list[Figure] = []
+    measurements: list[Measurement] = []
     jobs = read_jobs(options.results)
     if not jobs:
         print(f"no run is recorded in {options.results}/benchmarks; `make run` leaves one")
     else:
         print(as_text(jobs))
-        figures += recorded(jobs, options.cores)
+        measurements += recorded(jobs, options.cores)
     if not options.recorded:
-        figures += [*nothing_to_do(options.results), *start_up(), *throughput()]
-    print(f"\n{'figure':56s} {'measured':>9s} {'':8s} {'budget':>9s} {'ratio':>8s}  within")
-    for figure in figures:
-        print(figure.line())
-    print("ratio = measured / budget; '<=' wants at most 1, '>=' at least 1")
+        measurements += [*nothing_to_do(options.results), *start_up(), *throughput()]
+    print(f"\n{'measurement':56s} {'measured':>9s} {'':8s} {'budget':>9s} {'ratio':>8s}  within")
+    for measurement in measurements:
+        print(measurement.line())
+    print("ratio = measured / budget; '<=' must be at most 1, '>=' at least 1")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
-"""Do probabilities to reach a score come true? On the test rows of a run, each fold calibrated by its own backtests.
+"""Calibration of probabilities to reach a score, on the test rows of a run.
+
+Each fold is calibrated by its own backtests.
 
     python benchmarks/probabilities.py results spec_cpu2017 hybrid_trees
 
-Thresholds are drawn around every forecast (6 % in logarithms, seed 0); told and come true are compared by fifths.
+Thresholds are drawn around every predicted (6 % in logarithms, seed 0); predicted and
+observed shares are compared by fifths.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ KEYS = ["fold", "backtest", "row"]
 SPREAD = 0.06
 
 
-def told_and_came(results: Path, dataset: str, split: str, predictor: str) -> tuple[np.ndarray, np.ndarray]:
+def read_calibration(results: Path, dataset: str, split: str, predictor: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the probability of every test row to reach its threshold, and whether it did."""
     folder = results / "runs" / dataset / split / predictor
     distances = pd.read_parquet(results / "in_domain" / dataset / f"{split}.parquet")
@@ -28,30 +31,36 @@ def told_and_came(results: Path, dataset: str, split: str, predictor: str) -> tu
     backtested = pd.read_parquet(folder / "backtest.parquet").merge(distances, on=KEYS)
     tested = pd.read_parquet(folder / "predictions.parquet").assign(backtest=TEST).merge(distances, on=KEYS)
     generator = np.random.default_rng(0)
-    told, came = [], []
-    for fold, own in backtested.groupby("fold", sort=True):
-        residuals = np.log(own["predicted"] / own["measured"]).to_numpy()
-        asks = outputs_of(own["task"], own["target"])
-        calibration = ConformalCalibration().fit(residuals, asks, own["backtest"].to_numpy(), own[names])
+    probabilities, came = [], []
+    for fold, rows_of_fold in backtested.groupby("fold", sort=True):
+        residuals = np.log(rows_of_fold["predicted"] / rows_of_fold["measured"]).to_numpy()
+        outputs = outputs_of(rows_of_fold["task"], rows_of_fold["target"])
+        calibration = ConformalCalibration().fit(
+            residuals, outputs, rows_of_fold["backtest"].to_numpy(), rows_of_fold[names]
+        )
         rows = tested[tested["fold"] == fold]
-        questions = outputs_of(rows["task"], rows["target"])
-        half = calibration.half_widths(questions, rows[names], LEVEL)
-        forecast = rows["predicted"].to_numpy()
-        threshold = forecast * np.exp(generator.normal(0, SPREAD, len(rows)))
-        for one, median, wide, question in zip(threshold, forecast, half, questions, strict=True):
-            quantiles = calibration.quantiles.get(question, calibration.quantiles[""])
-            told.append(probability_at_least(one, median, median * np.exp(wide), LEVEL, quantiles))
+        row_outputs = outputs_of(rows["task"], rows["target"])
+        half = calibration.half_widths(row_outputs, rows[names], LEVEL)
+        predicted = rows["predicted"].to_numpy()
+        threshold = predicted * np.exp(generator.normal(0, SPREAD, len(rows)))
+        for limit, median, wide, output in zip(threshold, predicted, half, row_outputs, strict=True):
+            quantiles = calibration.quantiles.get(output, calibration.quantiles[""])
+            probabilities.append(probability_at_least(limit, median, median * np.exp(wide), LEVEL, quantiles))
         came += list(rows["measured"].to_numpy() >= threshold)
-    return np.array(told), np.array(came)
+    return np.array(probabilities), np.array(came)
 
 
 def main() -> None:
-    """Print a table: a line per split, told -> came true in % by fifths, and where 90 % or more was told."""
+    """Print a table: a line per split, predicted -> observed in % by fifths, and at 90 % or more."""
     results, dataset, predictor = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     for path in sorted((results / "runs" / dataset).glob(f"*/{predictor}")):
-        told, came = told_and_came(results, dataset, path.parent.name, predictor)
-        parts = [(told >= low) & (told < low + 0.2) for low in np.arange(0, 1, 0.2)] + [told >= 0.9]
-        shown = [f"{100 * told[part].mean():.0f} -> {100 * came[part].mean():.0f}" for part in parts if part.any()]
+        probabilities, came = read_calibration(results, dataset, path.parent.name, predictor)
+        parts = [(probabilities >= low) & (probabilities < low + 0.2) for low in np.arange(0, 1, 0.2)] + [
+            probabilities >= 0.9
+        ]
+        shown = [
+            f"{100 * probabilities[part].mean():.0f} -> {100 * came[part].mean():.0f}" for part in parts if part.any()
+        ]
         print(f"{path.parent.name:<16}", *[f"{text:>10}" for text in shown])
 
 

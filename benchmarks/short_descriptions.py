@@ -1,7 +1,7 @@
-"""What a short description of a new machine costs: its forecast against that from everything published about it.
+"""Error added by a short description of a new machine, against a full description.
 
 Run: python benchmarks/short_descriptions.py RUN_FOLDER FOLDS STANDARD RAW [--rows 800] [--seed 0]
-RUN_FOLDER is results/runs/<dataset>/<split>/<predictor> (the model of its first fold is asked), FOLDS
+RUN_FOLDER is results/runs/<dataset>/<split>/<predictor> (the model of its first fold predicts), FOLDS
 results/splits/<dataset>/<split>.parquet, STANDARD results/standard/<dataset>.parquet, RAW results/raw. Test rows are
 described by some of their columns and completed from the rows that the fold trains on and the processor catalog.
 """
@@ -66,15 +66,15 @@ def main() -> None:
     print("| described by | assumed | MAPE / MedAPE |\n|---|---|---|")
     everything = predictor.predict(table.frame.iloc[drawn])[target].to_numpy()
     print(f"| everything published | | {_error(everything / measured, task)} |")
-    for said, columns in SAID.items():
+    for description, columns in SAID.items():
         for assume in (False, True):
-            told = rows[names].where(pd.Series([name in columns for name in names], names), axis=1)
-            machines = told.astype(rows[names].dtypes).set_axis(range(len(told)), axis=0)
+            described = rows[names].where(pd.Series([name in columns for name in names], names), axis=1)
+            machines = described.astype(rows[names].dtypes).set_axis(range(len(described)), axis=0)
             answer = predict_machines(
                 ParsedMachines(machines), champion, PredictOptions(assume=assume, neighbors=0, explain=False)
             )
-            medians = np.array([one.estimates[0].median for one in answer])
-            print(f"| {said} | {'yes' if assume else 'no'} | {_error(medians / measured, task)} |")
+            medians = np.array([machine.estimates[0].median for machine in answer])
+            print(f"| {description} | {'yes' if assume else 'no'} | {_error(medians / measured, task)} |")
 
 
 def _error(ratio: np.ndarray, tasks: np.ndarray) -> str:

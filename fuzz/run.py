@@ -70,14 +70,14 @@ def main() -> int:
     for name in options.targets or names():
         command = [sys.executable, __file__, "--here", "--seconds", str(options.seconds), name]
         done = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
-        told = done.stdout + done.stderr
+        output = done.stdout + done.stderr
         stats = {
             key: line.split()[-1]
-            for line in told.splitlines()
+            for line in output.splitlines()
             if line.startswith("stat::")
             for key in [line.split(":")[2]]
         }
-        covered = [line.split("cov: ")[1].split()[0] for line in told.splitlines() if "cov: " in line]
+        covered = [line.split("cov: ")[1].split()[0] for line in output.splitlines() if "cov: " in line]
         print(
             f"{name}: {stats.get('number_of_executed_units', '?')} inputs in {options.seconds} s, "
             f"{covered[-1] if covered else '?'} edges, peak {stats.get('peak_rss_mb', '?')} MiB, "
@@ -86,7 +86,7 @@ def main() -> int:
         )
         if done.returncode:
             failed.append(name)
-            print("\n".join(told.splitlines()[-40:]), flush=True)
+            print("\n".join(output.splitlines()[-40:]), flush=True)
     return 1 if failed else 0
 
 

@@ -1,4 +1,4 @@
-"""Read files in a process of their own that may take so much memory more than its libraries, and tell what it took."""
+"""Readers run in a process with bounded additional memory; the peak is measured."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def doors():
     }
 
 
-def told(asked):
-    """Return for each (door, path) what was told, and the peak of memory in MiB beside what was loaded before."""
-    words = [json.dumps([(door, str(path)) for door, path in asked])]
+def read_bounded(cases):
+    """Read every (reader, path) in bounded memory; return the message and the additional peak of memory in MiB."""
+    words = [json.dumps([(door, str(path)) for door, path in cases])]
     done = subprocess.run([sys.executable, __file__, *words], capture_output=True, text=True, check=True, timeout=1200)
     return [tuple(line) for line in map(json.loads, done.stdout.splitlines())]
 
@@ -71,9 +71,9 @@ def _read(door, path) -> None:
 
 if __name__ == "__main__":
     every = doors()
-    for name, place in json.loads(sys.argv[1]):
+    for name, path in json.loads(sys.argv[1]):
         child = os.fork()
         if not child:
-            _read(every[name], Path(place))
+            _read(every[name], Path(path))
             os._exit(0)
         os.waitpid(child, 0)

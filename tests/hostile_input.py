@@ -1,4 +1,4 @@
-"""What holds of every bad input at every door: status 2, one line that says what to do, and nothing half-written."""
+"""Checks of every refused input: status 2, one line with the remedy, no partial file."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ REPOSITORY = Path(__file__).parents[1]
 LONGEST = 3000
 
 
-def one_line(told: str) -> str:
-    """Return the line that was told, which must be the only one, printable and of a length that is read."""
-    lines = told.splitlines()
-    assert len(lines) == 1, told
-    assert lines[0].startswith(("perfcast ", "perfcast: ")), told
-    assert "Traceback" not in told
+def one_line(output: str) -> str:
+    """Return the only line of an output, checked to be printable and short."""
+    lines = output.splitlines()
+    assert len(lines) == 1, output
+    assert lines[0].startswith(("perfcast ", "perfcast: ")), output
+    assert "Traceback" not in output
     assert lines[0].isprintable()
     assert len(lines[0]) <= LONGEST, len(lines[0])
     return lines[0]
 
 
 def call(arguments, capsys):
-    """Run a command in this process; return its status, and what it told on standard error."""
+    """Run a command in this process; return its status and its standard error."""
     capsys.readouterr()
     try:
-        status = main([str(one) for one in arguments])
+        status = main([str(argument) for argument in arguments])
     except SystemExit as stopped:
         status = stopped.code
     return status, capsys.readouterr().err
@@ -38,11 +38,11 @@ def everything_in(folder: Path):
 
 
 def refused(arguments, capsys, *words, out: Path | None = None) -> str:
-    """Run a command that must be refused, and leave the folder `out` as it was; return the line that was told."""
+    """Run a command that must be refused without a change of the folder `out`; return its message."""
     before = everything_in(out) if out else None
-    status, told = call(arguments, capsys)
-    assert status == 2, (status, told)
-    line = one_line(told)
+    status, output = call(arguments, capsys)
+    assert status == 2, (status, output)
+    line = one_line(output)
     for word in words:
         assert word in line, line
     if out:

@@ -102,4 +102,4 @@ def standardize_command(project: Path, source: str) -> list[str]:
     out = project / "out"
     outputs = ["--table", out / "t.parquet", "--rejected", out / "r.csv", "--quality", out / "q.json"]
     command = ["pipeline", "standardize", DATASETS[source], "--raw", project / "raw", "--project", project]
-    return [str(one) for one in (*command, *outputs)]
+    return [str(word) for word in (*command, *outputs)]

@@ -1,4 +1,4 @@
-"""Kill runs of the pipeline at moments of an undisturbed one, and look at what they left."""
+"""Kills of pipeline runs at planned moments, and checks of what remains."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _JOB = re.compile(r"^(?:local)?(?:rule|checkpoint) \w+:\n(?: {4}(?!output).*\n)*
 
 
 def tiny_project(folder: Path, **params) -> Path:
-    """One dataset, one question, a look-up and a network of a few steps; every run recorded in MLflow."""
+    """Write a project with one dataset, one split, `nearest` and a network of a few steps, recorded in MLflow."""
     made = small_project(folder, tracking=True, predictors=["nearest", "mlp"], **params)
     change(made, resamples=20)
     path = made / "conf" / "predictor" / "mlp.yaml"
@@ -39,14 +39,16 @@ def tiny_project(folder: Path, **params) -> Path:
 
 
 def results_of(project: Path) -> dict[str, str]:
-    """The digest of every file that DVC pins, but for those under temporary names."""
-    found = digests(project, *PINNED)
-    found |= {name: sha256(path) for name in FILES if (path := project / "results" / name).exists()}
-    return {name: found[name] for name in found if not any(TEMPORARY.match(part) for part in Path(name).parts)}
+    """Return the digest of every file that DVC pins, without temporary names."""
+    file_hashes = digests(project, *PINNED)
+    file_hashes |= {name: sha256(path) for name in FILES if (path := project / "results" / name).exists()}
+    return {
+        name: file_hashes[name] for name in file_hashes if not any(TEMPORARY.match(part) for part in Path(name).parts)
+    }
 
 
 class Run:
-    """A plain `snakemake` with its jobs, in a process group of its own, and when each job was first said to start."""
+    """Process group of `snakemake` and its jobs, with the start of each job in the log."""
 
     def __init__(
         self,
@@ -65,17 +67,17 @@ class Run:
         self.began = time.monotonic()
         self.jobs: dict[str, float] = {}
 
-    def look(self) -> bool:
-        """Note jobs that started since; say whether the run goes on."""
+    def poll(self) -> bool:
+        """Record started jobs; return whether the run continues."""
         going = self.process.poll() is None
         for job in _JOB.findall(self.log.read_text()):
             self.jobs.setdefault(job, time.monotonic() - self.began)
-        assert time.monotonic() - self.began < PATIENCE, self.said()[-3000:]
+        assert time.monotonic() - self.began < PATIENCE, self.output()[-3000:]
         return going
 
     def wait(self) -> float:
         """Wait for the end; return how long it took."""
-        while self.look():
+        while self.poll():
             time.sleep(0.02)
         self._out.close()
         return time.monotonic() - self.began
@@ -86,13 +88,14 @@ class Run:
         self.process.wait()
         self._out.close()
 
-    def said(self) -> str:
+    def output(self) -> str:
+        """Return what the run printed so far."""
         return self.log.read_text()
 
 
 @dataclass(frozen=True)
 class Moment:
-    """So many seconds after a job started, or after the run did."""
+    """Time after the start of a job, or of the run."""
 
     job: str | None
     seconds: float
@@ -100,7 +103,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Timeline:
-    """When the jobs of an undisturbed run started, in their order, and how long it took. Units: seconds."""
+    """Start of each job of an undisturbed run, in order, and its duration. Units: seconds."""
 
     jobs: dict[str, float]
     seconds: float
@@ -117,21 +120,21 @@ class Timeline:
 
 
 def undisturbed(project: Path) -> tuple[Timeline, dict[str, str]]:
-    """Run everything; return when what happened, and the results."""
+    """Run everything; return the timeline and the results."""
     run = Run(project)
     seconds = run.wait()
-    assert run.process.returncode == 0, run.said()[-3000:]
+    assert run.process.returncode == 0, run.output()[-3000:]
     return Timeline(run.jobs, seconds), results_of(project)
 
 
 def kill_at(project: Path, moment: Moment, order: list[str]) -> Run | None:
-    """Start a run and kill it at a moment; None where it ended before.
+    """Start a run and kill it at a moment; return None if it ended before.
 
-    What was finished before is not done again: where the moment's job is such a one, the next job stands for it.
+    Finished jobs are not repeated: the next job replaces a finished job of the moment.
     """
     run = Run(project)
     later = set(order[order.index(moment.job) :]) if moment.job else set()
-    while run.look():
+    while run.poll():
         started = [run.jobs[job] for job in run.jobs if job in later]
         base = min(started) if started else (0.0 if moment.job is None else None)
         if base is not None and time.monotonic() - run.began >= base + moment.seconds:
@@ -139,24 +142,24 @@ def kill_at(project: Path, moment: Moment, order: list[str]) -> Run | None:
             return run
         time.sleep(0.01)
     run._out.close()
-    assert run.process.returncode == 0, run.said()[-3000:]
+    assert run.process.returncode == 0, run.output()[-3000:]
     return None
 
 
 def unlock(project: Path) -> None:
-    """Remove the lock that a killed run left, as the message of the next run demands."""
+    """Remove the lock of a killed run, as Snakemake's message demands."""
     if any((project / ".snakemake" / "locks").glob("*.lock")):
         assert "--unlock" in call(project, "snakemake", check=False)
         call(project, "snakemake", "--unlock")
 
 
 def half_written(project: Path, expected: dict[str, str]) -> list[str]:
-    """List the files under final names that are not those of the undisturbed run."""
+    """List files under final names that differ from the undisturbed run."""
     return [name for name, digest in results_of(project).items() if expected.get(name) != digest]
 
 
-def unexplained(project: Path) -> list[str]:
-    """List what a finished run must not leave: locks, and temporary files under results."""
+def list_leftovers(project: Path) -> list[str]:
+    """List locks, and temporary files under results."""
     left = [path for path in (project / "results").rglob(".*") if TEMPORARY.match(path.name)]
     left += list((project / ".snakemake" / "locks").glob("*"))
     left += list((project / ".snakemake" / "incomplete").glob("*"))
@@ -164,17 +167,17 @@ def unexplained(project: Path) -> list[str]:
 
 
 def unfinished_records(project: Path) -> list[str]:
-    """List the runs in MLflow's store that seem to go on."""
+    """List the runs that are marked as running in MLflow's store."""
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{project}/results/mlflow/mlflow.db")
-    every = [one.experiment_id for one in client.search_experiments()]
+    every = [experiments.experiment_id for experiments in client.search_experiments()]
     return [run.info.run_name for run in client.search_runs(every, "attributes.status = 'RUNNING'")]
 
 
 def assert_whole(project: Path, expected: dict[str, str]) -> None:
-    """A run that ended well after any number of kills left what an undisturbed one does, and nothing else."""
+    """Check that results equal those of the undisturbed run, without leftovers."""
     assert results_of(project) == expected
-    assert unexplained(project) == []
+    assert list_leftovers(project) == []
     assert unfinished_records(project) == []
     assert "Nothing to be done" in call(project, "snakemake", "--dry-run")

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -39,7 +39,7 @@ COLUMNS = (
 
 
 def machines(rows=900):
-    """Ninety parts on two suites: scores follow cores, clock and something nobody states; forty blocks a year."""
+    """Make results of ninety CPU models on two suites, with scores from cores, clock and a hidden factor."""
     rng = np.random.default_rng(0)
     block = np.arange(rows) // 3
     part = rng.integers(0, 90, rows // 3)[block]
@@ -68,8 +68,8 @@ def machines(rows=900):
 
 @cache
 def clean():
-    """Return what the stages leave of the generated machines, in a temporary folder of its own."""
-    folder, table = Path(mkdtemp(prefix="perfcast-leakage check-")), machines()
+    """Return a temporary folder with the files of all stages for the generated machines."""
+    folder, table = Path(mkdtemp(prefix="perfcast-leakage-")), machines()
     for stage in ("standard", "features"):
         write_table(table, folder / stage / "generated.parquet")
     for split in SPLITS:
@@ -82,13 +82,18 @@ def clean():
             candidates = predictor_factories(conf, "quick", {})
             run = folder / "runs" / split / predictor
             run.mkdir(parents=True)
-            folds_of_run = list(fit_folds(table, folds, lambda fold, own=candidates: own, seeds, None, max_backtests=2))
+            by_fold = partial(_same_candidates, candidates)
+            folds_of_run = list(fit_folds(table, folds, by_fold, seeds, None, max_backtests=2))
             folds_of_run[0].predictor.save(run / "model")
-            pd.concat([one.test for one in folds_of_run]).to_parquet(run / "predictions.parquet", index=False)
+            pd.concat([fold.test for fold in folds_of_run]).to_parquet(run / "predictions.parquet", index=False)
             folds_of_run[0].backtest.to_parquet(run / "backtest.parquet", index=False)
             about = {"dataset": {"name": "generated"}, "split": split, "predictor": {"name": predictor}}
             (run / "config.yaml").write_text(yaml.safe_dump(about))
     return folder
+
+
+def _same_candidates(candidates, fold):
+    return candidates
 
 
 def copied(folder):
@@ -98,32 +103,30 @@ def copied(folder):
 
 def run_checks(project, capsys, predictors=tuple(PREDICTORS)):
     """Run the checks through the command line; return its exit code, its lines and what it wrote."""
-    (project / "leakage check.json").unlink(missing_ok=True)
+    (project / "leakage.json").unlink(missing_ok=True)
     code = main(
         [
             *("pipeline", "leakage", "generated", "--table", str(project / "features" / "generated.parquet")),
             *("--standard", str(project / "standard" / "generated.parquet"), "--folds", str(project / "splits")),
             *("--runs", str(project / "runs"), "--splits", *SPLITS, "--predictors", *predictors),
-            *("--resamples", "200", "--out", str(project / "leakage check.json"), "--project", str(REPOSITORY)),
+            *("--resamples", "200", "--out", str(project / "leakage.json"), "--project", str(REPOSITORY)),
         ]
     )
-    written = (
-        json.loads((project / "leakage check.json").read_text()) if (project / "leakage check.json").exists() else None
-    )
+    written = json.loads((project / "leakage.json").read_text()) if (project / "leakage.json").exists() else None
     return code, capsys.readouterr().err.splitlines(), written
 
 
 def refused(project, capsys, check, *words):
-    """The command ends with 2, each finding is one line, and the named check's own says what is wrong."""
+    """Check for exit code 2, one line per finding, and the words of the named check."""
     code, lines, written = run_checks(project, capsys)
     assert code == 2
-    found = {entry["check"]: entry["findings"] for entry in written["checks"]}
-    assert len(lines) == sum(map(len, found.values()))
-    assert all(line.startswith("perfcast leakage check: generated: ") for line in lines)
-    findings = " | ".join(found[check])
+    findings_by_check = {entry["check"]: entry["findings"] for entry in written["checks"]}
+    assert len(lines) == sum(map(len, findings_by_check.values()))
+    assert all(line.startswith("perfcast pipeline leakage: generated: ") for line in lines)
+    findings = " | ".join(findings_by_check[check])
     for word in words:
         assert word in findings, findings
-    return found
+    return findings_by_check
 
 
 def rewrite(path, change):
@@ -141,6 +144,12 @@ def change_table(project, change, stage="features"):
 
 def as_feature(columns, name):
     return [
-        Column(one.name, one.kind, Role.FEATURE if one.name == name else one.role, one.group, tags=one.tags)
-        for one in columns
+        Column(
+            column.name,
+            column.kind,
+            Role.FEATURE if column.name == name else column.role,
+            column.group,
+            tags=column.tags,
+        )
+        for column in columns
     ]

@@ -63,12 +63,12 @@ EMPTY = module(Size="No Module Installed", Type="Unknown", Speed="Unknown", Rank
 def plant(root, files):
     """Write files below a root; the value None makes a folder."""
     for path, text in files.items():
-        place = root / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
+        target = root / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
         if text is None:
-            place.mkdir(exist_ok=True)
+            target.mkdir(exist_ok=True)
         else:
-            place.write_text(text)
+            target.write_text(text)
 
 
 def cpus(*siblings, per_package=1000):

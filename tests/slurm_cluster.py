@@ -113,30 +113,30 @@ def _munged(folder: Path) -> subprocess.Popen[bytes]:
 def _start(folder: Path, environment: dict[str, str], name: str, *options: str) -> subprocess.Popen[bytes]:
     program = shutil.which(name, path=_path())
     assert program is not None
-    with (folder / f"{name}.out").open("w") as said:
-        return subprocess.Popen([program, *options], env={**os.environ, **environment}, stdout=said, stderr=said)
+    with (folder / f"{name}.out").open("w") as log:
+        return subprocess.Popen([program, *options], env={**os.environ, **environment}, stdout=log, stderr=log)
 
 
 def _wait_until_idle(environment: dict[str, str], folder: Path) -> None:
-    deadline, told = time.monotonic() + PATIENCE, ""
+    deadline, output = time.monotonic() + PATIENCE, ""
     while time.monotonic() < deadline:
-        asked = subprocess.run(
+        done = subprocess.run(
             ["sinfo", "-h", "-o", "%T"], check=False, env={**os.environ, **environment}, capture_output=True, text=True
         )
-        told = asked.stdout + asked.stderr
-        if told.strip() == "idle":
+        output = done.stdout + done.stderr
+        if output.strip() == "idle":
             return
         time.sleep(0.5)
-    said = "\n".join(path.read_text()[-2000:] for path in sorted(folder.glob("*.out")))
-    raise AssertionError(f"the node must become idle, but {told}\n{said}")
+    logs = "\n".join(path.read_text()[-2000:] for path in sorted(folder.glob("*.out")))
+    raise AssertionError(f"the node must become idle, but {output}\n{logs}")
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of the loopback address that nobody listens on."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
+    """Return free ports of the loopback address."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [opened.getsockname()[1] for opened in sockets]
+    for opened in sockets:
+        opened.close()
     return ports
 
 

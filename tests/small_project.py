@@ -1,4 +1,4 @@
-"""A miniature project with a short experiment, and its tools as a person would call them."""
+"""Miniature project with a short experiment, and calls of its tools."""
 
 from __future__ import annotations
 
@@ -17,17 +17,8 @@ from perfcast.utils.io import sha256
 REPOSITORY = Path(__file__).parents[1]
 # the folders of results that dvc.yaml pins
 PINNED = (
-    "raw",
-    "standard",
-    "features",
-    "splits",
-    "in_domain_score",
-    "runs",
-    "champion",
-    "leakage",
-    "evaluation",
-    "plots",
-    "model_cards",
+    *("raw", "standard", "features", "splits", "in_domain", "runs", "champion", "leakage", "evaluation"),
+    *("plots", "model_cards"),
 )
 EXPERIMENT = {
     "sources": ["host_gemm"],
@@ -55,12 +46,14 @@ def change(project: Path, **values: Any) -> None:
 
 
 def environment(project: Path) -> dict[str, str]:
-    """Return variables under which the tools are found and nothing of this machine's settings is used.
+    """Return variables with the tools on the path and without settings of this machine.
 
-    The project's own copy of the code, where it has one, comes before the repository's.
+    A copy of the code in the project comes before that of the repository.
     """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PERFCAST_", "MLFLOW_", "DVC_"))}
-    return kept | {
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PERFCAST_", "MLFLOW_", "DVC_"))
+    }
+    return inherited | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join(str(folder / "src") for folder in (project, REPOSITORY)),
         "OMP_NUM_THREADS": "1",
@@ -72,7 +65,7 @@ def environment(project: Path) -> dict[str, str]:
 
 
 def call(project: Path, *command: str, check: bool = True) -> str:
-    """Run a command in the project and return all it said."""
+    """Run a command in the project and return its output."""
     done = subprocess.run(
         command, check=False, cwd=project, env=environment(project), capture_output=True, text=True, timeout=600
     )
@@ -82,7 +75,7 @@ def call(project: Path, *command: str, check: bool = True) -> str:
 
 
 def rules_run(output: str) -> set[str]:
-    """Return the rules that Snakemake's output says it runs or, in a dry run, would run."""
+    """Return the rules that Snakemake runs or, in a dry run, plans."""
     return set(re.findall(r"^(?:local)?(?:rule|checkpoint) (\w+):$", output, re.MULTILINE))
 
 
@@ -97,7 +90,7 @@ def digests(project: Path, *parts: str) -> dict[str, str]:
 
 
 def expect_results_of_a_local_run(project: Path, folder: Path) -> None:
-    """Compare what DVC pins of a small project, run elsewhere, with what a local run of another one makes."""
+    """Compare the pinned results of a project with a local run of another one."""
     local = small_project(folder)
     call(local, "snakemake")
     expected = digests(local, *PINNED)

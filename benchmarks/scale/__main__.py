@@ -1,10 +1,10 @@
-"""How time and memory of every stage grow with the table: 1, 10 and 100 times SPEC CPU 2017.
+"""Growth of time and memory of every stage with the table: 1, 10 and 100 times SPEC CPU 2017.
 
 Run: python benchmarks/scale [--sizes 1 10 100] [--stages ...] [--folder F] [--out results/scale]
 The dump is generated (41,000 results at size 1, every block of as many with machines, months and identifiers of its
 own), then every stage runs as a process of its own, one at a time, as the pipeline starts it. Measured are its CPU
 seconds and its largest resident memory; the exponent is the slope of log seconds over log rows between two sizes: 1 is
-linear growth, 0 none. A stage above --most-gib is stopped and counts as failed. Writes scale.csv and scale.png.
+linear growth, 0 none. A stage above --max-gib is stopped and counts as failed. Writes scale.csv and scale.png.
 """
 
 from __future__ import annotations
@@ -31,15 +31,21 @@ SPLITS = (
     "shuffled", "random", "unseen_cpu", "forward_2023", "few_shot_3",
     "random_20_percent", "unseen_cpu_20_percent", "forward_2023_last_2_years",
 )  # fmt: skip
-LARGEST = {"fit hybrid_trees": 10, "predict hybrid_trees": 10, "fit hybrid_ensemble": 1, "champion": 10, "forecast": 10}
-"""Largest size at which a stage runs unless it is asked for by name: training takes as long as there are rows."""
+LARGEST = {
+    "fit hybrid_trees": 10,
+    "predict hybrid_trees": 10,
+    "fit hybrid_ensemble": 1,
+    "champion": 10,
+    "predict_machine": 10,
+}
+"""Largest size at which a stage runs unless --stages names it: training time grows with the rows."""
 
 BUDGET_GIB = {100: 8.0}
 NEEDED = ("generate", "ingest", "standardize", "features")
 """Stages whose files the later ones read."""
 
 FASTER = 1.15
-"""Exponent above which growth is told to be faster than linear; what is between is noise of a busy machine."""
+"""Exponent above which growth is reported as faster than linear; smaller excesses are noise."""
 
 DATA_STAGES = ("standardize", "features", "split")
 
@@ -63,7 +69,7 @@ def commands(folder: Path, rows: int) -> dict[str, list[str]]:
     perfcast, step = [sys.executable, "-m", "perfcast"], [sys.executable, str(Path(__file__).with_name("steps.py"))]
     project = ["--project", str(folder / "project")]
     standard, features = str(folder / "standard.parquet"), str(folder / "features.parquet")
-    found = {
+    sizes = {
         "generate": [*step, "generate", str(folder), str(rows)],
         "ingest": [
             *perfcast, "pipeline",
@@ -83,17 +89,17 @@ def commands(folder: Path, rows: int) -> dict[str, list[str]]:
     }  # fmt: skip
     for name in SPLITS:
         out = str(folder / "splits" / f"{name}.parquet")
-        found[f"split {name}"] = [*perfcast, "pipeline", "split", name, "--table", standard, "--out", out]
-    found["train ncpp"] = [*step, "train", str(folder)]
+        sizes[f"split {name}"] = [*perfcast, "pipeline", "split", name, "--table", standard, "--out", out]
+    sizes["train ncpp"] = [*step, "train", str(folder)]
     for name in ("hybrid_trees", "hybrid_ensemble"):
-        found[f"fit {name}"] = [*step, "fit", str(folder), name]
-    found["predict hybrid_trees"] = [*step, "predict", str(folder), "hybrid_trees"]
-    found["champion"] = [*step, "champion", str(folder), "analytical"]
-    found["forecast"] = [*step, "forecast", str(folder)]
-    return found
+        sizes[f"fit {name}"] = [*step, "fit", str(folder), name]
+    sizes["predict hybrid_trees"] = [*step, "predict", str(folder), "hybrid_trees"]
+    sizes["champion"] = [*step, "champion", str(folder), "analytical"]
+    sizes["predict_machine"] = [*step, "predict_machine", str(folder)]
+    return sizes
 
 
-def measure(command: list[str], most_gib: float) -> tuple[str, float, float, float, str]:
+def measure(command: list[str], max_gib: float) -> tuple[str, float, float, float, str]:
     """Run a command; return its output, CPU seconds, wall seconds, peak GiB, and why it failed."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         start = time.perf_counter()
@@ -103,18 +109,18 @@ def measure(command: list[str], most_gib: float) -> tuple[str, float, float, flo
             pid, status, used = os.wait4(child.pid, os.WNOHANG)
             if pid:
                 break
-            if not why and resident_gib(child.pid) > most_gib:
-                why = f"stopped above {most_gib:g} GiB"
+            if not why and resident_gib(child.pid) > max_gib:
+                why = f"stopped above {max_gib:g} GiB"
                 child.send_signal(signal.SIGKILL)
             time.sleep(0.02)
         child.returncode = os.waitstatus_to_exitcode(status)
         wall = time.perf_counter() - start
         out.seek(0)
         err.seek(0)
-        said = out.read()
+        output = out.read()
         if child.returncode and not why:
             why = (err.read().strip().splitlines() or [f"exit {child.returncode}"])[-1][:200]
-    return said, used.ru_utime + used.ru_stime, wall, used.ru_maxrss / 1024**2, why
+    return output, used.ru_utime + used.ru_stime, wall, used.ru_maxrss / 1024**2, why
 
 
 def resident_gib(pid: int) -> float:
@@ -125,79 +131,86 @@ def resident_gib(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1024**3
 
 
-def run_size(size: float, folder: Path, wanted: list[str] | None, most_gib: float) -> list[Measured]:
+def run_size(size: float, folder: Path, wanted: list[str] | None, max_gib: float) -> list[Measured]:
     rows = round(ROWS * size)
-    found: list[Measured] = []
+    results: list[Measured] = []
     folder.mkdir(parents=True, exist_ok=True)
     for stage, command in commands(folder, rows).items():
-        if wanted is not None and not any(stage == one or stage.split()[0] == one for one in wanted):
+        if wanted is not None and not any(stage == name or stage.split()[0] == name for name in wanted):
             continue
         if wanted is None and size > LARGEST.get(stage, math.inf):
             continue
-        said, cpu, wall, gib, failed = measure(command, most_gib)
+        output, cpu, wall, gib, failed = measure(command, max_gib)
         whole = Measured(size, rows, stage, "", cpu, wall, gib, failed)
-        parts = json.loads(said.strip().splitlines()[-1]) if not failed and "steps.py" in command[1] else {}
-        found += [whole, *(Measured(size, rows, stage, part, took, math.nan, math.nan) for part, took in parts.items())]
+        parts = json.loads(output.strip().splitlines()[-1]) if not failed and "steps.py" in command[1] else {}
+        results += [
+            whole,
+            *(Measured(size, rows, stage, part, took, math.nan, math.nan) for part, took in parts.items()),
+        ]
         print(f"{size:g}x {stage:40s} {cpu:9.2f} s CPU {gib:6.2f} GiB  {failed}", flush=True)
         if failed and stage in NEEDED:
             print(f"the stages after {stage} are left out at {size:g}x", flush=True)
             break
-    return found
+    return results
 
 
-def exponents(found: list[Measured]) -> dict[tuple[str, str], list[tuple[float, float, float]]]:
+def exponents(results: list[Measured]) -> dict[tuple[str, str], list[tuple[float, float, float]]]:
     """Return for every stage and part the slopes between neighboring sizes: (smaller, larger, exponent)."""
     slopes: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
     by_name: dict[tuple[str, str], list[Measured]] = {}
-    for one in found:
-        if not one.failed:
-            by_name.setdefault((one.stage, one.part), []).append(one)
-    for name, own in by_name.items():
-        for small, large in itertools.pairwise(sorted(own, key=lambda one: one.size)):
+    for result in results:
+        if not result.failed:
+            by_name.setdefault((result.stage, result.part), []).append(result)
+    for name, measured in by_name.items():
+        for small, large in itertools.pairwise(sorted(measured, key=lambda result: result.size)):
             slope = math.log(max(large.cpu, 1e-3) / max(small.cpu, 1e-3)) / math.log(large.rows / small.rows)
             slopes.setdefault(name, []).append((small.size, large.size, slope))
     return slopes
 
 
-def as_table(found: list[Measured]) -> str:
-    sizes = sorted({one.size for one in found})
-    slopes = exponents(found)
+def as_table(results: list[Measured]) -> str:
+    sizes = sorted({result.size for result in results})
+    slopes = exponents(results)
     head = " ".join(f"{f'{size:g}x':>9s} {'GiB':>6s}" for size in sizes)
     lines = [f"{'stage (CPU seconds)':42s} {head}  exponents"]
-    for stage, part in dict.fromkeys((one.stage, one.part) for one in found):
+    for stage, part in dict.fromkeys((result.stage, result.part) for result in results):
         cells = []
         for size in sizes:
-            one = next((m for m in found if (m.size, m.stage, m.part) == (size, stage, part)), None)
-            if one is None:
+            match = next((m for m in results if (m.size, m.stage, m.part) == (size, stage, part)), None)
+            if match is None:
                 cells.append(f"{'-':>9s} {'':6s}")
-            elif one.failed:
+            elif match.failed:
                 cells.append(f"{'failed':>9s} {'':6s}")
             else:
-                cells.append(f"{one.cpu:9.2f} {'' if math.isnan(one.gib) else f'{one.gib:.2f}':>6s}")
+                cells.append(f"{match.cpu:9.2f} {'' if math.isnan(match.gib) else f'{match.gib:.2f}':>6s}")
         name = f"  {part}" if part else stage
-        told = ", ".join(f"{slope:.2f}" for _, _, slope in slopes.get((stage, part), []))
-        lines.append(f"{name:42s} {' '.join(cells)}  {told}")
+        exponents_text = ", ".join(f"{slope:.2f}" for _, _, slope in slopes.get((stage, part), []))
+        lines.append(f"{name:42s} {' '.join(cells)}  {exponents_text}")
     return "\n".join(lines)
 
 
-def growth(found: list[Measured]) -> str:
+def growth(results: list[Measured]) -> str:
     """Return what grows faster than the rows, in words."""
     fast = [
         f"{' '.join(filter(None, name))} ({small:g}x to {large:g}x: {slope:.2f})"
-        for name, slopes in exponents(found).items()
+        for name, slopes in exponents(results).items()
         for small, large, slope in slopes
         if slope > FASTER
     ]
     return f"faster than linear (exponent above {FASTER:g}): {', '.join(fast) or 'nothing'}"
 
 
-def within_budget(found: list[Measured]) -> str:
+def within_budget(results: list[Measured]) -> str:
     lines = []
     for size, budget in BUDGET_GIB.items():
-        own = [one for one in found if one.size == size and not one.part and one.stage.split()[0] in DATA_STAGES]
-        if own:
-            peak = max(one.gib for one in own)
-            failed = [one.stage for one in own if one.failed]
+        stage_results = [
+            result
+            for result in results
+            if result.size == size and not result.part and result.stage.split()[0] in DATA_STAGES
+        ]
+        if stage_results:
+            peak = max(result.gib for result in stage_results)
+            failed = [result.stage for result in stage_results if result.failed]
             verdict = f"NO: {', '.join(failed)} failed" if failed else "yes" if peak <= budget else "NO"
             lines.append(
                 f"{size}x, standardization, features and splits: peak {peak:.2f} GiB, at most {budget:g}: {verdict}"
@@ -213,25 +226,25 @@ def main() -> int:
     parser.add_argument("--stages", nargs="+", help="these only; their inputs must be in --folder already")
     parser.add_argument("--folder", type=Path, help="where the tables are kept (default: a temporary folder)")
     parser.add_argument("--out", type=Path, default=Path("results/scale"), help="folder of scale.csv and scale.png")
-    parser.add_argument("--most-gib", type=float, default=10.0, help="memory above which a stage is stopped")
+    parser.add_argument("--max-gib", type=float, default=10.0, help="memory above which a stage is stopped")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="perfcast-scale-") as temporary:
         folder = options.folder or Path(temporary)
-        found = [
-            one
+        results = [
+            result
             for size in sorted(options.sizes)
-            for one in run_size(size, folder / f"{size:g}x", options.stages, options.most_gib)
+            for result in run_size(size, folder / f"{size:g}x", options.stages, options.max_gib)
         ]
-    print(f"\n{as_table(found)}\nexponent: 1 is linear growth with the rows, 0 is none")
-    print("\n".join(filter(None, [growth(found), within_budget(found)])))
+    print(f"\n{as_table(results)}\nexponent: 1 is linear growth with the rows, 0 is none")
+    print("\n".join(filter(None, [growth(results), within_budget(results)])))
     options.out.mkdir(parents=True, exist_ok=True)
     with (options.out / "scale.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(asdict(found[0])))
+        writer = csv.DictWriter(file, fieldnames=list(asdict(results[0])))
         writer.writeheader()
-        writer.writerows(asdict(one) for one in found)
-    draw(options.out / "scale.png", [one for one in found if not one.failed and not one.part])
+        writer.writerows(asdict(result) for result in results)
+    draw(options.out / "scale.png", [result for result in results if not result.failed and not result.part])
     print(f"wrote {options.out / 'scale.csv'} and {options.out / 'scale.png'}")
-    return int(any(one.failed for one in found))
+    return int(any(result.failed for result in results))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 
-def draw(path: Path, found: Sequence[Any]) -> None:
+def draw(path: Path, results: Sequence[Any]) -> None:
     """Write the plot; entries have the attributes rows, stage, cpu and gib."""
     import matplotlib as mpl
 
@@ -15,17 +15,17 @@ def draw(path: Path, found: Sequence[Any]) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(13, 6), layout="constrained")
-    stages = list(dict.fromkeys(one.stage for one in found))
+    stages = list(dict.fromkeys(result.stage for result in results))
     colors = plt.get_cmap("tab20")
-    for place, stage in enumerate(stages):
-        own = sorted((one for one in found if one.stage == stage), key=lambda one: one.rows)
-        rows = [one.rows for one in own]
-        style = {"marker": "osv^D"[place % 5], "color": colors(place % 20), "label": stage, "linewidth": 1.2}
-        axes[0].plot(rows, [one.cpu for one in own], **style)
-        axes[1].plot(rows, [one.gib for one in own], **style)
-    all_rows = sorted({one.rows for one in found})
-    if found and len(all_rows) > 1:
-        start = max(one.cpu for one in found if one.rows == all_rows[0])
+    for number, stage in enumerate(stages):
+        stage_results = sorted((result for result in results if result.stage == stage), key=lambda result: result.rows)
+        rows = [result.rows for result in stage_results]
+        style = {"marker": "osv^D"[number % 5], "color": colors(number % 20), "label": stage, "linewidth": 1.2}
+        axes[0].plot(rows, [result.cpu for result in stage_results], **style)
+        axes[1].plot(rows, [result.gib for result in stage_results], **style)
+    all_rows = sorted({result.rows for result in results})
+    if results and len(all_rows) > 1:
+        start = max(result.cpu for result in results if result.rows == all_rows[0])
         guide = [start * rows / all_rows[0] for rows in all_rows]
         axes[0].plot(all_rows, guide, "k--", linewidth=1, label="linear growth")
     for axis, title in zip(axes, ("CPU seconds", "largest resident memory, GiB"), strict=True):

@@ -1,7 +1,6 @@
-"""What `benchmarks/scale` measures beside the data commands, one process each; prints JSON.
+"""Steps that `benchmarks/scale` measures beside the data commands, one process each; prints JSON.
 
-Run by `__main__.py`: python benchmarks/scale/steps.py STEP FOLDER [NAME]. Times that the JSON names are inside the step
-and told beside its whole.
+Run by `__main__.py`: python benchmarks/scale/steps.py STEP FOLDER [NAME]. The JSON has the times of parts of the step.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-DATASET, QUESTION = "spec_cpu2017", "forward_2023"
+DATASET, SPLIT = "spec_cpu2017", "forward_2023"
 BATCHES, BATCH_ROWS = 40, 256
-FORECASTS = 5
+PREDICTIONS = 5
 FEATURES = ("processor", "memory", "system", "workload", "setup_labels")
 
 
@@ -35,7 +34,7 @@ class Watch:
 
 
 def generate(folder: Path, rows: str, watch: Watch) -> None:
-    """Write the generated dump, the processor catalog, and the conf that knows their checksums."""
+    """Write the generated dump, the processor catalog, and the conf with their checksums."""
     import shutil
 
     import yaml
@@ -108,7 +107,7 @@ def fit(folder: Path, name: str, watch: Watch) -> None:
 
 
 def predict(folder: Path, name: str, watch: Watch) -> None:
-    """Forecast the test rows with a fitted predictor."""
+    """Predict the test rows with a fitted predictor."""
     from perfcast.experiment.fitting import predict_rows
     from perfcast.predictors.predictor import load_predictor
 
@@ -116,12 +115,12 @@ def predict(folder: Path, name: str, watch: Watch) -> None:
         predictor = load_predictor(folder / "models" / name)
         table, part = _table(folder)
     with watch("predict"):
-        forecast = predict_rows(predictor, table, part == "test", 0, 0)
-    assert np.isfinite(forecast["predicted"]).all()
+        predicted = predict_rows(predictor, table, part == "test", 0, 0)
+    assert np.isfinite(predicted["predicted"]).all()
 
 
 def champion(folder: Path, name: str, watch: Watch) -> None:
-    """Make the champion that single forecasts are asked of."""
+    """Make the champion for single predictions."""
     from perfcast.experiment.champion import fit_all_rows
     from perfcast.experiment.uncertainty_fit import fit_uncertainty
     from perfcast.inference.champion import save_champion
@@ -144,8 +143,8 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
         save_champion(folder / "champion", predictor, calibrated, standard=standard, table=table, raw=raw, about=about)
 
 
-def forecast(folder: Path, name: str, watch: Watch) -> None:
-    """Load the champion, and ask for forecasts and for similar machines one at a time."""
+def predict_machine(folder: Path, name: str, watch: Watch) -> None:
+    """Load the champion, then predict machines and find similar ones one at a time."""
     from perfcast.decisions.nearest_machines import find_nearest_machines
     from perfcast.inference import MachineEntry, PredictOptions, load_champion, parse_machines, predict_machines
     from perfcast.testing.servers import PARTS
@@ -158,16 +157,16 @@ def forecast(folder: Path, name: str, watch: Watch) -> None:
         values = {"processor": part, "chips": 1, "tdp": 100 + number / 10}
         return parse_machines([MachineEntry(1, "the machine", values)], loaded)
 
-    with watch("first forecast"):
+    with watch("first prediction"):
         predict_machines(machine(0), loaded)
-    with watch(f"{FORECASTS} forecasts"):
-        for number in range(1, FORECASTS + 1):
+    with watch(f"{PREDICTIONS} predictions"):
+        for number in range(1, PREDICTIONS + 1):
             predict_machines(machine(number), loaded, PredictOptions(neighbors=0))
-    with watch(f"{FORECASTS} explained, with neighbors"):
-        for number in range(1, FORECASTS + 1):
+    with watch(f"{PREDICTIONS} explained, with neighbors"):
+        for number in range(1, PREDICTIONS + 1):
             predict_machines(machine(100 + number), loaded)
-    with watch(f"{FORECASTS} similar"):
-        for number in range(1, FORECASTS + 1):
+    with watch(f"{PREDICTIONS} similar"):
+        for number in range(1, PREDICTIONS + 1):
             find_nearest_machines(machine(200 + number), loaded)
 
 
@@ -176,7 +175,7 @@ def _table(folder: Path):  # type: ignore[no-untyped-def]
 
     from perfcast.schema.table_files import read_table
 
-    folds = pd.read_parquet(folder / "splits" / f"{QUESTION}.parquet", columns=["fold_0"])
+    folds = pd.read_parquet(folder / "splits" / f"{SPLIT}.parquet", columns=["fold_0"])
     return read_table(folder / "features.parquet"), folds["fold_0"].to_numpy()
 
 
@@ -188,7 +187,7 @@ def _training(folder: Path):  # type: ignore[no-untyped-def]
 
 
 def main() -> None:
-    steps = {step.__name__: step for step in (generate, train, fit, predict, champion, forecast)}
+    steps = {step.__name__: step for step in (generate, train, fit, predict, champion, predict_machine)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("step", choices=steps)
     parser.add_argument("folder", type=Path)

@@ -1,4 +1,4 @@
-"""What every target allows: the one line of perfcast, and nothing else."""
+"""Outcome that every target allows: a UserError of one line."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def refusing() -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        told = str(error)
-        if not told.isprintable() or len(told) > 5000:
-            raise AssertionError(f"an error must be one short line: {told!r}") from error
+        message = str(error)
+        if not message.isprintable() or len(message) > 5000:
+            raise AssertionError(f"an error must be one short line: {message!r}") from error
 
 
 def written(name: str, data: bytes) -> Path:

@@ -1,4 +1,4 @@
-"""params.yaml and the files of conf/: any text is the experiment it says, or one line."""
+"""params.yaml and the files of conf/: any text gives a valid experiment or one line."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ def check(data: bytes) -> None:
         with refusing():
             check_csv(path, COLUMNS, encoding_by_row=True)
         with refusing():
-            found = read_rows("host_gemm", path, COLUMNS)
-            if found.rows_in != len(found.frame) + len(found.rejections):
+            rows = read_rows("host_gemm", path, COLUMNS)
+            if rows.rows_in != len(rows.frame) + len(rows.rejections):
                 raise AssertionError("rows are lost")
         return
     path = written(f"catalog/{CATALOG[which - 1]}", data[1:])

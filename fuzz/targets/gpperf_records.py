@@ -17,10 +17,10 @@ SEEDS = [gpperf.read_archive(_made / gpperf.ARCHIVE)[gpperf.RESULTS].encode()[:4
 def check(data: bytes) -> None:
     """Read records."""
     text = data.decode("utf-8", errors="replace")
-    found = list(parse_records(text))
+    records = list(parse_records(text))
     stated = [number for number, line in enumerate(text.split("\n"), 1) if line.rstrip("\r")]
-    if bool(stated) != bool(found):
+    if bool(stated) != bool(records):
         raise AssertionError("lines are lost")
-    for record in found:
+    for record in records:
         if bool(record.fields) == bool(record.reason):
             raise AssertionError(record)

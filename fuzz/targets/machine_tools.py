@@ -1,4 +1,4 @@
-"""What lscpu and dmidecode print and files of the kernel hold, as `--this-machine` reads them."""
+"""Outputs of lscpu and dmidecode and files of the kernel, as `--this-machine` reads them."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def check(data: bytes) -> None:
         parse_json_fields(text), parse_text_fields(text), parse_cache_size(text), count_cpus(text), parse_memory(text)
     root = FOLDER / "root"
     shutil.rmtree(root, ignore_errors=True)
-    told = parts[2] if len(parts) > 2 else parts[0]
+    output = parts[2] if len(parts) > 2 else parts[0]
     path = root / FILES[data[0] % len(FILES)]
     path.parent.mkdir(parents=True)
-    path.write_text(told, encoding="utf-8")
+    path.write_text(output, encoding="utf-8")
 
     def run(command: object) -> str:
         words = " ".join(command) if isinstance(command, (list, tuple)) else ""
@@ -61,7 +61,7 @@ def check(data: bytes) -> None:
             return parts[1]
         raise FileNotFoundError(words)
 
-    found = read_hardware(run, root)
-    for reading in found.readings:
+    hardware = read_hardware(run, root)
+    for reading in hardware.readings:
         if not reading.text.isprintable():
             raise AssertionError(reading)

@@ -31,9 +31,9 @@ def check(data: bytes) -> None:
     if not data:
         return
     if data[0] & 1:
-        pq.write_table(_ARROW.replace_schema_metadata({b"perfcast": data[1:]}), FOLDER / "said.parquet")
+        pq.write_table(_ARROW.replace_schema_metadata({b"perfcast": data[1:]}), FOLDER / "declared.parquet")
         with refusing():
-            read_table(FOLDER / "said.parquet")
+            read_table(FOLDER / "declared.parquet")
         return
     path = written("any.parquet", data[1:])
     with refusing():

@@ -1,4 +1,4 @@
-"""The parsers of SPEC's texts: any text gives a result; the first byte says which parser reads it."""
+"""The parsers of SPEC's texts: any text gives a result; the first byte selects the parser."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def check(data: bytes) -> None:
         return
     parse = PARSERS[data[0] % len(PARSERS)]
     text = data[1:].decode("utf-8", errors="surrogateescape" if data[0] & 128 else "replace")
-    found = parse(text)
-    if not is_dataclass(found):
-        raise AssertionError(f"{parse.__name__} gave {found!r}")
-    if parse(text) != found and found == found:
+    value = parse(text)
+    if not is_dataclass(value):
+        raise AssertionError(f"{parse.__name__} gave {value!r}")
+    if parse(text) != value and value == value:
         raise AssertionError(f"{parse.__name__} gave two answers")

@@ -33,8 +33,8 @@ def check(data: bytes) -> None:
     if data[0] & 1:
         path = written("dump.csv", data[1:])
         with refusing():
-            found = read_dump("spec_cpu2017", path, WANTED)
-            if found.rows_in != len(found.frame) + len(found.rejections):
+            dump = read_dump("spec_cpu2017", path, WANTED)
+            if dump.rows_in != len(dump.frame) + len(dump.rejections):
                 raise AssertionError("rows are lost")
         return
     path = written(f"power/{power.FILE}", data[1:])

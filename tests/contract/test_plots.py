@@ -23,7 +23,7 @@ NAMES = list(read_catalog())
 def evaluation(tmp_path_factory):
     table = fake_table(rows=800, seed=0)
     runs = write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
-    in_domain = write_in_domain(table, tmp_path_factory.mktemp("in_domain_score"), seed=1)
+    in_domain = write_in_domain(table, tmp_path_factory.mktemp("in_domain"), seed=1)
     return evaluate(runs, table, resamples=50, seed=0, published=PUBLISHED, in_domain=in_domain)
 
 

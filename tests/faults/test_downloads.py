@@ -1,4 +1,4 @@
-"""Ingestion from a faulty server: byte-exact files, or one line that says why the source is missing."""
+"""Ingestion from a faulty server: byte-exact files, or one line with the reason."""
 
 import hashlib
 import json

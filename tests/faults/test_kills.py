@@ -38,19 +38,19 @@ def kill_one_after_the_other(project, moments, timeline, expected):
         left.pop(0)
     run = Run(project)
     run.wait()
-    assert run.process.returncode == 0, run.said()[-3000:]
+    assert run.process.returncode == 0, run.output()[-3000:]
     assert_whole(project, expected)
 
 
 @pytest.mark.slow
-def test_two_kills(reference, tmp_path):
+def test_run_continues_after_two_kills(reference, tmp_path):
     timeline, expected = reference
     kill_one_after_the_other(tiny_project(tmp_path / "project"), timeline.moments(2, seed=0), timeline, expected)
 
 
 @pytest.mark.faults
 @pytest.mark.parametrize("number", range(ROUNDS))
-def test_fifty_kills(reference, tmp_path, number):
+def test_run_continues_after_fifty_kills(reference, tmp_path, number):
     timeline, expected = reference
     moments = timeline.moments(KILLS, seed=1)[number::ROUNDS]
     kill_one_after_the_other(tiny_project(tmp_path / "project"), moments, timeline, expected)

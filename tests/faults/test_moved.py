@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from killing import results_of, tiny_project, undisturbed, unexplained, unfinished_records
+from killing import list_leftovers, results_of, tiny_project, undisturbed, unfinished_records
 from small_project import call, change, rules_run
 
 pytestmark = pytest.mark.faults
 
 
-def test_a_moved_project_is_current_and_goes_on(tmp_path):
+def test_moved_project_is_current_and_continues(tmp_path):
     first = tiny_project(tmp_path / "first place")
     _, expected = undisturbed(first)
     moved = tmp_path / "second place"
@@ -20,7 +20,7 @@ def test_a_moved_project_is_current_and_goes_on(tmp_path):
     change(moved, resamples=21)
     assert not {"ingest", "standardize", "train"} & rules_run(call(moved, "snakemake"))
     assert not first.exists()
-    assert unexplained(moved) == []
+    assert list_leftovers(moved) == []
     assert unfinished_records(moved) == []
 
     import mlflow
@@ -28,15 +28,17 @@ def test_a_moved_project_is_current_and_goes_on(tmp_path):
 
     address = f"sqlite:///{moved}/results/mlflow/mlflow.db"
     client = MlflowClient(address)
-    (experiment,) = [one.experiment_id for one in client.search_experiments() if one.name == "perfcast/host_gemm"]
+    (experiment,) = [
+        listed.experiment_id for listed in client.search_experiments() if listed.name == "perfcast/host_gemm"
+    ]
     runs = client.search_runs([experiment], "tags.`perfcast.kind` = 'training'")
     assert len(runs) == 2
     for run in runs:
-        names = [one.path for one in client.list_artifacts(run.info.run_id)]
+        names = [artifact.path for artifact in client.list_artifacts(run.info.run_id)]
         assert {"config.yaml", "predictions.parquet"} <= set(names)
-        own = moved / "results" / "runs" / "host_gemm" / "random" / run.data.tags["predictor"] / "config.yaml"
-        found = Path(client.download_artifacts(run.info.run_id, "config.yaml"))
-        assert found.read_bytes() == own.read_bytes()
+        expected_file = moved / "results" / "runs" / "host_gemm" / "random" / run.data.tags["predictor"] / "config.yaml"
+        downloaded = Path(client.download_artifacts(run.info.run_id, "config.yaml"))
+        assert downloaded.read_bytes() == expected_file.read_bytes()
     mlflow.set_tracking_uri(address)
     mlflow.set_registry_uri(address)
     assert mlflow.pyfunc.load_model("models:/perfcast-host_gemm@champion")

@@ -28,28 +28,19 @@ with tracking.start_run(store, "perfcast/demo", f"job {number}", {"job": number}
 
 
 def training(predictor):
-    return [
-        *[
-            "pipeline",
-            "train",
-            "host_gemm",
-            "random",
-            predictor,
-            "--out",
-            f"trained/{predictor}",
-            "--preset",
-            "quick",
-        ],
-        *["--table", "results/features/host_gemm.parquet", "--folds", "results/splits/host_gemm/random.parquet"],
-    ]
+    files = ["--table", "results/features/host_gemm.parquet", "--folds", "results/splits/host_gemm/random.parquet"]
+    options = ["--out", f"trained/{predictor}", "--preset", "quick"]
+    return ["pipeline", "train", "host_gemm", "random", predictor, *files, *options]
 
 
 def recorded(store):
-    """What is in a store: per run its parameters and every value of every metric, times and ids left out."""
+    """Return parameters and metric values of every run of a store, without times and ids."""
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{store}/mlflow.db")
-    (experiment,) = [one.experiment_id for one in client.search_experiments() if one.name.startswith("perfcast/")]
+    (experiment,) = [
+        listed.experiment_id for listed in client.search_experiments() if listed.name.startswith("perfcast/")
+    ]
     runs = client.search_runs([experiment], "tags.`perfcast.kind` = 'training'")
     assert {run.info.status for run in runs} == {"FINISHED"}
     assert len({run.data.tags["mlflow.parentRunId"] for run in runs}) == 1
@@ -57,16 +48,16 @@ def recorded(store):
         run.info.run_name: (
             run.data.params,
             {
-                name: sorted((one.step, one.value) for one in client.get_metric_history(run.info.run_id, name))
+                name: sorted((metric.step, metric.value) for metric in client.get_metric_history(run.info.run_id, name))
                 for name in run.data.metrics
             },
-            sorted(one.path for one in client.list_artifacts(run.info.run_id)),
+            sorted(artifact.path for artifact in client.list_artifacts(run.info.run_id)),
         )
         for run in runs
     }
 
 
-def test_eight_trainings_at_once_record_what_they_do_one_after_the_other(tmp_path):
+def test_parallel_trainings_record_the_same_as_sequential_ones(tmp_path):
     import json
 
     project = tiny_project(tmp_path / "project")
@@ -90,28 +81,28 @@ def test_eight_trainings_at_once_record_what_they_do_one_after_the_other(tmp_pat
         )
         for name in PREDICTORS
     ]
-    said = "".join(job.communicate(timeout=900)[1] for job in jobs)
-    assert [job.returncode for job in jobs] == [0] * len(jobs), said
-    assert "locked" not in said
+    output = "".join(job.communicate(timeout=900)[1] for job in jobs)
+    assert [job.returncode for job in jobs] == [0] * len(jobs), output
+    assert "locked" not in output
     serial, parallel = recorded(stores["serial"]), recorded(stores["parallel"])
     assert len(serial) == len(PREDICTORS)
     assert any(name.startswith("curve/") for name in serial["mlp on random"][1])
     assert parallel == serial
 
 
-def test_eight_jobs_that_do_nothing_but_record_lose_nothing(tmp_path):
+def test_parallel_recording_loses_no_value(tmp_path):
     from mlflow import MlflowClient
 
     jobs = [
         subprocess.Popen([sys.executable, "-c", RECORDER, str(tmp_path), str(n)], stderr=subprocess.PIPE, text=True)
         for n in range(8)
     ]
-    said = "".join(job.communicate(timeout=900)[1] for job in jobs)
-    assert [job.returncode for job in jobs] == [0] * 8, said
+    output = "".join(job.communicate(timeout=900)[1] for job in jobs)
+    assert [job.returncode for job in jobs] == [0] * 8, output
     client = MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
     experiment = client.get_experiment_by_name("perfcast/demo").experiment_id
     runs = client.search_runs([experiment], "tags.job LIKE '%'")
     assert len(runs) == 8
     for run in runs:
-        values = [(one.step, one.value) for one in client.get_metric_history(run.info.run_id, "loss")]
+        values = [(metric.step, metric.value) for metric in client.get_metric_history(run.info.run_id, "loss")]
         assert sorted(values) == [(step, step + int(run.data.tags["job"]) / 10) for step in range(200)]

@@ -19,31 +19,31 @@ def expected(tmp_path_factory):
     return undisturbed(tiny_project(tmp_path_factory.mktemp("undisturbed") / "project"))[1]
 
 
-def test_in_one_folder_one_runs_and_the_other_is_refused(tmp_path, expected):
+def test_second_run_in_one_folder_is_refused(tmp_path, expected):
     project = tiny_project(tmp_path / "project")
     both = [Run(project, log=f"{name}.log") for name in ("first", "second")]
     with ThreadPoolExecutor() as pool:
         list(pool.map(Run.wait, both))
     ran, refused = sorted(both, key=lambda run: run.process.returncode)
-    assert (ran.process.returncode, refused.process.returncode) == (0, 1), refused.said()[-3000:]
-    assert "cannot be locked" in refused.said()
-    assert "Traceback" not in refused.said()
+    assert (ran.process.returncode, refused.process.returncode) == (0, 1), refused.output()[-3000:]
+    assert "cannot be locked" in refused.output()
+    assert "Traceback" not in refused.output()
     assert_whole(project, expected)
 
 
-def test_a_dry_run_beside_a_run_is_not_refused(tmp_path):
+def test_dry_run_beside_a_run_is_accepted(tmp_path):
     project = tiny_project(tmp_path / "project")
     run = Run(project)
-    while run.look() and not run.jobs:
+    while run.poll() and not run.jobs:
         time.sleep(0.02)
     dry = Run(project, "--dry-run", log="dry.log")
     dry.wait()
     assert run.process.poll() is None
     run.kill()
-    assert dry.process.returncode == 0, dry.said()[-3000:]
+    assert dry.process.returncode == 0, dry.output()[-3000:]
 
 
-def test_in_two_clones_that_share_a_cache_both_run(tmp_path, monkeypatch, expected):
+def test_runs_in_two_clones_share_a_cache(tmp_path, monkeypatch, expected):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     first, second = tiny_project(tmp_path / "first"), tmp_path / "second"
     embedded = first / "data" / "embedded"
@@ -64,9 +64,9 @@ def test_in_two_clones_that_share_a_cache_both_run(tmp_path, monkeypatch, expect
         both = [Run(project, environment=shared) for project in (first, second)]
         with ThreadPoolExecutor() as pool:
             list(pool.map(Run.wait, both))
-        asked = sorted(path for path, _ in server.requests)
-    assert [run.process.returncode for run in both] == [0, 0], both[0].said()[-3000:] + both[1].said()[-3000:]
-    assert asked == sorted(set(asked)), "each file is downloaded once for both"
+        requested = sorted(path for path, _ in server.requests)
+    assert [run.process.returncode for run in both] == [0, 0], both[0].output()[-3000:] + both[1].output()[-3000:]
+    assert requested == sorted(set(requested)), "each file is downloaded once for both"
     results = results_of(first)
     assert results == results_of(second)
     untold = {name: digest for name, digest in expected.items() if name.startswith(("standard/", "runs/"))}

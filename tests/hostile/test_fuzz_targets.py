@@ -15,15 +15,15 @@ _spec.loader.exec_module(run)
 
 
 @pytest.mark.parametrize("name", run.names())
-def test_a_target_holds_on_what_is_known(name):
+def test_fuzz_target_passes_on_seeds_and_findings(name):
     target = run.load(name)
-    found = [path.read_bytes() for path in sorted((FINDINGS / name).glob("*"))]
-    for data in [b"", *target.SEEDS[:40], *found]:
+    inputs = [path.read_bytes() for path in sorted((FINDINGS / name).glob("*"))]
+    for data in [b"", *target.SEEDS[:40], *inputs]:
         target.check(data)
-        for place in range(1, len(data), max(1, len(data) // 5)):
-            target.check(data[:place])
-            target.check(data[:place] + b"\xff\x00" + data[place:])
+        for position in range(1, len(data), max(1, len(data) // 5)):
+            target.check(data[:position])
+            target.check(data[:position] + b"\xff\x00" + data[position:])
 
 
-def test_findings_are_of_targets_that_are_there():
+def test_findings_belong_to_existing_targets():
     assert {path.name for path in FINDINGS.glob("*")} <= set(run.names())

@@ -1,11 +1,11 @@
-"""Descriptions of machines, told to `perfcast predict` in files and flags."""
+"""Hostile machine descriptions in files and flags of `perfcast predict`."""
 
 from __future__ import annotations
 
 import gzip
 
 import pytest
-from forecasting_project import project
+from champion_project import project
 from hostile_input import refused
 
 MILLION = 1_000_000
@@ -93,20 +93,20 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_that_cannot_be_used_is_one_line(tmp_path, capsys, name):
+def test_invalid_machine_file_gets_one_line(tmp_path, capsys, name):
     ending, content, words = FILES[name]
     (tmp_path / f"machines.{ending}").write_bytes(content)
     command = ["predict", tmp_path / f"machines.{ending}", "--champion", project().folder]
-    refused([*command, "--out", tmp_path / "out" / "told.csv"], capsys, words, out=tmp_path / "out")
+    refused([*command, "--out", tmp_path / "out" / "predictions.csv"], capsys, words, out=tmp_path / "out")
 
 
-def test_a_folder_and_nothing_are_no_files(tmp_path, capsys):
+def test_folder_and_missing_file_get_one_line(tmp_path, capsys):
     (tmp_path / "machines.csv").mkdir()
     for name in ("machines.csv", "none.csv", "none/none.json"):
         refused(["predict", tmp_path / name, "--champion", project().folder], capsys, "must exist")
 
 
-def test_as_many_machines_as_nobody_has_are_refused(tmp_path, capsys):
+def test_too_many_machines_are_refused(tmp_path, capsys):
     (tmp_path / "machines.csv").write_bytes(b"chips\n" + b"2\n" * 200_001)
     refused(["predict", tmp_path / "machines.csv", "--champion", project().folder], capsys, "at most 200000 machines")
     (tmp_path / "machines.json").write_bytes(b"[" + b"{}," * 200_001 + b"{}]")
@@ -123,10 +123,10 @@ CANDIDATES = {
 
 
 @pytest.mark.parametrize("name", CANDIDATES)
-def test_candidates_that_cannot_be_ranked_are_one_line(tmp_path, capsys, name):
+def test_invalid_candidates_get_one_line(tmp_path, capsys, name):
     (tmp_path / "candidates.csv").write_bytes(CANDIDATES[name])
     command = ["rank", tmp_path / "candidates.csv", "--champion", project().folder, "--by", "score/price"]
-    refused([*command, "--out", tmp_path / "out" / "told.csv"], capsys, out=tmp_path / "out")
+    refused([*command, "--out", tmp_path / "out" / "predictions.csv"], capsys, out=tmp_path / "out")
 
 
 MEASURED = {
@@ -141,7 +141,7 @@ MEASURED = {
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_measurements_that_cannot_be_used_are_one_line(tmp_path, capsys, name):
+def test_invalid_measurements_get_one_line(tmp_path, capsys, name):
     (tmp_path / "measured.csv").write_bytes(MEASURED[name])
-    told = ["--processor", "Xeon Gold 6148", "--chips", "2", "--measured", tmp_path / "measured.csv"]
-    refused(["predict", *told, "--champion", project().folder], capsys)
+    options = ["--processor", "Xeon Gold 6148", "--chips", "2", "--measured", tmp_path / "measured.csv"]
+    refused(["predict", *options, "--champion", project().folder], capsys)

@@ -1,4 +1,4 @@
-"""Files of a gigabyte, plain, packed and sparse: every reader says one line, and takes little memory to say it."""
+"""Files of a gigabyte, plain, packed and sparse: every reader refuses in one line with little memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import zipfile
 
 import pandas as pd
 import pytest
-from bounded_memory import ROOM, told
+from bounded_memory import ROOM, read_bounded
 
 from perfcast.data.datasets.spec_cpu.spec_dump import read_dump
 from perfcast.data.strict_csv import read_rows
@@ -45,8 +45,8 @@ def zipped(path, name, copies):
         for number in range(copies):
             member = zipfile.ZipInfo(f"copy/{number}")
             first = archive.infolist()[0]
-            for one in ("compress_type", "compress_size", "file_size", "CRC", "header_offset", "flag_bits"):
-                setattr(member, one, getattr(first, one))
+            for field in ("compress_type", "compress_size", "file_size", "CRC", "header_offset", "flag_bits"):
+                setattr(member, field, getattr(first, field))
             archive.filelist.append(member)
     return path
 
@@ -83,7 +83,7 @@ def greedy_xz(path):
     return path
 
 
-def test_what_is_large_or_unpacks_to_much_is_refused_within_bounds(tmp_path):
+def test_large_files_and_bombs_are_refused_in_bounded_memory(tmp_path):
     wide = b"a,b," + b",".join(b"c%d" % number for number in range(MILLION)) + b"\n"
     (tmp_path / "wide.csv").write_bytes(wide + b"1," * MILLION + b"1\n")
     (tmp_path / "cells.csv").write_bytes(b"a,b\n" + b"1," * (20 * MILLION) + b"\n")
@@ -91,7 +91,7 @@ def test_what_is_large_or_unpacks_to_much_is_refused_within_bounds(tmp_path):
     bomb = packed(tmp_path / "bomb.csv.gz", gzip.compress, b"a,b\n1,2\n")
     xz_bomb = packed(tmp_path / "bomb.csv.xz", lzma.compress, b"a,b\n1,2\n")
     (tmp_path / "catalog").mkdir()
-    asked = [
+    cases = [
         *((door, path) for door in ("ingested", "rows", "dump", "machines") for path in (one_line, after, bomb)),
         *((door, tmp_path / "wide.csv") for door in ("ingested", "rows", "dump", "machines")),
         *((door, tmp_path / "cells.csv") for door in ("rows", "machines")),
@@ -112,9 +112,9 @@ def test_what_is_large_or_unpacks_to_much_is_refused_within_bounds(tmp_path):
         ("json", tmp_path / "line.json"),
         ("table", sparse(tmp_path / "table.parquet", b"PAR1")),
     ]
-    answers = told(asked)
-    assert len(answers) == len(asked)
-    for (door, path), (words, peak) in zip(asked, answers, strict=True):
+    answers = read_bounded(cases)
+    assert len(answers) == len(cases)
+    for (door, path), (words, peak) in zip(cases, answers, strict=True):
         assert words.isprintable(), (door, path.name)
         if door == "dump" and path in {
             after,
@@ -128,7 +128,7 @@ def test_what_is_large_or_unpacks_to_much_is_refused_within_bounds(tmp_path):
 
 
 @pytest.mark.parametrize("read", [read_rows, read_dump])
-def test_rows_are_bounded_the_kept_as_well_as_the_rejected(tmp_path, monkeypatch, read):
+def test_readers_bound_accepted_and_rejected_rows(tmp_path, monkeypatch, read):
     for name, rows in (("good.csv", "1,2\n" * 30), ("bad.csv", "1,2\n" + "1\n" * 30)):
         (tmp_path / name).write_text("a,b\n" + rows)
     for bound in ("DUMP_ROWS", "TABLE_ROWS", "REJECTED"):
@@ -139,7 +139,7 @@ def test_rows_are_bounded_the_kept_as_well_as_the_rejected(tmp_path, monkeypatch
         read("source", tmp_path / "bad.csv", ["a", "b"])
 
 
-def test_a_table_of_more_cells_than_are_read_is_refused_unread(tmp_path, monkeypatch):
+def test_read_table_refuses_too_many_cells_unread(tmp_path, monkeypatch):
     pd.DataFrame({"a": [0] * 10_000}).to_parquet(tmp_path / "t.parquet")
     monkeypatch.setattr(size_limits, "CELLS", 9_999)
     monkeypatch.setattr(pd, "read_parquet", None)

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from forecasting_project import project
+from champion_project import project
 from hostile_input import refused
 
 from perfcast.utils.io import file_digests
@@ -33,18 +33,18 @@ def signed(champion: Path) -> None:
         if not about.is_file():
             continue
         try:
-            told = json.loads(about.read_text())
+            content = json.loads(about.read_text())
         except (ValueError, RecursionError):
             continue
-        if isinstance(told, dict):
-            found = file_digests(about.parent)
-            told["files"] = {name: found[name] for name in told.get("files", {}) if name in found}
-            about.write_text(json.dumps(told))
+        if isinstance(content, dict):
+            digests = file_digests(about.parent)
+            content["files"] = {name: digests[name] for name in content.get("files", {}) if name in digests}
+            about.write_text(json.dumps(content))
 
 
 @pytest.mark.parametrize("content", ["a pickle", "a npy of objects", "NUL bytes", "nested JSON", "an empty object"])
 @pytest.mark.parametrize("name", [name for name in FILES if name != "about.json"])
-def test_a_planted_file_with_a_fitting_digest_is_refused_and_not_run(tmp_path, capsys, name, content):
+def test_planted_pickle_with_valid_digest_is_refused_and_not_executed(tmp_path, capsys, name, content):
     champion, marker = tmp_path / "champion", tmp_path / "executed"
     shutil.copytree(project().folder, champion)
     pickled = pickle.dumps(Planted(marker))
@@ -78,7 +78,7 @@ CLASSES = (
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_only_predictors_are_made(tmp_path, capsys, name):
+def test_load_predictor_makes_only_predictors(tmp_path, capsys, name):
     champion = tmp_path / "champion"
     shutil.copytree(project().folder, champion)
     path = champion / "model" / "predictor.json"
@@ -99,7 +99,7 @@ ABOUTS = {
 
 
 @pytest.mark.parametrize("name", ABOUTS)
-def test_a_champion_that_says_nothing_of_itself_is_refused(tmp_path, capsys, name):
+def test_load_champion_refuses_empty_description(tmp_path, capsys, name):
     shutil.copytree(project().folder, tmp_path / "champion")
     (tmp_path / "champion" / "about.json").write_bytes(ABOUTS[name])
     refused(["predict", *ASKED, "--champion", tmp_path / "champion"], capsys)

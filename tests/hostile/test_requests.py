@@ -7,7 +7,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
-from forecasting_project import project
+from champion_project import project
 from serving_project import KNOWN, PLAIN, request, served
 
 from perfcast.serving.request_limits import DEFAULT_LIMITS

@@ -32,7 +32,7 @@ async function visit() {
   await press("#machine .main");
   record("problem", "#problem:not([hidden])");
   record("suites", "#answer:not([hidden]) .suite");
-  record("support", ".in_domain_score");
+  record("in-domain", ".in-domain");
   record("origins", ".origin h3");
   record("given", ".origin.given li");
   texts.drawings = [...document.querySelectorAll("#prediction > svg")].map((one) => [one.getAttribute("aria-label"), one.querySelectorAll("path.near").length]);

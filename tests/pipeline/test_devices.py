@@ -32,17 +32,17 @@ def train(project, out, trainer, *environments):
         TABLES[1], "--out", f"results/{out}/mlp", "--preset", "quick",
         *[word for key, value in settings.items() for word in ("--override", f"{key}={value}")],
     ]  # fmt: skip
-    own = {**environment(project), "MLFLOW_TRACKING_URI": f"sqlite:///{project}/{out}.db"}
+    variables = {**environment(project), "MLFLOW_TRACKING_URI": f"sqlite:///{project}/{out}.db"}
     started = [
-        subprocess.Popen(command, cwd=project, env={**own, **more}, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(command, cwd=project, env={**variables, **more}, stderr=subprocess.PIPE, text=True)
         for more in environments or ({},)
     ]
-    said = [process.communicate(timeout=PATIENCE)[1] for process in started]
-    assert [process.returncode for process in started] == [0] * len(started), "\n".join(said)
-    return said
+    outputs = [process.communicate(timeout=PATIENCE)[1] for process in started]
+    assert [process.returncode for process in started] == [0] * len(started), "\n".join(outputs)
+    return outputs
 
 
-def forecasts(project, out):
+def read_predictions(project, out):
     return pd.read_parquet(project / "results" / out / "mlp" / "predictions.parquet")["predicted"].to_numpy()
 
 
@@ -57,24 +57,24 @@ def recorded(project, out):
 @pytest.fixture(scope="module")
 def alone(project):
     train(project, "alone", {})
-    return forecasts(project, "alone")
+    return read_predictions(project, "alone")
 
 
-def test_two_devices_of_a_node_forecast_as_one_does(project, alone):
-    (said,) = train(project, "devices", {"trainer.devices": 2, "trainer.strategy": "ddp"})
-    np.testing.assert_allclose(forecasts(project, "devices"), alone, rtol=1e-3)
-    assert said.count("test MAPE") == 1
-    assert "distributed" not in said
+def test_two_devices_predict_as_one(project, alone):
+    (output,) = train(project, "devices", {"trainer.devices": 2, "trainer.strategy": "ddp"})
+    np.testing.assert_allclose(read_predictions(project, "devices"), alone, rtol=1e-3)
+    assert output.count("test MAPE") == 1
+    assert "distributed" not in output
     assert len(recorded(project, "devices")) == 1
 
 
-def test_two_nodes_forecast_as_one_device_does_and_the_first_writes(project, alone):
-    # what torchrun would say
+def test_two_nodes_predict_as_one_device_and_the_first_writes(project, alone):
+    # variables that torchrun sets
     shared = {"TORCHELASTIC_RUN_ID": "test", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0"}
     shared |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports(1)[0])}
     nodes = [{**shared, "RANK": str(rank), "GROUP_RANK": str(rank)} for rank in range(2)]
     train(project, "nodes", {"trainer.num_nodes": 2}, *nodes)
-    np.testing.assert_allclose(forecasts(project, "nodes"), alone, rtol=1e-3)
+    np.testing.assert_allclose(read_predictions(project, "nodes"), alone, rtol=1e-3)
     assert len(recorded(project, "nodes")) == 1
     names = [sorted(path.name for path in (project / "results" / out).rglob("*")) for out in ("alone", "nodes")]
     assert names[0] == names[1]

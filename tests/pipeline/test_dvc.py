@@ -41,14 +41,14 @@ def project(tmp_path_factory):
     return folder
 
 
-def test_what_is_computed_is_versioned_by_dvc_but_for_the_metrics(project):
+def test_dvc_versions_results_except_metrics(project):
     tracked = call(project, "git", "ls-files", "results").split()
     assert tracked == ["results/.gitignore", "results/metrics.json"]
     assert "dvc.lock" in call(project, "git", "ls-files", "dvc.lock")
     assert not call(project, "git", "status", "--porcelain")
 
 
-def test_a_second_repro_skips(project):
+def test_second_repro_skips(project):
     assert "didn't change, skipping" in call(project, "dvc", "repro")
 
 
@@ -59,7 +59,7 @@ def second(project):
     return digests(project, *PINNED)
 
 
-def test_an_experiment_changes_its_parameter_and_nothing_else_in_the_file(project, second):
+def test_dvc_experiment_changes_only_its_parameter(project, second):
     lines = call(project, "git", "diff", "--unified=0", "params.yaml").splitlines()
     assert [line for line in lines if line[0] in "+-" and line[:3] not in ("+++", "---")] == [
         "-split_seed: 0",
@@ -68,14 +68,14 @@ def test_an_experiment_changes_its_parameter_and_nothing_else_in_the_file(projec
     assert COMMENT in (project / "params.yaml").read_text()
 
 
-def test_metrics_of_two_revisions_differ(project, second):
+def test_dvc_metrics_diff_compares_two_revisions(project, second):
     changed = json.loads(call(project, "dvc", "metrics", "diff", "--json"))["results/metrics.json"]
     error = changed["host_gemm.random.ridge.average.mape"]
     assert error["old"] != error["new"]
     assert error["diff"] == pytest.approx(error["new"] - error["old"])
 
 
-def test_plots_of_two_revisions_are_drawn(project, second, tmp_path):
+def test_dvc_plots_diff_draws_two_revisions(project, second, tmp_path):
     call(project, "dvc", "plots", "diff", "HEAD", "--out", str(tmp_path))
     page = (tmp_path / "index.html").read_text()
     for revision in ("HEAD", "workspace"):
@@ -85,7 +85,7 @@ def test_plots_of_two_revisions_are_drawn(project, second, tmp_path):
     assert len(images) == 2, "the headline of both revisions, needing no network"
 
 
-def test_results_that_were_checked_out_are_not_taken_for_those_of_the_last_run(project, second):
+def test_checked_out_results_are_not_mistaken_for_the_last_run(project, second):
     call(project, "git", "checkout", "--quiet", ".")
     call(project, "dvc", "checkout")
     assert digests(project, "runs") != {name: second[name] for name in second if name.startswith("runs/")}
@@ -97,7 +97,7 @@ def test_results_that_were_checked_out_are_not_taken_for_those_of_the_last_run(p
     call(project, "dvc", "checkout")
 
 
-def test_a_fresh_clone_pulls_the_same_bytes_and_goes_on_from_them(project, second, tmp_path):
+def test_fresh_clone_pulls_equal_bytes_and_continues(project, second, tmp_path):
     remote, clone = tmp_path / "remote", tmp_path / "clone"
     call(project, "dvc", "remote", "add", "--local", "--default", "--force", "folder", str(remote))
     call(project, "dvc", "push")

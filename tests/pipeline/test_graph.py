@@ -1,4 +1,4 @@
-"""The whole graph on generated inputs: complete, idempotent, reproducible, and honest about what is missing."""
+"""Whole graph on generated inputs: complete, idempotent, reproducible, with a list of missing sources."""
 
 import json
 import subprocess
@@ -17,9 +17,9 @@ EVERYTHING = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
 
 
 def whole_project(folder, **changed):
-    """The default experiment on generated inputs: every dataset, source, split and figure."""
-    kept = {name: EVERYTHING[name] for name in ("sources", "datasets", "splits", "plots")}
-    made = small_project(folder, tracking=True, **{**kept, "predictors": PREDICTORS, **changed})
+    """Write the default experiment on generated inputs: every dataset, source, split and plot."""
+    defaults = {name: EVERYTHING[name] for name in ("sources", "datasets", "splits", "plots")}
+    made = small_project(folder, tracking=True, **{**defaults, "predictors": PREDICTORS, **changed})
     conf = made / "conf" / "predictor" / "ncpp.yaml"
     values = yaml.safe_load(conf.read_text())
     values["quick"]["min_steps"] = 8  # tables this small need no more
@@ -28,16 +28,9 @@ def whole_project(folder, **changed):
 
 
 def failing(project):
-    """Run snakemake where it must fail; return its exit code and what it said."""
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake"],
-        check=False,
-        cwd=project,
-        env=environment(project),
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    """Run snakemake; return its exit code and output."""
+    command, variables = [sys.executable, "-m", "snakemake"], environment(project)
+    done = subprocess.run(command, check=False, cwd=project, env=variables, capture_output=True, text=True, timeout=600)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -74,13 +67,13 @@ def test_every_stage_leaves_valid_outputs(project):
     assert str(project) not in report
 
 
-def test_results_name_no_folder_of_this_machine(project):
+def test_results_contain_no_absolute_path(project):
     for path in (project / "results").rglob("*"):
         if path.suffix in {".json", ".yaml", ".csv", ".html"} and "mlflow" not in path.parts:
             assert str(project) not in path.read_text(), path
 
 
-def test_every_training_is_a_finished_run_under_one_parent(project):
+def test_mlflow_has_one_finished_run_per_training(project):
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{project}/results/mlflow/mlflow.db")
@@ -103,33 +96,33 @@ def test_every_training_is_a_finished_run_under_one_parent(project):
     assert int(champion.version) == 1
 
 
-def test_figures_and_report_are_artifacts_of_the_parent_run(project):
+def test_plots_and_report_are_artifacts_of_the_parent_run(project):
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{project}/results/mlflow/mlflow.db")
     for path in sorted((project / "results" / "plots").iterdir()):
         experiment = client.get_experiment_by_name(f"perfcast/{path.name}").experiment_id
         (parent,) = client.search_runs([experiment], "tags.`perfcast.kind` = 'invocation'")
-        kept = {item.path for item in client.list_artifacts(parent.info.run_id)}
-        assert kept == {"report.html", "plots", "evaluation"}
-        figures = {item.path for item in client.list_artifacts(parent.info.run_id, "plots")}
-        assert figures == {f"figures/{figure.name}" for figure in path.glob("*.svg")}
-        assert "plots/headline.svg" in figures
+        artifacts = {item.path for item in client.list_artifacts(parent.info.run_id)}
+        assert artifacts == {"report.html", "plots", "evaluation"}
+        plots = {item.path for item in client.list_artifacts(parent.info.run_id, "plots")}
+        assert plots == {f"plots/{plot.name}" for plot in path.glob("*.svg")}
+        assert "plots/headline.svg" in plots
 
 
-def test_the_report_of_snakemake_shows_every_figure_with_its_own_caption(project, tmp_path):
+def test_snakemake_report_shows_every_plot_with_its_caption(project, tmp_path):
     page = tmp_path / "report.html"
     call(project, "snakemake", "--report", str(page))
-    told = page.read_text()
+    shown = page.read_text()
     drawn = {path.stem for path in (project / "results" / "plots").rglob("*.svg")}
     assert {"headline", "coverage"} <= drawn
     for name in drawn:
         plot = plot_entry(name)
-        assert json.dumps(plot.title) in told
-        assert json.dumps(plot.caption.split(".")[0])[1:-1] in told.replace(r"\n", " "), name
+        assert json.dumps(plot.title) in shown
+        assert json.dumps(plot.caption.split(".")[0])[1:-1] in shown.replace(r"\n", " "), name
 
 
-def test_the_champion_answers_through_mlflow_and_without_it(project):
+def test_champion_predicts_with_and_without_mlflow(project):
     import mlflow
 
     import perfcast
@@ -146,7 +139,7 @@ def test_the_champion_answers_through_mlflow_and_without_it(project):
     pd.testing.assert_frame_equal(served, direct.to_frame(), rtol=1e-6)
 
 
-def test_a_second_run_does_nothing(project):
+def test_second_run_does_nothing(project):
     output = call(project, "snakemake")
     assert "Nothing to be done" in output
 
@@ -162,7 +155,7 @@ def test_a_second_run_does_nothing(project):
         ("model_cards", "report"),
     ],
 )
-def test_what_somebody_removed_is_made_again(project, name, rule):
+def test_removed_outputs_are_made_again(project, name, rule):
     path = project / "results" / name
     away = project / "away"
     path.rename(away)
@@ -181,7 +174,7 @@ def test_what_somebody_removed_is_made_again(project, name, rule):
         ({"seeds": [5]}, {"train", "champion", "evaluate"}, {"standardize", "split"}),
     ],
 )
-def test_a_changed_parameter_runs_again_what_depends_on_it(project, values, again, untouched):
+def test_changed_parameter_reruns_its_dependents(project, values, again, untouched):
     before = (project / "params.yaml").read_text()
     change(project, **values)
     try:
@@ -192,7 +185,7 @@ def test_a_changed_parameter_runs_again_what_depends_on_it(project, values, agai
     assert not untouched & planned
 
 
-def test_a_changed_predictor_runs_again_its_own_trainings_only(project):
+def test_changed_predictor_reruns_its_trainings_only(project):
     path = project / "conf" / "predictor" / "ridge.yaml"
     before = path.read_text()
     path.write_text(before.replace("clip: 1.0", "clip: 2.0"))
@@ -213,7 +206,7 @@ def test_a_changed_predictor_runs_again_its_own_trainings_only(project):
         ({"color": "red"}, "'color'"),
     ],
 )
-def test_a_wrong_experiment_stops_before_planning_with_one_line(project, values, words):
+def test_invalid_experiment_gets_one_line_before_planning(project, values, words):
     before = (project / "params.yaml").read_text()
     change(project, **values)
     try:
@@ -221,13 +214,13 @@ def test_a_wrong_experiment_stops_before_planning_with_one_line(project, values,
     finally:
         (project / "params.yaml").write_text(before)
     assert code == 2
-    told = [line for line in output.splitlines() if line.startswith("perfcast:")]
-    assert len(told) == 1
-    assert words in told[0]
+    messages = [line for line in output.splitlines() if line.startswith("perfcast:")]
+    assert len(messages) == 1
+    assert words in messages[0]
     assert "Traceback" not in output
 
 
-def test_two_clean_runs_give_equal_bytes(project, tmp_path):
+def test_clean_runs_give_equal_bytes(project, tmp_path):
     other = whole_project(tmp_path / "again")
     targets = [f"results/features/{name}.parquet" for name in ("spec_cpu2017", "perfcastdb", "host_gemm")]
     runs = ["spec_cpu2017/forward_2023/ncpp", "host_gemm/random/ncpp", "perfcastdb/published/ridge"]
@@ -238,7 +231,7 @@ def test_two_clean_runs_give_equal_bytes(project, tmp_path):
     assert {name: first.get(name) for name in second} == second
 
 
-def test_without_any_source_the_embedded_dataset_runs_and_the_rest_is_told(tmp_path):
+def test_run_without_sources_uses_the_embedded_dataset_and_lists_the_missing(tmp_path):
     folder = whole_project(tmp_path / "alone", mirrors=[], predictors=["nearest"])
     output = call(folder, "snakemake")
     assert "dataset spec_cpu2017 is left out" in output
@@ -251,7 +244,7 @@ def test_without_any_source_the_embedded_dataset_runs_and_the_rest_is_told(tmp_p
     assert "ingest" in rules_run(call(folder, "snakemake", "--dry-run"))
 
 
-def test_a_planted_leak_stops_the_run_before_anything_is_evaluated(tmp_path):
+def test_planted_leak_stops_the_run_before_evaluation(tmp_path):
     folder = small_project(tmp_path / "leaking")
     call(folder, "snakemake", "results/leakage/host_gemm.json")
     path = folder / "results" / "runs" / "host_gemm" / "random" / "ridge" / "predictions.parquet"
@@ -260,15 +253,15 @@ def test_a_planted_leak_stops_the_run_before_anything_is_evaluated(tmp_path):
     code, output = failing(folder)
     assert code != 0
     # Snakemake shows the log of a failed job once more
-    told = {line for line in output.splitlines() if line.startswith("perfcast pipeline leakage:")}
-    assert len(told) == 1
-    assert "ridge on random: 3 rows are predicted twice" in told.pop()
+    messages = {line for line in output.splitlines() if line.startswith("perfcast pipeline leakage:")}
+    assert len(messages) == 1
+    assert "ridge on random: 3 rows are predicted twice" in messages.pop()
     assert "Traceback" not in output
     assert not (folder / "results" / "leakage" / "host_gemm.json").exists()
     assert not (folder / "results" / "evaluation").exists()
 
 
-def test_strict_makes_a_missing_source_an_error(tmp_path):
+def test_strict_run_fails_on_a_missing_source(tmp_path):
     folder = whole_project(tmp_path / "strict", mirrors=[], strict=True, predictors=["nearest"])
     code, output = failing(folder)
     assert code != 0

@@ -16,48 +16,48 @@ from perfcast.report.render_page import render
 from perfcast.report.report_context import collect
 from perfcast.testing.generated_results import FAKE_PARAMS, write_results
 
-# What a person would do: choose, filter, step with the keyboard, let go, show a miss; each step's words are kept.
+# Steps of a visitor: choose, filter, step by keyboard, deselect, show a large error; the text of each step is recorded.
 VISIT = """
 <script>
 setTimeout(() => {
   const plot = document.querySelector(".explorer");
   const form = plot.querySelector("form");
-  const said = {};
+  const seen = {};
   const choose = (name, value) => {
     form.elements[name].value = value;
     form.elements[name].dispatchEvent(new Event("change", { bubbles: true }));
   };
   const press = (key) => plot.querySelector(".focus").dispatchEvent(new KeyboardEvent("keydown", { key }));
-  const hear = (name, selector) => { said[name] = plot.querySelector(selector).textContent; };
-  hear("at first", ".stats");
+  const record = (name, selector) => { seen[name] = plot.querySelector(selector).textContent; };
+  record("at first", ".stats");
   choose("split", "2");
-  hear("other question", ".stats");
+  record("other split", ".stats");
   choose("filter1", "1");
-  hear("filtered", ".stats");
+  record("filtered", ".stats");
   choose("predictor", "1");
-  hear("other predictor", ".stats");
+  record("other predictor", ".stats");
   choose("view", "time");
   form.elements.whiskers.click();
   press("Home");
-  hear("largest", "p.spoken");
+  record("largest", "p.spoken");
   press("ArrowRight");
-  hear("next", "p.spoken");
-  hear("read", ".readout");
+  record("next", "p.spoken");
+  record("read", ".readout");
   press("End");
-  hear("smallest", "p.spoken");
+  record("smallest", "p.spoken");
   press("Escape");
-  hear("let go", "p.spoken");
+  record("deselected", "p.spoken");
   for (const folded of document.querySelectorAll("details")) folded.open = true;
-  said.wide = document.documentElement.scrollWidth - innerWidth;
+  seen.wide = document.documentElement.scrollWidth - innerWidth;
   const show = document.querySelector("button.show");
   show.click();
-  hear("shown", "p.spoken");
-  said.miss = show.dataset.row;
-  hear("shown result", ".readout");
-  const told = document.createElement("pre");
-  told.id = "visit";
-  told.textContent = JSON.stringify(said);
-  document.body.append(told);
+  record("shown", "p.spoken");
+  seen.shown_row = show.dataset.row;
+  record("shown result", ".readout");
+  const output = document.createElement("pre");
+  output.id = "visit";
+  output.textContent = JSON.stringify(seen);
+  document.body.append(output);
 }, 300);
 </script>
 """
@@ -72,14 +72,14 @@ class Page(HTMLParser):
         self.levels, self.visit, self._inside = [], "", ""
 
     def handle_starttag(self, tag, attributes):
-        found = dict(attributes)
-        sortable = tag == "th" and "data-column" in found
+        values = dict(attributes)
+        sortable = tag == "th" and "data-column" in values
         self.heads += sortable
         self.sorters += tag == "button" and self._inside == "th"
-        self.drawings += tag == "svg" and found.get("class") == "figure"
+        self.drawings += tag == "svg" and values.get("class") == "figure"
         if re.fullmatch("h[1-6]", tag):
             self.levels.append(int(tag[1]))
-        self._inside = "visit" if found.get("id") == "visit" else tag if sortable else ""
+        self._inside = "visit" if values.get("id") == "visit" else tag if sortable else ""
 
     def handle_data(self, data):
         self.visit += data if self._inside == "visit" else ""
@@ -110,7 +110,7 @@ def parsed(text: str) -> Page:
     return reader
 
 
-def test_headings_go_down_one_level_at_a_time(page):
+def test_report_headings_descend_one_level_at_a_time(page):
     levels = parsed(page.read_text(encoding="utf-8")).levels
     assert levels[0] == 1
     assert levels.count(1) == 1
@@ -119,7 +119,7 @@ def test_headings_go_down_one_level_at_a_time(page):
 
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
-def test_the_page_opens_offline_with_all_figures_and_sortable_columns(page, tmp_path):
+def test_report_opens_offline_with_all_plots_and_sortable_columns(page, tmp_path):
     dump, console = browse(page, tmp_path)
     reader, source = parsed(dump), parsed(page.read_text(encoding="utf-8"))
     assert console == []
@@ -132,33 +132,33 @@ def test_the_page_opens_offline_with_all_figures_and_sortable_columns(page, tmp_
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
 @pytest.mark.parametrize("width", [1300, 500])
-def test_a_visitor_filters_and_steps_through_single_results(page, tmp_path, width):
+def test_explorer_filters_and_steps_through_results(page, tmp_path, width):
     visited = tmp_path / "visited.html"
     visited.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{VISIT}</body>"), encoding="utf-8")
     dump, console = browse(visited, tmp_path / "profile", f"--window-size={width},900")
     assert console == []
-    said = json.loads(parsed(dump).visit)
+    visit = json.loads(parsed(dump).visit)
     shown = {
-        name: [int(n.replace(",", "")) for n in re.match(r"([\d,]+) of ([\d,]+)", said[name]).groups()]
-        for name in ("at first", "other question", "filtered", "other predictor")
+        name: [int(n.replace(",", "")) for n in re.match(r"([\d,]+) of ([\d,]+)", visit[name]).groups()]
+        for name in ("at first", "other split", "filtered", "other predictor")
     }
     assert shown["at first"][0] == shown["at first"][1]
-    assert shown["other question"] != shown["at first"]
+    assert shown["other split"] != shown["at first"]
     assert 0 < shown["filtered"][0] < shown["filtered"][1]
     assert shown["other predictor"] == shown["filtered"]
-    assert said["other predictor"] != said["filtered"]
-    assert re.search(r"MAPE [\d.]+ %, MedAPE [\d.]+ %; 90 % intervals contain [\d.]+ %", said["filtered"])
+    assert visit["other predictor"] != visit["filtered"]
+    assert re.search(r"MAPE [\d.]+ %, MedAPE [\d.]+ %; 90 % intervals contain [\d.]+ %", visit["filtered"])
     count = shown["filtered"][0]
-    assert re.match(rf"part \d+.*: measured .*, predicted .*, error .*\. 1 of {count}\.$", said["largest"])
-    assert said["next"].endswith(f" 2 of {count}.")
-    assert said["smallest"].endswith(f" {count} of {count}.")
+    assert re.match(rf"part \d+.*: measured .*, predicted .*, error .*\. 1 of {count}\.$", visit["largest"])
+    assert visit["next"].endswith(f" 2 of {count}.")
+    assert visit["smallest"].endswith(f" {count} of {count}.")
     errors = [
-        abs(float(re.search(r"error \+?([−\d.]+)", said[name]).group(1).replace("−", "-")))
+        abs(float(re.search(r"error \+?([−\d.]+)", visit[name]).group(1).replace("−", "-")))
         for name in ("largest", "next", "smallest")
     ]
     assert errors[0] > errors[2]
-    assert "integer" in said["read"] or "float" in said["read"]
-    assert said["let go"] == "Nothing selected."
-    assert said["miss"] in said["shown result"]
-    assert said["shown"].endswith(f" of {shown['at first'][1]}.")
-    assert said["wide"] <= 0, "the page scrolls sideways"
+    assert "integer" in visit["read"] or "float" in visit["read"]
+    assert visit["deselected"] == "Nothing selected."
+    assert visit["shown_row"] in visit["shown result"]
+    assert visit["shown"].endswith(f" of {shown['at first'][1]}.")
+    assert visit["wide"] <= 0, "the page scrolls sideways"

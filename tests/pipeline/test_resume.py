@@ -10,7 +10,7 @@ import pytest
 from small_project import call, digests, environment, rules_run, small_project
 
 pytestmark = pytest.mark.slow
-REPRODUCIBLE = ("raw", "standard", "features", "splits", "in_domain_score", "runs", "evaluation")
+REPRODUCIBLE = ("raw", "standard", "features", "splits", "in_domain", "runs", "evaluation")
 PATIENCE = 240  # seconds
 
 
@@ -21,24 +21,24 @@ def trained(project):
 
 def kill_in_the_second_training(project):
     """Start Snakemake with one job at a time and kill its whole process group once it trains for the second time."""
-    said = project / "killed.log"
-    with said.open("w") as log:
+    log = project / "killed.log"
+    with log.open("w") as stream:
         process = subprocess.Popen(
             [sys.executable, "-m", "snakemake", "--cores", "1"],
             cwd=project,
             env=environment(project),
-            stdout=log,
-            stderr=log,
+            stdout=stream,
+            stderr=stream,
             start_new_session=True,
         )
         try:
             deadline = time.monotonic() + PATIENCE
-            while said.read_text().count("rule train:") < 2 and process.poll() is None and time.monotonic() < deadline:
+            while log.read_text().count("rule train:") < 2 and process.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.05)
         finally:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    assert process.returncode == -signal.SIGKILL, said.read_text()[-3000:]
+    assert process.returncode == -signal.SIGKILL, log.read_text()[-3000:]
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def killed(tmp_path_factory):
     return project
 
 
-def test_a_killed_run_goes_on_and_gives_the_same_bytes(killed, undisturbed):
+def test_killed_run_continues_to_equal_bytes(killed, undisturbed):
     (finished,) = trained(killed)
     written = finished.stat().st_mtime_ns
     assert "--unlock" in call(killed, "snakemake", check=False)

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from browser import BROWSER, QUIET
-from forecasting_project import SUITES, project
+from champion_project import SUITES, project
 from serving_project import served
 
 from perfcast.serving import app
@@ -72,8 +72,8 @@ def test_visitor_predicts_varies_and_shares(address, tmp_path, width):
     assert texts["problem"] == []
     assert [text.split()[0] for text in texts["suites"]] == SUITES
     assert all(re.fullmatch(r"\w+ [\d.]+ [\d.]+ to [\d.]+ .*", text) for text in texts["suites"])
-    assert len(texts["in_domain_score"]) == 4
-    assert all("score 0." in text or "score 1." in text for text in texts["in_domain_score"])
+    assert len(texts["in-domain"]) == 4
+    assert all("score 0." in text or "score 1." in text for text in texts["in-domain"])
     assert texts["origins"][0] == "Given as described"
     assert {"tdp_w 150 W", "chips 2"} <= set(texts["given"])
     for suite, (label, near) in zip(SUITES, texts["drawings"], strict=True):

@@ -14,40 +14,40 @@ QUICK = ("--latency-wait", "10", "--slurm-init-seconds-before-status-checks", "5
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A project run by Slurm, what Snakemake said, and what Slurm says of its jobs: state, processors, memory, time."""
+    """Run a project by Slurm; return it, Snakemake's output, and state, processors, memory and time of the jobs."""
     project = small_project(tmp_path_factory.mktemp("slurm") / "project")
-    with cluster() as found:
-        given = {**environment(project), **found}
+    with cluster() as settings:
+        variables = {**environment(project), **settings}
         done = subprocess.run(
             ["snakemake", "--profile", "workflow/profiles/slurm", *QUICK],
-            check=False, cwd=project, env=given, capture_output=True, text=True, timeout=1200,
+            check=False, cwd=project, env=variables, capture_output=True, text=True, timeout=1200,
         )  # fmt: skip
-        said = done.stdout + done.stderr
-        assert done.returncode == 0, said[-6000:]
-        asked = ["squeue", "--noheader", "--states=all", "--format=%k|%T|%C|%m|%l"]
-        listed = subprocess.run(asked, check=True, env=given, capture_output=True, text=True)
-    jobs = {comment: rest for comment, *rest in (line.split("|") for line in listed.stdout.splitlines())}
-    return project, said, jobs
+        output = done.stdout + done.stderr
+        assert done.returncode == 0, output[-6000:]
+        command = ["squeue", "--noheader", "--states=all", "--format=%k|%T|%C|%m|%l"]
+        listed = subprocess.run(command, check=True, env=variables, capture_output=True, text=True)
+    jobs = {comment: values for comment, *values in (line.split("|") for line in listed.stdout.splitlines())}
+    return project, output, jobs
 
 
-def test_every_job_but_the_local_ones_went_through_the_queue(run):
-    _, said, jobs = run
+def test_all_but_local_jobs_are_queued(run):
+    _, output, jobs = run
     assert {state for state, *_ in jobs.values()} == {"COMPLETED"}
     assert {comment.split("_wildcards")[0] for comment in jobs} == {
-        "rule_data_features_split_standardize_support",
+        "rule_data_features_in_domain_split_standardize",
         "rule_training_train",
-        "rule_judging_audit_evaluate_figures",
+        "rule_evaluation_evaluate_leakage_plots",
         "rule_champion",
         "rule_report",
     }
-    assert said.count("has been submitted with SLURM jobid") == len(jobs) == 5
-    assert {"ingest", "available", "metrics"} <= rules_run(said)
+    assert output.count("has been submitted with SLURM jobid") == len(jobs) == 5
+    assert {"ingest", "available", "metrics"} <= rules_run(output)
 
 
-def test_a_group_asks_for_the_sum_of_the_times_and_the_memory_of_one_job(run):
+def test_group_requests_sum_of_times_and_memory_of_one_job(run):
     _, _, jobs = run
     assert jobs["rule_training_train"] == ["COMPLETED", "1", "3000M", "1:00:00"]
 
 
-def test_results_are_those_of_a_local_run(run, tmp_path):
+def test_slurm_results_equal_local_results(run, tmp_path):
     expect_results_of_a_local_run(run[0], tmp_path / "project")

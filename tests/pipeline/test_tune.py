@@ -7,7 +7,7 @@ import pytest
 import yaml
 from small_project import call, rules_run, small_project
 
-QUESTION = ("host_gemm", "random", "random_forest")
+RUN_NAME = ("host_gemm", "random", "random_forest")
 RUN = "results/runs/host_gemm/random/random_forest"
 FILES = ("--table", "results/features/host_gemm.parquet", "--folds", "results/splits/host_gemm/random.parquet")
 
@@ -27,35 +27,35 @@ def project(tmp_path_factory):
 
 def tune(project, *options, check=True):
     return call(
-        project, sys.executable, "-m", "perfcast", "tune", *QUESTION, *FILES, "--out", "results/tuning", *options,
+        project, sys.executable, "-m", "perfcast", "tune", *RUN_NAME, *FILES, "--out", "results/tuning", *options,
         check=check,
     )  # fmt: skip
 
 
-def test_what_was_found_is_written_and_each_fold_trains_with_it(project):
+def test_tune_writes_values_that_each_fold_trains_with(project):
     untuned = json.loads((project / RUN / "validation.json").read_text())
     assert [set(choice["validation_mape"]) for choice in untuned["choices"]] == [{"per_task", "joint"}]
 
-    told = tune(project, "--trials", "1")
-    assert told.count("inner MAPE") == 1
-    told = tune(project, "--trials", "3", "--write")
-    assert [line.split(":")[0] for line in told.splitlines() if "inner MAPE" in line] == [
+    output = tune(project, "--trials", "1")
+    assert output.count("inner MAPE") == 1
+    output = tune(project, "--trials", "3", "--write")
+    assert [line.split(":")[0] for line in output.splitlines() if "inner MAPE" in line] == [
         f"host_gemm/random/random_forest/fold_0 trial {number} of 3" for number in (2, 3)
     ]
 
-    found = yaml.safe_load((project / "results/tuning/host_gemm/random/random_forest.yaml").read_text())
-    assert found["command"] == (
+    tuned = yaml.safe_load((project / "results/tuning/host_gemm/random/random_forest.yaml").read_text())
+    assert tuned["command"] == (
         "perfcast tune host_gemm random random_forest --table results/features/host_gemm.parquet "
         "--folds results/splits/host_gemm/random.parquet --out results/tuning "
         "--trials 3 --seed 0 --preset full --write"
     )
-    fold = found["folds"]["fold_0"]
+    fold = tuned["folds"]["fold_0"]
     assert (fold["trials"], fold["failed"]) == (3, 0)
     assert fold["own_inner_mape"] == untuned["choices"][0]["validation_mape"]["per_task"]
     assert fold["inner_mape"] <= fold["own_inner_mape"]
     assert (project / "conf/predictor/random_forest.yaml").read_text().startswith("# kept\n")
     (entry,) = yaml.safe_load((project / "conf/tuned/host_gemm/random_forest.yaml").read_text())["entries"]
-    assert entry == {"splits": ["random"], "command": found["command"], "folds": [fold["values"]]}
+    assert entry == {"splits": ["random"], "command": tuned["command"], "folds": [fold["values"]]}
 
     assert rules_run(call(project, "snakemake", "-n", f"{RUN}/validation.json")) == {"train"}
     call(project, "snakemake", f"{RUN}/validation.json")
@@ -67,20 +67,20 @@ def test_what_was_found_is_written_and_each_fold_trains_with_it(project):
     assert used == [{"tuned": {**params, **fold["values"]}}]
 
 
-def test_processes_that_share_the_work_find_what_one_finds(project):
-    found = []
+def test_parallel_tune_equals_sequential_tune(project):
+    results = []
     for jobs, out in ((1, "results/alone"), (3, "results/shared")):
-        told = tune(project, "--trials", "4", "--at-once", "3", "--jobs", str(jobs), "--out", out)
-        lines = [line.split(":")[0] for line in told.splitlines() if "inner MAPE" in line]
+        output = tune(project, "--trials", "4", "--at-once", "3", "--jobs", str(jobs), "--out", out)
+        lines = [line.split(":")[0] for line in output.splitlines() if "inner MAPE" in line]
         assert sorted(lines) == [f"host_gemm/random/random_forest/fold_0 trial {number} of 4" for number in range(1, 5)]
-        found.append(yaml.safe_load((project / out / "host_gemm/random/random_forest.yaml").read_text()))
-    assert found[0]["folds"] == found[1]["folds"]
-    assert all("--at-once 3" in one["command"] and "--jobs" not in one["command"] for one in found)
+        results.append(yaml.safe_load((project / out / "host_gemm/random/random_forest.yaml").read_text()))
+    assert results[0]["folds"] == results[1]["folds"]
+    assert all("--at-once 3" in result["command"] and "--jobs" not in result["command"] for result in results)
     tune(project, "--trials", "5", "--at-once", "3", "--out", "results/shared", "--worker")
-    assert yaml.safe_load((project / "results/shared/host_gemm/random/random_forest.yaml").read_text()) == found[1]
+    assert yaml.safe_load((project / "results/shared/host_gemm/random/random_forest.yaml").read_text()) == results[1]
 
 
-def test_a_mistake_is_one_line(project):
+def test_tune_reports_invalid_options_in_one_line(project):
     tune(project, "--trials", "1")
     for options, words in {
         ("--trials", "0"): "--trials and --timeout must be positive",
@@ -90,6 +90,6 @@ def test_a_mistake_is_one_line(project):
         ("--worker", "--write"): "--worker must be one process that writes nothing",
         ("--storage", "nowhere"): "--storage must be sqlite, journal or the URL of a database",
     }.items():
-        told = tune(project, *options, check=False).strip()
-        assert words in told
-        assert "\n" not in told
+        output = tune(project, *options, check=False).strip()
+        assert words in output
+        assert "\n" not in output

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_project import project
+from champion_project import project
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
@@ -28,11 +28,11 @@ def cells():
     return [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
 
 
-def test_the_notebook_is_kept_without_its_answers():
+def test_notebook_is_stored_without_outputs():
     assert all(not cell["outputs"] and cell["execution_count"] is None for cell in cells())
 
 
-def test_the_notebook_runs(tmp_path, monkeypatch):
+def test_notebook_runs(tmp_path, monkeypatch):
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -58,23 +58,23 @@ def test_estimators_follow_scikit_learn():
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters", "said"),
+    ("name", "parameters", "words"),
     [("RigdePredictor", {}, "Ridge"), ("Ridge", {"clap": 1}, "alphas, clip")],
 )
-def test_a_wrong_estimator_is_told(name, parameters, said):
+def test_estimator_refuses_unknown_names(name, parameters, words):
     with pytest.raises(UserError) as error:
         perfcast.estimator(name, **parameters)
-    assert said in str(error.value)
+    assert words in str(error.value)
 
 
-def test_the_package_offers_what_it_names():
+def test_package_exports_its_names():
     assert {"load_champion", "predict", "estimator"} <= set(dir(perfcast))
     with pytest.raises(AttributeError, match="no attribute 'forecast_all'"):
         _ = perfcast.forecast_all
 
 
-def test_a_forecast_imports_no_learning_library():
-    # they would cost a cold forecast more than the forecast itself; the champion's own predictor imports what it needs
+def test_inference_imports_no_learning_library():
+    # their import takes longer than a prediction; the predictor of the champion imports what it needs
     heavy = ["sklearn", "scipy", "torch", "mlflow", "pytorch_lightning", "matplotlib", "rich"]
     code = (
         "import sys, perfcast.inference, perfcast.predictors.hybrid.server_hybrids\n"
@@ -84,32 +84,22 @@ def test_a_forecast_imports_no_learning_library():
 
 
 @pytest.mark.slow
-def test_the_wheel_forecasts_outside_the_repository(tmp_path):
-    made = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "--wheel-dir",
-        str(tmp_path),
-    ]
+def test_wheel_predicts_outside_the_repository(tmp_path):
+    make_wheel = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir"]
     source = tmp_path / "source"
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    call([*made, str(source)], tmp_path)
+    call([*make_wheel, str(tmp_path), str(source)], tmp_path)
     (wheel,) = tmp_path.glob("perfcast-*.whl")
     installed = tmp_path / "installed"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
     away = tmp_path / "away"
     away.mkdir()
-    asked = ["predict", "--champion", str(project().folder), "--processor", "Xeon Gold 6148", "--chips", "2", "--csv"]
-    told = call([sys.executable, "-m", "perfcast", *asked], away, PYTHONPATH=str(installed))
-    assert "CINT2017speed" in told
+    command = ["predict", "--champion", str(project().folder), "--processor", "Xeon Gold 6148", "--chips", "2", "--csv"]
+    output = call([sys.executable, "-m", "perfcast", *command], away, PYTHONPATH=str(installed))
+    assert "CINT2017speed" in output
     where = call([sys.executable, "-c", "import perfcast; print(perfcast.__file__)"], away, PYTHONPATH=str(installed))
     assert where.startswith(str(installed))
 

@@ -1,42 +1,165 @@
-"""What the README tells people to type exists."""
+"""Commands, paths and names in README.md and docs: every command line parses, every path exists."""
 
+from __future__ import annotations
+
+import itertools
 import re
+import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import yaml
 
-from perfcast.cli.main import COMMANDS, STAGES
-from perfcast.config.conf_files import read_yaml
+from perfcast.cli.main import COMMANDS, STAGES, main
+from perfcast.config.conf_files import read_experiment, read_yaml
+from perfcast.config.experiment_params import validate
+from perfcast.utils import plugins
 
 PROJECT = Path(__file__).parents[2]
-README = (PROJECT / "README.md").read_text()
-BLOCKS = "\n".join(re.findall(r"```(?:bash|sh)?\n(.*?)```", README, re.DOTALL))
-INLINE = "\n".join(re.findall(r"`([^`\n]+)`", README))
-TYPED = f"{BLOCKS}\n{INLINE}"
+PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
+TEXT = {str(path.relative_to(PROJECT)): path.read_text() for path in PAGES}
+MAKEFILE = (PROJECT / "Makefile").read_text()
+FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+SHELLS = {"", "bash", "sh", "console", "shell"}
+HERE_DOCUMENT = re.compile(r"<<'?(\w+)'?\n.*?^\1$", re.MULTILINE | re.DOTALL)
+OPERATORS = {"&&", "||", ";", "|", "|&", "&"}
 
 
-@pytest.mark.parametrize("command", sorted(set(re.findall(r"\bperfcast ((?:pipeline )?[a-z-]+)", TYPED))))
-def test_perfcast_commands_exist(command):
-    known = [*COMMANDS, *[f"pipeline {stage}" for stage in STAGES]]
-    assert command.replace("-", "_") in known
+def read_commands(text: str) -> list[tuple[str, ...]]:
+    """Return the commands of a block of shell lines, split into words."""
+    lines = HERE_DOCUMENT.sub("", text).replace("\\\n", " ").splitlines()
+    commands: list[tuple[str, ...]] = []
+    for line in lines:
+        try:
+            words = shlex.split(line.strip().removeprefix("$ "), comments=True)
+        except ValueError:  # a drawing, not a command
+            continue
+        if len(words) == 1 and (assigned := re.match(r"\w+=(perfcast .*)", words[0])):
+            words = shlex.split(assigned[1])
+        start = 0
+        for end in [*(place for place, word in enumerate(words) if word in OPERATORS), len(words)]:
+            command = [word for word in words[start:end] if not re.match(r"[A-Z_]+=", word)]
+            commands += [tuple(command)] if command else []
+            start = end + 1
+    return commands
 
 
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"\bmake ([a-z]+)\b", TYPED))))
-def test_make_targets_exist(target):
-    assert re.search(rf"^{target}:", (PROJECT / "Makefile").read_text(), re.MULTILINE)
+def list_commands(program: str, *, inline: bool) -> list[tuple[str, tuple[str, ...]]]:
+    """Return (page, words after the program) of every command, in blocks or between backticks."""
+    commands = set()
+    for page, text in TEXT.items():
+        blocks = [block for language, block in FENCE.findall(text) if language in SHELLS]
+        texts = re.findall(r"`([^`\n]+)`", FENCE.sub("", text)) if inline else blocks
+        commands |= {(page, words[1:]) for block in texts for words in read_commands(block) if words[0] == program}
+    return sorted(commands)
 
 
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:src|tests|conf|data|workflow)/[^`<*]+)`", README))))
-def test_paths_exist(path):
-    assert (PROJECT / path).exists()
+def name_command(words: tuple[str, ...]) -> str:
+    """Return the command, with its stage for `pipeline`; empty for the program alone."""
+    count = 2 if words[:1] == ("pipeline",) else 1
+    return " ".join(word for word in words[:count] if not word.startswith("-"))
 
 
-def test_sources_and_splits_of_the_tables_are_those_of_the_experiment():
+KNOWN = {"", "pipeline", *(name.replace("_", "-") for name in COMMANDS)}
+KNOWN |= {f"pipeline {name.replace('_', '-')}" for name in STAGES}
+
+
+@pytest.mark.parametrize(("page", "words"), list_commands("perfcast", inline=False))
+def test_perfcast_command_lines_parse(page, words, monkeypatch, capsys):
+    options = []
+    monkeypatch.setattr(plugins, "load", wrap_load(plugins.load, options.append))
+    try:
+        code = main(words)
+    except SystemExit as stopped:
+        code = stopped.code
+    assert code == 0, f"{page}: perfcast {shlex.join(words)}: {capsys.readouterr().err}"
+
+
+def wrap_load(load, run):
+    """Return a loader of commands whose `run` only records the parsed options."""
+
+    def load_command(package, name):
+        module = load(package, name)
+        return SimpleNamespace(add_arguments=module.add_arguments, run=lambda options: run(options) or 0)
+
+    return load_command
+
+
+@pytest.mark.parametrize(("page", "words"), list_commands("perfcast", inline=True))
+def test_perfcast_commands_in_the_text_exist(page, words, capsys):
+    command = name_command(words)
+    if command.split(" ")[0].isupper():  # a placeholder, as in `perfcast COMMAND --help`
+        return
+    assert command in KNOWN, f"{page}: perfcast {shlex.join(words)}"
+    positional = itertools.takewhile(lambda word: not word.startswith("-"), words)
+    with pytest.raises(SystemExit):
+        main([*positional, "--help"])
+    accepted = set(re.findall(r"--?[a-z][a-z-]*", capsys.readouterr().out))
+    typed = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+    assert typed <= accepted, f"{page}: perfcast {shlex.join(words)}"
+
+
+@pytest.mark.parametrize(("page", "words"), [*list_commands("make", inline=False), *list_commands("make", inline=True)])
+def test_make_targets_exist(page, words):
+    for word in words:
+        variable = re.match(r"(\w+)=", word)
+        pattern = rf"^{variable[1]} *[?:]?=" if variable else rf"^{re.escape(word)}:"
+        assert re.search(pattern, MAKEFILE, re.MULTILINE), f"{page}: make {shlex.join(words)}"
+
+
+def read_settings(words: tuple[str, ...], *flags: str) -> dict[str, object]:
+    """Return the KEY=VALUE pairs after some flags, without placeholders."""
+    settings, active = {}, False
+    for word in words:
+        if word.startswith("-"):
+            active = word in flags
+        elif active and "..." not in word and (pair := re.fullmatch(r"(\w+)=(.+)", word, re.DOTALL)):
+            settings[pair[1]] = yaml.safe_load(pair[2])
+    return settings
+
+
+@pytest.mark.parametrize(
+    ("page", "words"), [*list_commands("snakemake", inline=False), *list_commands("snakemake", inline=True)]
+)
+def test_snakemake_command_lines_name_valid_experiments(page, words):
+    params = read_yaml(PROJECT / "params.yaml")
+    for flag, value in itertools.pairwise(words):
+        if flag in {"--configfile", "--profile"}:
+            assert (PROJECT / value).exists(), f"{page}: {value}"
+        if flag == "--configfile":
+            params |= read_experiment(PROJECT / value)
+    settings = read_settings(words, "--config")
+    settings.pop("results", None)
+    validate(params | settings, PROJECT / "conf")
+
+
+@pytest.mark.parametrize(("page", "words"), [*list_commands("dvc", inline=False), *list_commands("dvc", inline=True)])
+def test_dvc_command_lines_set_valid_parameters(page, words):
+    settings = read_settings(words, "-S", "--set-param")
+    validate(read_yaml(PROJECT / "params.yaml") | settings, PROJECT / "conf")
+
+
+@pytest.mark.parametrize(
+    ("page", "path"),
+    sorted(
+        {
+            (page, path)
+            for page, text in TEXT.items()
+            for path in re.findall(r"`((?:src|tests|conf|data|workflow|benchmarks|fuzz|examples)/[^`<*{ ]+)`", text)
+        }
+    ),
+)
+def test_paths_exist(page, path):
+    assert any((folder / path).exists() for folder in (PROJECT, PROJECT / "src" / "perfcast"))
+
+
+def test_sources_and_splits_of_the_experiment_are_documented():
     params = read_yaml(PROJECT / "params.yaml")
     for name in (*params["sources"], "random", "unseen_cpu", "forward_2023", "forward_2024"):
-        assert f"`{name}`" in README
+        assert any(f"`{name}`" in text for text in TEXT.values()), name
 
 
-def test_the_readme_offers_something_to_type():
-    assert "make run" in BLOCKS
-    assert "make test" in BLOCKS
+def test_readme_starts_with_the_commands_of_a_newcomer():
+    assert ("README.md", ("run",)) in list_commands("make", inline=False)
+    assert ("README.md", ("test",)) in list_commands("make", inline=False)

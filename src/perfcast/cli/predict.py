@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.inference.prediction_text import format_predictions
     from perfcast.utils.terminal_tables import terminal_width
 
-    explained = read_options(options, neighbors=options.neighbors, explain=True)
+    explained = read_options(options, neighbors=options.nearest, explain=True)
     champion = read_champion(options)
     entries = read_entries(options, champion)
     machines = parse_machines(entries, champion)

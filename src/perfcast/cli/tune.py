@@ -152,7 +152,7 @@ def _check(options: argparse.Namespace) -> None:
     if options.worker and (options.write or options.jobs > 1):
         raise UserError("--worker must be one process that writes nothing", "--write or --jobs was given")
     if not options.folds.is_file():
-        raise UserError("--folds must be a split", f"no file {options.folds}", "run snakemake, or perfcast split")
+        raise UserError("--folds must be a split", f"no file {options.folds}", "run snakemake, or perfcast pipeline split")
 
 
 def _check_unseen(options: argparse.Namespace, split: str, folds: pd.DataFrame) -> None:

@@ -24,7 +24,7 @@ _TABLES = (
     "importance",
     "attention",
     "published",
-    "in_domain_score",
+    "in_domain",
     "levels",
 )
 _TEXT = (

@@ -1,4 +1,4 @@
-"""The command line: one clear line and exit code 2 for what a user got wrong, lazy imports for what is cheap."""
+"""Command line: one line and exit code 2 for mistakes of a user, lazy imports."""
 
 import json
 import subprocess
@@ -22,22 +22,22 @@ PROJECT = Path(__file__).parents[3]
             ["pipeline", "standardize", "nothing", "--raw", "x", "--table", "x", "--rejected", "x", "--quality", "x"],
             "host_gemm",
         ),
-        (["pipeline", "split", "random", "--table", "missing.parquet", "--out", "x"], "no file missing.parquet"),
+        (["pipeline", "split", "random", "--table", "missing.parquet", "--out", "x"], "missing.parquet must exist"),
         (["summary", "--results", "nowhere"], "make run"),
         (["config", "predictor=ridgee"], "lightgbm"),
         (["pipeline", "report", "--results", "nowhere", "--out", "x"], "run snakemake"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_code_2(arguments, words, capsys, monkeypatch):
+def test_main_reports_mistakes_in_one_line_with_exit_code_2(arguments, words, capsys, monkeypatch):
     monkeypatch.chdir(PROJECT)
     assert main(arguments) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert words in told
-    assert str(PROJECT) not in told
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert words in message
+    assert str(PROJECT) not in message
 
 
-def test_an_interruption_is_one_line(capsys, monkeypatch):
+def test_main_reports_an_interruption_in_one_line(capsys, monkeypatch):
     from perfcast.cli import sources
 
     def interrupted(options):
@@ -48,8 +48,8 @@ def test_an_interruption_is_one_line(capsys, monkeypatch):
     assert capsys.readouterr().err == "perfcast sources: interrupted, nothing half-written is left\n"
 
 
-def test_every_command_explains_itself(capsys):
-    words = [[name.replace("_", "-")] for name in COMMANDS] + [["pipeline", name] for name in STAGES]
+def test_every_command_has_help_and_an_example(capsys):
+    words = [[name.replace("_", "-")] for name in COMMANDS] + [["pipeline", name.replace("_", "-")] for name in STAGES]
     for command in words:
         with pytest.raises(SystemExit) as stopped:
             main([*command, "--help"])
@@ -60,7 +60,7 @@ def test_every_command_explains_itself(capsys):
     assert set(EXAMPLES) == {*COMMANDS, *STAGES}
 
 
-def test_help_lists_commands_and_stages_apart(capsys):
+def test_help_lists_stages_under_pipeline(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
     assert "standardize" in capsys.readouterr().out.split("  pipeline ")[1]
@@ -101,7 +101,7 @@ def test_help_starts_without_pandas(command):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_sources_tells_where_each_was_found(capsys, monkeypatch, tmp_path):
+def test_sources_lists_locations(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(PROJECT)
     monkeypatch.setenv("PERFCAST_MIRROR", str(tmp_path))
     assert main(["sources"]) == 0
@@ -110,21 +110,12 @@ def test_sources_tells_where_each_was_found(capsys, monkeypatch, tmp_path):
         assert name in shown
 
 
-def test_available_leaves_out_what_lacks_a_source(tmp_path, capsys):
+def test_available_omits_datasets_without_sources(tmp_path, capsys):
     for source, status in {"host_gemm": "present", "spec_cpu2017": "missing", "cpu_catalog": "missing"}.items():
         (tmp_path / source).mkdir()
         (tmp_path / source / "manifest.json").write_text(json.dumps({"status": status}))
-    arguments = [
-        "pipeline",
-        "available",
-        "host_gemm",
-        "spec_cpu2017",
-        "--raw",
-        str(tmp_path),
-        "--out",
-        str(tmp_path / "a.json"),
-    ]
-    assert main([*arguments, "--project", str(PROJECT)]) == 0
+    options = ["--raw", str(tmp_path), "--out", str(tmp_path / "a.json"), "--project", str(PROJECT)]
+    assert main(["pipeline", "available", "host_gemm", "spec_cpu2017", *options]) == 0
     assert json.loads((tmp_path / "a.json").read_text()) == {
         "datasets": ["host_gemm"],
         "left_out": {"spec_cpu2017": ["spec_cpu2017"]},
@@ -132,14 +123,14 @@ def test_available_leaves_out_what_lacks_a_source(tmp_path, capsys):
     assert "left out" in capsys.readouterr().err
 
 
-def test_a_miniature_project_needs_a_new_folder(tmp_path, capsys):
+def test_fake_refuses_a_folder_in_use(tmp_path, capsys):
     (tmp_path / "old").write_text("")
     assert main(["pipeline", "fake", str(tmp_path), "--project", str(PROJECT)]) == 2
     assert "not empty" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
 
 
-def test_a_miniature_project_is_complete_and_accepts_its_generated_sources(tmp_path):
+def test_fake_writes_sources_that_ingest_accepts(tmp_path):
     make_project(PROJECT, tmp_path / "mini", rows=60, seed=0)
     for source in ("spec_cpu2017", "spec_cpu2017_detail", "perfcastdb", "cpu_catalog"):
         out = tmp_path / "mini" / "results" / "raw" / source

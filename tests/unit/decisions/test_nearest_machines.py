@@ -1,4 +1,4 @@
-"""Measured machines like one's own: the nearest first, with what differs."""
+"""Nearest measured machines of a described one, with their differences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_project import SUITES, project
+from champion_project import SUITES, project
 
 from perfcast.cli.main import main
 from perfcast.decisions.nearest_machines import find_nearest_machines
@@ -19,9 +19,9 @@ from perfcast.utils.errors import UserError
 GOLD = {"processor": "Xeon Gold 6148", "chips": 2}
 
 
-def found(machines=GOLD, **asked):
+def find_nearest(machines=GOLD, **options):
     champion = project().champion
-    return find_nearest_machines(parse_machines(read_machines(machines), champion), champion, **asked).machines
+    return find_nearest_machines(parse_machines(read_machines(machines), champion), champion, **options).machines
 
 
 def measured_machine(row, **changed):
@@ -33,90 +33,95 @@ def measured_machine(row, **changed):
     return ParsedMachines(frame[[name for name in frame if name in columns]].set_axis([1]), {})
 
 
-def test_a_measured_machine_is_found_again_and_differs_only_in_what_was_not_stated():
+def test_find_nearest_machines_finds_a_measured_machine_itself():
     champion = project().champion
     frame = champion.reference_data.measured.frame
     again = 0
     for row in frame.isna().sum(axis=1).sort_values(kind="stable").index[:20]:
         try:
             machine = measured_machine(row)
-            (one,) = find_nearest_machines(machine, champion, count=5, max_differences=99, assume=False).machines
+            (answer,) = find_nearest_machines(machine, champion, count=5, max_differences=99, assume=False).machines
         except UserError:  # the generated results have the published ones' mistakes
             continue
-        assert {each.task for each in one.similar} == {frame["suite"][row]}
-        itself = [each for each in one.similar if each.measured.result == frame["result_id"][row]]
+        assert {similar.task for similar in answer.similar} == {frame["suite"][row]}
+        itself = [similar for similar in answer.similar if similar.measured.result == frame["result_id"][row]]
         again += len(itself)
-        assert all(one.theirs is None for each in itself for one in each.differences)
+        assert all(difference.theirs is None for similar in itself for difference in similar.differences)
     assert again > 5
 
 
-def test_every_task_has_its_results_the_nearest_first():
-    (one,) = found(count=5)
-    assert [each.task for each in one.similar] == [suite for suite in SUITES for _ in range(5)]
+def test_find_nearest_machines_sorts_each_task_by_distance():
+    (answer,) = find_nearest(count=5)
+    assert [similar.task for similar in answer.similar] == [suite for suite in SUITES for _ in range(5)]
     for suite in SUITES:
-        far = [each.measured.distance for each in one.similar if each.task == suite]
+        far = [similar.measured.distance for similar in answer.similar if similar.task == suite]
         assert far == sorted(far)
     frame = project().champion.reference_data.measured.frame.set_index("result_id")
-    for each in one.similar:
-        cells = frame.loc[each.measured.result]
-        assert (each.measured.score, each.task) == (cells["base_score"], cells["suite"])
-        assert each.measured.published == f"{cells['published_month']:%Y-%m}"
+    for similar in answer.similar:
+        cells = frame.loc[similar.measured.result]
+        assert (similar.measured.score, similar.task) == (cells["base_score"], cells["suite"])
+        assert similar.measured.published == f"{cells['published_month']:%Y-%m}"
 
 
-def test_differences_are_told_with_both_values_and_a_few_at_most():
-    (one,) = found(count=4, tasks=["CINT2017rate"], max_differences=2)
+def test_differences_have_both_values_and_a_limit():
+    (answer,) = find_nearest(count=4, tasks=["CINT2017rate"], max_differences=2)
     frame = project().champion.reference_data.measured.frame.set_index("result_id")
-    assert any(each.differing > 2 for each in one.similar)
-    for each in one.similar:
+    assert any(similar.differing > 2 for similar in answer.similar)
+    for each in answer.similar:
         assert len(each.differences) == min(2, each.differing)
         for difference in each.differences:
-            theirs = frame.loc[each.measured.result, difference.column]
+            expected = frame.loc[each.measured.result, difference.column]
             assert difference.own != difference.theirs
-            assert (difference.theirs is None and pd.isna(theirs)) or difference.theirs == theirs
+            assert (difference.theirs is None and pd.isna(expected)) or difference.theirs == expected
             assert not (difference.assumed and difference.column in ("chips", "part_key"))
 
 
-def test_what_was_said_is_no_assumption():
-    (assumed,) = found(count=30, tasks=["CINT2017rate"], max_differences=50)
+def test_given_fields_are_not_marked_as_assumed():
+    (assumed,) = find_nearest(count=30, tasks=["CINT2017rate"], max_differences=50)
     named = {**GOLD, "os_name": "Plan 9"}
-    (said,) = found(named, count=30, tasks=["CINT2017rate"], max_differences=50)
+    (stated,) = find_nearest(named, count=30, tasks=["CINT2017rate"], max_differences=50)
     marks = {
-        name: {one.assumed for each in answer.similar for one in each.differences if one.column == "os_name"}
-        for name, answer in (("assumed", assumed), ("said", said))
+        name: {
+            difference.assumed
+            for similar in answer.similar
+            for difference in similar.differences
+            if difference.column == "os_name"
+        }
+        for name, answer in (("assumed", assumed), ("stated", stated))
     }
-    assert marks["said"] == {False} and marks["assumed"] <= {True}
+    assert marks["stated"] == {False} and marks["assumed"] <= {True}
 
 
-def test_several_machines_and_their_own_tasks():
-    answers = found([{**GOLD, "suite": "SPECrate2017_int_base"}, {**GOLD, "chips": 1}], count=1)
-    assert [[each.task for each in one.similar] for one in answers] == [["CINT2017rate"], SUITES]
-    again = found([GOLD, {**GOLD, "chips": 1}], count=2, tasks=["CFP2017rate", "CINT2017rate"])
-    assert [one.machine for one in again] == ["2 x xeon gold 6148", "1 x xeon gold 6148"]
-    assert [each.task for each in again[1].similar] == list(np.repeat(["CFP2017rate", "CINT2017rate"], 2))
+def test_find_nearest_machines_uses_the_tasks_of_each_machine():
+    answers = find_nearest([{**GOLD, "suite": "SPECrate2017_int_base"}, {**GOLD, "chips": 1}], count=1)
+    assert [[similar.task for similar in answer.similar] for answer in answers] == [["CINT2017rate"], SUITES]
+    again = find_nearest([GOLD, {**GOLD, "chips": 1}], count=2, tasks=["CFP2017rate", "CINT2017rate"])
+    assert [answer.machine for answer in again] == ["2 x xeon gold 6148", "1 x xeon gold 6148"]
+    assert [similar.task for similar in again[1].similar] == list(np.repeat(["CFP2017rate", "CINT2017rate"], 2))
 
 
-def test_a_champion_without_calibration_cannot_say_what_is_near():
+def test_find_nearest_machines_needs_a_calibration():
     bare = replace(project().champion, calibrated=None, neighbor_index=None)
     with pytest.raises(UserError, match="no calibration"):
         find_nearest_machines(parse_machines(read_machines(GOLD), bare), bare)
 
 
-def test_the_command_prints_and_writes(tmp_path, capsys):
-    given = ["similar", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--count", "2"]
-    assert main(given) == 0
-    said = capsys.readouterr().out
+def test_similar_command_prints_and_writes(tmp_path, capsys):
+    command = ["similar", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--count", "2"]
+    assert main(command) == 0
+    printed = capsys.readouterr().out
     for words in ("measured machine", "distance", "published", "->", "note: "):
-        assert words in said
-    assert main([*given, "--json", "--task", "SPECspeed2017_fp_base"]) == 0
+        assert words in printed
+    assert main([*command, "--json", "--task", "SPECspeed2017_fp_base"]) == 0
     (machine,) = json.loads(capsys.readouterr().out)["machines"]
-    assert [each["task"] for each in machine["similar"]] == ["CFP2017speed"] * 2
+    assert [similar["task"] for similar in machine["similar"]] == ["CFP2017speed"] * 2
     out = tmp_path / "similar.csv"
-    assert main([*given, "--out", str(out)]) == 0
+    assert main([*command, "--out", str(out)]) == 0
     assert len(pd.read_csv(out)) == 8
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "words"),
     [
         (["--count", "0", "--chips", "2"], "--count must be between"),
         (["--chips", "2", "--task", "CINT2006rate"], "a task must be one of"),
@@ -124,7 +129,7 @@ def test_the_command_prints_and_writes(tmp_path, capsys):
         ([], "a machine must be described"),
     ],
 )
-def test_the_command_tells_a_mistake_in_one_line(capsys, given, said):
-    assert main(["similar", "--results", str(project().results), *given]) == 2
+def test_similar_command_reports_mistakes_in_one_line(capsys, options, words):
+    assert main(["similar", "--results", str(project().results), *options]) == 2
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert words in error and error.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Rankings: probabilities that can be believed, orders that repeat, and one clear line for what cannot be used."""
+"""Rankings: calibrated probabilities, stable orders, and one line for invalid input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tempfile import mkdtemp
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_project import FEATURES, project
+from champion_project import FEATURES, project
 
 from perfcast.cli.main import main
 from perfcast.data.datasets.spec_cpu.cpu2017 import build
@@ -31,14 +31,14 @@ MACHINES = [
 ]
 
 
-def wish(by="score", targets=(), weights=None, **more):
+def make_request(by="score", targets=(), weights=None, **more):
     champion = project().champion
     goals = read_constraints(targets, champion)
     return RankingRequest(read_criterion(by, champion), read_weights(weights, goals, champion), goals, **more)
 
 
-def ranked(machines=MACHINES, **asked):
-    return rank_machines(read_machines(machines), project().champion, wish(**asked))
+def ranked(machines=MACHINES, **options):
+    return rank_machines(read_machines(machines), project().champion, make_request(**options))
 
 
 def calibrated_on(residuals, far):
@@ -49,8 +49,8 @@ def calibrated_on(residuals, far):
     return calibration, names
 
 
-def test_probabilities_come_true_as_often_as_they_say():
-    """Of all cases that are told a probability of about p, the share p reaches the threshold: errors as backtested."""
+def test_probabilities_are_calibrated():
+    """Of all cases with a probability of about p, the share p reaches the threshold."""
     generator = np.random.default_rng(0)
 
     def draw(count):
@@ -61,23 +61,23 @@ def test_probabilities_come_true_as_often_as_they_say():
     calibration, _ = calibrated_on(residuals, far)
     far, residuals = draw(20_000)
     half = calibration.half_widths(np.full(len(far), "task"), pd.DataFrame({"one": far}))
-    forecast = np.exp(generator.normal(5, 1, len(far)))
-    measured = forecast * np.exp(-residuals)
-    threshold = forecast * np.exp(generator.normal(0, 0.08, len(far)))
-    told = np.array(
+    predicted = np.exp(generator.normal(5, 1, len(far)))
+    measured = predicted * np.exp(-residuals)
+    threshold = predicted * np.exp(generator.normal(0, 0.08, len(far)))
+    probability = np.array(
         [
-            probability_at_least(one, median, median * np.exp(wide), LEVEL, calibration.quantiles["task"])
-            for one, median, wide in zip(threshold, forecast, half, strict=True)
+            probability_at_least(limit, median, median * np.exp(wide), LEVEL, calibration.quantiles["task"])
+            for limit, median, wide in zip(threshold, predicted, half, strict=True)
         ]
     )
     came = measured >= threshold
     for low in np.arange(0, 1, 0.1):
-        among = (told >= low) & (told < low + 0.1)
+        among = (probability >= low) & (probability < low + 0.1)
         assert among.sum() > 300
-        assert came[among].mean() == pytest.approx(told[among].mean(), abs=0.04)
+        assert came[among].mean() == pytest.approx(probability[among].mean(), abs=0.04)
 
 
-def test_probabilities_of_generated_results_nobody_trained_on_are_spread_evenly():
+def test_pit_of_unseen_results_is_uniform():
     """The probability to reach what was then measured is a probability integral transform."""
     raw = {name: Path(mkdtemp(prefix="perfcast-choosing-")) for name in ("spec_cpu2017", "cpu_catalog")}
     spec_cpu2017.write(raw["spec_cpu2017"], rows=400, seed=6)
@@ -85,37 +85,37 @@ def test_probabilities_of_generated_results_nobody_trained_on_are_spread_evenly(
     standard = build(raw, {"published_until": None}).table
     champion = project().champion
     X = build_features("spec_cpu2017", standard.frame, standard.columns, FEATURES).frame
-    forecasts = champion.predictor.predict(X)["base_score"].to_numpy()
-    questions = outputs_of(X["suite"], "base_score")
-    half = champion.calibrated.intervals(X, questions)["half_width"].to_numpy()
+    predictions = champion.predictor.predict(X)["base_score"].to_numpy()
+    outputs = outputs_of(X["suite"], "base_score")
+    half = champion.calibrated.intervals(X, outputs)["half_width"].to_numpy()
     quantiles = champion.calibrated.calibration.quantiles
     reached = [
-        probability_at_least(score, median, median * np.exp(wide), LEVEL, quantiles.get(question, quantiles[""]))
-        for score, median, wide, question in zip(X["base_score"], forecasts, half, questions, strict=True)
+        probability_at_least(score, median, median * np.exp(wide), LEVEL, quantiles.get(output, quantiles[""]))
+        for score, median, wide, output in zip(X["base_score"], predictions, half, outputs, strict=True)
     ]
     apart = np.abs(np.sort(reached) - (np.arange(len(reached)) + 0.5) / len(reached)).max()
     assert apart < 0.15
     assert np.mean(np.abs(np.array(reached) - 0.5) < 0.45) == pytest.approx(0.9, abs=0.06)
 
 
-def test_a_probability_agrees_with_the_interval_and_is_never_certain():
+def test_probability_agrees_with_the_interval_and_is_never_certain():
     calibration, _ = calibrated_on(np.random.default_rng(1).normal(0, 0.05, 500), np.zeros(500))
-    own = calibration.quantiles["task"]
+    quantiles = calibration.quantiles["task"]
     half = {
         level: calibration.half_widths(np.array(["task"]), pd.DataFrame({"one": [0.0]}), level)[0]
         for level in (0.5, 0.9)
     }
     high = 100 * np.exp(half[0.9])
-    assert probability_at_least(100, 100, high, 0.9, own) == 0.5
-    assert probability_at_least(high, 100, high, 0.9, own) == pytest.approx(0.05, abs=1e-6)
-    assert probability_at_least(100 * np.exp(-half[0.5]), 100, high, 0.9, own) == pytest.approx(0.75, abs=1e-6)
+    assert probability_at_least(100, 100, high, 0.9, quantiles) == 0.5
+    assert probability_at_least(high, 100, high, 0.9, quantiles) == pytest.approx(0.05, abs=1e-6)
+    assert probability_at_least(100 * np.exp(-half[0.5]), 100, high, 0.9, quantiles) == pytest.approx(0.75, abs=1e-6)
     thresholds = np.linspace(50, 200, 301)
-    told = np.array([probability_at_least(one, 100, high, 0.9, own) for one in thresholds])
-    assert (np.diff(told) <= 0).all()
-    assert 0 < told.min() < 0.005 and 0.995 < told.max() < 1
+    probabilities = np.array([probability_at_least(limit, 100, high, 0.9, quantiles) for limit in thresholds])
+    assert (np.diff(probabilities) <= 0).all()
+    assert 0 < probabilities.min() < 0.005 and 0.995 < probabilities.max() < 1
 
 
-def test_targets_together_are_bounded_whatever_ties_them():
+def test_joint_bounds_hold_for_any_dependence():
     assert joint_bounds([0.9, 0.8]) == pytest.approx((0.7, 0.8))
     assert joint_bounds([0.3, 0.2]) == (0.0, 0.2)
     generator = np.random.default_rng(2)
@@ -126,7 +126,7 @@ def test_targets_together_are_bounded_whatever_ties_them():
         assert low - 1e-9 <= both <= high + 1e-9
 
 
-def test_tasks_are_known_by_the_names_of_their_publisher():
+def test_read_constraints_accepts_published_task_names():
     names = project().champion.task_names
     assert names.find("SPECrate2017_int_base") == names.find("cint2017RATE") == "CINT2017rate"
     assert names.find("SPECspeed2017 fp base") == "CFP2017speed"
@@ -135,19 +135,19 @@ def test_tasks_are_known_by_the_names_of_their_publisher():
     assert (goal.output, goal.sign, goal.threshold) == (INT, ">=", 1500)
 
 
-def test_at_most_is_the_rest_of_at_least():
-    found = ranked(targets=["CINT2017rate >= 60", "CINT2017rate.base_score < 60"]).candidates
-    assert all(sum(one.probabilities) == pytest.approx(1) for one in found)
+def test_probability_below_complements_at_least():
+    candidates = ranked(targets=["CINT2017rate >= 60", "CINT2017rate.base_score < 60"]).candidates
+    assert all(sum(candidate.probabilities) == pytest.approx(1) for candidate in candidates)
 
 
-def test_candidates_are_ordered_by_what_they_give_for_what_they_take():
-    assert [one.name for one in ranked(by="score").candidates] == ["large", "small"]
-    assert [one.name for one in ranked(by="score", ascending=True).candidates] == ["small", "large"]
+def test_rank_machines_orders_by_ratio_criteria():
+    assert [candidate.name for candidate in ranked(by="score").candidates] == ["large", "small"]
+    assert [candidate.name for candidate in ranked(by="score", ascending=True).candidates] == ["small", "large"]
     per_watt = ranked(by="score/watt")
-    assert [one.name for one in per_watt.candidates] == ["small", "large"]
-    for one in per_watt.candidates:
-        assert one.value == pytest.approx(one.score / one.watts)
-        assert one.value_low == pytest.approx(one.score_low / one.watts)
+    assert [candidate.name for candidate in per_watt.candidates] == ["small", "large"]
+    for candidate in per_watt.candidates:
+        assert candidate.value == pytest.approx(candidate.score / candidate.watts)
+        assert candidate.value_low == pytest.approx(candidate.score_low / candidate.watts)
     tdp = project().champion.reference_data.cpu_facts.loc["xeon gold 6148", "tdp_w"]
     small = per_watt.candidates[0]
     assert (small.watts, small.watts_assumed, per_watt.candidates[1].watts_assumed) == (tdp, True, False)
@@ -156,45 +156,45 @@ def test_candidates_are_ordered_by_what_they_give_for_what_they_take():
     assert price.value > 0
 
 
-def test_the_score_is_a_weighted_geometric_mean_with_the_interval_of_errors_that_go_together():
+def test_score_is_a_weighted_geometric_mean_with_an_interval():
     alone = {
-        name: {one.line: one for one in ranked(weights=f"{name}=1").candidates}
+        name: {candidate.line: candidate for candidate in ranked(weights=f"{name}=1").candidates}
         for name in ("CINT2017rate", "CFP2017rate")
     }
     both = ranked(weights="SPECrate2017_int_base=2,CFP2017rate=1")
     assert dict(both.weights) == pytest.approx({"CINT2017rate": 2 / 3, "CFP2017rate": 1 / 3})
-    for one in both.candidates:
+    for candidate in both.candidates:
         for end in ("score", "score_low", "score_high"):
-            first, second = (getattr(alone[name][one.line], end) for name in ("CINT2017rate", "CFP2017rate"))
-            assert getattr(one, end) == pytest.approx(first ** (2 / 3) * second ** (1 / 3))
+            first, second = (getattr(alone[name][candidate.line], end) for name in ("CINT2017rate", "CFP2017rate"))
+            assert getattr(candidate, end) == pytest.approx(first ** (2 / 3) * second ** (1 / 3))
     assert dict(ranked(targets=["CFP2017rate > 10"]).weights) == {"CFP2017rate": 1.0}
     assert len(ranked().weights) == 4
 
 
-def test_dividing_by_a_score_turns_its_interval_around():
+def test_division_by_a_score_swaps_its_interval():
     measure = read_criterion("price/score", project().champion)
-    found = evaluate_criterion(measure, {"price": 8.0}, Spread(4.0, 2.0, 8.0), {})
-    assert (found.low, found.median, found.high) == pytest.approx((1.0, 2.0, 4.0))
+    value = evaluate_criterion(measure, {"price": 8.0}, Spread(4.0, 2.0, 8.0), {})
+    assert (value.low, value.median, value.high) == pytest.approx((1.0, 2.0, 4.0))
     assert evaluate_criterion(measure, {"price": 8.0}, Spread(4.0, None, None), {}).low is None
 
 
-def test_those_that_hardly_meet_the_targets_come_last():
-    scores = {one.name: one.score for one in ranked(weights="CINT2017rate=1").candidates}
+def test_candidates_that_miss_the_targets_come_last():
+    scores = {candidate.name: candidate.score for candidate in ranked(weights="CINT2017rate=1").candidates}
     between = np.sqrt(scores["small"] * scores["large"])
-    found = ranked(by="score/watt", targets=[f"CINT2017rate >= {between}"], sure=0.5)
-    assert [(one.name, one.sure) for one in found.candidates] == [("large", True), ("small", False)]
-    assert any("come last" in note for note in found.notes)
+    ranking = ranked(by="score/watt", targets=[f"CINT2017rate >= {between}"], sure=0.5)
+    assert [(candidate.name, candidate.sure) for candidate in ranking.candidates] == [("large", True), ("small", False)]
+    assert any("come last" in note for note in ranking.notes)
     surest = ranked(by="probability", targets=[f"CINT2017rate >= {between}"]).candidates[0]
     assert surest.name == "large"
 
 
-def test_equal_candidates_stay_in_their_order_and_are_told_apart():
-    found = ranked([{"processor": "Xeon Gold 6148", "chips": 2}] * 3).candidates
-    assert [one.line for one in found] == [1, 2, 3]
-    assert [one.name for one in found] == [f"2 x xeon gold 6148 (line {line})" for line in (1, 2, 3)]
+def test_equal_candidates_keep_their_order_with_line_numbers():
+    candidates = ranked([{"processor": "Xeon Gold 6148", "chips": 2}] * 3).candidates
+    assert [candidate.line for candidate in candidates] == [1, 2, 3]
+    assert [candidate.name for candidate in candidates] == [f"2 x xeon gold 6148 (line {line})" for line in (1, 2, 3)]
 
 
-def test_names_prices_and_watts_are_no_columns_of_the_machine():
+def test_split_candidates_separates_names_prices_and_watts():
     machines, candidates = split_candidates(
         [(2, "line 2", {"Name": " a  b ", "price": "1e4", "watts": "1.2 kW", "chips": 2})]
     )
@@ -203,7 +203,7 @@ def test_names_prices_and_watts_are_no_columns_of_the_machine():
 
 
 @pytest.mark.parametrize(
-    ("cells", "asked", "said"),
+    ("cells", "options", "words"),
     [
         ({"price": "cheap"}, {}, "price must be a positive number without a currency"),
         ({"price": -3}, {}, "price must be a positive number"),
@@ -230,47 +230,47 @@ def test_names_prices_and_watts_are_no_columns_of_the_machine():
         ({}, {"sure": 0.9}, "--sure needs a target"),
     ],
 )
-def test_what_cannot_be_ranked_is_refused(cells, asked, said):
+def test_rank_machines_refuses_invalid_requests(cells, options, words):
     with pytest.raises(UserError) as error:
-        ranked([{"processor": "Xeon Gold 6148", "chips": 2, **cells}], **asked)
-    assert said in str(error.value)
+        ranked([{"processor": "Xeon Gold 6148", "chips": 2, **cells}], **options)
+    assert words in str(error.value)
 
 
-def test_unknown_power_is_told():
+def test_unknown_power_is_refused():
     machine = {"processor": "Zeus 1", "cores": 4, "clock": "2 GHz", "family": "Skylake-SP", "chips": 1}
     with pytest.raises(UserError, match="add the column watts, or tdp"):
         rank_machines(
             read_machines(machine),
             project().champion,
-            wish("score/watt"),
+            make_request("score/watt"),
             PredictOptions(assume=False, neighbors=0, explain=False),
         )
 
 
-def test_the_command_prints_writes_and_repeats(tmp_path, capsys):
+def test_rank_command_prints_writes_and_repeats(tmp_path, capsys):
     path = tmp_path / "candidates.csv"
     path.write_text("name,processor,chips,price\nsmall,Xeon Gold 6148,1,1000\nlarge,Xeon Gold 6148,2,1500\n")
-    given = ["rank", str(path), "--results", str(project().results), "--when", "2024-01", "--by", "score/price"]
-    given += ["--target", "SPECrate2017_int_base >= 100", "--target", "CFP2017rate >= 100"]
-    assert main(given) == 0
-    said = capsys.readouterr()
+    command = ["rank", str(path), "--results", str(project().results), "--when", "2024-01", "--by", "score/price"]
+    command += ["--target", "SPECrate2017_int_base >= 100", "--target", "CFP2017rate >= 100"]
+    assert main(command) == 0
+    printed = capsys.readouterr()
     for words in ("rank", "CINT2017rate >= 100", "all targets", "score/price", "note: watts assumed", "geometric mean"):
-        assert words in said.out
-    assert "estimates are not official results" in said.err
-    assert main([*given, "--json"]) == 0
-    assert [one["name"] for one in json.loads(capsys.readouterr().out)["candidates"]] == ["large", "small"]
+        assert words in printed.out
+    assert "estimates are not official results" in printed.err
+    assert main([*command, "--json"]) == 0
+    assert [candidate["name"] for candidate in json.loads(capsys.readouterr().out)["candidates"]] == ["large", "small"]
     written = [tmp_path / "a.csv", tmp_path / "b.csv"]
     for out in written:
-        assert main([*given, "--out", str(out)]) == 0
+        assert main([*command, "--out", str(out)]) == 0
     assert written[0].read_bytes() == written[1].read_bytes()
     assert "probability of CINT2017rate >= 100" in pd.read_csv(written[0]).columns
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "words"),
     [(["--sure", "90"], "0.9 means 90 %"), (["--out", "x.txt"], ".csv or .json"), (["--level", "2"], "0.9 means 90 %")],
 )
-def test_the_command_tells_a_mistake_in_one_line(capsys, given, said):
-    assert main(["rank", "nowhere.csv", "--results", str(project().results), *given]) == 2
+def test_rank_command_reports_mistakes_in_one_line(capsys, options, words):
+    assert main(["rank", "nowhere.csv", "--results", str(project().results), *options]) == 2
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert words in error and error.count("\n") == 1

@@ -1,4 +1,4 @@
-"""What if: only what is varied changes, and what cannot be is told and not fatal."""
+"""Grids of varied machines: only varied fields change, and impossible machines are refused one by one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from forecasting_project import SUITES, project
+from champion_project import SUITES, project
 
 from perfcast.cli.main import main
 from perfcast.decisions.constraints import read_constraints
@@ -40,14 +40,14 @@ def made(machine, *texts, tasks=("CINT2017rate",)):
     return make_variants(MachineEntry(1, "the machine", machine), varied(*texts), project().champion, tasks)
 
 
-def completed(found):
-    """Return the machines as they are forecast, by line."""
+def completed(grid):
+    """Return the completed machines by line."""
     champion = project().champion
-    return impute(found.machines, champion).frame
+    return impute(grid.machines, champion).frame
 
 
-def differing(found):
-    frame = completed(found)
+def differing(grid):
+    frame = completed(grid)
     return {name for name in frame if frame[name].astype(str).nunique() > 1}
 
 
@@ -66,7 +66,7 @@ def differing(found):
         ("memory=12 x 64 GB DDR5-6400,24 x 64 GB DDR5-6400", ["12 x 64 GB DDR5-6400", "24 x 64 GB DDR5-6400"]),
     ],
 )
-def test_values_are_read_as_they_are_written(text, values):
+def test_read_varied_fields_parses_lists_and_ranges(text, values):
     if values is None:
         with pytest.raises(UserError, match="one unit"):
             varied(text)
@@ -74,19 +74,19 @@ def test_values_are_read_as_they_are_written(text, values):
     assert [point.text for point in varied(text)[0].points] == values
 
 
-def test_a_name_may_come_again_and_all_combinations_are_made():
-    found = varied("cores=8", "chips=1,2", "cores=16")
-    assert [[point.text for point in one] for one in combinations(found)] == [
+def test_combinations_merge_repeated_names():
+    fields = varied("cores=8", "chips=1,2", "cores=16")
+    assert [[point.text for point in combination] for combination in combinations(fields)] == [
         ["8", "1"],
         ["8", "2"],
         ["16", "1"],
         ["16", "2"],
     ]
-    assert [one.unit for one in varied("clock=2 GHz,3 GHz", "processor=Xeon Gold 6148")] == ["MHz", None]
+    assert [field.unit for field in varied("clock=2 GHz,3 GHz", "processor=Xeon Gold 6148")] == ["MHz", None]
 
 
 @pytest.mark.parametrize(
-    ("texts", "said"),
+    ("texts", "words"),
     [
         (["cores"], "NAME=VALUE"),
         (["cores="], "NAME=VALUE"),
@@ -104,13 +104,13 @@ def test_a_name_may_come_again_and_all_combinations_are_made():
         (["processor=Xeon Gold 6148,Xeon Nonsense"], "the processor must be a known one"),
     ],
 )
-def test_what_cannot_be_varied_is_refused(texts, said):
+def test_read_varied_fields_refuses_invalid_texts(texts, words):
     with pytest.raises(UserError) as error:
         made(GOLD, *texts)
-    assert said in str(error.value)
+    assert words in str(error.value)
 
 
-def test_nothing_changes_but_what_is_varied_and_what_follows():
+def test_variants_change_only_varied_and_implied_fields():
     assert differing(made(GOLD, "os_version=15.3,15.4")) <= {"os_version", "kernel_series"}
     assert differing(made(GOLD, "l3=20,40")) == {"l3_mb_per_chip"}
     assert differing(made(GOLD, "chips=1,2")) == {"chips", "cores_enabled_total", "dimm_count", "mem_total_gb"}
@@ -121,7 +121,7 @@ def test_nothing_changes_but_what_is_varied_and_what_follows():
     assert channels == {"mem_channels_per_chip", "dimm_count", "mem_total_gb"}
 
 
-def test_what_was_given_stays_unless_it_contradicts_what_is_varied():
+def test_variants_keep_given_fields_without_contradiction():
     machine = {**GOLD, "memory": "12 x 32 GB DDR4-2666", "cores_enabled_total": 32}
     frame = completed(made(machine, "chips=1,2"))
     assert frame["dimm_count"].tolist() == [12, 12]
@@ -143,12 +143,12 @@ def test_what_was_given_stays_unless_it_contradicts_what_is_varied():
     assert frame["mem_eff_mts"].tolist() == [2133, 2666]
 
 
-def test_more_cores_than_a_part_has_make_all_of_its_machines_hypothetical():
+def test_too_many_cores_make_a_hypothetical_cpu_model():
     real = made(GOLD, "cores=10,20")
-    assert not any(one.like for one in real.variants) and not real.notes
+    assert not any(variant.like for variant in real.variants) and not real.notes
     assert real.machines.frame["part_key"].tolist() == ["xeon gold 6148"] * 2
     other = made(GOLD, "cores=20,40")
-    assert [one.like for one in other.variants] == ["xeon gold 6148"] * 2
+    assert [variant.like for variant in other.variants] == ["xeon gold 6148"] * 2
     assert other.machines.frame["part_key"].isna().all()
     assert "xeon gold 6148 has its own cores" in other.notes[0]
     champion = project().champion
@@ -157,45 +157,47 @@ def test_more_cores_than_a_part_has_make_all_of_its_machines_hypothetical():
         assert other.machines.frame[name].tolist() == [facts[name].iloc[0]] * 2
 
 
-def test_a_hypothetical_part_that_is_like_the_real_one_is_forecast_like_it():
+def test_hypothetical_cpu_model_is_predicted_like_its_base():
     champion = project().champion
-    found = predict_grid(GOLD_ENTRY, varied("cores=20,40"), champion, options=PLAIN)
+    grid = predict_grid(GOLD_ENTRY, varied("cores=20,40"), champion, options=PLAIN)
     usual = predict_machines(parse_machines(read_machines(GOLD), champion), champion, PLAIN).machines[0].estimates
-    own = found.combinations[0].estimates
-    assert [one.task for one in own] == SUITES
-    assert [one.median for one in own] == pytest.approx([one.median for one in usual], rel=1e-9)
-    assert all(mine.support <= theirs.support for mine, theirs in zip(own, usual, strict=True))
+    estimates = grid.combinations[0].estimates
+    assert [estimate.task for estimate in estimates] == SUITES
+    assert [estimate.median for estimate in estimates] == pytest.approx(
+        [estimate.median for estimate in usual], rel=1e-9
+    )
+    assert all(mine.in_domain_score <= before.in_domain_score for mine, before in zip(estimates, usual, strict=True))
 
 
-def test_varied_parts_have_their_own_facts():
+def test_varied_cpu_models_have_their_facts():
     parts = project().champion.reference_data.measured.frame["part_key"].value_counts().index[:2].tolist()
-    found = made({"chips": 2}, "processor=" + "|".join(parts), "chips=1,2")
+    grid = made({"chips": 2}, "processor=" + "|".join(parts), "chips=1,2")
     facts = project().champion.reference_data.cpu_facts["family"]
-    assert found.machines.frame["part_key"].tolist() == [part for part in parts for _ in (1, 2)]
-    assert completed(found)["family"].tolist() == [facts[part] for part in parts for _ in (1, 2)]
+    assert grid.machines.frame["part_key"].tolist() == [part for part in parts for _ in (1, 2)]
+    assert completed(grid)["family"].tolist() == [facts[part] for part in parts for _ in (1, 2)]
 
 
-def test_a_new_part_may_be_described_by_what_is_varied():
-    found = made({"processor": "Zeus 1", "clock": "2.5 GHz", "family": "Skylake-SP", "chips": 2}, "cores=16,32")
-    assert completed(found)["cores_enabled_total"].tolist() == [32, 64]
-    assert not any(one.like for one in found.variants)
+def test_varied_fields_can_describe_a_new_cpu_model():
+    grid = made({"processor": "Zeus 1", "clock": "2.5 GHz", "family": "Skylake-SP", "chips": 2}, "cores=16,32")
+    assert completed(grid)["cores_enabled_total"].tolist() == [32, 64]
+    assert not any(variant.like for variant in grid.variants)
 
 
-def test_what_cannot_be_is_told_and_the_rest_is_forecast():
-    found = predict_grid(GOLD_ENTRY, varied("chips=1,2,64"), project().champion, ["CINT2017rate"], PLAIN)
-    assert [bool(one.refused) for one in found.combinations] == [False, False, True]
-    assert found.combinations[2].refused == "chips: 64 is more than the 2 sockets that Xeon Gold 6148 supports"
-    assert len(found.possible) == 2
-    assert found.to_frame()["refused"].ne("").sum() == 1
+def test_impossible_combinations_are_refused_one_by_one():
+    grid = predict_grid(GOLD_ENTRY, varied("chips=1,2,64"), project().champion, ["CINT2017rate"], PLAIN)
+    assert [bool(combination.refused) for combination in grid.combinations] == [False, False, True]
+    assert grid.combinations[2].refused == "chips: 64 is more than the 2 sockets that Xeon Gold 6148 supports"
+    assert len(grid.possible) == 2
+    assert grid.to_frame()["refused"].ne("").sum() == 1
     with pytest.raises(UserError, match="at least one combination"):
         predict_grid(GOLD_ENTRY, varied("chips=63,64"), project().champion, ["CINT2017rate"], PLAIN)
 
 
-def test_names_that_change_nothing_are_told():
+def test_varied_fields_without_effect_get_a_note():
     estimates = predict_grid(GOLD_ENTRY, varied("chips=1,2"), project().champion, options=PLAIN).combinations
     made = [
-        replace(estimates[place], values={"chips": str(place), "color": color})
-        for place in (0, 1)
+        replace(estimates[position], values={"chips": str(position), "color": color})
+        for position in (0, 1)
         for color in ("red", "blue")
     ]
     (note,) = note_unchanged(made, ["chips", "color"])
@@ -203,21 +205,21 @@ def test_names_that_change_nothing_are_told():
     assert note_unchanged(made[:1], ["chips", "color"]) == []
 
 
-def test_the_plot_is_the_same_every_time_and_has_a_panel_for_every_task():
-    found = predict_grid(GOLD_ENTRY, varied("chips=1,2", "cores=8..20:4"), project().champion, options=PLAIN)
-    svg = draw_grid(found)
-    assert svg == draw_grid(found)
+def test_plot_is_deterministic_with_a_panel_per_task():
+    grid = predict_grid(GOLD_ENTRY, varied("chips=1,2", "cores=8..20:4"), project().champion, options=PLAIN)
+    svg = draw_grid(grid)
+    assert svg == draw_grid(grid)
     for words in (*SUITES, ">cores<", ">chips 1<", ">chips 2<", "90 % intervals"):
         assert words in svg
     bars = predict_grid(GOLD_ENTRY, varied("dimm_type=R,L"), project().champion, ["CINT2017rate"], PLAIN)
     assert ">R<" in draw_grid(bars)
-    many = predict_grid(
+    large_grid = predict_grid(
         GOLD_ENTRY,
         varied("chips=1,2", "l3=11..19", "os_version=1,2"),
         project().champion,
         options=PLAIN,
     )
-    assert draw_grid(many)
+    assert draw_grid(large_grid)
     with pytest.raises(UserError, match="at most 8 lines"):
         draw_grid(
             predict_grid(
@@ -229,25 +231,25 @@ def test_the_plot_is_the_same_every_time_and_has_a_panel_for_every_task():
         )
 
 
-def test_the_command_prints_and_writes(tmp_path, capsys):
-    given = ["what-if", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--when", "2024-01"]
-    given += ["--task", "SPECrate2017_int_base", "--vary", "chips=1,2,64", "--vary", "memory.channels=4,6"]
-    assert main(given) == 0
-    said = capsys.readouterr()
+def test_what_if_command_prints_and_writes(tmp_path, capsys):
+    command = ["what-if", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--when", "2024-01"]
+    command += ["--task", "SPECrate2017_int_base", "--vary", "chips=1,2,64", "--vary", "memory.channels=4,6"]
+    assert main(command) == 0
+    printed = capsys.readouterr()
     for words in ("memory.channels", "CINT2017rate", "cannot be (2 of 6 combinations)", "hypothetical part like it"):
-        assert words in said.out
-    assert "CFP2017rate" not in said.out
-    assert main([*given, "--json"]) == 0
+        assert words in printed.out
+    assert "CFP2017rate" not in printed.out
+    assert main([*command, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["combinations"]) == 6
     for ending in ("csv", "json", "svg"):
         written = [tmp_path / f"{name}.{ending}" for name in "ab"]
         for out in written:
-            assert main([*given, "--out", str(out)]) == 0
+            assert main([*command, "--out", str(out)]) == 0
         assert written[0].read_bytes() == written[1].read_bytes()
     assert len(pd.read_csv(tmp_path / "a.csv")) == 6
 
 
-def test_a_dataset_that_nothing_is_known_of_is_varied_and_ranked_too():
+def test_grid_and_ranking_of_a_dataset_without_rules():
     table = fake_table(rows=60, seed=0)
     frame = table.frame.assign(second=table.frame["score"].where(table.frame["suite"] == "float"))
     second = Column("second", Kind.NUMERICAL, Role.TARGET, "workload", "points")
@@ -255,13 +257,16 @@ def test_a_dataset_that_nothing_is_known_of_is_varied_and_ranked_too():
     predictor, _ = fit_all_rows(standard, {"params": lambda seed: Ridge()}, 0, None)
     champion = Champion("fake", "ridge", "quick", (), predictor, ReferenceData(standard, pd.DataFrame()))
     entries = read_machines([{"part": "part 001", "chips": 1}, {"part": "part 001", "chips": 2, "watts": 3}])
-    found = predict_grid(entries[0], read_varied_fields(["chips=1,2"], champion.fields), champion, options=PLAIN)
-    assert list(found.outputs.values()) == ["float score", "float second", "integer"]
-    text = format_grid(found)
+    grid = predict_grid(entries[0], read_varied_fields(["chips=1,2"], champion.fields), champion, options=PLAIN)
+    assert list(grid.outputs.values()) == ["float score", "float second", "integer"]
+    text = format_grid(grid)
     assert "float second" in text and "interval" not in text
     request = RankingRequest(read_criterion("float.second", champion), read_weights("integer=1", (), champion))
     ranking = rank_machines(entries, champion, request)
-    assert [(one.line, one.watts, one.score_low) for one in ranking.candidates] == [(2, 3, None), (1, None, None)]
+    assert [(candidate.line, candidate.watts, candidate.score_low) for candidate in ranking.candidates] == [
+        (2, 3, None),
+        (1, None, None),
+    ]
     with pytest.raises(UserError, match="--target must name the target of float"):
         read_constraints(["float >= 3"], champion)
     with pytest.raises(UserError, match=r"needs the watts of every candidate.*candidate 1"):
@@ -269,7 +274,7 @@ def test_a_dataset_that_nothing_is_known_of_is_varied_and_ranked_too():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "words"),
     [
         (["--chips", "2"], "something must be varied"),
         ([], "no file, no flag"),
@@ -278,7 +283,7 @@ def test_a_dataset_that_nothing_is_known_of_is_varied_and_ranked_too():
         (["nowhere.yaml", "--vary", "cores=2"], "no file nowhere.yaml"),
     ],
 )
-def test_the_command_tells_a_mistake_in_one_line(capsys, given, said):
-    assert main(["what-if", "--results", str(project().results), *given]) == 2
+def test_what_if_command_reports_mistakes_in_one_line(capsys, options, words):
+    assert main(["what-if", "--results", str(project().results), *options]) == 2
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert words in error and error.count("\n") == 1

@@ -19,11 +19,11 @@ def scored(measured, predicted, target=None, cluster=None, half=None):
     )
 
 
-def values_of(one):
-    return score(one, np.ones((1, int(one.cluster.max()) + 1), dtype=np.int32))[0]
+def values_of(sample):
+    return score(sample, np.ones((1, int(sample.cluster.max()) + 1), dtype=np.int32))[0]
 
 
-def test_metrics_match_values_computed_by_hand():
+def test_score_matches_values_computed_by_hand():
     values = values_of(scored([10, 100, 50, 20], [11, 90, 50, 30]))
     assert values["mape"] == pytest.approx((10 + 10 + 0 + 50) / 4)
     assert values["medape"] == pytest.approx(10)
@@ -37,7 +37,7 @@ def test_metrics_match_values_computed_by_hand():
     assert values["pairs"] == pytest.approx(1.0)
 
 
-def test_r2_of_raw_scores_does_not_depend_on_their_unit():
+def test_r2_raw_is_independent_of_the_unit():
     small, large = (values_of(scored(np.array([1, 2, 4]) * unit, np.array([2, 2, 3]) * unit)) for unit in (1e-9, 1e9))
     assert small["r2_raw"] == pytest.approx(large["r2_raw"])
     assert np.isnan(values_of(scored([5, 5], [4, 6]))["r2_raw"])
@@ -49,7 +49,7 @@ def test_perfect_and_reversed_predictions():
     assert (reverse["spearman"], reverse["pairs"]) == (pytest.approx(-1), 0)
 
 
-def test_targets_of_different_scales_do_not_lend_each_other_rank_or_variance():
+def test_score_separates_targets_of_different_scales():
     values = values_of(scored([1, 2, 1000, 2000], [2, 1, 2000, 1000], target=[0, 0, 1, 1]))
     assert values["pairs"] == 0
     assert values["spearman"] == pytest.approx(-1)
@@ -90,7 +90,7 @@ def test_spearman_matches_scipy(points):
 
 
 @pytest.mark.parametrize("statistic", [spearman, ordered_pairs])
-def test_first_order_draws_of_rank_metrics_follow_the_exact_ones(statistic):
+def test_first_order_draws_of_rank_metrics_match_exact_draws(statistic):
     random = np.random.default_rng(0)
     x = random.normal(size=400)
     y = x + random.normal(size=400)
@@ -104,29 +104,29 @@ def test_first_order_draws_of_rank_metrics_follow_the_exact_ones(statistic):
     assert np.std(linear) == pytest.approx(np.std(exact), rel=0.1)
 
 
-def test_draws_equal_metrics_of_the_rows_written_out():
+def test_draws_equal_metrics_of_resampled_rows():
     random = np.random.default_rng(1)
     measured = random.lognormal(size=60)
-    one = scored(measured, measured * random.lognormal(0, 0.2, 60), cluster=random.integers(0, 7, 60))
+    sample = scored(measured, measured * random.lognormal(0, 0.2, 60), cluster=random.integers(0, 7, 60))
     weights = draw_weights(7, 20, seed=3)
-    draws = score(one, weights)[1]
+    draws = score(sample, weights)[1]
     for number, weight in enumerate(weights):
-        index = np.repeat(np.arange(60), weight[one.cluster])
-        again = values_of(scored(one.measured[index], one.predicted[index]))
+        index = np.repeat(np.arange(60), weight[sample.cluster])
+        again = values_of(scored(sample.measured[index], sample.predicted[index]))
         assert draws["mape"][number] == pytest.approx(again["mape"])
         assert draws["r2"][number] == pytest.approx(again["r2"])
-        low, high = np.quantile(one.errors[index], [0.5, 0.9], method="inverted_cdf")
+        low, high = np.quantile(sample.errors[index], [0.5, 0.9], method="inverted_cdf")
         assert (draws["medape"][number], draws["p90"][number]) == (pytest.approx(low), pytest.approx(high))
 
 
-def test_intervals_cover_the_truth_when_errors_are_shared_within_clusters():
+def test_percentile_interval_covers_with_clustered_errors():
     random = np.random.default_rng(5)
     covered = {"mape": 0, "medape": 0}
     for _ in range(200):
         cluster = np.repeat(np.arange(60), 5)
         size = 0.1 * np.abs(random.normal(size=60))[cluster]
-        one = scored(np.ones(300), 1 + size, cluster=cluster)
-        draws = score(one, draw_weights(60, 200, seed=int(random.integers(1_000_000))))[1]
+        sample = scored(np.ones(300), 1 + size, cluster=cluster)
+        draws = score(sample, draw_weights(60, 200, seed=int(random.integers(1_000_000))))[1]
         truth = {"mape": 10 * np.sqrt(2 / np.pi), "medape": 6.745}
         for metric in covered:
             low, high = percentile_interval(draws[metric], 60)
@@ -135,26 +135,26 @@ def test_intervals_cover_the_truth_when_errors_are_shared_within_clusters():
     assert 0.88 <= covered["medape"] / 200 <= 0.99
 
 
-def test_one_cluster_gives_no_interval():
-    one = scored([1, 2, 3], [1, 2, 4], cluster=[0, 0, 0])
-    draws = score(one, draw_weights(1, 50, seed=0))[1]
+def test_percentile_interval_of_one_cluster_is_nan():
+    sample = scored([1, 2, 3], [1, 2, 4], cluster=[0, 0, 0])
+    draws = score(sample, draw_weights(1, 50, seed=0))[1]
     assert np.isnan(percentile_interval(draws["mape"], 1)).all()
 
 
-def test_a_resample_without_rows_is_nan_and_many_of_them_give_no_interval():
+def test_percentile_interval_tolerates_few_empty_resamples():
     draws = np.array([1.0] * 90 + [np.nan] * 10)
     assert np.isnan(percentile_interval(draws, 5)).all()
     assert percentile_interval(np.array([1.0] * 99 + [np.nan]), 5) == (1.0, 1.0)
 
 
-def test_weights_are_seeded_and_keep_the_number_of_clusters():
+def test_draw_weights_is_seeded_and_sums_to_the_clusters():
     weights = draw_weights(30, 100, seed=2)
     assert (weights.sum(axis=1) == 30).all()
     assert np.array_equal(weights, draw_weights(30, 100, seed=2))
     assert not np.array_equal(weights, draw_weights(30, 100, seed=3))
 
 
-def test_mean_of_finite_ignores_nan_and_says_nan_when_all_are():
+def test_mean_of_finite_ignores_nan():
     assert mean_of_finite(np.array([1.0, np.nan, 3.0])) == 2.0
     assert np.isnan(mean_of_finite(np.array([np.nan, np.nan])))
 
@@ -167,7 +167,7 @@ def test_coverage_and_width_of_intervals():
     assert np.nanmin(draws["coverage"]) >= 0 and np.nanmax(draws["coverage"]) <= 100
 
 
-def test_forecasts_without_intervals_have_no_coverage():
+def test_coverage_without_intervals_is_nan():
     values, draws = score(scored([1, 2], [1, 2], half=[0.1, np.nan]), draw_weights(2, 20, 0))
     assert np.isnan(values["coverage"]) and np.isnan(values["width"])
     assert np.isnan(draws["coverage"]).all()

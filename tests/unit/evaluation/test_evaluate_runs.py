@@ -34,7 +34,7 @@ def runs(table, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def in_domain(table, tmp_path_factory):
-    return write_in_domain(table, tmp_path_factory.mktemp("in_domain_score"), seed=1)
+    return write_in_domain(table, tmp_path_factory.mktemp("in_domain"), seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def evaluation(table, runs, in_domain):
     return evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED, in_domain=in_domain)
 
 
-def test_every_split_predictor_and_task_has_every_metric_inside_its_interval(evaluation):
+def test_evaluate_puts_every_metric_inside_its_interval(evaluation):
     assert len(evaluation.metrics) == (3 + len(LESS_TRAINING)) * 5 * 3 * 9
     assert (evaluation.metrics["low"] <= evaluation.metrics["value"] + 0.5).all()
     assert (evaluation.metrics["high"] >= evaluation.metrics["value"] - 0.5).all()
@@ -53,14 +53,14 @@ def test_mape_is_pooled_over_folds_and_averaged_over_tasks_and_seeds(evaluation,
     frame = pd.read_parquet(runs["unseen_cpu", "network"] / "predictions.parquet")
     error = 100 * (frame["predicted"] / frame["measured"] - 1).abs()
     by_task = error.groupby([frame["task"], frame["seed"]]).mean().unstack()
-    found = evaluation.value("unseen_cpu", "network")
-    assert found["value"] == pytest.approx(by_task.to_numpy().mean())
-    assert found["seed_sd"] == pytest.approx(by_task.mean().std())
-    assert found["seeds"] == 2
-    assert found["rows"] == frame["row"].nunique()
+    row = evaluation.value("unseen_cpu", "network")
+    assert row["value"] == pytest.approx(by_task.to_numpy().mean())
+    assert row["seed_sd"] == pytest.approx(by_task.mean().std())
+    assert row["seeds"] == 2
+    assert row["rows"] == frame["row"].nunique()
 
 
-def test_a_predictor_with_one_seed_has_no_spread_over_seeds(evaluation):
+def test_seed_sd_of_one_seed_is_nan(evaluation):
     assert np.isnan(evaluation.value("random", "nearest")["seed_sd"])
 
 
@@ -74,16 +74,16 @@ def test_paired_differences_are_narrower_than_the_intervals_they_compare(evaluat
     assert clear_winner(evaluation.paired, "random", AVERAGE, "mape") == "network"
 
 
-def test_equal_predictors_are_never_claimed_to_differ(table, tmp_path):
+def test_equal_predictors_have_no_claim(table, tmp_path):
     runs = write_runs(table, tmp_path, seed=1, errors={"nearest": 0.1, "ridge": 0.1})
     for (split, predictor), folder in list(runs.items()):
         if predictor == "ridge":
             runs[split, predictor] = runs[split, "nearest"]
             assert folder != runs[split, predictor]
-    found = evaluate(runs, table, resamples=100, seed=0)
-    assert (found.paired["difference"] == 0).all()
-    assert (found.paired["claim"] == "undecided").all()
-    assert clear_winner(found.paired, "random", AVERAGE, "mape") is None
+    result = evaluate(runs, table, resamples=100, seed=0)
+    assert (result.paired["difference"] == 0).all()
+    assert (result.paired["claim"] == "undecided").all()
+    assert clear_winner(result.paired, "random", AVERAGE, "mape") is None
 
 
 def test_slices_are_the_tasks_the_tagged_columns_and_the_year(evaluation):
@@ -100,15 +100,15 @@ def test_noise_floor_matches_values_computed_by_hand():
         Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
     )
     frame = pd.DataFrame({"id": list("abcde"), "machine": ["m", "m", "n", None, None], "score": [9, 11, 5, 20, 20]})
-    found = estimate_noise_floor(build_table("small", frame, columns), pd.Series(["only"] * 5))
-    only = found[found["task"] == "only"].iloc[0]
+    floor = estimate_noise_floor(build_table("small", frame, columns), pd.Series(["only"] * 5))
+    only = floor[floor["task"] == "only"].iloc[0]
     cv = 100 * np.std([9, 11], ddof=1) / 10
     assert (only["configurations"], only["rows"]) == (2, 4)
     assert only["cv_mean"] == pytest.approx(cv / 2)
     assert only["mape_floor"] == pytest.approx(100 * np.sqrt(2) * (1 / 9 + 1 / 11) / 4)
 
 
-def test_noise_floor_recovers_the_error_of_a_predictor_that_knows_the_expected_score():
+def test_noise_floor_recovers_the_error_of_an_oracle():
     random = np.random.default_rng(0)
     columns = (
         Column("id", Kind.NUMERICAL, Role.KEY, "provenance", tags=(Tag.ROW,)),
@@ -117,24 +117,24 @@ def test_noise_floor_recovers_the_error_of_a_predictor_that_knows_the_expected_s
     )
     noise = random.normal(0, 0.02, 4000)
     frame = pd.DataFrame({"id": range(4000), "machine": np.arange(4000) // 2, "score": 50 * np.exp(noise)})
-    found = estimate_noise_floor(build_table("noisy", frame, columns), pd.Series(["only"] * 4000))
-    assert found.iloc[0]["mape_floor"] == pytest.approx(100 * np.abs(noise).mean(), rel=0.05)
+    floor = estimate_noise_floor(build_table("noisy", frame, columns), pd.Series(["only"] * 4000))
+    assert floor.iloc[0]["mape_floor"] == pytest.approx(100 * np.abs(noise).mean(), rel=0.05)
 
 
-def test_a_dataset_without_configurations_or_slices_is_evaluated_too(table, runs):
+def test_evaluate_accepts_a_dataset_without_configurations_and_slices(table, runs):
     plain = dataclasses.replace(
         table,
         columns=tuple(
             dataclasses.replace(column, tags=tuple(set(column.tags) & {Tag.ROW, Tag.TASK})) for column in table.columns
         ),
     )
-    found = evaluate(runs, plain, resamples=20, seed=0)
-    assert found.noise.empty
-    assert set(found.slices["slice"]) == {"suite"}
-    assert "noise floor" not in headline(found)
+    result = evaluate(runs, plain, resamples=20, seed=0)
+    assert result.noise.empty
+    assert set(result.slices["slice"]) == {"suite"}
+    assert "noise floor" not in headline(result)
 
 
-def test_same_input_gives_the_same_bytes(table, runs, evaluation, in_domain, tmp_path):
+def test_write_evaluation_is_deterministic(table, runs, evaluation, in_domain, tmp_path):
     write_evaluation(evaluation, tmp_path / "one")
     again = evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED, in_domain=in_domain)
     write_evaluation(again, tmp_path / "two")
@@ -144,11 +144,11 @@ def test_same_input_gives_the_same_bytes(table, runs, evaluation, in_domain, tmp
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
-def test_intervals_cover_what_they_say_on_every_split(evaluation):
+def test_intervals_are_calibrated_on_every_split(evaluation):
     metrics = evaluation.metrics[evaluation.metrics["split"].isin(evaluation.ranked_splits)]
-    found = metrics[metrics["metric"] == "coverage"]
+    coverage = metrics[metrics["metric"] == "coverage"]
     # what was backtested erred a tenth more than the test rows, but for the errors that a part's rows share
-    assert found["value"].between(84, 97).all()
+    assert coverage["value"].between(84, 97).all()
     assert (
         evaluation.value("random", "nearest", metric="width")["value"]
         > 3 * (evaluation.value("random", "network", metric="width")["value"])
@@ -156,30 +156,32 @@ def test_intervals_cover_what_they_say_on_every_split(evaluation):
     levels = evaluation.levels
     ninety = levels[(levels["level"] == 90) & levels["split"].isin(evaluation.ranked_splits)]
     assert ninety["coverage"].to_numpy() == pytest.approx(
-        found.loc[found["task"] == AVERAGE, "value"].to_numpy(), abs=1
+        coverage.loc[coverage["task"] == AVERAGE, "value"].to_numpy(), abs=1
     )
-    for _, own in levels.groupby(["split", "predictor"]):
-        assert own["coverage"].is_monotonic_increasing
+    for _, by_level in levels.groupby(["split", "predictor"]):
+        assert by_level["coverage"].is_monotonic_increasing
     for name in ("machine_vendor", "generation", "year"):
         assert evaluation.slices.loc[evaluation.slices["slice"] == name, "coverage"].between(60, 100).all()
 
 
-def test_support_is_told_with_the_error_at_it(evaluation):
-    found = evaluation.in_domain[
+def test_in_domain_table_has_errors_by_score(evaluation):
+    in_domain_rows = evaluation.in_domain[
         (evaluation.in_domain["split"] == "random") & (evaluation.in_domain["predictor"] == "ridge")
     ]
-    assert (found["from"] <= found["in_domain_score"]).all() and (found["in_domain_score"] <= found["to"]).all()
-    assert found["rows"].sum() == evaluation.value("random", "ridge")["rows"]
-    assert (found["mape"] > 0).all()
+    assert (in_domain_rows["from"] <= in_domain_rows["in_domain_score"]).all() and (
+        in_domain_rows["in_domain_score"] <= in_domain_rows["to"]
+    ).all()
+    assert in_domain_rows["rows"].sum() == evaluation.value("random", "ridge")["rows"]
+    assert (in_domain_rows["mape"] > 0).all()
 
 
-def test_without_distances_or_backtests_there_are_no_intervals(table, runs, in_domain):
+def test_evaluate_without_distances_or_backtests_has_no_intervals(table, runs, in_domain):
     plain = evaluate(runs, table, resamples=10, seed=0)
     assert plain.metrics.loc[plain.metrics["metric"] == "coverage", "value"].isna().all()
-    assert plain.support.empty
+    assert plain.in_domain.empty
 
 
-def test_a_fold_is_calibrated_by_its_own_backtests_alone(runs, in_domain):
+def test_with_intervals_calibrates_each_fold_by_its_backtests(runs, in_domain):
     folder = runs["unseen_cpu", "ridge"]
     predictions, backtests = (pd.read_parquet(folder / f"{name}.parquet") for name in ("predictions", "backtest"))
     far = pd.read_parquet(in_domain["unseen_cpu"])
@@ -193,7 +195,7 @@ def test_a_fold_is_calibrated_by_its_own_backtests_alone(runs, in_domain):
     assert none["half_width"].isna().equals(predictions["fold"] == 2)
 
 
-def test_an_evaluation_survives_its_folder(evaluation, tmp_path):
+def test_read_evaluation_returns_what_was_written(evaluation, tmp_path):
     write_evaluation(evaluation, tmp_path / "eval")
     again = read_evaluation(tmp_path / "eval")
     assert headline(again) == headline(evaluation)
@@ -212,7 +214,7 @@ def test_metrics_tree_holds_plain_rounded_numbers(evaluation):
 def test_headline_shows_baseline_and_noise_floor(evaluation):
     lines = headline(evaluation).splitlines()
     assert lines[1].split() == ["predictor", "random", "unseen_cpu", "forward_2023"]
-    assert lines[-3].startswith("lookup (baseline)")
+    assert lines[-3].startswith("nearest (baseline)")
     assert lines[-2].startswith("noise floor")
 
 
@@ -232,38 +234,38 @@ def test_champion_is_the_smallest_inner_error_over_all_splits():
         choose_champion(inner[inner["predictor"] == "c"].assign(validation_mape=np.nan))
 
 
-def test_a_split_that_leaks_on_purpose_counts_neither_for_the_order_nor_in_the_list_of_questions(evaluation):
+def test_leaking_split_is_not_compared(evaluation):
     names = {"random": "shuffled"}
     best = (evaluation.metrics["split"] == "random") & (evaluation.metrics["predictor"] == "nearest")
     metrics = evaluation.metrics.assign(value=evaluation.metrics["value"].mask(best, 1e-9))
-    found = dataclasses.replace(evaluation, metrics=metrics.assign(split=metrics["split"].replace(names)))
-    assert (found.ranked_splits, found.comparison_splits) == (["unseen_cpu", "forward_2023"], ["shuffled"])
-    assert found.ranking()[-1] == "nearest"
-    assert headline(found).splitlines()[-2].startswith("shuffled: only for comparison")
-    alone = dataclasses.replace(found, metrics=found.metrics[found.metrics["split"] == "shuffled"])
+    renamed = dataclasses.replace(evaluation, metrics=metrics.assign(split=metrics["split"].replace(names)))
+    assert (renamed.ranked_splits, renamed.comparison_splits) == (["unseen_cpu", "forward_2023"], ["shuffled"])
+    assert renamed.ranking()[-1] == "nearest"
+    assert headline(renamed).splitlines()[-2].startswith("shuffled: only for comparison")
+    alone = dataclasses.replace(renamed, metrics=renamed.metrics[renamed.metrics["split"] == "shuffled"])
     assert (alone.ranked_splits, alone.ranking()[0]) == (["shuffled"], "nearest")
 
 
-def test_forms_with_less_training_are_measured_and_counted_nowhere(evaluation):
+def test_learning_curve_splits_are_measured_and_not_compared(evaluation):
     assert evaluation.splits == evaluation.ranked_splits == ["random", "unseen_cpu", "forward_2023"]
     assert evaluation.comparison_splits == []
     assert evaluation.learning_curve_splits == list(LESS_TRAINING)
     assert evaluation.value("random_05_percent", "ridge")["value"] > evaluation.value("random", "ridge")["value"]
     best = evaluation.metrics["split"].isin(LESS_TRAINING) & (evaluation.metrics["predictor"] == "nearest")
-    found = dataclasses.replace(
+    changed = dataclasses.replace(
         evaluation, metrics=evaluation.metrics.assign(value=evaluation.metrics["value"].mask(best, 1e-9))
     )
-    assert found.ranking() == evaluation.ranking()
-    assert headline(found).splitlines()[-1] == "3 learning-curve splits: see the plots; not counted"
-    assert not any(split in "\n".join(headline(found).splitlines()) for split in LESS_TRAINING)
-    alone = dataclasses.replace(found, metrics=found.metrics[found.metrics["split"].isin(LESS_TRAINING)])
+    assert changed.ranking() == evaluation.ranking()
+    assert headline(changed).splitlines()[-1] == "3 learning-curve splits: see the plots; not counted"
+    assert not any(split in "\n".join(headline(changed).splitlines()) for split in LESS_TRAINING)
+    alone = dataclasses.replace(changed, metrics=changed.metrics[changed.metrics["split"].isin(LESS_TRAINING)])
     assert alone.splits == alone.ranked_splits == list(LESS_TRAINING)
     assert alone.comparison_splits == []
 
 
-def test_published_values_are_of_tasks_of_the_table(evaluation, runs, table):
-    found = evaluation.published[["task", "metric", "value"]].to_numpy().tolist()
-    assert found == [
+def test_published_values_need_known_tasks(evaluation, runs, table):
+    rows = evaluation.published[["task", "metric", "value"]].to_numpy().tolist()
+    assert rows == [
         ["float", "mape", 4.0],
         ["integer", "mape", 3.5],
         ["float", "spearman", 0.95],
@@ -274,7 +276,7 @@ def test_published_values_are_of_tasks_of_the_table(evaluation, runs, table):
         evaluate(runs, table, resamples=10, seed=0, published=wrong)
 
 
-def test_predictors_tested_on_different_rows_are_refused(table, tmp_path):
+def test_evaluate_refuses_different_test_rows(table, tmp_path):
     runs = write_runs(table, tmp_path, seed=1)
     path = runs["random", "ridge"] / "predictions.parquet"
     pd.read_parquet(path).iloc[1:].to_parquet(path)
@@ -282,7 +284,7 @@ def test_predictors_tested_on_different_rows_are_refused(table, tmp_path):
         evaluate(runs, table, resamples=10, seed=0)
 
 
-def test_missing_run_and_no_run_are_user_errors(table, tmp_path):
+def test_evaluate_refuses_missing_runs(table, tmp_path):
     with pytest.raises(UserError, match="predictions"):
         evaluate({("random", "ridge"): tmp_path}, table, resamples=10, seed=0)
     with pytest.raises(UserError, match="runs"):
@@ -292,14 +294,14 @@ def test_missing_run_and_no_run_are_user_errors(table, tmp_path):
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
-def test_a_prediction_that_is_no_score_is_a_bug(runs, bad):
+def test_check_predictions_raises_for_invalid_values(runs, bad):
     frame = pd.read_parquet(runs["random", "ridge"] / "predictions.parquet")
     frame.loc[frame.index[0], "predicted"] = bad
     with pytest.raises(ValueError, match="positive and finite"):
         check_predictions(frame, "random/ridge")
 
 
-def test_unmeasured_targets_are_left_out_and_repeated_rows_refused(runs):
+def test_check_predictions_drops_unmeasured_targets_and_refuses_repeated_rows(runs):
     frame = pd.read_parquet(runs["random", "ridge"] / "predictions.parquet")
     frame.loc[frame.index[0], "measured"] = np.nan
     assert len(check_predictions(frame, "x")) == len(frame) - 1
@@ -309,7 +311,7 @@ def test_unmeasured_targets_are_left_out_and_repeated_rows_refused(runs):
         check_predictions(frame.drop(columns="fold"), "x")
 
 
-def test_backtests_without_a_row_are_none_whatever_their_columns(tmp_path):
+def test_read_backtests_ignores_empty_files(tmp_path):
     """A training that had nothing to backtest on leaves such a file."""
     path = tmp_path / "backtest.parquet"
     assert read_backtests(tmp_path) is None

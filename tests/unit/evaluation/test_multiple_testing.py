@@ -1,4 +1,4 @@
-"""Many differences at once: false claims stay rare, and what moves together is one question."""
+"""Correction for many differences: few false claims, and correlated differences count once."""
 
 import numpy as np
 import pytest
@@ -27,32 +27,33 @@ def test_step_down_matches_its_definition():
         left.remove(first)
 
 
-def test_alone_the_corrected_p_value_is_the_plain_one():
+def test_step_down_of_one_hypothesis_is_the_plain_p_value():
     draws = np.random.default_rng(0).normal(0.5, 1, (1, 999))
     plain = (1 + (np.abs(draws[0] - 0.5) >= 0.5).sum()) / 1000
     assert adjusted(np.array([0.5]), draws)[0] == pytest.approx(plain)
 
 
-def test_the_correction_holds_for_all_predictors_together_and_knows_that_they_move_together():
+def test_step_down_controls_familywise_errors_of_correlated_predictors():
     random = np.random.default_rng(1)
     wrong = {"alone": 0, "together": 0}
     for _ in range(300):
         differences = random.normal(0, 1, 8)
         p = adjusted(differences, differences[:, None] + random.normal(0, 1, (8, 400)))
         plain = [
-            adjusted(differences[[one]], differences[[one], None] + random.normal(0, 1, (1, 400))) for one in range(8)
+            adjusted(differences[[column]], differences[[column], None] + random.normal(0, 1, (1, 400)))
+            for column in range(8)
         ]
         wrong["together"] += (p <= 0.05).any()
         wrong["alone"] += (np.array(plain) <= 0.05).any()
     assert wrong["together"] < 30 < 60 < wrong["alone"]
     same = np.repeat(random.normal(2.2, 1, (1, 999)), 8, axis=0)
-    assert adjusted(np.full(8, 2.2), same)[0] < 0.05, "eight copies are one question"
+    assert adjusted(np.full(8, 2.2), same)[0] < 0.05, "eight copies count once"
 
 
-def test_what_does_not_move_is_no_change_and_what_is_unknown_is_not_counted():
+def test_step_down_ignores_constant_and_missing_differences():
     draws = np.zeros((3, 100))
     draws[1] = np.nan
-    found = adjusted(np.array([0.0, 1.0, 2.0]), draws + np.array([[0.0], [0.0], [2.0]]))
-    assert found[0] == 1
-    assert np.isnan(found[1])
-    assert found[2] == pytest.approx(1 / 101)
+    decisions = adjusted(np.array([0.0, 1.0, 2.0]), draws + np.array([[0.0], [0.0], [2.0]]))
+    assert decisions[0] == 1
+    assert np.isnan(decisions[1])
+    assert decisions[2] == pytest.approx(1 / 101)

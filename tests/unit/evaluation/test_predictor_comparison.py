@@ -12,7 +12,7 @@ from perfcast.testing.generated_results import fake_table, write_runs
 def results(values, draws):
     """As `evaluate` hands them over: name -> metric -> (value, draws)."""
     named = {f"p{number:02d}": (values[number], draws[number]) for number in range(len(values))}
-    return {name: {"mape": one, "medape": one} for name, one in named.items()}
+    return {name: {"mape": value, "medape": value} for name, value in named.items()}
 
 
 def table_of(values, draws, clusters=100):
@@ -20,48 +20,48 @@ def table_of(values, draws, clusters=100):
     return frame[frame["metric"] == "mape"]
 
 
-def test_325_pairs_are_told_apart_with_1000_resamples_where_holm_could_not():
+def test_compare_all_pairs_separates_325_pairs_with_1000_resamples():
     random = np.random.default_rng(0)
     values = np.arange(26.0)
-    found = table_of(values, values[:, None] + random.normal(0, 0.05, (26, 1000)))
-    assert len(found) == 325
-    assert (found["claim"] == "better").all()
-    holm = found["p"].min() * len(found)
+    table = table_of(values, values[:, None] + random.normal(0, 0.05, (26, 1000)))
+    assert len(table) == 325
+    assert (table["claim"] == "better").all()
+    holm = table["p"].min() * len(table)
     assert holm > ERROR_RATE
-    assert found["p_family"].max() == pytest.approx(1 / 1001)
+    assert table["p_family"].max() == pytest.approx(1 / 1001)
 
 
-def test_false_claims_of_any_pair_are_as_rare_as_promised():
+def test_compare_all_pairs_bounds_false_claims():
     """26 equal predictors, evaluated again and again: uncorrected claims abound, corrected ones are rare."""
     random = np.random.default_rng(1)
     false = alone = 0
     for _ in range(200):
         draws = random.normal(0, 1, (26, 300)) + random.normal(0, 2, 300)
         values = random.normal(0, 1, 26)
-        found = table_of(values, draws + values[:, None])
-        false += bool((found["claim"] != "undecided").any())
-        alone += bool((found["p"] < ERROR_RATE).any())
+        table = table_of(values, draws + values[:, None])
+        false += bool((table["claim"] != "undecided").any())
+        alone += bool((table["p"] < ERROR_RATE).any())
     assert false / 200 < 2 * ERROR_RATE
     assert alone / 200 > 0.5
 
 
-def test_step_down_finds_no_less_than_the_bands_and_corrected_p_is_never_below_the_single_one():
+def test_step_down_is_as_powerful_as_the_bands():
     random = np.random.default_rng(2)
     values = np.array([0.0, 0.1, 0.5, 2.0, 2.05, 8.0])
-    found = table_of(values, values[:, None] + random.normal(0, 0.15, (6, 999)))
-    outside = (found["band_low"] > 0) | (found["band_high"] < 0)
-    claimed = found["claim"] != "undecided"
+    table = table_of(values, values[:, None] + random.normal(0, 0.15, (6, 999)))
+    outside = (table["band_low"] > 0) | (table["band_high"] < 0)
+    claimed = table["claim"] != "undecided"
     assert (claimed | ~outside).all()
     assert claimed.sum() > outside.sum() or claimed.equals(outside)
-    assert (found["p_family"] >= found["p"] - 1e-12).all()
-    assert (found["band_high"] - found["band_low"] > found["high"] - found["low"]).all()
-    assert {"better", "undecided"} == set(found["claim"])
+    assert (table["p_family"] >= table["p"] - 1e-12).all()
+    assert (table["band_high"] - table["band_low"] > table["high"] - table["low"]).all()
+    assert {"better", "undecided"} == set(table["claim"])
 
 
-def test_equal_predictors_are_undecided_and_one_cluster_says_nothing():
+def test_compare_all_pairs_leaves_equal_predictors_undecided():
     draws = np.random.default_rng(4).normal(5, 1, 100)
-    found = table_of([5.0, 5.0, 9.0], np.array([draws, draws, draws + 4]))
-    equal = found[(found["predictor"] == "p00") & (found["other"] == "p01")].iloc[0]
+    table = table_of([5.0, 5.0, 9.0], np.array([draws, draws, draws + 4]))
+    equal = table[(table["predictor"] == "p00") & (table["other"] == "p01")].iloc[0]
     assert (equal["claim"], equal["p_family"], equal["band_low"]) == ("undecided", 1.0, 0.0)
     alone = table_of([1.0, 9.0], np.array([draws, draws + 8]), clusters=1)
     assert alone["p_family"].isna().all()
@@ -69,15 +69,15 @@ def test_equal_predictors_are_undecided_and_one_cluster_says_nothing():
     assert compare_all_pairs("random", AVERAGE, results([1.0], np.ones((1, 9))), 5) == []
 
 
-def test_the_table_of_an_evaluation_has_every_pair_and_comes_back_from_disk(tmp_path):
+def test_pairs_table_survives_its_file(tmp_path):
     table = fake_table(rows=400, seed=0)
-    found = evaluate(write_runs(table, tmp_path / "runs", seed=1), table, resamples=100, seed=0)
-    assert len(found.pairs) == found.metrics["split"].nunique() * 3 * 2 * 10
-    row = found.pairs.query("split == 'random' and task == @AVERAGE and metric == 'mape'")
+    evaluation = evaluate(write_runs(table, tmp_path / "runs", seed=1), table, resamples=100, seed=0)
+    assert len(evaluation.pairs) == evaluation.metrics["split"].nunique() * 3 * 2 * 10
+    row = evaluation.pairs.query("split == 'random' and task == @AVERAGE and metric == 'mape'")
     row = row[(row["predictor"] == "nearest") & (row["other"] == "network")].iloc[0]
     assert row["claim"] == "worse"
-    value = [found.value("random", name)["value"] for name in ("nearest", "network")]
+    value = [evaluation.value("random", name)["value"] for name in ("nearest", "network")]
     assert row["difference"] == pytest.approx(value[0] - value[1])
-    write_evaluation(found, tmp_path / "out")
+    write_evaluation(evaluation, tmp_path / "out")
     again = read_evaluation(tmp_path / "out").pairs
-    pd.testing.assert_frame_equal(again, found.pairs, check_exact=False, rtol=1e-4, check_dtype=False)
+    pd.testing.assert_frame_equal(again, evaluation.pairs, check_exact=False, rtol=1e-4, check_dtype=False)

@@ -62,7 +62,7 @@ def forward(rows=72, validation=6, test=12):
     return part
 
 
-def test_a_forward_split_is_backtested_at_earlier_origins():
+def test_backtest_of_a_forward_split_has_earlier_origins():
     demo = table()
     backtests = plan_backtests(demo, forward(), None, 4)
     assert [backtest.number for backtest in backtests] == [0, 1, 2, 3]
@@ -75,19 +75,19 @@ def test_a_forward_split_is_backtested_at_earlier_origins():
     assert backtests[1].testing.sum() == 12, "the next 24 months"
 
 
-def test_the_number_of_backtests_is_limited():
+def test_backtest_limits_the_number_of_windows():
     assert [backtest.number for backtest in plan_backtests(table(), forward(), None, 2)] == [0, 1]
 
 
 @pytest.mark.parametrize("dated", [True, False])
-def test_other_splits_have_one_backtest_on_their_validation_rows(dated):
+def test_backtest_of_other_splits_uses_validation_rows(dated):
     part = forward()
     part[[3, 55]] = part[[55, 3]]  # valid rows are not the last ones
     (backtest,) = plan_backtests(table(dated=dated), part, None, 4)
     assert np.flatnonzero(backtest.testing).tolist() == [3, 54, 56, 57, 58, 59]
 
 
-def test_without_validation_rows_there_is_no_backtest():
+def test_backtest_needs_validation_rows():
     part = np.where(forward() == "validation", "train", forward())
     assert plan_backtests(table(), part, None, 4) == []
     nothing = run_backtests(table(), [], Largest, 0, 0)
@@ -95,7 +95,7 @@ def test_without_validation_rows_there_is_no_backtest():
     assert first_error(nothing) is None
 
 
-def test_excluded_rows_are_not_tested_and_outliers_not_learned():
+def test_backtest_skips_excluded_rows_and_outliers():
     demo = table()
     demo.frame["part"] = "p"
     demo.frame["score"] = 100.0
@@ -106,7 +106,7 @@ def test_excluded_rows_are_not_tested_and_outliers_not_learned():
     assert not first.fitting[5] and first.fitting.sum() == 53
 
 
-def test_a_backtest_has_not_seen_its_test_rows():
+def test_backtest_fits_without_its_test_rows():
     demo = table()
     predictions = run_backtests(demo, plan_backtests(demo, forward(), None, 2), Largest, 0, 3)
     first, second = predictions[predictions["backtest"] == 0], predictions[predictions["backtest"] == 1]
@@ -116,7 +116,7 @@ def test_a_backtest_has_not_seen_its_test_rows():
     assert first_error(predictions) == pytest.approx(100 * np.mean(1 - 54 / np.arange(55, 61)))
 
 
-def test_distances_are_from_the_rows_fitted_on():
+def test_backtest_distances_are_from_fitted_rows():
     demo = table()
     predictions = fold_distances(demo, pd.DataFrame({"fold_0": forward()}), None, 2)
     rows = predictions.groupby("backtest")["row"].agg(list)
@@ -131,7 +131,7 @@ def test_distances_are_from_the_rows_fitted_on():
 
 
 @pytest.mark.parametrize("dated", [True, False])
-def test_a_final_predictor_is_calibrated_on_backtests(dated):
+def test_fit_uncertainty_calibrates_on_backtests(dated):
     demo = table(dated=dated)
     model = fit_uncertainty(demo, Largest, 0, None, 2)
     when = pd.Series(pd.Timestamp("2026-06-01"), index=demo.frame.index) if dated else None
@@ -142,5 +142,5 @@ def test_a_final_predictor_is_calibrated_on_backtests(dated):
     pd.testing.assert_frame_equal(predictions, again)
 
 
-def test_too_few_rows_give_no_calibration():
+def test_fit_uncertainty_needs_enough_rows():
     assert fit_uncertainty(table(1), Largest, 0, None, 2) is None

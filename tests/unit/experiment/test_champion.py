@@ -13,7 +13,7 @@ from perfcast.testing.generated_results import fake_table
 from perfcast.utils.io import write_json
 
 PROJECT = Path(__file__).parents[3]
-# lookup is best where rows leak, and overall if that counted
+# nearest is best where rows leak, and overall if that counted
 INNER = {
     "shuffled": {"nearest": 0.01, "ridge": 9.0},
     "random_05_percent": {"nearest": 0.01, "ridge": 9.0},
@@ -49,14 +49,14 @@ def champion(project, *splits):
     return json.loads((project / "champion" / "about.json").read_text())
 
 
-def test_a_split_that_leaks_on_purpose_or_trains_on_less_does_not_count(project):
+def test_choose_champion_ignores_leaking_and_learning_curve_splits(project):
     about = champion(project, *INNER)
     assert about["predictor"] == "ridge"
     assert set(about["validation_mape"]) == {"random", "forward_last"}
     assert about["splits_not_counted"] == ["shuffled", "random_05_percent"]
 
 
-def test_where_no_split_counts_the_first_predictor_is_selected_with_the_reason(project):
+def test_choose_champion_without_compared_splits_takes_the_first_predictor(project):
     about = champion(project, "shuffled")
     assert about["predictor"] == "nearest"
     assert "leaks on purpose" in about["chosen_by"]

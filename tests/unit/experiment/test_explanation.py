@@ -1,4 +1,4 @@
-"""What a fitted predictor rests on."""
+"""Importance of feature groups for a fitted predictor."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def table() -> Table:
     return tiny_table(160)
 
 
-def test_what_decides_the_score_matters_most(table: Table) -> None:
-    found = group_importance(fitted(Ridge(), table), table, np.ones(160, dtype=bool), 0).set_index("group")
-    assert set(found.index) == {"memory", "processor", "system"}
-    assert found.loc["processor", "increase"] > 20
-    assert abs(found.loc["memory", "increase"]) < 2
-    assert found["increase"].idxmax() == "processor"
+def test_group_importance_ranks_the_decisive_group_first(table: Table) -> None:
+    importance = group_importance(fitted(Ridge(), table), table, np.ones(160, dtype=bool), 0).set_index("group")
+    assert set(importance.index) == {"memory", "processor", "system"}
+    assert importance.loc["processor", "increase"] > 20
+    assert abs(importance.loc["memory", "increase"]) < 2
+    assert importance["increase"].idxmax() == "processor"
 
 
-def test_only_the_given_rows_are_looked_at(table: Table) -> None:
+def test_group_importance_uses_only_the_given_rows(table: Table) -> None:
     predictor, rows = fitted(Ridge(), table), np.arange(160) < 80
     spoiled = replace(table, frame=table.frame.assign(score=np.where(rows, table.frame["score"], 1e9)))
     pd.testing.assert_frame_equal(
@@ -42,7 +42,7 @@ def test_only_the_given_rows_are_looked_at(table: Table) -> None:
     )
 
 
-def test_maps_of_a_network_are_written_beside(table: Table, tmp_path: Path) -> None:
+def test_attention_maps_are_written(table: Table, tmp_path: Path) -> None:
     network = fitted(GroupPoolingPredictor(d_token=8, d_block=16, epochs=1), table)
     write_explanation(network, table, np.ones(160, dtype=bool), 0, tmp_path)
     files = {path.stem: pd.read_csv(path, index_col=0) for path in tmp_path.glob("*.csv")}

@@ -74,7 +74,7 @@ def shared(candidates):
     return lambda fold: candidates
 
 
-def test_test_rows_are_never_learned_from():
+def test_fit_folds_ignores_test_rows():
     demo = table()
     demo.frame.loc[[3, 5], "score"] = 7.0
     made = []
@@ -94,7 +94,7 @@ def test_test_rows_are_never_learned_from():
     assert fitted.test["measured"].tolist() == [7.0, 7.0]
 
 
-def test_excluded_rows_are_not_evaluated():
+def test_fit_folds_does_not_evaluate_excluded_rows():
     demo = table()
     marks = Column("odd", Kind.NUMERICAL, Role.PROVENANCE, "provenance", tags=(Tag.EXCLUDED,))
     demo = build_table("demo", demo.frame.assign(odd=(np.arange(40) == 5).astype(float)), (*COLUMNS, marks))
@@ -102,14 +102,14 @@ def test_excluded_rows_are_not_evaluated():
     assert fitted.test["row"].tolist() == ["r3"]
 
 
-def test_every_fold_and_seed_is_run():
+def test_fit_folds_runs_every_fold_and_seed():
     demo = table()
     folds = pd.concat([folds_of(demo, [0]), folds_of(demo, [1]).rename(columns={"fold_0": "fold_1"})], axis=1)
     done = [(f.fold, f.seed) for f in fit_folds(demo, folds, shared({"only": Spy}), [0, 1], None)]
     assert done == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
-def test_label_outliers_are_found_among_training_rows_only():
+def test_label_outliers_are_training_rows_only():
     demo = table()
     demo.frame.loc[[4, 8], "score"] = 50.0
     rows = np.ones(40, dtype=bool)
@@ -119,13 +119,13 @@ def test_label_outliers_are_found_among_training_rows_only():
     assert not label_outliers(demo, rows, None).any()
 
 
-def test_few_peers_make_no_outlier():
+def test_label_outliers_need_enough_peers():
     demo = table(8)
     demo.frame.loc[0, "score"] = 1.0
     assert not label_outliers(demo, np.ones(8, dtype=bool), 0.3).any()
 
 
-def test_inner_error_is_measured_on_valid_rows_without_learning_from_them():
+def test_inner_error_uses_validation_rows_only_for_evaluation():
     demo = table()
     demo.frame.loc[[7, 9], "score"] = 200.0
     error = inner_error(demo, folds_of(demo, [3], [7, 9])["fold_0"].to_numpy(), Spy, 0, None)
@@ -134,7 +134,7 @@ def test_inner_error_is_measured_on_valid_rows_without_learning_from_them():
 
 
 class Biased(Spy):
-    """Forecasts a multiple of the mean."""
+    """Predictor of a multiple of the mean."""
 
     def __init__(self, factor=1.0, random_state=0):
         self.factor, self.random_state = factor, random_state
@@ -147,7 +147,7 @@ def candidates(*factors):
     return {f"times {factor}": lambda seed, factor=factor: Biased(factor, seed) for factor in factors}
 
 
-def test_every_fold_chooses_on_its_own_inner_rows_and_never_by_its_test_rows():
+def test_selection_uses_the_inner_rows_of_each_fold():
     demo = table()
     demo.frame.loc[[7, 9], "score"] = 200.0  # valid of fold 0, test of fold 1
     demo.frame.loc[[11, 13], "score"] = 50.0  # valid of fold 1, test of fold 0
@@ -160,18 +160,18 @@ def test_every_fold_chooses_on_its_own_inner_rows_and_never_by_its_test_rows():
     assert isinstance(first.predictor, Biased) and first.predictor.factor == 2.0
 
 
-def test_a_sole_setting_is_measured_on_the_inner_rows_of_every_fold():
+def test_single_candidate_has_an_inner_error():
     demo = table()
     demo.frame.loc[[7, 9], "score"] = 200.0
     folds = folds_of(demo, [3], [7, 9]).assign(fold_1=folds_of(demo, [4], [11, 13])["fold_0"])
-    own = [candidates(2.0), candidates(1.0)]
-    first, second = fit_folds(demo, folds, own.__getitem__, [0], None)
+    by_fold = [candidates(2.0), candidates(1.0)]
+    first, second = fit_folds(demo, folds, by_fold.__getitem__, [0], None)
     assert (first.predictor.factor, second.predictor.factor) == (2.0, 1.0)
     assert first.choice.validation_mape["times 2.0"] == pytest.approx(0.0, abs=1e-9)
     assert 0 < second.choice.validation_mape["times 1.0"] < 10
 
 
-def test_every_fold_is_backtested_once_whatever_the_seeds():
+def test_each_fold_is_backtested_once_for_all_seeds():
     demo = table()
     folds = folds_of(demo, [3], [7, 9]).assign(fold_1=folds_of(demo, [4], [11, 13])["fold_0"])
     runs = list(fit_folds(demo, folds, shared(candidates(1.0)), [0, 1], None, max_backtests=4))
@@ -179,7 +179,7 @@ def test_every_fold_is_backtested_once_whatever_the_seeds():
     assert runs[0].backtest is runs[1].backtest
 
 
-def test_tuned_values_hold_for_their_question_fold_by_fold_in_the_full_preset():
+def test_tuned_values_apply_by_fold_in_the_full_preset():
     conf = PredictorConf.model_validate(
         {
             "_target_": "perfcast.predictors.trees.RandomForest",
@@ -192,31 +192,31 @@ def test_tuned_values_hold_for_their_question_fold_by_fold_in_the_full_preset():
         }
     )
 
-    def given(preset, question, folds=2):
-        return fold_candidates(conf, preset, {}, question, folds)
+    def candidates_for(preset, split, folds=2):
+        return fold_candidates(conf, preset, {}, split, folds)
 
-    made = [given("full", ("demo", "random"))(fold) for fold in (0, 1)]
+    made = [candidates_for("full", ("demo", "random"))(fold) for fold in (0, 1)]
     assert [list(setting) for setting in made] == [["tuned"], ["tuned"]]
     assert [setting["tuned"](5).get_params()["min_samples_leaf"] for setting in made] == [2, 4]
     assert {(m.n_estimators, m.random_state) for m in (setting["tuned"](5) for setting in made)} == {(3, 5)}
-    assert list(given("full", ("demo", "other"))(1)) == ["few", "many"]
-    assert list(given("full", ("another", "random"))(0)) == ["few", "many"]
-    assert list(given("quick", ("demo", "random"))(0)) == ["quick"]
-    learning_curve_point = given("full", ("demo", "random_05_percent", "random"))
+    assert list(candidates_for("full", ("demo", "other"))(1)) == ["few", "many"]
+    assert list(candidates_for("full", ("another", "random"))(0)) == ["few", "many"]
+    assert list(candidates_for("quick", ("demo", "random"))(0)) == ["quick"]
+    learning_curve_point = candidates_for("full", ("demo", "random_05_percent", "random"))
     assert [learning_curve_point(fold)["tuned"](5).get_params()["min_samples_leaf"] for fold in (0, 1)] == [2, 4]
     assert list(predictor_factories(conf, "full", {})) == ["few", "many"]  # the final model on all rows
     with pytest.raises(UserError, match=r"demo/random .* 5 folds, but .* has 2") as raised:
-        given("full", ("demo", "random"), folds=5)
+        candidates_for("full", ("demo", "random"), folds=5)
     assert "\n" not in str(raised.value)
 
 
-def test_without_inner_rows_the_first_candidate_serves():
+def test_selection_without_inner_rows_takes_the_first_candidate():
     demo = table()
     (fitted,) = fit_folds(demo, folds_of(demo, [3]), shared(candidates(2.0, 1.0)), [0], None)
     assert fitted.choice == CandidateChoice("times 2.0", {"times 2.0": None, "times 1.0": None})
 
 
-def test_the_final_model_chooses_by_the_last_year():
+def test_final_model_is_selected_by_the_last_year():
     demo = table()
     demo.frame.loc[28:, "score"] = 300.0
     fitted, choice = fit_all_rows(demo, candidates(1.0, 3.0), 0, None)
@@ -224,14 +224,14 @@ def test_the_final_model_chooses_by_the_last_year():
     assert fitted.factor == 3.0
 
 
-def test_the_final_model_sees_every_row_and_keeps_the_last_year_for_choices():
+def test_final_model_is_fitted_on_every_row():
     fitted, choice = fit_all_rows(table(), {"only": Spy}, 0, None)
     assert choice == CandidateChoice("only", {})
     assert len(fitted.seen) == 40
     assert np.flatnonzero(fitted.validation).tolist() == list(range(28, 40))
 
 
-def test_unmeasured_targets_are_neither_learned_nor_scored():
+def test_unmeasured_targets_are_ignored():
     demo = table()
     demo.frame.loc[[0, 3], "score"] = np.nan
     (fitted,) = fit_folds(demo, folds_of(demo, [3, 5]), shared({"only": Spy}), [0], None)
@@ -240,13 +240,13 @@ def test_unmeasured_targets_are_neither_learned_nor_scored():
 
 
 class PerTask(Spy):
-    """Forecasts one number for every target."""
+    """Predictor of one number for every target."""
 
     def _predict(self, X):
         return np.full((len(X), len(self.targets_)), self.mean_)
 
 
-def test_a_score_that_training_never_had_for_the_task_is_not_asked_and_that_of_a_new_task_is():
+def test_outputs_without_training_scores_are_predicted_for_new_tasks_only():
     demo = table()
     is_int = demo.frame["suite"] == "int"
     frame = demo.frame.assign(second=demo.frame["score"].where(is_int))
@@ -269,7 +269,7 @@ def test_error_summary_is_per_task_and_averaged_over_tasks():
     assert summary["mean/mape"] == pytest.approx(15)
 
 
-def test_the_trainers_conf_reaches_predictors_that_train_on_a_machine():
+def test_trainer_conf_reaches_neural_predictors():
     made = make_predictor("perfcast.predictors.neural.mlp.MLP", {}, 3, {"accelerator": "cpu", "devices": 2})
     assert (made.trainer_config.accelerator, made.trainer_config.devices, made.random_state) == ("cpu", 2, 3)
     assert "trainer_config" not in made.get_params()

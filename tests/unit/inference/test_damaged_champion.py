@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from forecasting_project import project
+from champion_project import project
 
 from perfcast.cli.main import main
 from perfcast.inference import load_champion
@@ -27,25 +27,25 @@ class Planted:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_that_is_not_what_was_saved_is_refused(tmp_path, name):
+def test_load_champion_refuses_a_changed_file(tmp_path, name):
     folder, marker = tmp_path / "champion", tmp_path / "executed"
     shutil.copytree(project().folder, folder)
     whole = (folder / name).read_bytes()
     for planted in (pickle.dumps(Planted(marker)), b"", whole[: len(whole) // 2], b"{}", b"[]"):
         (folder / name).write_bytes(planted)
-        with pytest.raises(UserError, match="as it was saved") as told:
+        with pytest.raises(UserError, match=r"as it was saved|must be JSON") as raised:
             load_champion(folder)
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(raised.value)
     (folder / name).unlink()
-    with pytest.raises(UserError) as told:
+    with pytest.raises(UserError) as raised:
         load_champion(folder)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(raised.value)
     assert not marker.exists()
 
 
-def test_the_command_tells_it_and_ends(tmp_path, capsys):
+def test_predict_command_reports_a_changed_champion_in_one_line(tmp_path, capsys):
     shutil.copytree(project().folder, tmp_path / "champion")
     (tmp_path / "champion" / "knowledge" / "measured.parquet").write_bytes(b"PAR1")
-    given = ["--champion", str(tmp_path / "champion"), "--processor", "Xeon Gold 6148", "--chips", "2"]
-    assert main(["predict", *given]) == 2
+    options = ["--champion", str(tmp_path / "champion"), "--processor", "Xeon Gold 6148", "--chips", "2"]
+    assert main(["predict", *options]) == 2
     assert capsys.readouterr().err.count("\n") == 1

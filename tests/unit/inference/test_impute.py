@@ -1,11 +1,11 @@
-"""What is completed of a described machine, where each value comes from, and what cannot be."""
+"""Imputation of a described machine: values, their origins, and violated limits."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
-from forecasting_project import FEATURES, KNOWN, can_be, empty, project
+from champion_project import FEATURES, KNOWN, is_possible, make_row, project
 
 from perfcast.inference import parse_machines, read_machines
 from perfcast.inference.imputation.hot_deck import HotDeck
@@ -15,16 +15,16 @@ from perfcast.inference.reference_data import describing_columns
 from perfcast.utils.errors import UserError
 
 
-def test_machines_are_described_by_features_keys_fields_and_dates_that_features_read():
+def test_describing_columns_are_features_keys_fields_and_dates():
     names = {column.name for column in describing_columns(project().standard, FEATURES)}
     assert {"part_key", "suite", "cores_enabled_total", "hw_avail", "sw_avail", "test_month", "launch_quarter"} <= names
     assert "cores_per_chip_stated" in names
     assert not {"base_score", "peak_score", "published_month", "updated", "q_date"} & names
 
 
-def test_a_known_part_is_completed_and_given_values_win():
+def test_fill_cpu_facts_keeps_given_values():
     known = RULES.fill_cpu_facts(
-        empty(part_key="xeon gold 6148", simd_bits=256.0), RULES.read_cpu_facts({}, ["xeon gold 6148"])
+        make_row(part_key="xeon gold 6148", simd_bits=256.0), RULES.read_cpu_facts({}, ["xeon gold 6148"])
     ).iloc[0]
     assert known["part_id"] == "xeon-gold-6148"
     assert known["family"] == "Skylake-SP"
@@ -33,24 +33,26 @@ def test_a_known_part_is_completed_and_given_values_win():
     assert np.isnan(known["tdp_w"])
 
 
-def test_the_catalog_completes_what_the_family_does_not_know():
+def test_fill_cpu_facts_uses_the_catalog():
     listed = project().standard.frame.dropna(subset=["tdp_w"]).iloc[0]
-    known = RULES.fill_cpu_facts(empty(part_key=listed["part_key"]), project().champion.reference_data.cpu_facts).iloc[
-        0
-    ]
+    known = RULES.fill_cpu_facts(
+        make_row(part_key=listed["part_key"]), project().champion.reference_data.cpu_facts
+    ).iloc[0]
     assert known["tdp_w"] == listed["tdp_w"]
 
 
-def test_a_name_that_no_table_holds_has_the_facts_of_its_family_alone():
-    facts = RULES.fill_cpu_facts(empty(part_key="xeon gold 6149"), RULES.read_cpu_facts({}, ["xeon gold 6148"])).iloc[0]
+def test_fill_cpu_facts_of_an_unknown_name_uses_its_family():
+    facts = RULES.fill_cpu_facts(
+        make_row(part_key="xeon gold 6149"), RULES.read_cpu_facts({}, ["xeon gold 6148"])
+    ).iloc[0]
     assert facts["family"] == "Skylake-SP"
-    unknown = RULES.fill_cpu_facts(empty(part_key="foo 99"), project().champion.reference_data.cpu_facts).iloc[0]
+    unknown = RULES.fill_cpu_facts(make_row(part_key="foo 99"), project().champion.reference_data.cpu_facts).iloc[0]
     assert unknown[["family", "tdp_w", "simd_bits", "cores_per_chip_part"]].isna().all()
 
 
-def test_cells_follow_from_other_cells():
+def test_fill_implied_derives_cells():
     memory = {"dimm_count": 24.0, "dimm_gb": 64.0, "mem_rated_mts": 6400.0, "mem_max_mts_1dpc": 6000.0}
-    implied = RULES.fill_implied(empty(chips=2.0, cores_per_chip_stated=96.0, isa="x86", **memory)).iloc[0]
+    implied = RULES.fill_implied(make_row(chips=2.0, cores_per_chip_stated=96.0, isa="x86", **memory)).iloc[0]
     assert implied["cores_per_chip_part"] == 96
     assert implied["cores_enabled_total"] == 192
     assert implied["mem_total_gb"] == 1536
@@ -58,8 +60,8 @@ def test_cells_follow_from_other_cells():
     assert implied["arch"] == "x86_64"
 
 
-def test_no_memory_rate_follows_from_the_processors_limit_alone_but_it_is_assumed():
-    machine = empty(mem_max_mts_1dpc=6000.0, mem_channels_per_chip=12.0, chips=2.0)
+def test_memory_rate_of_the_processor_limit_is_usual_and_not_implied():
+    machine = make_row(mem_max_mts_1dpc=6000.0, mem_channels_per_chip=12.0, chips=2.0)
     assert np.isnan(RULES.fill_implied(machine).iloc[0]["mem_eff_mts"])
     usual = RULES.fill_usual(machine, pd.Timestamp("2024-12-01")).iloc[0]
     assert usual["mem_rated_mts"] == 6000
@@ -88,8 +90,8 @@ def test_no_memory_rate_follows_from_the_processors_limit_alone_but_it_is_assume
         ({"mem_running_mts": 3200.0, "mem_rated_mts": 2933.0}, "mem_running_mts", "above the rated 2933 MT/s"),
     ],
 )
-def test_a_machine_that_breaks_a_limit_is_found_with_its_values(cells, column, fact):
-    (violation,) = RULES.find_violations(empty(**cells))
+def test_find_violations_states_the_values(cells, column, fact):
+    (violation,) = RULES.find_violations(make_row(**cells))
     assert violation.columns[0] == column
     assert fact in violation.fact
     assert violation.remedy
@@ -106,22 +108,22 @@ def test_a_machine_that_breaks_a_limit_is_found_with_its_values(cells, column, f
         ({**KNOWN, "memory": "4 x 64 GB DDR4-6400"}, "memory.* 6400 MT/s is no rate of DDR4"),
     ],
 )
-def test_a_refusal_names_the_field_as_it_was_typed(machine, message):
+def test_impute_names_the_violated_field_as_typed(machine, message):
     champion = project().champion
     with pytest.raises(UserError, match=rf"^{message}"):
         impute(parse_machines(read_machines(machine), champion), champion)
 
 
-def test_most_measured_machines_keep_the_limits():
+def test_find_violations_accepts_most_measured_machines():
     """The generated results have the published ones' mistakes, so not all of them."""
     frame = project().standard.frame.head(100)
-    assert sum(can_be(frame.loc[[row]]) for row in frame.index) > 80
+    assert sum(is_possible(frame.loc[[row]]) for row in frame.index) > 80
 
 
-def test_what_is_usual_is_taken_from_one_result_like_the_machine():
+def test_hot_deck_fills_a_block_from_one_similar_result():
     hot_deck = HotDeck(project().champion.reference_data.measured)
-    block = next(one for one in RULES.blocks if one.name == "compiler")
-    machine = empty(suite="CINT2017rate", cpu_vendor="Intel")
+    block = next(block for block in RULES.blocks if block.name == "compiler")
+    machine = make_row(suite="CINT2017rate", cpu_vendor="Intel")
     lent = hot_deck.fill(machine, block).iloc[0]
     alike = hot_deck.frame[(hot_deck.frame["suite"] == "CINT2017rate") & (hot_deck.frame["cpu_vendor"] == "Intel")]
     assert (
@@ -130,18 +132,20 @@ def test_what_is_usual_is_taken_from_one_result_like_the_machine():
         .any()
     )
     assert lent[list(block.columns)].notna().all()
-    kept = hot_deck.fill(empty(suite="CINT2017rate", cpu_vendor="Intel", compiler_vendor="GCC"), block).iloc[0]
-    assert kept["compiler_vendor"] == "GCC"
+    with_compiler = hot_deck.fill(
+        make_row(suite="CINT2017rate", cpu_vendor="Intel", compiler_vendor="GCC"), block
+    ).iloc[0]
+    assert with_compiler["compiler_vendor"] == "GCC"
 
 
-def test_only_results_until_the_month_asked_lend():
+def test_hot_deck_uses_no_later_result():
     measured = project().champion.reference_data.measured
     early = measured.frame["published_month"].sort_values().iloc[50]
     assert HotDeck(measured, early).last == early
     assert HotDeck(measured, early).frame["published_month"].max() == early
 
 
-def test_every_value_says_where_it_comes_from():
+def test_impute_records_the_origin_of_every_value():
     champion = project().champion
     described = parse_machines(read_machines(KNOWN), champion)
     completed = impute(described, champion)

@@ -63,14 +63,14 @@ YAML = "name: x\nprocessor:\n  cores: 96\nmemory: {rate: 3.2 GHz}\navailable: 20
         ("machines:\n- " + YAML.replace("\n", "\n  "), "yml"),
     ],
 )
-def test_every_kind_of_file_says_the_same(tmp_path, text, ending):
+def test_every_file_format_gives_the_same_machine(tmp_path, text, ending):
     row = read(tmp_path, text, ending).iloc[0]
     assert row[["part", "cores", "clock"]].tolist() == ["x", 96.0, 3200.0]
     assert f"{row['available']:%Y-%m}" == "2026-03"
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "words"),
     [
         ("", ["empty"]),
         (" \n", ["empty"]),
@@ -95,12 +95,12 @@ def test_every_kind_of_file_says_the_same(tmp_path, text, ending):
         (",".join(f"c{n}" for n in range(20_000)) + "\n" + "," * 19_999 + "1\n", ["at most 1000 columns"]),
     ],
 )
-def test_bad_csv_is_refused_in_one_line(tmp_path, text, said):
-    refused(tmp_path, text, "csv", said)
+def test_bad_csv_is_refused_in_one_line(tmp_path, text, words):
+    refused(tmp_path, text, "csv", words)
 
 
 @pytest.mark.parametrize(
-    ("text", "ending", "said"),
+    ("text", "ending", "words"),
     [
         ("{", "json", ["must be JSON"]),
         ('{"cores": NaN}', "json", ["finite", "NaN"]),
@@ -119,25 +119,25 @@ def test_bad_csv_is_refused_in_one_line(tmp_path, text, said):
         ("cores: 1", "toml", ["must end in .csv, .csv.gz, .json"]),
     ],
 )
-def test_bad_json_and_yaml_are_refused_in_one_line(tmp_path, text, ending, said):
-    refused(tmp_path, text, ending, said)
+def test_bad_json_and_yaml_are_refused_in_one_line(tmp_path, text, ending, words):
+    refused(tmp_path, text, ending, words)
 
 
-def refused(folder, text, ending, said):
+def refused(folder, text, ending, words):
     with pytest.raises(UserError) as error:
         read(folder, text, ending)
-    assert all(words in str(error.value) for words in said), str(error.value)
+    assert all(word in str(error.value) for word in words), str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_a_body_of_ten_megabytes_is_not_read(tmp_path):
+def test_read_entries_refuses_ten_megabytes(tmp_path):
     path = tmp_path / "m.json"
     path.write_bytes(b" " * (MAX_NESTED_BYTES + 1))
     with pytest.raises(UserError, match="smaller than 10 MiB"):
         read_entries(path)
 
 
-def test_a_packed_file_is_read_and_bounded_unpacked(tmp_path, monkeypatch):
+def test_read_entries_bounds_the_unpacked_size(tmp_path, monkeypatch):
     path = tmp_path / "machines.csv.gz"
     path.write_bytes(gzip.compress(b"cores\n8\n"))
     assert read_entries(path) == [(2, "line 2", {"cores": "8"})]
@@ -149,13 +149,13 @@ def test_a_packed_file_is_read_and_bounded_unpacked(tmp_path, monkeypatch):
         read_entries(path)
 
 
-def test_an_absent_file_is_refused(tmp_path):
+def test_read_entries_refuses_an_absent_file(tmp_path):
     with pytest.raises(UserError, match="no file"):
         read_entries(tmp_path / "machines.csv")
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_whatever_is_said_is_understood_or_refused_in_one_line(word, value):
+def test_cells_parses_any_text_or_refuses_it_in_one_line(word, value):
     try:
         cells = TABLE_FIELDS.cells({word: value}, "machine 1")
     except UserError as error:
@@ -177,12 +177,12 @@ def test_whatever_is_said_is_understood_or_refused_in_one_line(word, value):
         ("1e2", "", 100.0),
     ],
 )
-def test_numbers_are_read_in_the_units_people_write(words, unit, value):
+def test_read_number_accepts_usual_units(words, unit, value):
     assert read_number(words, unit) == value
 
 
 @pytest.mark.parametrize(("words", "unit"), [("3.7 GHz", "W"), ("5 parsecs", "MHz"), ("fast", "MHz"), ("1e999", "W")])
-def test_other_units_and_no_numbers_are_refused(words, unit):
+def test_read_number_refuses_other_units_and_texts(words, unit):
     with pytest.raises(ValueError, match="it"):
         read_number(words, unit)
 
@@ -199,7 +199,7 @@ def test_other_units_and_no_numbers_are_refused(words, unit):
         ("i5-8600", "core i5-8600"),
     ],
 )
-def test_names_are_found_however_they_were_typed(typed, key):
+def test_cpu_names_finds_spelling_variants(typed, key):
     assert NAMES.find(typed).key == key
 
 
@@ -212,29 +212,29 @@ def test_names_are_found_however_they_were_typed(typed, key):
         ("snapdragon", ()),
     ],
 )
-def test_an_ambiguous_or_unknown_name_is_never_guessed(typed, candidates):
-    found = NAMES.find(typed)
-    assert found.key is None
-    assert found.candidates[: len(candidates)] == candidates
+def test_cpu_names_never_guesses(typed, candidates):
+    match = NAMES.find(typed)
+    assert match.key is None
+    assert match.candidates[: len(candidates)] == candidates
 
 
 @pytest.mark.parametrize(
     ("values", "field"),
     [({"memory.rate": "9 MHz"}, "memory.rate must be between"), ({"Clock": "fast"}, "Clock must be a number in MHz")],
 )
-def test_an_error_names_the_field_as_it_was_typed(values, field):
+def test_errors_name_the_field_as_typed(values, field):
     with pytest.raises(UserError, match=rf"^{field}"):
         TABLE_FIELDS.cells(values, "line 2")
 
 
 @pytest.mark.parametrize("field", SERVER_FIELDS, ids=lambda field: field.name)
-def test_every_field_reads_its_own_example(field):
+def test_every_field_parses_its_example(field):
     cells = field.read(field.example)
     assert cells
     assert set(cells) <= set(field.columns)
 
 
-def test_memory_is_read_as_sold_and_as_published():
+def test_memory_field_accepts_both_spellings():
     memory = next(field for field in SERVER_FIELDS if field.name == "memory")
     short, published = memory.read("24 x 64 GB DDR5-6400"), memory.read("1536 GB (24 x 64 GB 2Rx4 PC5-6400B-R)")
     assert {name: published[name] for name in short} == dict(short)

@@ -1,4 +1,4 @@
-"""Asking by library and command: names that are mistyped, mistakes told in one line, answers printed and written."""
+"""Prediction by library and command: matched names, messages of one line, printed and written results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 import pandas as pd
 import pytest
-from forecasting_project import KNOWN, SUITES, asked, project
+from champion_project import KNOWN, SUITES, predict, project
 
 import perfcast
 from perfcast.cli.main import main
@@ -15,14 +15,14 @@ from perfcast.inference.machine_files import read_entries
 from perfcast.utils.errors import UserError
 
 
-def test_a_mistyped_processor_is_found_and_told():
-    answer = asked({"processor": "XeonGold6148", "chips": 2})
+def test_mistyped_processor_is_matched_with_a_note():
+    answer = predict({"processor": "XeonGold6148", "chips": 2})
     assert answer.machines[0].machine == "2 x xeon gold 6148"
     assert "was read as 'xeon gold 6148'" in answer.machines[0].notes[0]
 
 
 @pytest.mark.parametrize(
-    ("machine", "said"),
+    ("machine", "words"),
     [
         ({"processor": "Xeon Gold 61480", "chips": 2}, "the processor must be a known one"),
         ({**KNOWN, "suite": "CINT2006rate"}, "suite must be one of CFP2017rate"),
@@ -35,20 +35,20 @@ def test_a_mistyped_processor_is_found_and_told():
         ({"chips": "two"}, "chips must be a number"),
     ],
 )
-def test_what_cannot_be_used_is_refused(machine, said):
+def test_predict_refuses_invalid_machines(machine, words):
     with pytest.raises(UserError) as error:
-        asked(machine)
-    assert said in str(error.value)
+        predict(machine)
+    assert words in str(error.value)
 
 
-def test_missing_and_foreign_champions_are_told(tmp_path):
+def test_load_champion_refuses_missing_and_foreign_folders(tmp_path):
     with pytest.raises(UserError, match="there must be a champion of 'spec_cpu2017'"):
         load_champion(tmp_path, "spec_cpu2017")
     with pytest.raises(UserError, match="'spec_cpu2017'"):
         load_champion(project().folder, "perfcastdb")
 
 
-def test_the_library_answers_dictionaries_frames_and_files(tmp_path):
+def test_predict_accepts_dictionaries_frames_and_files(tmp_path):
     path = tmp_path / "m.json"
     path.write_text(json.dumps(KNOWN))
     champion = perfcast.load_champion(project().folder)
@@ -60,19 +60,19 @@ def test_the_library_answers_dictionaries_frames_and_files(tmp_path):
     assert answers[0].kind == "estimates, not official results"
 
 
-def test_the_command_prints_what_a_person_wants_to_know(capsys):
-    given = ["predict", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--chips", "2"]
-    assert main(given) == 0
-    said = capsys.readouterr()
+def test_predict_command_prints_estimates_intervals_and_notes(capsys):
+    command = ["predict", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--chips", "2"]
+    assert main(command) == 0
+    printed = capsys.readouterr()
     for words in ("90 % interval", "nearest measured machines", "what drove it", "given (", "looked up (", "assumed ("):
-        assert words in said.out
-    assert "estimates are not official results" in said.err
-    assert main([*given, "--json"]) == 0
+        assert words in printed.out
+    assert "estimates are not official results" in printed.err
+    assert main([*command, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    assert [one["task"] for one in answer["machines"][0]["estimates"]] == SUITES
+    assert [estimate["task"] for estimate in answer["machines"][0]["estimates"]] == SUITES
 
 
-def test_the_command_writes_the_same_bytes_twice(tmp_path):
+def test_predict_command_writes_equal_bytes(tmp_path):
     path = tmp_path / "machines.csv"
     path.write_text("processor,chips\nXeon Gold 6148,2\n")
     written = [tmp_path / "a.csv", tmp_path / "b.csv"]
@@ -83,7 +83,7 @@ def test_the_command_writes_the_same_bytes_twice(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "words"),
     [
         (["--processor", "Xeon Gold 6148", "--level", "90"], "0.9 means 90 %"),
         (["--processor", "Xeon Gold 6148", "--when", "soon"], "2026-03"),
@@ -95,13 +95,13 @@ def test_the_command_writes_the_same_bytes_twice(tmp_path):
         (["machines.txt"], "must end in"),
     ],
 )
-def test_the_command_tells_a_mistake_in_one_line(capsys, given, said):
-    assert main(["predict", "--results", str(project().results), *given]) == 2
+def test_predict_command_reports_mistakes_in_one_line(capsys, options, words):
+    assert main(["predict", "--results", str(project().results), *options]) == 2
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert words in error and error.count("\n") == 1
 
 
-def test_entries_of_a_file_know_their_lines(tmp_path):
+def test_read_entries_keeps_line_numbers(tmp_path):
     path = tmp_path / "m.csv"
     path.write_text("chips\n2\n\n1\n")
     assert [line for line, _, _ in read_entries(path)] == [2, 4]

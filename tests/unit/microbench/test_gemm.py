@@ -46,8 +46,8 @@ def test_steadier_prefers_clean_and_steady_timings():
 
 
 def test_as_frame_excludes_interrupted_configurations():
-    one, two = gemm.sample_configurations(2, max_threads=1, seed=0)
-    frame = gemm.as_frame({one: timing(0.01), two: timing(0.01, interrupted=True)})
+    first, second = gemm.sample_configurations(2, max_threads=1, seed=0)
+    frame = gemm.as_frame({first: timing(0.01), second: timing(0.01, interrupted=True)})
     assert len(frame) == 1
     assert frame["gflops"].iloc[0] == pytest.approx(2 * frame.m[0] * frame.n[0] * frame.k[0] / 1e-3 / 1e9, rel=1e-4)
 

@@ -61,11 +61,11 @@ def test_cycle_visits_every_line_once():
     lines = 64
     links = chase.cycle(lines, seed=5)
     assert links.ctypes.data % chase.LINE == 0
-    place, seen = 0, []
+    position, seen = 0, []
     for _ in range(lines):
-        seen.append(place)
-        place = int(links[place])
-    assert place == 0
+        seen.append(position)
+        position = int(links[position])
+    assert position == 0
     assert sorted(seen) == list(range(0, 8 * lines, 8)), "each line once, at its first word"
 
 

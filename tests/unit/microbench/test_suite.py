@@ -65,7 +65,7 @@ class Clock:
         return self.now
 
 
-def rounds(results, budget, seed=0):
+def repetitions(results, budget, seed=0):
     """Measure the named results, one second each; each call of a name takes its next timing."""
     clock, queues = Clock(), {name: list(values) for name, values in results.items()}
 
@@ -78,11 +78,11 @@ def rounds(results, budget, seed=0):
     return list(timing.in_rounds(list(results), time_one, budget_seconds=budget, seed=seed, clock=clock))
 
 
-def test_remaining_budget_repeats_the_least_steady():
+def test_remaining_budget_repeats_unsteady_cases():
     results = {name: [measured()] for name in "abcdefgh"}
     results["unsteady"] = [measured(spread=0.5), measured(spread=0.4), measured(spread=0.02)]
     results["interrupted"] = [measured(interrupted=True), measured()]
-    timings = rounds(results, budget=100)
+    timings = repetitions(results, budget=100)
     again = [name for name, _ in timings[10:]]
     assert sorted(name for name, _ in timings[:10]) == sorted(results)
     assert again == ["interrupted", "unsteady", "unsteady"], "all are steady then"
@@ -91,22 +91,22 @@ def test_remaining_budget_repeats_the_least_steady():
 
 
 def test_budget_can_end_the_first_round():
-    timings = rounds({name: [measured()] for name in "abcdefgh"}, budget=4.5)
+    timings = repetitions({name: [measured()] for name in "abcdefgh"}, budget=4.5)
     assert len(timings) == 5
 
 
 def test_order_is_random_and_seeded():
     results = {name: [measured()] for name in "abcdefgh"}
-    first, same, other = ([name for name, _ in rounds(results, 100, seed)] for seed in (0, 0, 1))
+    first, same, other = ([name for name, _ in repetitions(results, 100, seed)] for seed in (0, 0, 1))
     assert first == same != other
 
 
 def test_keep_steadiest_prefers_clean_timings():
-    one = iter(
+    single = iter(
         [("a", measured(spread=0.3)), ("a", measured(spread=0.01, interrupted=True)), ("a", measured(spread=0.2))]
     )
     seen = []
-    best = timing.keep_steadiest(one, 1, lambda *done: seen.append(done))
+    best = timing.keep_steadiest(single, 1, lambda *done: seen.append(done))
     assert best == {"a": measured(spread=0.2)}
     assert seen == [(1, 1, 0), (1, 1, 1), (1, 1, 2)]
 
@@ -116,10 +116,10 @@ def test_keep_steadiest_prefers_clean_timings():
 
 def test_pinned_threads_run_the_calls_on_their_cpus():
     cpus = (available_cpus() * 2)[:2]
-    calls, places, makers = [0, 0], [set(), set()], []
+    calls, places, created = [0, 0], [set(), set()], []
 
     def prepare(number):
-        makers.append(threading.get_native_id())
+        created.append(threading.get_native_id())
 
         def call():
             calls[number] += 1
@@ -129,7 +129,7 @@ def test_pinned_threads_run_the_calls_on_their_cpus():
 
     before = os.sched_getaffinity(0)
     with PinnedThreads(cpus, prepare) as pinned:
-        assert sorted(pinned.thread_ids) == sorted(makers)
+        assert sorted(pinned.thread_ids) == sorted(created)
         seconds = pinned.run(3)
         pinned.run(4)
         assert pinned.pinned
@@ -138,7 +138,7 @@ def test_pinned_threads_run_the_calls_on_their_cpus():
     assert all(s > 0 for s in seconds)
     assert places == [{cpus[0]}, {cpus[1]}]
     assert os.sched_getaffinity(0) == before, "this thread is not pinned"
-    assert not {thread.native_id for thread in threading.enumerate()} & set(makers), "they have ended"
+    assert not {thread.native_id for thread in threading.enumerate()} & set(created), "they have ended"
 
 
 def test_pinned_is_false_without_affinity(monkeypatch):
@@ -199,10 +199,10 @@ def test_monitor_returns_shares_of_the_thread_time(monkeypatch):
     tick = 1 / os.sysconf("SC_CLK_TCK")
     now = iter([0.0, 10.0])
     monkeypatch.setattr(interference.time, "perf_counter", lambda: next(now))
-    waited, machine, own = iter([1.0, 3.0]), iter([(5.0, 100.0), (6.0 + tick, 140.0)]), iter([0.0, 20.0])
+    waited, machine, busy = iter([1.0, 3.0]), iter([(5.0, 100.0), (6.0 + tick, 140.0)]), iter([0.0, 20.0])
     monkeypatch.setattr(interference, "waited_by", lambda ids: next(waited))
     monkeypatch.setattr(interference, "machine_seconds", lambda cpus: next(machine))
-    monkeypatch.setattr(interference.time, "process_time", lambda: next(own))
+    monkeypatch.setattr(interference.time, "process_time", lambda: next(busy))
     results = interference.InterferenceMonitor([7, 8], [0, 1]).read()
     assert (results.waited, results.stolen, results.other_load) == pytest.approx((0.1, 0.05, 2.0))
 

@@ -97,14 +97,14 @@ def test_only_the_number_embedding_differs_from_mlp() -> None:
     assert names == {f"number.periodic.{part}" for part in ("periodic.weight", "linear.weight", "linear.bias")}
 
 
-def test_a_table_without_numbers_is_learned() -> None:
+def test_table_without_numbers_is_learned() -> None:
     X = frame()[["family", "suite"]]
     y = pd.Series(np.where(X["family"] == "Alpha", 2.0, 5.0) * np.where(X["suite"] == "rate", 1.0, 7.0), name="score")
     predictor = MLPPLR(**SMALL, epochs=40).fit(X, y, columns=COLUMNS[3:])
     assert np.abs(np.log(predictor.predict(X)["score"] / y)).mean() < 0.1
 
 
-def test_a_step_inside_the_range_is_learned() -> None:
+def test_step_inside_the_range_is_learned() -> None:
     x = np.random.default_rng(0).uniform(0, 1, 256)
     X, y = pd.DataFrame({"x": x}), pd.Series(np.where((x > 0.3) & (x < 0.6), 10.0, 1.0), name="score")
     predictor = MLPPLR(**SMALL, epochs=60, dropout=0.0, mask_rate=0.0).fit(X, y)
@@ -127,7 +127,7 @@ def test_some_columns_are_embedded_as_in_the_whole_table() -> None:
     assert made(batch, slice(3, 3)).shape == (6, 0, 4)
 
 
-def test_a_missing_number_has_a_vector() -> None:
+def test_missing_number_has_a_vector() -> None:
     made = NumberEmbedding(2, 4, n_frequencies=0, frequency_init_scale=0.5)
     made.missing.data[:] = 7.0
     batch = number_rows(torch.zeros(1, 2))
@@ -136,5 +136,5 @@ def test_a_missing_number_has_a_vector() -> None:
     torch.testing.assert_close(made(batch), known + 7.0)
 
 
-def test_a_table_without_numbers_has_no_vectors() -> None:
+def test_table_without_numbers_has_no_vectors() -> None:
     assert NumberEmbedding(0, 4, 5, 0.5)(number_rows(torch.zeros(6, 0))).shape == (6, 0, 4)

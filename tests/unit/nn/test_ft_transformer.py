@@ -48,7 +48,7 @@ def network(**changes: Any) -> tuple[FTTransformerNetwork, TokenBatch]:
     return made.eval(), TokenBatch.from_tokens(encoder.transform(frame()), np.zeros((64, 2)))
 
 
-def test_only_cls_is_read() -> None:
+def test_ft_transformer_reads_only_cls() -> None:
     made, rows = network()
     entered: list[torch.Tensor] = []
     made.backbone.register_forward_hook(lambda _, inputs, output: entered.append(inputs[0]))
@@ -61,7 +61,7 @@ def test_only_cls_is_read() -> None:
         torch.testing.assert_close(made.backbone(tokens[:, [0, 5, 3, 1, 2, 4]]), prediction)
 
 
-def test_a_number_is_a_straight_line_of_its_column() -> None:
+def test_ft_transformer_embeds_numbers_linearly() -> None:
     made, rows = network()
     tokens = [
         made.number(TokenBatch(**{**vars(rows), "numbers": torch.full_like(rows.numbers, x)})) for x in (0.0, 1.0, 3.0)
@@ -71,7 +71,7 @@ def test_a_number_is_a_straight_line_of_its_column() -> None:
 
 
 @pytest.mark.parametrize("column", ["cores", "mhz", "memory", "family", "suite"])
-def test_every_column_reaches_the_forecast(column: str) -> None:
+def test_every_column_affects_the_prediction(column: str) -> None:
     made, rows = network()
     encoder = TokenEncoder().fit(frame(), COLUMNS)
     X = frame().assign(**{column: frame()[column].to_numpy()[::-1]})
@@ -80,7 +80,7 @@ def test_every_column_reaches_the_forecast(column: str) -> None:
         assert (changed - made(rows)).abs().max() > 1e-3
 
 
-def test_every_parameter_is_on_the_path_to_the_forecast() -> None:
+def test_every_parameter_has_a_gradient() -> None:
     made, rows = network(n_blocks=3)
     made(rows).pow(2).sum().backward()
     used = {name for name, p in made.named_parameters() if p.grad is not None and p.grad.abs().max() > 0}

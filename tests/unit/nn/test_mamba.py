@@ -100,7 +100,7 @@ def test_convolution_is_depthwise_and_causal() -> None:
     torch.testing.assert_close(layer(x), expected.transpose(1, 2))
 
 
-def test_block_sees_the_past_and_not_the_future() -> None:
+def test_mamba_block_is_causal() -> None:
     torch.manual_seed(0)
     block, tokens = MambaBlock(8, 3), torch.randn(2, 12, 8)
     changed = tokens.clone()
@@ -142,7 +142,7 @@ def network() -> tuple[MambaGroupNetwork, TokenBatch]:
     return made.eval(), TokenBatch.from_tokens(encoder.transform(frame()), np.zeros((64, 2)))
 
 
-def test_every_parameter_is_on_the_path_to_the_forecast() -> None:
+def test_every_parameter_has_a_gradient() -> None:
     made, rows = network()
     made(rows).pow(2).sum().backward()
     idle = [name for name, p in made.named_parameters() if p.grad is None or p.grad.abs().max() == 0]
@@ -161,5 +161,5 @@ def test_learns_what_depends_on_two_groups() -> None:
     sign = np.where(X["family"] == "Alpha", 1.0, -1.0)
     y = pd.Series(np.exp(sign * 2 * (X["memory"].fillna(1.5) - 1.5)), name="score")
     predictor = MaC(**{**SMALL, "epochs": 40, "batch_size": 64, "dropout": 0.0, "learning_rate": 1e-2})
-    forecast = predictor.fit(X, y, columns=COLUMNS).predict(X)["score"]
-    assert np.abs(np.log(forecast / y)).mean() < 0.3 * np.abs(np.log(y)).mean()
+    predicted = predictor.fit(X, y, columns=COLUMNS).predict(X)["score"]
+    assert np.abs(np.log(predicted / y)).mean() < 0.3 * np.abs(np.log(y)).mean()

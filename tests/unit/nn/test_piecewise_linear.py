@@ -57,7 +57,7 @@ def test_a_step_inside_the_range_is_learned_and_saved(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(X), predictor.predict(X))
 
 
-def test_a_table_without_numbers_is_learned() -> None:
+def test_table_without_numbers_is_learned() -> None:
     X = pd.DataFrame({"family": ["a", "b"] * 32})
     y = pd.Series(np.where(X["family"] == "a", 2.0, 5.0), name="score")
     predictor = TabMPLE(**SMALL, epochs=40, learning_rate=1e-2).fit(X, y)

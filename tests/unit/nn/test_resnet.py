@@ -57,7 +57,7 @@ def standardized(norm: nn.BatchNorm1d, x: torch.Tensor) -> torch.Tensor:
     return (x - norm.running_mean) / (norm.running_var + norm.eps).sqrt() * norm.weight + norm.bias
 
 
-def test_forecast_is_the_formula_of_the_paper() -> None:
+def test_resnet_matches_the_formula_of_the_paper() -> None:
     made, rows = network(hidden_dropout=0.5, residual_dropout=0.5)
     with torch.inference_mode():
         x = made.backbone.input_projection(made.flatten(rows))
@@ -77,7 +77,7 @@ def test_both_dropouts_are_in_the_block() -> None:
     assert 0.4 < dropped < 0.6
 
 
-def test_numbers_come_as_they_are() -> None:
+def test_resnet_reads_numbers_unchanged() -> None:
     made, rows = network()
     flat = made.flatten(rows)
     torch.testing.assert_close(flat[:, 1:4], rows.numbers)
@@ -105,13 +105,13 @@ def test_a_batch_of_several_rows_is_standardized_by_itself() -> None:
     torch.testing.assert_close(outputs[1].mean(dim=0), torch.zeros(16), atol=1e-5, rtol=0)
 
 
-def test_one_row_left_over_for_the_last_batch_does_no_harm() -> None:
+def test_resnet_accepts_a_last_batch_of_one_row() -> None:
     X = frame(65)
-    forecast = ResNet(**SMALL, epochs=20).fit(X, targets(X), columns=COLUMNS).predict(X)["score"]
-    assert np.abs(np.log(forecast / targets(X))).mean() < 0.2
+    predicted = ResNet(**SMALL, epochs=20).fit(X, targets(X), columns=COLUMNS).predict(X)["score"]
+    assert np.abs(np.log(predicted / targets(X))).mean() < 0.2
 
 
-def test_every_parameter_is_on_the_path_to_the_forecast() -> None:
+def test_every_parameter_has_a_gradient() -> None:
     made, rows = network()
     made(rows).pow(2).sum().backward()
     assert [name for name, p in made.named_parameters() if p.grad is None or p.grad.abs().max() == 0] == []

@@ -1,4 +1,4 @@
-"""What makes `tabm` an implicit ensemble."""
+"""Implicit ensemble `tabm`: shared matrices, members that differ."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def network(**changes: Any) -> tuple[TabMNetwork, TokenBatch]:
     return made, TokenBatch.from_tokens(encoder.transform(frame()), np.zeros((64, 2)))
 
 
-def test_members_answer_in_training_and_their_mean_afterwards() -> None:
+def test_tabm_returns_members_in_training_and_their_mean_afterwards() -> None:
     made, rows = network()
     members = made.train()(rows)
     assert members.shape == (64, 4, 2)
     torch.testing.assert_close(made.eval()(rows), members.mean(dim=1))
 
 
-def test_members_differ_by_more_than_their_heads() -> None:
+def test_tabm_members_differ_before_the_heads() -> None:
     made, rows = network()
     hidden = made.backbone(made.view(made.flatten(rows)))
     assert (hidden[:, 0] - hidden[:, 1]).abs().mean() > 0.1 * hidden.abs().mean()
@@ -67,14 +67,14 @@ def test_members_differ_by_more_than_their_heads() -> None:
     assert made.train()(rows).std(dim=1).mean() > 0.01
 
 
-def test_matrices_are_shared() -> None:
+def test_tabm_shares_matrices() -> None:
     small, large = (network(k=k)[0] for k in (2, 32))
-    for few, many in zip(small.backbone.blocks, large.backbone.blocks, strict=True):
-        assert few[0].weight.shape == many[0].weight.shape
-        assert (few[0].r.shape[0], many[0].r.shape[0]) == (2, 32)
+    for small_block, large_block in zip(small.backbone.blocks, large.backbone.blocks, strict=True):
+        assert small_block[0].weight.shape == large_block[0].weight.shape
+        assert (small_block[0].r.shape[0], large_block[0].r.shape[0]) == (2, 32)
 
 
-def test_a_column_keeps_one_factor_in_a_member() -> None:
+def test_tabm_scales_a_column_once_per_member() -> None:
     made, _ = network()
     factors = made.backbone.blocks[0][0].r
     parts = factors.split(made.sizes, dim=1)
@@ -84,7 +84,7 @@ def test_a_column_keeps_one_factor_in_a_member() -> None:
     assert len(factors.unique()) == 4 * 12
 
 
-def test_a_head_learns_by_the_loss_of_its_member_alone() -> None:
+def test_tabm_head_has_the_gradient_of_its_member() -> None:
     made, rows = network()
     made.train()
     masked_huber(made(rows), rows.targets, 0.5).backward()
@@ -95,7 +95,7 @@ def test_a_head_learns_by_the_loss_of_its_member_alone() -> None:
     assert (made.head.weight.grad[[0, 1, 3]] == 0).all()
 
 
-def test_fitted_members_all_know_the_answer_and_still_differ() -> None:
+def test_tabm_members_are_accurate_and_differ() -> None:
     X = frame()
     predictor = TabM(**SMALL, epochs=40, dropout=0.0, mask_rate=0.0).fit(X, targets(X), columns=COLUMNS)
     assert np.abs(np.log(predictor.predict(X)["score"] / targets(X))).mean() < 0.05

@@ -1,4 +1,4 @@
-"""How long jobs took, read from files as Snakemake writes them."""
+"""Times of jobs, read from files as Snakemake writes them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def results(tmp_path):
     return tmp_path
 
 
-def test_the_last_run_of_every_job_counts(results):
+def test_read_jobs_takes_the_last_run(results):
     grouped = dict(by_rule(read_jobs(results)))
     assert list(grouped) == ["train", "report"]
     assert [(job.name, job.seconds, job.cpu_seconds, job.peak, job.start) for job in grouped["train"]] == [
@@ -39,11 +39,11 @@ def test_the_last_run_of_every_job_counts(results):
     ]
 
 
-def test_older_jobs_are_left_out(results):
+def test_read_jobs_omits_older_jobs(results):
     assert [job.name for job in read_jobs(results, since=101)] == ["", "d/random/b"]
 
 
-def test_the_table_adds_up_and_what_was_not_sampled_counts_as_nothing(results):
+def test_as_text_sums_jobs_and_ignores_missing_samples(results):
     lines = as_text(read_jobs(results)).splitlines()
     assert lines[1].split() == ["train", "2", "10.0", "8.5", "300"]
     assert lines[2].split() == ["report", "1", "0.2", "0.0", "0"]
@@ -52,7 +52,7 @@ def test_the_table_adds_up_and_what_was_not_sampled_counts_as_nothing(results):
     assert lines[5].endswith(": 11 s")
 
 
-def test_the_command_is_silent_after_a_run_that_did_nothing_and_clear_without_any(results, tmp_path, capsys):
+def test_times_command_without_jobs(results, tmp_path, capsys):
     assert main(["pipeline", "times", "--results", str(results)]) == 0
     assert capsys.readouterr().out.count("\n") == 6
     assert main(["pipeline", "times", "--results", str(results), "--since", "1e12"]) == 0

@@ -14,11 +14,11 @@ from perfcast.utils.errors import UserError
 def evaluation(tmp_path_factory):
     table = fake_table(rows=400, seed=0)
     runs = write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
-    in_domain = write_in_domain(table, tmp_path_factory.mktemp("in_domain_score"), seed=1)
+    in_domain = write_in_domain(table, tmp_path_factory.mktemp("in_domain"), seed=1)
     return evaluate(runs, table, resamples=20, seed=0, published=PUBLISHED, in_domain=in_domain)
 
 
-def test_a_folder_holds_the_figures_that_apply_and_no_older_one(evaluation, tmp_path):
+def test_plot_folder_holds_applicable_plots_only(evaluation, tmp_path):
     folder = tmp_path / "plots"
     folder.mkdir()
     (folder / "old.svg").write_text("old")
@@ -26,18 +26,18 @@ def test_a_folder_holds_the_figures_that_apply_and_no_older_one(evaluation, tmp_
     assert sorted(path.name for path in folder.iterdir()) == ["error_by_year.svg", "headline.svg"]
 
 
-def test_an_unknown_figure_is_named_with_the_known_ones(evaluation):
+def test_unknown_plot_is_refused_with_the_known_names(evaluation):
     with pytest.raises(UserError, match="headline"):
         draw_svg(evaluation, "headlines")
 
 
-def test_slices_are_found_by_the_end_of_their_names(evaluation):
+def test_slice_plot_matches_column_suffixes(evaluation):
     assert evaluation.vendor_slices == ["machine_vendor"]
     assert evaluation.lineage_slices == ["generation"]
     assert evaluation.other_slices == ["suite"]
 
 
-def test_published_errors_are_drawn_with_their_split(evaluation):
+def test_published_comparison_draws_published_errors(evaluation):
     drawn = draw_svg(evaluation, "published_comparison")
     for text in (
         "forest of others, random: 4 %",
@@ -49,13 +49,13 @@ def test_published_errors_are_drawn_with_their_split(evaluation):
         "nearest",
     ):
         assert text in drawn
-    own = evaluation.value("random", "network", "float")["value"]
-    assert f">{own:.2f}<" in drawn
+    value = evaluation.value("random", "network", "float")["value"]
+    assert f">{value:.2f}<" in drawn
     ranked = evaluation.value("unseen_cpu", "network", metric="spearman")["value"]
     assert f">{ranked:.2f}<" in drawn
 
 
-def test_published_errors_of_a_split_that_was_not_run_are_not_drawn(evaluation):
+def test_published_comparison_omits_splits_without_a_run(evaluation):
     other = evaluation.published.assign(split="shuffled")
     assert draw_svg(dataclasses.replace(evaluation, published=other), "published_comparison") is None
 
@@ -67,7 +67,7 @@ def test_published_errors_of_a_split_that_was_not_run_are_not_drawn(evaluation):
         ("history", "forward_2023", ["2", "all"], "random"),
     ],
 )
-def test_curves_have_a_panel_per_split_and_end_at_all_of_its_training(evaluation, name, base, ticks, other):
+def test_curves_have_a_panel_per_split_and_end_at_all_rows(evaluation, name, base, ticks, other):
     with matplotlib.rc_context(STYLE):
         (panel,) = load_plot(name)(evaluation).axes
     assert panel.get_title(loc="left") == base
@@ -80,25 +80,25 @@ def test_curves_have_a_panel_per_split_and_end_at_all_of_its_training(evaluation
 
 
 @pytest.mark.parametrize("name", ["training_size", "history"])
-def test_without_forms_of_less_training_there_are_no_curves(evaluation, name):
+def test_curves_need_learning_curve_splits(evaluation, name):
     metrics = evaluation.metrics[evaluation.metrics["split"].isin(evaluation.splits)]
     assert draw_svg(dataclasses.replace(evaluation, metrics=metrics), name) is None
 
 
-def test_a_curve_whose_split_was_not_run_ends_before_all(evaluation):
+def test_curve_without_its_base_split_ends_before_all_rows(evaluation):
     metrics = evaluation.metrics[evaluation.metrics["split"].isin(LESS_TRAINING)]
     drawn = draw_svg(dataclasses.replace(evaluation, metrics=metrics), "history")
     assert ">all<" not in drawn
     assert ">2<" in drawn
 
 
-def test_leaders_keep_the_baseline_visible():
+def test_leaders_include_the_baseline():
     assert select_leaders(["a", "b", BASELINE], 1) == ["a", BASELINE]
     assert select_leaders([BASELINE, "a"], 1) == [BASELINE]
     assert select_leaders(["a", "b"], 1) == ["a"]
 
 
-def test_predictors_differ_in_color_and_mark():
-    found = predictor_styles([f"p{number}" for number in range(8)])
-    assert len({look["color"] for look in found.values()}) == 9
-    assert len({look["marker"] for look in found.values()}) == 9
+def test_predictor_styles_differ_in_color_and_marker():
+    styles = predictor_styles([f"p{number}" for number in range(8)])
+    assert len({look["color"] for look in styles.values()}) == 9
+    assert len({look["marker"] for look in styles.values()}) == 9

@@ -14,12 +14,12 @@ from perfcast.testing.generated_results import PUBLISHED, fake_table, write_in_d
 def evaluation(tmp_path_factory):
     table = fake_table(rows=400, seed=0)
     runs = write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
-    in_domain = write_in_domain(table, tmp_path_factory.mktemp("in_domain_score"), seed=1)
-    given = [{**entry, "predictor": "forest"} for entry in PUBLISHED]
-    return evaluate(runs, table, resamples=20, seed=0, published=given, in_domain=in_domain)
+    in_domain = write_in_domain(table, tmp_path_factory.mktemp("in_domain"), seed=1)
+    published = [{**entry, "predictor": "forest"} for entry in PUBLISHED]
+    return evaluate(runs, table, resamples=20, seed=0, published=published, in_domain=in_domain)
 
 
-def test_every_published_value_stands_beside_the_same_method_the_leader_and_the_best(evaluation):
+def test_published_table_compares_with_same_method_leader_and_best(evaluation):
     tables = published_tables(evaluation, "network")
     assert [table.splits[0] for table in tables] == [entry["split"] for entry in PUBLISHED]
     assert [table.citations for table in tables] == [[entry["citation"]] for entry in PUBLISHED]
@@ -39,7 +39,7 @@ def test_every_published_value_stands_beside_the_same_method_the_leader_and_the_
     assert tables[1].lines[0].published == "0.950"
 
 
-def test_what_nobody_does_here_and_what_was_not_run_is_a_dash_or_no_table(evaluation):
+def test_published_table_marks_missing_methods_and_runs(evaluation):
     alone = dataclasses.replace(evaluation, published=evaluation.published.assign(predictor=""))
     assert {line.same.text for line in published_tables(alone, "network")[0].lines} == {"–"}
     elsewhere = dataclasses.replace(evaluation, published=evaluation.published.assign(split="shuffled"))

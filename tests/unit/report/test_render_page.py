@@ -28,12 +28,12 @@ class Strict(HTMLParser):
         names = [name for name, _ in attributes]
         if len(names) != len(set(names)):
             self.mistakes.append(f"<{tag}> repeats an attribute")
-        found = dict(attributes)
-        if "id" in found:
-            self.ids.append(found["id"])
-        if "src" in found or tag in {"link", "iframe", "object", "embed", "img"}:
+        values = dict(attributes)
+        if "id" in values:
+            self.ids.append(values["id"])
+        if "src" in values or tag in {"link", "iframe", "object", "embed", "img"}:
             self.loads.append(tag)
-        target = found.get("href") or found.get("xlink:href") or ""
+        target = values.get("href") or values.get("xlink:href") or ""
         if tag == "a" and target.startswith("http"):
             return self.open.append(tag)
         if target:
@@ -82,13 +82,13 @@ def parsed(page):
     return reader
 
 
-def test_every_element_is_closed_and_every_id_is_unique(parsed):
+def test_page_has_closed_elements_and_unique_ids(parsed):
     assert parsed.mistakes == []
     assert parsed.open == []
     assert len(parsed.ids) == len(set(parsed.ids))
 
 
-def test_nothing_is_loaded_and_every_reference_has_its_target(parsed, page):
+def test_page_loads_nothing_and_has_no_broken_reference(parsed, page):
     assert parsed.loads == []
     assert all(target.startswith("#") for target in parsed.targets)
     assert {target[1:] for target in parsed.targets} <= set(parsed.ids)
@@ -97,17 +97,17 @@ def test_nothing_is_loaded_and_every_reference_has_its_target(parsed, page):
     assert len(page.encode()) < 8_000_000
 
 
-def test_equal_results_give_equal_bytes(results, page):
+def test_render_is_deterministic(results, page):
     assert render(collect(results, FAKE_PARAMS, titles={"fake": "Generated <servers>"})) == page
 
 
-def test_text_of_others_is_text_not_markup(page):
+def test_render_escapes_foreign_text(page):
     assert "Generated &lt;servers&gt;" in page
     assert "<script>alert" not in page
     assert "Nobody &amp; Co." in page
 
 
-def test_the_page_has_the_expected_facts(parsed):
+def test_page_has_the_expected_values(parsed):
     text = " ".join(" ".join(parsed.text).split())
     for fact in (
         "quick preset",
@@ -127,17 +127,17 @@ def test_the_page_has_the_expected_facts(parsed):
         assert fact in text
 
 
-def test_tables_have_header_cells_and_figures_have_words(page):
+def test_tables_have_header_cells_and_plots_have_descriptions(page):
     assert page.count("<table") == page.count("<thead>") == page.count("<tbody>")
     assert page.count('<svg class="figure" role="img" aria-label="') == page.count("<figcaption>") == 2
 
 
-def test_without_spec_sources_nothing_is_said_of_spec(results, context):
+def test_page_without_spec_sources_omits_spec(results, context):
     sources = tuple({**source, "license": "Apache-2.0"} for source in context.sources)
     assert "Standard Performance" not in render(type(context)(**{**vars(context), "sources": sources}))
 
 
-def test_a_report_needs_an_evaluation_but_no_quality_champion_or_figure(results, tmp_path):
+def test_report_needs_only_an_evaluation(results, tmp_path):
     with pytest.raises(UserError, match="evaluations"):
         collect(tmp_path, {})
     bare = tmp_path / "evaluation" / "fake"
@@ -149,15 +149,15 @@ def test_a_report_needs_an_evaluation_but_no_quality_champion_or_figure(results,
     assert "best on average" in page
 
 
-def test_the_summary_names_the_champion_not_the_winner_on_test_rows(results, context, tmp_path):
+def test_summary_names_the_champion_of_inner_validation(results, context, tmp_path):
     part = context.datasets[0]
     other = type(part)(**{**vars(part), "champion": {"predictor": "ridge"}})
     assert leading_predictor(other) == "ridge"
     assert "ridge, chosen by inner validation" in summary_sentence(other)
-    assert "(lookup: " in summary_sentence(part)
+    assert "(nearest: " in summary_sentence(part)
 
 
-def test_a_split_for_comparison_is_not_in_the_summary_and_is_marked(context, page):
+def test_summary_omits_leaking_splits(context, page):
     assert "serves comparison" not in page
     part = context.datasets[0]
     metrics = part.evaluation.metrics
@@ -170,7 +170,7 @@ def test_a_split_for_comparison_is_not_in_the_summary_and_is_marked(context, pag
     assert "shuffled serves comparison with published values only: its test rows have siblings" in text
 
 
-def test_headline_grid_marks_only_clear_winners_and_shows_the_floor(context):
+def test_headline_grid_marks_clear_winners_and_the_noise_floor(context):
     evaluation = context.datasets[0].evaluation
     grid = headline_grid(evaluation)
     assert [name for name, _ in grid.rows] == evaluation.ranking()
@@ -192,26 +192,26 @@ def test_further_tables(context):
 
 
 @pytest.mark.parametrize(("value", "text"), [(1.234, "1.23"), (12.34, "12.3"), (1234.5, "1,234"), (float("nan"), "–")])
-def test_number(value, text):
+def test_format_number(value, text):
     assert number(value) == text
 
 
-def test_rows_are_accounted_for():
+def test_quality_table_accounts_for_all_rows():
     lines = row_counts({"rows_in": 10, "rows_kept": 7, "merged": {"same_row": 1}, "rejected": {"no_score": 2}})
     assert lines == [("read", "", 10), ("kept", "", 7), ("merged", "same row", 1), ("rejected", "no score", 2)]
 
 
-def test_details_flatten_nested_facts_and_tell_shares_in_percent():
-    found = detail_tables(
+def test_detail_tables_flatten_facts_with_percentages():
+    tables = detail_tables(
         {"details": {"rows_cut": 5, "join_coverage": {"share_of_rows": 0.5, "by": {"a": {"n": 3}}}, "ranges": {}}}
     )
-    assert found == [
+    assert tables == [
         ("facts", [("rows cut", "5")]),
         ("join coverage", [("share of rows", "50.0 %"), ("by · a · n", "3")]),
     ]
 
 
-def test_two_figures_can_share_a_page():
+def test_inline_plots_have_distinct_ids():
     svg = (
         '<?xml version="1.0"?><svg viewBox="0 0 1 1"><metadata>date</metadata><g id="a">'
         '<use xlink:href="#a" clip-path="url(#a)" style="fill: #ffffff; stroke: #1f2328"/></g></svg>'
@@ -225,20 +225,20 @@ def test_two_figures_can_share_a_page():
     assert "&quot;it&quot;" in text
 
 
-def test_when_a_source_was_retrieved_is_told_or_its_snapshot():
+def test_source_table_shows_retrieval_or_snapshot():
     assert retrieval_text({"retrieved": "2026-03-01"}) == "retrieved 2026-03-01"
     assert retrieval_text({"snapshot": "to_2024_12"}) == "snapshot to_2024_12"
     assert retrieval_text({}) == "date of retrieval not stated"
 
 
-def test_order_of_datasets_and_figures_is_that_of_the_parameters(results):
+def test_order_follows_the_parameters(results):
     plots = [plot.name for plot in collect(results, FAKE_PARAMS).datasets[0].plots]
     assert plots == FAKE_PARAMS["plots"]
     turned = collect(results, {**FAKE_PARAMS, "plots": ["headline"]}).datasets[0].plots
     assert [plot.name for plot in turned] == ["headline", "learning_curves"]
 
 
-def test_leakage_checks_are_one_table_and_absent_without_a_report():
+def test_leakage_table_is_optional():
     check = {
         "check": "tested rows",
         "meaning": "rows <must> be test rows",
@@ -246,7 +246,7 @@ def test_leakage_checks_are_one_table_and_absent_without_a_report():
         "remedy": "train again",
     }
     numbers = {"control_mape": 87.3, "chance_mape": 84.7, "difference_low": -0.4, "difference_high": 6.5}
-    found = {
+    rendered = {
         "dataset": "fake",
         "checks": [
             {**check, "findings": [], "numbers": {}},
@@ -254,7 +254,7 @@ def test_leakage_checks_are_one_table_and_absent_without_a_report():
             {**check, "findings": [], "numbers": {"least_share_of_error_left": 0.136, "by": "memory in rate"}},
         ],
     }
-    text = environment().get_template("leakage.html").render(data=leakage_section(found))
+    text = environment().get_template("leakage.html").render(data=leakage_section(rendered))
     assert "3 checks, 1 finding. A finding" in text
     assert "rows &lt;must&gt; be test rows" in text
     assert "MAPE 87.3 %; chance: 84.7 % (difference -0.40 to +6.50)" in text

@@ -38,19 +38,19 @@ def explorer_data(part, **options):
 
 def unfronted(coded):
     texts, before = [], ""
-    for shared, rest in zip(coded["shared"], coded["rest"].split("\n"), strict=True):
-        before = before[:shared] + rest
+    for shared, suffix in zip(coded["shared"], coded["rest"].split("\n"), strict=True):
+        before = before[:shared] + suffix
         texts.append(before)
     return texts
 
 
-def test_the_columns_of_the_plot_equal_the_points(part):
+def test_explorer_columns_equal_the_points(part):
     data, points = explorer_data(part), part.evaluation.points
     rows = unfronted(data["row"])
     names = unfronted(data["name"]["values"])
     codes = np.cumsum(data["name"]["codes"])
     assert [names[code] for code in codes] == part.rows.names.loc[rows, NAME].tolist()
-    year = next(one for one in data["filters"] if one["label"] == "year")
+    year = next(entry for entry in data["filters"] if entry["label"] == "year")
     frame = part.rows.table.frame.set_index("id")
     assert [int(year["values"][code]) for code in year["codes"]] == frame.loc[rows, "published"].dt.year.tolist()
     month = data["month"]
@@ -66,7 +66,7 @@ def test_the_columns_of_the_plot_equal_the_points(part):
             np.testing.assert_allclose(np.array(run["half_width"]) / 1e4, mine["half_width"], atol=1e-4)
 
 
-def test_few_predictors_are_drawn_and_why_is_said(part):
+def test_explorer_limits_predictors_with_a_reason(part):
     assert shown_predictors(part.evaluation, "ridge") == {
         "ridge": "chosen",
         "network": "smallest error on every split",
@@ -74,7 +74,7 @@ def test_few_predictors_are_drawn_and_why_is_said(part):
     }
 
 
-def test_too_many_points_are_thinned_by_row_the_same_for_all_predictors(part):
+def test_explorer_thins_points_by_row(part):
     whole, thin = explorer_data(part), explorer_data(part, maximum=500)
     assert whole["every"] == 1
     assert thin["every"] > 1
@@ -88,12 +88,12 @@ def test_too_many_points_are_thinned_by_row_the_same_for_all_predictors(part):
     )
 
 
-def test_small_datasets_draw_all_and_large_ones_share_the_rest():
+def test_explorer_divides_the_points_between_datasets():
     assert point_budgets([10, 1000, 400], maximum=1000) == [10, 590, 400]
     assert point_budgets([5, 5], maximum=100) == [5, 5]
 
 
-def test_text_of_others_cannot_end_the_script_element(part):
+def test_explorer_escapes_closing_script_tags(part):
     frame = part.rows.table.frame.assign(machine_vendor="</script><b>")
     rows = Rows(dataclasses.replace(part.rows.table, frame=frame), part.rows.folds)
     frame.loc[0, "machine_vendor"] = "other"
@@ -111,8 +111,8 @@ def planted(part, **changes):
     return dataclasses.replace(part.evaluation, points=points), str(points.loc[mine[0], "row"])
 
 
-def test_a_miss_is_probably_the_measurement_where_siblings_say_otherwise(part):
-    # IDENTITY makes siblings: without it, nothing is said of them
+def test_largest_error_is_blamed_on_the_measurement_by_siblings(part):
+    # columns with the tag IDENTITY define siblings
     table = part.rows.table
     columns = tuple(
         dataclasses.replace(column, tags=(*column.tags, Tag.IDENTITY)) if column.name in {"part", "chips"} else column
@@ -136,7 +136,7 @@ def test_a_miss_is_probably_the_measurement_where_siblings_say_otherwise(part):
     assert "median" not in largest_errors(evaluation, rows, "network")["random"][0].reason
 
 
-def test_a_miss_of_a_kind_that_training_never_held_says_so(part):
+def test_largest_error_names_values_absent_from_training(part):
     evaluation, row = planted(part, predicted=1e6)
     frame = part.rows.table.frame.copy()
     frame.loc[frame["id"] == row, "generation"] = "generation new"
@@ -147,22 +147,22 @@ def test_a_miss_of_a_kind_that_training_never_held_says_so(part):
     )
 
 
-def test_a_miss_far_from_anything_measured_names_what_is_unlike(part):
-    evaluation, _ = planted(part, predicted=1e6, support=0.001, least_similar_group="memory")
+def test_largest_error_names_the_least_similar_group(part):
+    evaluation, _ = planted(part, predicted=1e6, in_domain_score=0.001, least_similar_group="memory")
     reason = largest_errors(evaluation, part.rows, "network")["random"][0].reason
     assert "less similar to the training data than 99 % of this split, above all by its memory" in reason
 
 
-def test_a_miss_without_a_reason_says_that_none_was_found(part):
-    evaluation, _ = planted(part, predicted=1e6, support=1.0)
+def test_largest_error_without_a_cause(part):
+    evaluation, _ = planted(part, predicted=1e6, in_domain_score=1.0)
     worst = largest_errors(evaluation, part.rows, "network")["random"][0]
     assert worst.reason == "no reason found in the data"
     assert not worst.inside
-    evaluation, _ = planted(part, predicted=1e6, support=1.0, half=100.0)
+    evaluation, _ = planted(part, predicted=1e6, in_domain_score=1.0, half_width=100.0)
     assert "inside its interval" in largest_errors(evaluation, part.rows, "network")["random"][0].reason
 
 
-def test_release_errors_have_a_sign_and_only_forward_splits(part):
+def test_release_errors_are_signed_and_of_forward_splits(part):
     assert release_errors(part.evaluation, part.rows, "network") == {}
     frame = part.rows.table.frame
     points = part.evaluation.points
@@ -175,9 +175,9 @@ def test_release_errors_have_a_sign_and_only_forward_splits(part):
     rows = Rows(dataclasses.replace(part.rows.table, frame=turned), part.rows.folds)
     chips = frame.set_index("id")["chips"].reindex(points["row"]).to_numpy()
     points = points.assign(predicted=points["measured"] * np.where(chips == 4, 0.9, 1.2))
-    found = release_errors(dataclasses.replace(part.evaluation, points=points), rows, "network")
-    assert list(found) == ["forward_2023"]
-    newest, old = found["forward_2023"]
+    releases = release_errors(dataclasses.replace(part.evaluation, points=points), rows, "network")
+    assert list(releases) == ["forward_2023"]
+    newest, old = releases["forward_2023"]
     assert (newest.family, newest.seen, newest.first) == ("newest", 0, "2023-06")
     assert newest.mean_error == pytest.approx(-10, abs=1e-3)
     assert newest.mape == pytest.approx(10, abs=1e-3)
@@ -188,7 +188,7 @@ def test_release_errors_have_a_sign_and_only_forward_splits(part):
     assert axis_position(999, 20) == 100
 
 
-def test_shares_outside_the_level_are_flagged_and_small_groups_are_not(part):
+def test_interval_calibration_flags_large_groups_only(part):
     metrics, slices = part.evaluation.metrics.copy(), part.evaluation.slices.copy()
     metrics.loc[metrics["metric"] == "coverage", "value"] = 90.0
     here = (metrics["split"] == "random") & (metrics["predictor"] == "network") & (metrics["metric"] == "coverage")
@@ -207,7 +207,7 @@ def test_shares_outside_the_level_are_flagged_and_small_groups_are_not(part):
     assert calibration_tables(none, "network") == []
 
 
-def test_an_ablation_is_the_difference_on_the_same_rows(part):
+def test_ablation_table_compares_on_the_same_rows(part):
     assert ablation_tables(part.evaluation, part.rows) == []
     evaluation = part.evaluation
     points = evaluation.points[evaluation.points["predictor"] == "network"]
@@ -227,7 +227,7 @@ def test_an_ablation_is_the_difference_on_the_same_rows(part):
     assert all(loss.clear and loss.low <= loss.difference + 1e-3 for loss in losses)
 
 
-def test_rows_count_what_the_training_part_of_their_own_fold_held():
+def test_count_training_rows_counts_in_the_fold_of_the_row():
     table = fake_table(rows=6, seed=0)
     frame = table.frame.assign(part=["a", "a", "b", "b", "c", "a"])
     folds = pd.DataFrame(
@@ -242,7 +242,7 @@ def test_rows_count_what_the_training_part_of_their_own_fold_held():
     assert rows.count_training_rows("absent", values).empty
 
 
-def test_a_card_tells_what_a_user_must_know_and_is_the_same_in_both_forms(context, part):
+def test_model_card_is_equal_in_both_formats(context, part):
     about = {"predictor": "network", "rows": 500, "preset": "quick", "seed": 0, "table_sha256": "0" * 64}
     known = dataclasses.replace(part, champion={**about, "chosen_by": "inner validation", "features": ["memory"]})
     sections = model_card(known, context)
@@ -271,7 +271,7 @@ def test_a_card_tells_what_a_user_must_know_and_is_the_same_in_both_forms(contex
         ("no_such", ""),
     ],
 )
-def test_splits_are_described(split, words):
+def test_describe_split(split, words):
     assert describe_split(split) == words
 
 
@@ -284,5 +284,5 @@ def test_splits_are_described(split, words):
         ("no_such", "no_such"),
     ],
 )
-def test_splits_have_labels(split, label):
+def test_split_label(split, label):
     assert split_label(split) == label

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pandas as pd
 import pytest
-from forecasting_project import SUITES, project
+from champion_project import SUITES, project
 from serving_project import JSON, KNOWN, PLAIN, WRONG, request, served
 
 import perfcast
@@ -38,14 +38,14 @@ def server():
 # Routes
 
 
-def test_forecast_equals_library_prediction(server):
+def test_prediction_equals_library_prediction(server):
     payload = request(f"{server}/forecast?when=2026-03&level=0.5", KNOWN)
     expected = perfcast.predict(KNOWN, project().champion, level=0.5, when=pd.Timestamp("2026-03-01")).to_dict()
     assert payload.status == 200
     assert payload.json() == json.loads(json.dumps(expected))
     response_models.PredictResponse.model_validate(payload.json(), extra="forbid")
     assert payload.json()["kind"] == "estimates, not official results"
-    assert [one["task"] for one in payload.json()["machines"][0]["estimates"]] == SUITES
+    assert [estimate["task"] for estimate in payload.json()["machines"][0]["estimates"]] == SUITES
 
 
 def test_several_machines_keep_their_order_and_equal_ones_get_equal_results(server):
@@ -55,8 +55,8 @@ def test_several_machines_keep_their_order_and_equal_ones_get_equal_results(serv
         assert [machine["line"] for machine in machines] == [1, 2, 3]
         assert machines[0]["estimates"] == machines[2]["estimates"] != machines[1]["estimates"]
     alone = request(f"{server}/forecast{PLAIN}", other).json()["machines"][0]
-    assert [pytest.approx(one["median"]) for one in alone["estimates"]] == [
-        one["median"] for one in machines[1]["estimates"]
+    assert [pytest.approx(estimate["median"]) for estimate in alone["estimates"]] == [
+        estimate["median"] for estimate in machines[1]["estimates"]
     ]
 
 
@@ -69,9 +69,9 @@ def test_notes_belong_to_their_machine(server):
 
 def test_query_options_have_an_effect(server):
     payload = request(f"{server}/forecast?neighbors=1&explain=true", KNOWN).json()["machines"][0]
-    assert {len(one["neighbors"]) for one in payload["estimates"]} == {1}
+    assert {len(estimate["neighbors"]) for estimate in payload["estimates"]} == {1}
     assert payload["values"]
-    assert all(one["typical"] for one in payload["estimates"])
+    assert all(estimate["typical"] for estimate in payload["estimates"])
     plain = request(f"{server}/forecast{PLAIN}", KNOWN).json()["machines"][0]
     assert plain["values"] == [] == plain["estimates"][0]["neighbors"] == plain["estimates"][0]["drivers"]
     bare = request(f"{server}/forecast?assume=false", KNOWN).json()["machines"][0]
@@ -167,7 +167,7 @@ def test_openapi_lists_every_route_with_existing_models(server):
         <= names
         <= set(payload["components"]["schemas"])
     )
-    options = {one["name"] for one in payload["paths"]["/forecast"]["post"]["parameters"]}
+    options = {parameter["name"] for parameter in payload["paths"]["/forecast"]["post"]["parameters"]}
     assert options == {"level", "when", "assume", "neighbors", "explain", "partial"}
 
 
@@ -254,7 +254,8 @@ def test_slow_prediction_gets_status_503_and_the_next_request_succeeds():
     with served(slow, replace(DEFAULT_LIMITS, seconds=1.0, waiting=2)) as address:
         with ThreadPoolExecutor(3) as pool:
             requests = [
-                pool.submit(request, f"{address}/forecast{PLAIN}", {**KNOWN, "tdp": 150 + place}) for place in range(3)
+                pool.submit(request, f"{address}/forecast{PLAIN}", {**KNOWN, "tdp": 150 + number})
+                for number in range(3)
             ]
             replies = sorted(reply.result().error for reply in requests)
         assert sum("the server is busy" in error for error in replies) == 1
@@ -269,8 +270,8 @@ def test_slow_prediction_gets_status_503_and_the_next_request_succeeds():
 
 def test_slow_body_gets_status_408():
     with served(project().champion, replace(DEFAULT_LIMITS, seconds=0.5)) as address:
-        place = urlsplit(address)
-        with socket.create_connection((place.hostname, place.port), timeout=20) as half:
+        address_parts = urlsplit(address)
+        with socket.create_connection((address_parts.hostname, address_parts.port), timeout=20) as half:
             half.sendall(
                 b"POST /forecast HTTP/1.1\r\nHost: localhost\r\n"
                 b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
@@ -294,12 +295,12 @@ def test_unexpected_error_is_logged_and_hidden_from_the_client(capfd):
 
 
 def test_concurrent_requests_get_the_same_results_as_single_ones(server):
-    machines = [{**KNOWN, "tdp": 100 + place, "chips": 1 + place % 2} for place in range(24)]
+    machines = [{**KNOWN, "tdp": 100 + number, "chips": 1 + number % 2} for number in range(24)]
     machines[5], machines[11] = WRONG, {"processor": "Zeus 1"}
     address = f"{server}/forecast?explain=false&neighbors=2"
     with ThreadPoolExecutor(12) as pool:
         replies = list(pool.map(lambda machine: request(address, machine), machines))
-    errors = {place: reply.error for place, reply in enumerate(replies) if reply.status != 200}
+    errors = {number: reply.error for number, reply in enumerate(replies) if reply.status != 200}
     assert list(errors) == [5, 11], errors
     assert "(machine 1)" in errors[5]
     options = {"explain": False, "neighbors": 2, "when": pd.Timestamp.now().normalize()}
@@ -308,13 +309,16 @@ def test_concurrent_requests_get_the_same_results_as_single_ones(server):
             alone = perfcast.predict(machine, project().champion, **options).to_dict()["machines"][0]
             payload = reply.json()["machines"][0]
             assert payload["line"] == 1
-            for one, other in zip(payload["estimates"], alone["estimates"], strict=True):
-                near, known = one.pop("neighbors"), other.pop("neighbors")
+            for estimate, other in zip(payload["estimates"], alone["estimates"], strict=True):
+                near, known = estimate.pop("neighbors"), other.pop("neighbors")
                 assert [neighbor["result"] for neighbor in near] == [neighbor["result"] for neighbor in known]
-                assert [one[name] for name in ("median", "low", "high", "in_domain_score")] == [
+                assert [estimate[name] for name in ("median", "low", "high", "in_domain_score")] == [
                     pytest.approx(other[name], rel=1e-9) for name in ("median", "low", "high", "in_domain_score")
                 ]
-                assert (one["task"], one["least_similar_group"]) == (other["task"], other["least_similar_group"])
+                assert (estimate["task"], estimate["least_similar_group"]) == (
+                    other["task"],
+                    other["least_similar_group"],
+                )
 
 
 # The command

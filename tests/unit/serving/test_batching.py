@@ -114,9 +114,9 @@ def test_invalid_machines_fail_no_others_and_errors_name_their_lines(model):
     async def scenario():
         batcher = RequestBatcher(model, 10, ServerMetrics())
         results = await batcher.submit(make_machines("a", "b", "bad", "c", "bad"), "x")
-        assert [results[place]["name"] for place in (0, 1, 3)] == ["a", "b", "c"]
-        assert [results[place]["line"] for place in (0, 1, 3)] == [1, 2, 4]
-        assert [results[place].fact for place in (2, 4)] == ["machine 3 is not", "machine 5 is not"]
+        assert [results[number]["name"] for number in (0, 1, 3)] == ["a", "b", "c"]
+        assert [results[number]["line"] for number in (0, 1, 3)] == [1, 2, 4]
+        assert [results[number].fact for number in (2, 4)] == ["machine 3 is not", "machine 5 is not"]
         batcher.close()
 
     run(scenario())
@@ -126,7 +126,7 @@ def test_a_large_request_does_not_delay_small_ones(model):
     async def scenario():
         batcher = RequestBatcher(model, 10, ServerMetrics())
         model.gate.clear()
-        large = await start(batcher, model, *[f"m{place}" for place in range(3 * MAX_BATCH)])
+        large = await start(batcher, model, *[f"m{number}" for number in range(3 * MAX_BATCH)])
         small = await enqueue(batcher, "small", options="y")
         model.gate.set()
         assert (await small)[0]["name"] == "small"
@@ -150,7 +150,7 @@ def test_canceled_requests_are_not_predicted(model):
         await asyncio.sleep(0)
         model.gate.set()
         assert ((await first)[0]["name"], (await last)[0]["name"]) == ("first", "last")
-        with pytest.raises(asyncio.CanceledError):
+        with pytest.raises(asyncio.CancelledError):
             await canceled
         assert model.batches == [["first"], ["last"]]
         assert waiting(metrics) == 0

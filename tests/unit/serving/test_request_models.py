@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from forecasting_project import project
+from champion_project import project
 from serving_project import KNOWN, PLAIN, WRONG, request, served
 
 import perfcast
@@ -103,11 +103,11 @@ def test_invalid_machine_is_named_and_partial_answers_the_others(server):
     assert (reply.status, "machine 2 has 'Zeus 1'" in reply.error) == (422, True)
     reply = request(f"{server}/forecast{PLAIN}", [KNOWN, WRONG])
     assert (reply.status, "(machine 2)" in reply.error) == (422, True)
-    told = request(f"{server}/forecast{PLAIN}&partial=true", machines).json()
-    response_models.PredictResponse.model_validate(told, extra="forbid")
-    assert [one["line"] for one in told["machines"]] == [1, 3]
-    assert [one["line"] for one in told["errors"]] == [2, 4]
-    assert "(machine 4)" in told["errors"][1]["error"]
+    answer = request(f"{server}/forecast{PLAIN}&partial=true", machines).json()
+    response_models.PredictResponse.model_validate(answer, extra="forbid")
+    assert [machine["line"] for machine in answer["machines"]] == [1, 3]
+    assert [error["line"] for error in answer["errors"]] == [2, 4]
+    assert "(machine 4)" in answer["errors"][1]["error"]
     nothing = request(f"{server}/forecast{PLAIN}&partial=true", [{"processor": "Zeus 1"}])
     assert (nothing.status, nothing.json()["machines"]) == (200, [])
 

@@ -49,7 +49,7 @@ def loaded(project, run_id):
     return path.read_text(), len(model.predict(pd.DataFrame({"cores": [3.0]})))
 
 
-def test_a_moved_project_finds_every_artifact_again(project, tmp_path):
+def test_moved_project_finds_its_artifacts(project, tmp_path):
     folder, run_id = project
     moved = tmp_path / "second place"
     folder.rename(moved)
@@ -63,7 +63,7 @@ def test_a_moved_project_finds_every_artifact_again(project, tmp_path):
     assert rewrite_moved(moved / "mlflow.db", moved / "artifacts") == 0
 
 
-def test_a_copy_leaves_the_originals_addresses_alone(project, tmp_path):
+def test_copied_project_keeps_the_original_paths(project, tmp_path):
     folder, run_id = project
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
@@ -71,7 +71,7 @@ def test_a_copy_leaves_the_originals_addresses_alone(project, tmp_path):
     assert loaded(copy, run_id) == ("kept", 1)
 
 
-def test_a_store_without_experiments_is_left_alone(tmp_path):
+def test_store_without_experiments_is_unchanged(tmp_path):
     sqlite3.connect(tmp_path / "new.db").close()
     assert rewrite_moved(tmp_path / "new.db", tmp_path / "artifacts") == 0
     (tmp_path / "no.db").write_text("this is no database, and long enough to be read as one" * 20)

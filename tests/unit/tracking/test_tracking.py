@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("store")
 
 
-def test_parallel_jobs_on_a_fresh_store_lose_nothing(folder):
+def test_parallel_jobs_lose_no_record(folder):
     jobs = [subprocess.Popen([sys.executable, "-c", JOB, str(folder), str(number)]) for number in range(3)]
     assert [job.wait(timeout=120) for job in jobs] == [0, 0, 0]
     client = MlflowClient(store_in(folder).uri)
@@ -52,7 +52,7 @@ def test_parallel_jobs_on_a_fresh_store_lose_nothing(folder):
     assert client.get_run(parents.pop()).info.status == "FINISHED"
 
 
-def test_an_error_ends_the_run_as_failed(folder):
+def test_start_run_marks_errors_as_failed(folder):
     with (
         pytest.raises(RuntimeError),
         tracking.start_run(store_in(folder), "perfcast/fail", "broken", {}) as run,
@@ -74,7 +74,7 @@ with tracking.start_run(store, "perfcast/kill", "sleeper", {}) as run:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_no_run_stays_running_after_a_kill(folder, number):
+def test_killed_runs_are_closed(folder, number):
     process = subprocess.Popen([sys.executable, "-c", SLEEPER, str(folder)], stdout=subprocess.PIPE, text=True)
     run_id = process.stdout.readline().strip()
     os.kill(process.pid, number)
@@ -85,18 +85,18 @@ def test_no_run_stays_running_after_a_kill(folder, number):
     assert MlflowClient(store_in(folder).uri).get_run(run_id).info.status == "KILLED"
 
 
-def test_a_process_is_gone_only_where_that_can_be_known(monkeypatch):
-    own = processes.process_name(os.getpid())
-    boot, pid, started, machine = own.split(":")
+def test_is_gone_needs_the_same_machine(monkeypatch):
+    name = processes.process_name(os.getpid())
+    boot, pid, started, machine = name.split(":")
     with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as other:
         alive = processes.process_name(other.pid)
         assert not processes.is_gone(alive)
         other.stdin.close()
     assert processes.is_gone(alive)
-    assert not processes.is_gone(own)
+    assert not processes.is_gone(name)
     assert processes.is_gone(f"{boot}:{pid}:1{started}:{machine}"), "the number belongs to another process by now"
     assert not processes.is_gone(f"{boot}:{other.pid}:{started}:anothermachine"), "a container has its own numbers"
-    assert not processes.is_gone(f"another:{pid}:{started}"), "of a version that did not tell the machine"
+    assert not processes.is_gone(f"another:{pid}:{started}"), "a name without the machine"
     assert processes.is_gone(f"{boot}:{other.pid}:{started}")
     assert not processes.is_gone("")
     monkeypatch.setattr(processes, "_machine_digest", lambda: "thisone")
@@ -121,7 +121,7 @@ tracking.open_client(store)
 """
 
 
-def test_a_kill_while_the_store_is_made_leaves_none(tmp_path):
+def test_killed_creation_leaves_no_store(tmp_path):
     process = subprocess.run([sys.executable, "-c", MAKER, str(tmp_path)], check=False, timeout=120)
     assert process.returncode == -signal.SIGKILL
     assert not (tmp_path / "mlflow" / "mlflow.db").exists()
@@ -130,7 +130,7 @@ def test_a_kill_while_the_store_is_made_leaves_none(tmp_path):
     assert {path.name for path in (tmp_path / "mlflow").iterdir()} == {"artifacts", "mlflow.db", "store.lock"}
 
 
-def test_params_curves_and_datasets_are_recorded(folder):
+def test_run_records_params_curves_and_datasets(folder):
     history = pd.DataFrame(
         {"seed": [0, 0, 1], "fold": [0, 0, 0], "epoch": [0, 1, 0], "validation_loss": [3.0, 2.0, 9.0]}
     )
@@ -151,7 +151,7 @@ def test_params_curves_and_datasets_are_recorded(folder):
     assert got.inputs.dataset_inputs[0].dataset.name == "demo"
 
 
-def test_the_environment_variable_comes_first(tmp_path):
+def test_store_from_prefers_the_environment(tmp_path):
     conf = {"uri": "sqlite:///results/mlflow/mlflow.db", "artifacts": "results/mlflow/artifacts", "enabled": True}
     assert tracking.store_from(conf, tmp_path, {}).uri == f"sqlite:///{tmp_path}/results/mlflow/mlflow.db"
     elsewhere = {"MLFLOW_TRACKING_URI": "http://127.0.0.1:5000"}
@@ -160,12 +160,12 @@ def test_the_environment_variable_comes_first(tmp_path):
     assert tracking.store_from({**conf, "enabled": False}, tmp_path, elsewhere) is None
 
 
-def test_artifacts_go_to_the_folder_or_bucket_that_a_variable_names(tmp_path):
+def test_artifact_location_follows_the_environment(tmp_path):
     conf = {"uri": "sqlite:///mlflow.db", "artifacts": "artifacts"}
     places = {
         "": (tmp_path / "artifacts" / "demo").as_uri(),
         "other": (tmp_path / "other" / "demo").as_uri(),
         "s3://bucket/of/mine/": "s3://bucket/of/mine/demo",
     }
-    for given, expected in places.items():
-        assert tracking.store_from(conf, tmp_path, {"PERFCAST_ARTIFACTS": given}).place("demo") == expected
+    for variable, expected in places.items():
+        assert tracking.store_from(conf, tmp_path, {"PERFCAST_ARTIFACTS": variable}).place("demo") == expected

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import pytest
-import tuned_question
+import tuned_split
 
 from perfcast import tracking
 from perfcast.experiment import tuning
@@ -66,8 +66,8 @@ def server():
 def recorded(uri, folder):
     """Run jobs at once against a store and return all that it holds of them, in their order."""
     folder.mkdir()
-    given = {"MLFLOW_TRACKING_URI": uri, "PERFCAST_ARTIFACTS": "elsewhere", "PERFCAST_INVOCATION": "x"}
-    environment = {**os.environ, **given}
+    variables = {"MLFLOW_TRACKING_URI": uri, "PERFCAST_ARTIFACTS": "elsewhere", "PERFCAST_INVOCATION": "x"}
+    environment = {**os.environ, **variables}
     command = [sys.executable, "-c", JOB, str(folder)]
     jobs = [subprocess.Popen([*command, str(number)], env=environment) for number in range(JOBS)]
     assert [job.wait(timeout=300) for job in jobs] == [0] * JOBS
@@ -75,43 +75,43 @@ def recorded(uri, folder):
     client = tracking.open_client(store)
     experiment = client.get_experiment_by_name("perfcast/demo")
     assert experiment.artifact_location == (folder / "elsewhere" / "perfcast" / "demo").as_uri()
-    found = []
+    records = []
     for run in client.search_runs([experiment.experiment_id], "tags.job LIKE '%'"):
         name = client.list_artifacts(run.info.run_id)[0].path
-        own = {key: value for key, value in run.data.tags.items() if key in {"job", "perfcast.invocation"}}
-        found.append(
+        tags = {key: value for key, value in run.data.tags.items() if key in {"job", "perfcast.invocation"}}
+        records.append(
             {
                 "name": run.info.run_name,
                 "status": run.info.status,
                 "params": run.data.params,
-                "tags": own,
+                "tags": tags,
                 "losses": [metric.value for metric in client.get_metric_history(run.info.run_id, "loss")],
-                "data": [(one.dataset.name, one.dataset.digest) for one in run.inputs.dataset_inputs],
+                "data": [(entry.dataset.name, entry.dataset.digest) for entry in run.inputs.dataset_inputs],
                 "artifact": Path(client.download_artifacts(run.info.run_id, name)).read_text(),
                 "has a parent": client.get_run(run.data.tags["mlflow.parentRunId"]).info.status,
             }
         )
-    return sorted(found, key=lambda run: run["name"])
+    return sorted(records, key=lambda run: run["name"])
 
 
-def test_postgresql_holds_what_sqlite_holds(server, tmp_path):
+def test_postgresql_records_equal_sqlite_records(server, tmp_path):
     there = recorded(server, tmp_path / "postgresql")
     assert len(there) == JOBS
     assert there == recorded(f"sqlite:///{tmp_path}/record.db", tmp_path / "sqlite")
 
 
-def test_studies_in_postgresql_are_those_in_sqlite(server, tmp_path):
+def test_postgresql_studies_equal_sqlite_studies(server, tmp_path):
     outcomes = []
-    own = server.replace("/record", "/studies")
-    for name, place in {"there": own, "here": "sqlite"}.items():
-        tuned_question.main(tmp_path / name, place, 4, 2)
-        store = tuning.open_store(tmp_path / name / "study", place)
-        outcomes.append([tuning.outcome(tuned_question.search(at_once=2), store, fold, 4) for fold in (0, 1)])
+    address = server.replace("/record", "/studies")
+    for name, storage in {"there": address, "here": "sqlite"}.items():
+        tuned_split.main(tmp_path / name, storage, 4, 2)
+        store = tuning.open_store(tmp_path / name / "study", storage)
+        outcomes.append([tuning.outcome(tuned_split.search(at_once=2), store, fold, 4) for fold in (0, 1)])
     assert outcomes[0] == outcomes[1]
     assert [outcome.trials for outcome in outcomes[0]] == [4, 4]
 
 
-def test_studies_need_a_database_of_their_own(server, tmp_path):
+def test_open_store_refuses_the_database_of_mlflow(server, tmp_path):
     tracking.open_client(tracking.Store(server, tmp_path, "x"))
     with pytest.raises(UserError, match="must be a database of its own") as raised:
         tuning.open_store(tmp_path / "study", server)

@@ -39,7 +39,7 @@ class Line(nn.Module):
 
 
 class Quiet(nn.Module):
-    """Without noise of its own, and with weights that no row ever asks for."""
+    """Network without noise, with weights that no row uses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,27 +53,27 @@ CONFIG = TrainingConfig(mask_rate=0.0, epochs=5, min_steps=0, batch_size=16, lea
 
 
 class TestBatches:
-    def test_every_row_comes_once_an_epoch(self) -> None:
+    def test_batch_loader_yields_every_row_once(self) -> None:
         rows = some_rows(37)
         batches = BatchLoader(rows, 8, shuffle_seed=1)
         seen = torch.cat([batch.numbers for batch in batches])
         assert len(batches) == 5
         assert sorted(map(tuple, seen.tolist())) == sorted(map(tuple, rows.numbers.tolist()))
 
-    def test_epochs_differ_and_seeds_repeat(self) -> None:
+    def test_batch_loader_is_seeded(self) -> None:
         rows = some_rows(37)
         batches, again = BatchLoader(rows, 8, shuffle_seed=1), BatchLoader(rows, 8, shuffle_seed=1)
         first = torch.cat([batch.numbers for batch in batches])
         assert torch.equal(first, torch.cat([batch.numbers for batch in again]))
         assert not torch.equal(first, torch.cat([batch.numbers for batch in batches]))
 
-    def test_without_a_seed_rows_keep_their_order(self) -> None:
+    def test_batch_loader_without_a_seed_keeps_the_order(self) -> None:
         rows = some_rows(37)
         assert torch.equal(torch.cat([batch.numbers for batch in BatchLoader(rows, 8)]), rows.numbers)
 
 
 class TestRows:
-    def test_every_tensor_moves_to_the_device_asked_for(self) -> None:
+    def test_batch_moves_every_tensor_to_the_device(self) -> None:
         moved = some_rows(3).to(torch.device("meta"))
         assert {tensor.device.type for tensor in vars(moved).values()} == {"meta"}
 
@@ -81,9 +81,7 @@ class TestRows:
 class TestSeveralDevices:
     @pytest.mark.parametrize("seed", [1, None])
     @pytest.mark.parametrize("processes", [2, 3, 7])
-    def test_shares_of_a_batch_are_the_batch(
-        self, monkeypatch: pytest.MonkeyPatch, processes: int, seed: int | None
-    ) -> None:
+    def test_shares_of_a_batch_add_up(self, monkeypatch: pytest.MonkeyPatch, processes: int, seed: int | None) -> None:
         rows = some_rows(37)
         whole = [batch.numbers for batch in BatchLoader(rows, 8, seed)]
         shares = []
@@ -96,7 +94,7 @@ class TestSeveralDevices:
             together = torch.cat([share[number] for share in shares])
             assert sorted(together.tolist()) == sorted(batch.tolist())
 
-    def test_two_processes_train_as_one_does(self) -> None:
+    def test_two_processes_train_as_one(self) -> None:
         """Rows with missing targets, an odd last batch, a patience that ends, and weights without gradients."""
         rows, validation = some_rows(103), some_rows(30, seed=1)
         rows.targets[::3] = torch.nan
@@ -132,18 +130,18 @@ class TestSeveralDevices:
             ({"strategy": "fsdp"}, "strategy in conf/trainer must be one of auto, ddp.*got fsdp"),
         ],
     )
-    def test_what_cannot_be_meant_is_one_line(self, values: dict[str, Any], words: str) -> None:
+    def test_trainer_conf_errors_get_one_line(self, values: dict[str, Any], words: str) -> None:
         with pytest.raises(UserError, match=words):
             TrainerConfig(**values)
 
-    def test_nodes_must_have_been_started(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_trainer_refuses_unstarted_nodes(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("WORLD_SIZE", "SLURM_NTASKS"):
             monkeypatch.delenv(name, raising=False)
-        with pytest.raises(UserError, match=r"needs 4 processes.*srun --nodes=2 --ntasks-per-node=2"):
+        with pytest.raises(UserError, match=r"started 4 times.*srun --nodes=2 --ntasks-per-node=2"):
             train(Line(), some_rows(8), None, CONFIG, 0, trainer_config=TrainerConfig(devices=2, num_nodes=2))
 
     @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
-    def test_devices_that_a_machine_lacks_are_one_line(self) -> None:
+    def test_missing_devices_get_one_line(self) -> None:
         with pytest.raises(UserError, match="conf/trainer must name devices") as raised:
             train(Line(), some_rows(8), None, CONFIG, 0, trainer_config=TrainerConfig("gpu", 1))
         assert "\n" not in str(raised.value)
@@ -160,16 +158,16 @@ class TestSeveralDevices:
             ({"WORLD_SIZE": "2", "NODE_RANK": "0", "LOCAL_RANK": "0"}, True),
         ],
     )
-    def test_one_process_writes(self, environment: dict[str, str], first: bool) -> None:
+    def test_only_one_process_writes(self, environment: dict[str, str], first: bool) -> None:
         assert is_first(environment) is first
 
 
 class TestLoss:
-    def test_is_huber(self) -> None:
+    def test_masked_huber_is_huber(self) -> None:
         predicted, target = torch.tensor([[0.1], [3.0]]), torch.tensor([[0.0], [0.0]])
         assert masked_huber(predicted, target, 0.5).item() == pytest.approx((0.1**2 / 2 + 0.5 * (3 - 0.25)) / 2)
 
-    def test_skips_what_was_not_measured(self) -> None:
+    def test_masked_huber_skips_missing_targets(self) -> None:
         predicted = torch.tensor([[1.0, 7.0]], requires_grad=True)
         loss = masked_huber(predicted, torch.tensor([[0.0, float("nan")]]), 10.0)
         loss.backward()
@@ -177,7 +175,7 @@ class TestLoss:
         assert predicted.grad is not None
         assert predicted.grad.tolist() == [[1.0, 0.0]]
 
-    def test_nothing_measured_costs_nothing(self) -> None:
+    def test_masked_huber_of_missing_targets_is_zero(self) -> None:
         predicted = torch.ones(2, 1, requires_grad=True)
         loss = masked_huber(predicted, torch.full((2, 1), float("nan")), 1.0)
         loss.backward()
@@ -185,7 +183,7 @@ class TestLoss:
         assert predicted.grad is not None
         assert predicted.grad.tolist() == [[0.0], [0.0]]
 
-    def test_members_of_an_ensemble_have_a_loss_each(self) -> None:
+    def test_masked_huber_has_a_loss_per_member(self) -> None:
         target = torch.tensor([[0.0, float("nan")], [1.0, 2.0]])
         members = torch.randn(2, 3, 2, generator=torch.Generator().manual_seed(0)) * 3
         alone = torch.stack([masked_huber(members[:, member], target, 0.5) for member in range(3)])
@@ -193,7 +191,7 @@ class TestLoss:
         torch.testing.assert_close(together, alone.mean())
         assert together > masked_huber(members.mean(dim=1), target, 0.5) + 0.1
 
-    def test_a_member_does_not_hear_of_the_others(self) -> None:
+    def test_ensemble_members_have_separate_gradients(self) -> None:
         target = torch.zeros(1, 1)
         members = torch.tensor([[[0.2], [-0.2]]], requires_grad=True)
         masked_huber(members, target, 0.5).backward()
@@ -206,28 +204,28 @@ class TestTargetScale:
     tasks = np.array(["a", "a", "b", "b"], dtype=object)
     logs = np.array([[1.0, np.nan], [3.0, np.nan], [10.0, 5.0], [30.0, 7.0]])
 
-    def test_every_task_is_standardized_on_its_own(self) -> None:
+    def test_target_scale_standardizes_each_task(self) -> None:
         values = TargetScale.fit(self.tasks, self.logs).standardize(self.tasks, self.logs)
         np.testing.assert_allclose(values[:, 0], [-1, 1, -1, 1])
         np.testing.assert_allclose(values[2:, 1], [-1, 1])
         assert np.isnan(values[:2, 1]).all()
 
-    def test_restore_undoes_standardize(self) -> None:
+    def test_target_scale_restores(self) -> None:
         scale = TargetScale.fit(self.tasks, self.logs)
         np.testing.assert_allclose(scale.restore(self.tasks, scale.standardize(self.tasks, self.logs)), self.logs)
 
-    def test_an_unknown_task_takes_the_figures_of_all_rows(self) -> None:
+    def test_target_scale_of_an_unknown_task_is_pooled(self) -> None:
         scale = TargetScale.fit(self.tasks, self.logs)
         restored = scale.restore(np.array(["new", "a"], dtype=object), np.zeros((2, 2)))
         np.testing.assert_allclose(restored, [[11.0, 6.0], [2.0, 6.0]])
 
-    def test_equal_targets_have_no_spread_to_divide_by(self) -> None:
+    def test_target_scale_of_equal_targets_is_one(self) -> None:
         scale = TargetScale.fit(self.tasks, np.full((4, 1), 2.0))
         assert scale.standardize(self.tasks, np.full((4, 1), 2.5)).ravel().tolist() == [0.5] * 4
 
 
 class TestTrain:
-    def test_learns_and_tells_every_epoch(self) -> None:
+    def test_training_learns_and_reports_every_epoch(self) -> None:
         with reproducible(0):
             network = Line()
             history = train(network, some_rows(200), some_rows(50, seed=1), CONFIG, 0)
@@ -236,7 +234,7 @@ class TestTrain:
         assert history.epochs[-1]["validation_loss"] < history.epochs[0]["validation_loss"] / 2
         assert not network.training
 
-    def test_ends_with_the_weights_of_the_best_validation_epoch(self) -> None:
+    def test_training_restores_the_best_weights(self) -> None:
         validation = some_rows(50, seed=1)
         config = TrainingConfig(epochs=8, min_steps=0, batch_size=16, learning_rate=0.5)
         with reproducible(0):
@@ -248,7 +246,7 @@ class TestTrain:
         assert history.chosen_epoch == 1 + int(np.argmin(errors))
         assert error == pytest.approx(min(errors), rel=1e-5)
 
-    def test_stops_when_patience_is_over(self) -> None:
+    def test_training_stops_early(self) -> None:
         wrong = some_rows(50, seed=1)
         opposite = TokenBatch(**{**vars(wrong), "targets": -10 * wrong.targets})
         config = TrainingConfig(epochs=50, min_steps=0, batch_size=16, learning_rate=0.5, patience=3)
@@ -256,7 +254,7 @@ class TestTrain:
             history = train(Line(), some_rows(200), opposite, config, 0)
         assert len(history.epochs) == history.chosen_epoch + 3 < 50
 
-    def test_same_seed_gives_the_same_weights(self) -> None:
+    def test_training_is_seeded(self) -> None:
         weights = []
         for _ in range(2):
             with reproducible(3):
@@ -265,7 +263,7 @@ class TestTrain:
             weights.append(network.layer.weight)
         assert torch.equal(*weights)
 
-    def test_leaves_no_trace(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_training_restores_global_state(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
         threads = torch.get_num_threads()
         torch.set_num_threads(2)
@@ -282,7 +280,7 @@ class TestTrain:
             torch.set_num_threads(threads)
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_small_table_gets_more_epochs(self) -> None:
+    def test_training_of_a_small_table_has_min_steps(self) -> None:
         config = TrainingConfig(epochs=3, min_steps=100, batch_size=16)
         assert config.count_epochs(8) == 100
         assert config.count_epochs(160) == 10

@@ -1,4 +1,4 @@
-"""Intervals: distances from what was seen, and half-widths that cover what they say."""
+"""Intervals: distances from the training data, and calibrated half-widths."""
 
 import json
 
@@ -36,52 +36,52 @@ def distances(train=TRAIN, when=None, asked_when=None, **changes):
     return model.distances(train.iloc[[0]].assign(**changes), asked_when).iloc[0]
 
 
-def test_what_was_seen_is_at_no_distance():
-    found = distances()
-    assert found["processor"] == found["memory"] == found[AHEAD] == 0
-    assert found[RESULTS] == pytest.approx(1 / 4)
+def test_distance_of_a_training_row_is_zero():
+    distance = distances()
+    assert distance["processor"] == distance["memory"] == distance[AHEAD] == 0
+    assert distance[RESULTS] == pytest.approx(1 / 4)
 
 
-def test_each_group_has_its_own_distance():
-    found = distances(family="third")
-    assert found["processor"] == pytest.approx(1 / 2)
-    assert found["memory"] == 0
+def test_distances_are_by_group():
+    distance = distances(family="third")
+    assert distance["processor"] == pytest.approx(1 / 2)
+    assert distance["memory"] == 0
 
 
-def test_a_number_is_as_far_as_a_share_of_the_usual_range_and_at_most_as_far_as_a_name():
+def test_numerical_distance_is_a_bounded_share_of_the_range():
     assert 0 < distances(cores=9.0)["processor"] < distances(cores=10.0)["processor"] < 1 / 2
     assert distances(cores=1e9)["processor"] == pytest.approx(1 / 2)
 
 
-def test_unknown_is_neither_the_same_nor_far():
+def test_missing_value_has_an_intermediate_distance():
     assert distances(TRAIN.dropna(), channels=np.nan)["memory"] == pytest.approx(1 / 2)
     assert distances(channels=np.nan)["memory"] == 0
 
 
-def test_a_part_with_few_results_is_less_known():
+def test_distance_of_results_falls_with_their_number():
     assert distances(part="b")[RESULTS] == pytest.approx(1 / 2)
     assert distances(part="never seen")[RESULTS] == 1
 
 
-def test_time_counts_from_the_last_training_row():
+def test_time_distance_counts_from_the_last_training_row():
     when = pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01", None, "2020-06-01"]))
     for date, years in {"2022-01-01": 1.0, "2020-03-01": 0.0, "2035-01-01": 2.0, None: 0.0}.items():
-        found = distances(when=when, asked_when=pd.Series(pd.to_datetime([date])))
-        assert found[AHEAD] == pytest.approx(years, abs=0.01)
+        distance = distances(when=when, asked_when=pd.Series(pd.to_datetime([date])))
+        assert distance[AHEAD] == pytest.approx(years, abs=0.01)
 
 
-def test_a_table_without_groups_or_dates_still_has_distances():
+def test_distances_work_without_entity_and_dates():
     columns = [Column("size", Kind.NUMERICAL, Role.FEATURE, "problem")]
     model = InDomainModel().fit(pd.DataFrame({"size": [1.0, 1.0]}), columns)
-    found = model.distances(pd.DataFrame({"size": [1.0, 5.0]}))
-    assert list(found) == model.names == ["problem", RESULTS, AHEAD]
-    assert found["problem"].tolist() == [0, 1]
+    distance = model.distances(pd.DataFrame({"size": [1.0, 5.0]}))
+    assert list(distance) == model.names == ["problem", RESULTS, AHEAD]
+    assert distance["problem"].tolist() == [0, 1]
     assert model.distances(pd.DataFrame({"size": []})).shape == (0, 3)
 
 
-def test_distances_do_not_depend_on_the_rows_asked_together():
+def test_distances_are_independent_of_the_batch():
     rng = np.random.default_rng(0)
-    many = pd.DataFrame(
+    rows = pd.DataFrame(
         {
             "part": rng.choice(list("abcd"), 700),
             "family": rng.choice(["old", "new", "third"], 700),
@@ -91,147 +91,147 @@ def test_distances_do_not_depend_on_the_rows_asked_together():
         }
     )
     model = InDomainModel().fit(TRAIN, COLUMNS)
-    together = model.distances(many)
-    one_by_one = pd.concat([model.distances(many.iloc[[row]]) for row in (0, 300, 699)])
+    together = model.distances(rows)
+    one_by_one = pd.concat([model.distances(rows.iloc[[row]]) for row in (0, 300, 699)])
     pd.testing.assert_frame_equal(together.loc[[0, 300, 699]], one_by_one)
 
 
 def backtested(rows=4000, seed=0, scale=0.01, slope=0.2):
     """Residuals whose size grows with one of two distances, for two tasks of which the second errs twice as much."""
     rng = np.random.default_rng(seed)
-    found = pd.DataFrame({"processor": rng.uniform(0, 1, rows), "memory": rng.uniform(0, 1, rows)})
+    far = pd.DataFrame({"processor": rng.uniform(0, 1, rows), "memory": rng.uniform(0, 1, rows)})
     tasks = np.where(rng.random(rows) < 0.5, "one", "two")
-    size = (scale + slope * found["processor"].to_numpy()) * np.where(tasks == "two", 2, 1)
-    return size * rng.normal(size=rows), tasks, np.zeros(rows, dtype=int), found
+    size = (scale + slope * far["processor"].to_numpy()) * np.where(tasks == "two", 2, 1)
+    return size * rng.normal(size=rows), tasks, np.zeros(rows, dtype=int), far
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9, 0.99])
-def test_intervals_cover_what_they_say_near_and_far(level):
+def test_half_widths_are_calibrated_near_and_far(level):
     calibration = ConformalCalibration().fit(*backtested())
-    residuals, tasks, _, found = backtested(seed=1)
-    covered = np.abs(residuals) <= calibration.half_widths(tasks, found, level)
-    for rows in (tasks == "one", tasks == "two", found["processor"] < 0.3, found["processor"] > 0.7):
+    residuals, tasks, _, far = backtested(seed=1)
+    covered = np.abs(residuals) <= calibration.half_widths(tasks, far, level)
+    for rows in (tasks == "one", tasks == "two", far["processor"] < 0.3, far["processor"] > 0.7):
         assert covered[rows].mean() == pytest.approx(level, abs=0.05)
 
 
-def test_what_is_farther_is_wider_and_less_supported():
+def test_farther_rows_have_wider_intervals_and_lower_scores():
     calibration = ConformalCalibration().fit(*backtested())
-    asked = pd.DataFrame({"processor": [0.0, 0.5, 1.0], "memory": 0.0})
-    widths = calibration.half_widths(np.array(["one"] * 3), asked)
+    rows = pd.DataFrame({"processor": [0.0, 0.5, 1.0], "memory": 0.0})
+    widths = calibration.half_widths(np.array(["one"] * 3), rows)
     assert (np.diff(widths) > 0).all()
-    support = calibration.in_domain_score(asked)
-    assert support[0] == 1
-    assert (np.diff(support) < 0).all()
-    assert (support > 0).all()
+    score = calibration.in_domain_score(rows)
+    assert score[0] == 1
+    assert (np.diff(score) < 0).all()
+    assert (score > 0).all()
 
 
-def test_far_past_every_backtest_an_interval_stays_within_reason():
-    residuals, tasks, backtests, found = backtested(slope=2.0)
-    calibration = ConformalCalibration().fit(residuals, tasks, backtests, found)
-    asked = pd.DataFrame({"processor": [0.0, 1.0, 1e3], "memory": 0.0})
-    near, farther, farthest = calibration.half_widths(np.array(["two"] * 3), asked)
+def test_half_width_is_bounded_beyond_the_backtests():
+    residuals, tasks, backtests, far = backtested(slope=2.0)
+    calibration = ConformalCalibration().fit(residuals, tasks, backtests, far)
+    rows = pd.DataFrame({"processor": [0.0, 1.0, 1e3], "memory": 0.0})
+    near, farther, farthest = calibration.half_widths(np.array(["two"] * 3), rows)
     assert near < farther < farthest == 2 * np.abs(residuals).max()
 
 
-def test_a_distance_that_makes_forecasts_better_is_not_thought_to():
-    residuals, tasks, backtests, found = backtested(slope=0.0)
-    calibration = ConformalCalibration().fit(residuals * (1 - 0.9 * found["memory"]), tasks, backtests, found)
+def test_distance_weights_are_not_negative():
+    residuals, tasks, backtests, far = backtested(slope=0.0)
+    calibration = ConformalCalibration().fit(residuals * (1 - 0.9 * far["memory"]), tasks, backtests, far)
     assert calibration.weights["memory"] == 0
 
 
-def test_every_backtest_has_the_same_weight():
-    few, many = backtested(200, scale=0.3, slope=0), backtested(20_000, scale=0.01, slope=0)
-    residuals, tasks = (np.concatenate(parts) for parts in list(zip(few, many, strict=True))[:2])
-    found = pd.concat([few[3], many[3]], ignore_index=True)
-    apart = ConformalCalibration().fit(residuals, tasks, np.repeat([0, 1], [200, 20_000]), found)
-    pooled = ConformalCalibration().fit(residuals, tasks, np.zeros(20_200, dtype=int), found)
-    one = np.array(["one"])
-    assert apart.half_widths(one, found.iloc[[0]])[0] > 5 * pooled.half_widths(one, found.iloc[[0]])[0]
+def test_backtests_have_equal_weights():
+    small, large = backtested(200, scale=0.3, slope=0), backtested(20_000, scale=0.01, slope=0)
+    residuals, tasks = (np.concatenate(parts) for parts in list(zip(small, large, strict=True))[:2])
+    far = pd.concat([small[3], large[3]], ignore_index=True)
+    apart = ConformalCalibration().fit(residuals, tasks, np.repeat([0, 1], [200, 20_000]), far)
+    pooled = ConformalCalibration().fit(residuals, tasks, np.zeros(20_200, dtype=int), far)
+    task = np.array(["one"])
+    assert apart.half_widths(task, far.iloc[[0]])[0] > 5 * pooled.half_widths(task, far.iloc[[0]])[0]
 
 
-def test_with_several_backtests_no_task_is_surer_than_all_together():
-    residuals, tasks, _, found = backtested()
+def test_several_backtests_bound_half_widths_by_the_pooled_one():
+    residuals, tasks, _, far = backtested()
     once, twice = (
         ConformalCalibration()
-        .fit(residuals, tasks, backtests, found)
-        .half_widths(np.array(["one", "two", ""]), found.iloc[[0] * 3])
+        .fit(residuals, tasks, backtests, far)
+        .half_widths(np.array(["one", "two", ""]), far.iloc[[0] * 3])
         for backtests in (np.zeros(len(tasks), int), np.arange(len(tasks)) % 2)
     )
     assert once[0] < once[2] < once[1]
     assert twice[0] == twice[2] < twice[1]
 
 
-def test_a_task_with_few_residuals_shares_those_of_all():
-    residuals, tasks, backtests, found = backtested()
+def test_task_with_few_residuals_uses_the_pooled_ones():
+    residuals, tasks, backtests, far = backtested()
     tasks = np.where(np.arange(len(tasks)) < 20, "rare", tasks)
-    calibration = ConformalCalibration().fit(residuals, tasks, backtests, found)
-    rare, unseen = calibration.half_widths(np.array(["rare", "never seen"]), found.iloc[[0, 0]])
+    calibration = ConformalCalibration().fit(residuals, tasks, backtests, far)
+    rare, unseen = calibration.half_widths(np.array(["rare", "never seen"]), far.iloc[[0, 0]])
     assert rare == unseen
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=40), st.floats(0.01, 0.99))
 def test_any_residuals_give_finite_positive_widths(residuals, level):
-    found = pd.DataFrame({"processor": np.linspace(0, 1, len(residuals))})
+    far = pd.DataFrame({"processor": np.linspace(0, 1, len(residuals))})
     calibration = ConformalCalibration().fit(
-        np.array(residuals), np.full(len(residuals), "t"), np.zeros(len(residuals), int), found
+        np.array(residuals), np.full(len(residuals), "t"), np.zeros(len(residuals), int), far
     )
-    widths = calibration.half_widths(np.full(len(residuals), "t"), found, level)
+    widths = calibration.half_widths(np.full(len(residuals), "t"), far, level)
     assert np.isfinite(widths).all()
     assert (widths >= 0).all()
     # of the residuals it was fitted to, an interval holds at least its level
     assert (np.abs(residuals) <= widths + 1e-12).mean() >= level - 1e-9
 
 
-def test_a_calibration_survives_json():
+def test_calibration_survives_json():
     calibration = ConformalCalibration().fit(*backtested(300))
     again = ConformalCalibration.from_state(json.loads(json.dumps(calibration.to_state())))
-    _, tasks, _, found = backtested(50, seed=2)
-    np.testing.assert_array_equal(again.half_widths(tasks, found), calibration.half_widths(tasks, found))
+    _, tasks, _, far = backtested(50, seed=2)
+    np.testing.assert_array_equal(again.half_widths(tasks, far), calibration.half_widths(tasks, far))
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, float("nan")])
-def test_a_level_is_a_share(level):
+def test_half_widths_refuse_an_invalid_level(level):
     calibration = ConformalCalibration().fit(*backtested(100))
     with pytest.raises(ValueError, match="between 0 and 1"):
         calibration.half_widths(np.array(["one"]), backtested(1)[3], level)
 
 
-def test_no_backtest_is_an_error():
+def test_fit_needs_residuals():
     with pytest.raises(ValueError, match="needs residuals"):
         ConformalCalibration().fit(np.zeros(0), np.zeros(0), np.zeros(0), pd.DataFrame({"processor": []}))
 
 
-def test_what_is_calibrated_survives_its_folder(tmp_path):
+def test_uncertainty_model_survives_its_folder(tmp_path):
     when = pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01", None, "2020-06-01"]))
     model = InDomainModel().fit(TRAIN, COLUMNS, when)
     residuals, tasks, backtests, _ = backtested(500)
     far = pd.DataFrame(np.random.default_rng(0).random((500, len(model.names))), columns=model.names)
     calibrated = UncertaintyModel(model, ConformalCalibration().fit(residuals, tasks, backtests, far))
     calibrated.save(tmp_path)
-    asked = TRAIN.assign(family=["old", "third", None, "new"], cores=[8.0, 9.0, np.nan, 64.0])
+    rows = TRAIN.assign(family=["old", "third", None, "new"], cores=[8.0, 9.0, np.nan, 64.0])
     later = pd.Series(pd.to_datetime(["2022-03-01"] * 4))
     tasks = np.array(["one", "two", "one", "new task"])
     pd.testing.assert_frame_equal(
-        UncertaintyModel.load(tmp_path).intervals(asked, tasks, later), calibrated.intervals(asked, tasks, later)
+        UncertaintyModel.load(tmp_path).intervals(rows, tasks, later), calibrated.intervals(rows, tasks, later)
     )
 
 
-def test_the_least_similar_group_is_named():
+def test_intervals_name_the_least_similar_group():
     model = InDomainModel().fit(TRAIN, COLUMNS)
     far = pd.DataFrame(np.random.default_rng(0).random((900, len(model.names))), columns=model.names)
     size = 0.01 + 0.2 * far["processor"] + 0.1 * far["memory"]
     residuals = size.to_numpy() * np.random.default_rng(1).normal(size=900)
     calibration = ConformalCalibration().fit(residuals, np.full(900, "t"), np.zeros(900, int), far)
     calibration.weights |= {RESULTS: 0.0, AHEAD: 0.0}
-    asked = TRAIN.iloc[[0, 0, 0]].assign(family=["old", "third", "old"], channels=[4.0, 4.0, 400.0])
-    found = UncertaintyModel(model, calibration).intervals(asked, np.full(3, "t"))
-    assert found["least_similar_group"].tolist() == ["", "processor", "memory"]
-    assert found["in_domain_score"].iloc[0] == 1
-    assert (found["in_domain_score"].iloc[1:] < 1).all()
-    assert (found["half_width"].iloc[1:] > found["half_width"].iloc[0]).all()
+    rows = TRAIN.iloc[[0, 0, 0]].assign(family=["old", "third", "old"], channels=[4.0, 4.0, 400.0])
+    intervals = UncertaintyModel(model, calibration).intervals(rows, np.full(3, "t"))
+    assert intervals["least_similar_group"].tolist() == ["", "processor", "memory"]
+    assert intervals["in_domain_score"].iloc[0] == 1
+    assert (intervals["in_domain_score"].iloc[1:] < 1).all()
+    assert (intervals["half_width"].iloc[1:] > intervals["half_width"].iloc[0]).all()
 
 
-def test_the_level_levels_is_that_of_the_narrowest_interval_that_holds_a_residual():
+def test_pit_is_the_level_of_the_narrowest_interval_with_the_residual():
     random = np.random.default_rng(5)
     far = pd.DataFrame({"processor": random.random(600)})
     tasks = np.where(np.arange(600) % 2 == 0, "int", "fp")

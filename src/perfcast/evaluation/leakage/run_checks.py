@@ -56,7 +56,7 @@ def find_subsets(artifacts: Artifacts, split: str, frame: pd.DataFrame) -> np.nd
     """Return the subset of each row in its fold, "" where it has none. Shapes: (n,) text."""
     subsets = artifacts.subsets(split)
     lines, columns = find_positions(subsets.index, frame["row"]), find_positions(subsets.columns, frame["fold"])
-    values = subsets.to_numpy(dtype="U8")[lines, columns]
+    values = subsets.to_numpy(dtype="U10")[lines, columns]
     return np.where((lines >= 0) & (columns >= 0), values, "")
 
 

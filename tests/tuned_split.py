@@ -1,4 +1,4 @@
-"""A question that tuning answers in milliseconds a trial, and a process of its own that helps to answer it."""
+"""Split that takes milliseconds a trial to tune, also as a separate process."""
 
 from __future__ import annotations
 
@@ -58,24 +58,24 @@ def search(preset="full", seed=0, origin=("table", "t"), at_once=1, **changes):
 
 
 def hang(marker: Path) -> None:
-    """Make this process stop for good inside its third trial, and say so by a file."""
+    """Make this process hang in its third trial, marked by a file."""
     real, calls = selection.inner_error, iter(range(3))
 
-    def inner_error(*given):
+    def inner_error(*arguments):
         if next(calls) == 2:
             marker.touch()
             time.sleep(600)
-        return real(*given)
+        return real(*arguments)
 
     selection.inner_error = inner_error
 
 
-def main(folder: Path, place: str, trials: int, at_once: int, marker: str = "") -> None:
+def main(folder: Path, storage: str, trials: int, at_once: int, marker: str = "") -> None:
     if marker:
         hang(Path(marker))
-    asked = search(at_once=at_once)
+    tuning_search = search(at_once=at_once)
     tuning.tune(
-        asked, tuning.open_store(folder / "study", place), make_table(), {0: PART, 1: PART},
+        tuning_search, tuning.open_store(folder / "study", storage), make_table(), {0: PART, 1: PART},
         trials=trials, timeout=None, report=lambda line: print(line, flush=True),
     )  # fmt: skip
 

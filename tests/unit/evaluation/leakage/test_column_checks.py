@@ -1,4 +1,4 @@
-"""Leaks by columns that the leakage check must find: features that tell the score, provenances, gains announced too late."""
+"""Leakage checks of columns: features that encode the score, provenance columns, gains announced too late."""
 
 import json
 
@@ -32,7 +32,7 @@ def project(tmp_path):
     ],
     ids=["copy", "falling", "neither rising nor falling", "text"],
 )
-def test_a_feature_that_encodes_the_score(project, capsys, name, encode):
+def test_feature_that_encodes_the_score_is_reported(project, capsys, name, encode):
     def plant(frame, columns):
         frame[name] = encode(frame["score"])
         return frame, columns
@@ -41,7 +41,7 @@ def test_a_feature_that_encodes_the_score(project, capsys, name, encode):
     refused(project, capsys, "encoded target", f"{name} leaves", "of a constant's error in")
 
 
-def test_two_features_that_give_the_score_together(project, capsys):
+def test_feature_pair_that_encodes_the_score_is_reported(project, capsys):
     def plant(frame, columns):
         frame["note"] = frame["memory_gb"] ** 2 / frame["score"]
         return frame, columns
@@ -50,15 +50,17 @@ def test_two_features_that_give_the_score_together(project, capsys):
     refused(project, capsys, "encoded target", "memory_gb with note leaves 0.0 %")
 
 
-def test_a_provenance_that_became_a_feature(project, capsys):
+def test_provenance_column_as_feature_is_reported(project, capsys):
     change_table(project, lambda frame, columns: (frame, as_feature(columns, "peak")))
     refused(project, capsys, "column roles", "peak is provenance in the standard table and a feature")
 
 
-def test_a_model_that_reads_a_provenance(project, capsys):
+def test_model_with_a_provenance_column_is_reported(project, capsys):
     path = project / "runs" / "random" / "ridge" / "model" / "predictor.json"
     about = json.loads(path.read_text())
-    about["columns"] = [{**one, "role": "feature"} if one["name"] == "peak" else one for one in about["columns"]]
+    about["columns"] = [
+        {**column, "role": "feature"} if column["name"] == "peak" else column for column in about["columns"]
+    ]
     path.write_text(json.dumps(about))
     refused(project, capsys, "column roles", "ridge on random reads peak, which the table declares provenance")
 

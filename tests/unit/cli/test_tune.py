@@ -29,7 +29,7 @@ def folds(*columns: list[str]) -> pd.DataFrame:
         (None, "run snakemake"),
     ],
 )
-def test_values_are_only_for_splits_whose_test_rows_were_not_seen(
+def test_also_refuses_splits_whose_test_rows_took_part_in_tuning(
     tmp_path: Path, other: pd.DataFrame | None, words: str | None
 ) -> None:
     if other is not None:

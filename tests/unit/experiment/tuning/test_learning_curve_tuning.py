@@ -11,7 +11,7 @@ from perfcast.cli.main import main
 from perfcast.schema.table_files import write_table
 from perfcast.testing.generated_results import fake_table
 
-PROJECT = Path(__file__).parents[3]
+PROJECT = Path(__file__).parents[4]
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +21,8 @@ def project(tmp_path_factory):
     shutil.copy(PROJECT / "params.yaml", folder)
     tracking = folder / "conf" / "tracking" / "default.yaml"
     tracking.write_text(tracking.read_text().replace("enabled: true", "enabled: false"))
-    ridge = folder / "conf" / "predictor" / "ridge.yaml"
-    conf = yaml.safe_load(ridge.read_text())
-    conf["tuned"] = {"spec_cpu2017": {"forward_2024": {"command": "c", "folds": [{"clip": 7.5}]}}}
-    ridge.write_text(yaml.safe_dump(conf))
+    entry = {"splits": ["forward_2024"], "command": "c", "folds": [{"clip": 7.5}]}
+    (folder / "conf" / "tuned" / "spec_cpu2017" / "ridge.yaml").write_text(yaml.safe_dump({"entries": [entry]}))
     write_table(fake_table(rows=300, seed=0), folder / "table.parquet")
     return folder
 
@@ -37,28 +35,18 @@ def split(project, name):
 
 def settings(project, name, preset):
     out = project / "runs" / preset / name
-    words = [
-        "pipeline",
-        "train",
-        "spec_cpu2017",
-        name,
-        "ridge",
-        "--table",
-        str(project / "table.parquet"),
-        "--out",
-        str(out),
-    ]
-    folds = split(project, name)
-    assert main([*words, "--folds", str(folds), "--preset", preset, "--project", str(project)]) == 0
+    files = ["--table", str(project / "table.parquet"), "--folds", str(split(project, name)), "--out", str(out)]
+    options = ["--preset", preset, "--project", str(project)]
+    assert main(["pipeline", "train", "spec_cpu2017", name, "ridge", *files, *options]) == 0
     return yaml.safe_load((out / "config.yaml").read_text())["predictor"]["settings"]
 
 
-def test_a_file_of_folds_names_the_base_of_a_learning_curve_split(project):
+def test_fold_file_names_the_base_of_a_learning_curve_split(project):
     assert pd.read_parquet(split(project, "forward_2024_last_2_years")).attrs == {"base": "forward_2024"}
     assert pd.read_parquet(split(project, "forward_2024")).attrs == {}
 
 
-def test_tuned_values_are_those_of_the_base(project):
+def test_learning_curve_split_uses_tuned_values_of_its_base(project):
     (setting,) = settings(project, "forward_2024_last_2_years", "full")
     assert setting["tuned"]["clip"] == 7.5
     assert setting == settings(project, "forward_2024", "full")[0]

@@ -30,7 +30,7 @@ def project(tmp_path):
     return copied(tmp_path)
 
 
-def test_a_clean_project_passes_and_every_check_tells_what_it_looked_at(capsys):
+def test_check_leakage_passes_a_clean_project(capsys):
     code, lines, written = run_checks(clean(), capsys)
     assert (code, lines) == (0, [])
     checks = {entry["check"].replace(" ", "_"): entry for entry in written["checks"]}
@@ -43,32 +43,32 @@ def test_a_clean_project_passes_and_every_check_tells_what_it_looked_at(capsys):
     control = checks["shuffled_target"]["numbers"]
     assert control["control_mape"] > 0.9 * control["chance_mape"]
     assert control["difference_high"] > 0
-    before = (clean() / "leakage check.json").read_bytes()
+    before = (clean() / "leakage.json").read_bytes()
     run_checks(clean(), capsys)
-    assert (clean() / "leakage check.json").read_bytes() == before
+    assert (clean() / "leakage.json").read_bytes() == before
 
 
-def test_one_predictors_forecasts_under_another_name(project, capsys):
+def test_repeated_predictions_are_reported(project, capsys):
     runs = project / "runs" / "random"
     shutil.copy(runs / "ridge" / "predictions.parquet", runs / "nearest" / "predictions.parquet")
-    refused(project, capsys, "repeated runs", "lookup and ridge have equal predictions on random")
+    refused(project, capsys, "repeated runs", "nearest and ridge have equal predictions on random")
 
 
-def test_a_run_folder_under_another_name(project, capsys):
+def test_swapped_run_folder_is_reported(project, capsys):
     runs = project / "runs" / "random"
     shutil.copy(runs / "ridge" / "config.yaml", runs / "nearest" / "config.yaml")
     refused(project, capsys, "repeated runs", "names generated/random/ridge")
 
 
-def test_seeds_that_make_no_difference(project, capsys):
+def test_seeds_without_effect_are_reported(project, capsys):
     for split in SPLITS:
         path = project / "runs" / split / "random_forest" / "predictions.parquet"
         rewrite(path, lambda frame: pd.concat([frame[frame["seed"] == 0].assign(seed=seed) for seed in (0, 1)]))
     refused(project, capsys, "repeated runs", "random_forest has equal predictions under the seeds 0 and 1")
 
 
-class Remembering(Predictor):
-    """Answers with the true score of every row it can name: what no honest training could teach it."""
+class Oracle(Predictor):
+    """Predictor of the true score of every row: a leak in the control."""
 
     truth: dict
 
@@ -78,14 +78,18 @@ class Remembering(Predictor):
     def _predict(self, X):
         return np.log(X["id"].map(self.truth).to_numpy(dtype=float))[:, None]
 
+    def _save(self, folder): ...
 
-def test_a_control_that_knows_test_scores_past_training_is_noticed():
+    def _load(self, folder): ...
+
+
+def test_control_with_leaked_scores_is_reported():
     table = read_table(clean() / "features" / "generated.parquet")
 
     def make(seed):
-        one = Remembering()
-        one.truth = dict(zip(table.frame["id"], table.frame["score"], strict=True))
-        return one
+        oracle = Oracle()
+        oracle.truth = dict(zip(table.frame["id"], table.frame["score"], strict=True))
+        return oracle
 
     artifacts = Artifacts(
         table=table,
@@ -93,19 +97,19 @@ def test_a_control_that_knows_test_scores_past_training_is_noticed():
         splits={name: pd.read_parquet(clean() / "splits" / f"{name}.parquet") for name in SPLITS},
         runs=(Run("random", "ridge", clean() / "runs" / "random" / "ridge"),),
         stochastic=frozenset(),
-        control=Control("remembering", make, 3),
+        control=Control("oracle", make, 3),
         resamples=200,
         seed=0,
     )
     errors = leakage_errors(check_leakage(artifacts))
     assert len(errors) == 1
-    assert "remembering, trained on shuffled scores of random, has a MAPE of" in str(errors[0])
+    assert "oracle, trained on shuffled scores of random, has a MAPE of" in str(errors[0])
 
 
 @pytest.mark.parametrize(
     ("known", "words"), [(10, "control_mape"), (0, "no task of the test rows of random has training rows")]
 )
-def test_the_control_of_a_task_with_few_training_rows(monkeypatch, known, words):
+def test_control_accepts_a_task_with_few_training_rows(monkeypatch, known, words):
     """As of a new device: drawn from all rows alike, its ten would be missing from the training rows."""
     monkeypatch.setattr(shuffled_target, "MAX_ROWS", 20)
     table = read_table(clean() / "features" / "generated.parquet")
@@ -113,7 +117,7 @@ def test_the_control_of_a_task_with_few_training_rows(monkeypatch, known, words)
     tasks, parts = np.array(["rate"] * rows, dtype=object), np.array(["train"] * rows, dtype=object)
     tasks[-100:], parts[-100 + known :] = "speed", "test"
     renamed = replace(table, frame=table.frame.assign(suite=tasks))
-    found = shuffled_target.check_shuffled_target(
+    check = shuffled_target.check_shuffled_target(
         Artifacts(
             table=renamed,
             standard=table.columns,
@@ -129,10 +133,10 @@ def test_the_control_of_a_task_with_few_training_rows(monkeypatch, known, words)
             seed=1,
         )
     )
-    assert words in (found.numbers or found.scope)
+    assert words in (check.numbers or check.scope)
 
 
-def test_a_missing_table_is_told_in_one_line(project, capsys):
+def test_missing_table_gets_one_line(project, capsys):
     (project / "runs" / "random" / "ridge" / "predictions.parquet").unlink()
     code, lines, written = run_checks(project, capsys)
     assert (code, written) == (2, None)
@@ -148,7 +152,7 @@ def test_a_missing_table_is_told_in_one_line(project, capsys):
         ("control: ridge\nshuffles: 0", "'shuffles'"),
     ],
 )
-def test_a_wrong_control_is_told_before_anything_is_planned(tmp_path, text, words):
+def test_invalid_control_gets_one_line_before_planning(tmp_path, text, words):
     (tmp_path / "predictor").mkdir()
     (tmp_path / "predictor" / "ridge.yaml").touch()
     (tmp_path / "leakage").mkdir()
@@ -157,5 +161,5 @@ def test_a_wrong_control_is_told_before_anything_is_planned(tmp_path, text, word
         read_leakage_conf(tmp_path)
 
 
-def test_the_projects_own_control_is_known_and_fast():
+def test_configured_control_is_a_fast_predictor():
     assert read_leakage_conf(REPOSITORY / "conf").control in {"ridge", "lightgbm"}

@@ -16,8 +16,8 @@ from perfcast.data.datasets.spec_cpu.cpu2017 import build
 from perfcast.testing import spec_cpu2017
 from perfcast.testing.spec_dump_blocks import write_tiled
 
-SCALE = Path(__file__).parents[2] / "benchmarks" / "scale"
-MOST_GIB = 1.5
+SCALE = Path(__file__).parents[3] / "benchmarks" / "scale"
+MAX_GIB = 1.5
 
 
 @pytest.fixture(scope="module")
@@ -43,49 +43,51 @@ def run(folder, *sizes, stages):
         return done.stdout, list(csv.DictReader(file))
 
 
-def test_the_data_stages_run_at_two_sizes_and_the_rest_at_one(folder):
+def test_scale_runs_data_stages_at_two_sizes(folder):
     data = ["generate", "ingest", "standardize", "features", "split random", "split forward_2023"]
-    said, rows = run(folder, "0.01", "0.02", stages=data)
-    assert [(row["size"], row["stage"]) for row in rows] == [(size, one) for size in ("0.01", "0.02") for one in data]
-    assert all(0 < float(row["gib"]) < MOST_GIB for row in rows)
+    output, rows = run(folder, "0.01", "0.02", stages=data)
+    assert [(row["size"], row["stage"]) for row in rows] == [
+        (size, stage) for size in ("0.01", "0.02") for stage in data
+    ]
+    assert all(0 < float(row["gib"]) < MAX_GIB for row in rows)
     assert (folder / "out" / "scale.png").read_bytes().startswith(b"\x89PNG")
-    assert all(stage in said for stage in data)
-    assert "faster than linear" in said
-    rest = ["train ncpp", "fit hybrid_trees", "predict hybrid_trees", "champion", "forecast"]
-    said, rows = run(folder, "0.02", stages=rest)
-    assert [row["stage"] for row in rows if not row["part"]] == rest
-    assert {row["part"] for row in rows if row["stage"] == "forecast"} >= {"load", "first forecast"}
-    assert all(float(row["gib"]) < MOST_GIB for row in rows if not row["part"])
+    assert all(stage in output for stage in data)
+    assert "faster than linear" in output
+    stages = ["train ncpp", "fit hybrid_trees", "predict hybrid_trees", "champion", "predict_machine"]
+    output, rows = run(folder, "0.02", stages=stages)
+    assert [row["stage"] for row in rows if not row["part"]] == stages
+    assert {row["part"] for row in rows if row["stage"] == "predict_machine"} >= {"load", "first prediction"}
+    assert all(float(row["gib"]) < MAX_GIB for row in rows if not row["part"])
 
 
-def test_a_stage_that_fails_is_told_and_ends_its_size(tmp_path):
+def test_scale_reports_a_failing_stage(tmp_path):
     command = [sys.executable, str(SCALE), "--sizes", "0.01", "--folder", str(tmp_path), "--out", str(tmp_path / "out")]
     done = subprocess.run([*command, "--stages", "standardize"], check=False, capture_output=True, text=True)
     assert done.returncode == 1
     assert "the stages after standardize are left out at 0.01x" in done.stdout
 
 
-def test_a_stage_above_its_memory_is_stopped(scale):
+def test_scale_stops_a_stage_above_its_memory(scale):
     *_, gib, why = scale.measure([sys.executable, "-c", "x = b'1' * (1 << 28); import time; time.sleep(60)"], 0.1)
     assert why == "stopped above 0.1 GiB"
     assert gib > 0.1
 
 
-def test_the_exponent_is_the_slope_of_logarithms(scale):
+def test_exponents_are_slopes_of_logarithms(scale):
     def measured(size, rows, cpu, failed=""):
         return scale.Measured(size, rows, "split random", "", cpu, cpu, 1.0, failed)
 
-    found = [measured(10, 1000, 8.0), measured(1, 100, 2.0), measured(100, 10_000, 800.0)]
-    (slopes,) = scale.exponents(found).values()
+    results = [measured(10, 1000, 8.0), measured(1, 100, 2.0), measured(100, 10_000, 800.0)]
+    (slopes,) = scale.exponents(results).values()
     assert [(small, large) for small, large, _ in slopes] == [(1, 10), (10, 100)]
     assert [slope for *_, slope in slopes] == pytest.approx([math.log10(4), 2.0])
-    assert scale.growth(found).endswith("split random (10x to 100x: 2.00)")
-    assert scale.growth(found[:2]).endswith("nothing")
-    assert "peak 1.00 GiB, at most 8: yes" in scale.within_budget(found)
+    assert scale.growth(results).endswith("split random (10x to 100x: 2.00)")
+    assert scale.growth(results[:2]).endswith("nothing")
+    assert "peak 1.00 GiB, at most 8: yes" in scale.within_budget(results)
     assert "NO: split random failed" in scale.within_budget([measured(100, 10_000, 1.0, "stopped")])
 
 
-def test_a_tiled_dump_has_results_of_its_own_in_every_block(tmp_path):
+def test_write_tiled_has_distinct_results_per_block(tmp_path):
     write_tiled(tmp_path / "tiled", rows=1000, seed=3, block_rows=400)
     result = build({"spec_cpu2017": tmp_path / "tiled"}, {"published_until": "2024-12"})
     assert result.rejected["reason"].isin(["no_score", "impossible_counts", "score_not_numeric"]).all()
@@ -97,8 +99,8 @@ def test_a_tiled_dump_has_results_of_its_own_in_every_block(tmp_path):
     assert frame["submission_id"].astype("str").groupby(blocks).nunique().min() > 30
     # the first block is what the generator of small dumps makes, its order and identifiers apart
     spec_cpu2017.write(tmp_path / "small", rows=400, seed=3)
-    own, small = (systems(tmp_path / name) for name in ("tiled", "small"))
-    assert {name for name in small if " G" not in name} <= set(own)
+    tiled, small = (systems(tmp_path / name) for name in ("tiled", "small"))
+    assert {name for name in small if " G" not in name} <= set(tiled)
 
 
 def systems(folder):

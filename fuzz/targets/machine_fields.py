@@ -1,4 +1,4 @@
-"""Words of a person on one machine: numbers with units, names of parts, cells of columns."""
+"""Fields that a user types for a machine: numbers with units, names of CPU models, cells of columns."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def check(data: bytes) -> None:
             continue
         if not math.isfinite(value):
             raise AssertionError(f"{text!r} gave {value}")
-    found = NAMES.find(text)
-    if found.key is not None and found.key not in NAMES.keys:
-        raise AssertionError(found)
+    match = NAMES.find(text)
+    if match.key is not None and match.key not in NAMES.keys:
+        raise AssertionError(match)
     NAMES.complete(text, 5)
     with refusing():
         cells = FIELDS.cells({KNOWN[data[0] % len(KNOWN)]: text}, "line 2")

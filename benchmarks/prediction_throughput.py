@@ -1,6 +1,6 @@
 """Rows per second that a stored model predicts, with one process per core.
 
-Run: python benchmarks/forecast_throughput.py MODEL_FOLDER TABLE [--processes 2] [--rows 20000]
+Run: python benchmarks/prediction_throughput.py MODEL_FOLDER TABLE [--processes 2] [--rows 20000]
 MODEL_FOLDER is results/runs/<dataset>/<split>/<predictor>/model, TABLE is results/features/<dataset>.parquet. Every
 process loads the model, predicts a few rows, waits for the others, and predicts all rows on one thread. The time is
 from the first start to the last end, with the encoding of the rows and without the loading.
@@ -18,7 +18,7 @@ from typing import Any
 GOAL = 20_000
 
 
-def forecast(folder: Path, table: Path, rows: int, barrier: Any, answers: Any) -> None:
+def predict(folder: Path, table: Path, rows: int, barrier: Any, answers: Any) -> None:
     import torch
 
     from perfcast.predictors.predictor import load_predictor
@@ -29,11 +29,11 @@ def forecast(folder: Path, table: Path, rows: int, barrier: Any, answers: Any) -
     predictor = load_predictor(folder)
     loaded = time.perf_counter() - began
     frame = read_table(table).frame
-    asked = frame.sample(rows, replace=rows > len(frame), random_state=0)[predictor.input_names()]
-    predictor.predict(asked.iloc[:100])
+    sample = frame.sample(rows, replace=rows > len(frame), random_state=0)[predictor.input_names()]
+    predictor.predict(sample.iloc[:100])
     barrier.wait()
     start, cpu = time.time(), time.process_time()
-    predictor.predict(asked)
+    predictor.predict(sample)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     answers.put((start, time.time(), time.process_time() - cpu, loaded, memory))
 
@@ -48,7 +48,7 @@ def main() -> None:
     context = multiprocessing.get_context("spawn")
     barrier, answers = context.Barrier(options.processes), context.Queue()
     arguments = (options.folder, options.table, options.rows, barrier, answers)
-    processes = [context.Process(target=forecast, args=arguments) for _ in range(options.processes)]
+    processes = [context.Process(target=predict, args=arguments) for _ in range(options.processes)]
     for process in processes:
         process.start()
     starts, ends, cpu, loaded, memory = zip(*[answers.get() for _ in processes], strict=True)

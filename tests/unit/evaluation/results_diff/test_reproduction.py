@@ -1,4 +1,4 @@
-"""Whether results are those that a revision pinned, through a small repository whose results DVC keeps."""
+"""Comparison of results with those that a revision pinned, in a small repository with DVC."""
 
 import json
 import shutil
@@ -50,15 +50,15 @@ def project(pinned, tmp_path):
     return shutil.copytree(pinned, tmp_path / "again", symlinks=True)
 
 
-def write(folder, figures):
-    (folder / "results" / "metrics.json").write_text(json.dumps(figures))
+def write(folder, metrics):
+    (folder / "results" / "metrics.json").write_text(json.dumps(metrics))
 
 
-def with_figure(**changed):
+def change_metric(**changed):
     return {"cpu": {"random": {"ridge": {"average": {**FIGURES["cpu"]["random"]["ridge"]["average"], **changed}}}}}
 
 
-def test_an_untouched_copy_is_reproduced_byte_for_byte(project, capsys):
+def test_untouched_copy_is_reproduced(project, capsys):
     assert main(["reproduced", "--project", str(project)]) == 0
     output = capsys.readouterr().out
     assert "reproduced, byte for byte: tables equal, metrics within tolerance" in output
@@ -75,8 +75,8 @@ def test_an_untouched_copy_is_reproduced_byte_for_byte(project, capsys):
         ({"r2": 0.5}, False),
     ],
 )
-def test_figures_have_a_tolerance_and_tables_none(project, capsys, changed, within):
-    write(project, with_figure(**changed))
+def test_metrics_have_a_tolerance_and_tables_none(project, capsys, changed, within):
+    write(project, change_metric(**changed))
     assert main(["reproduced", "--project", str(project)]) == (0 if within else 1)
     output = capsys.readouterr().out
     assert f"cpu/random/ridge/average/{next(iter(changed))}" in output
@@ -84,20 +84,20 @@ def test_figures_have_a_tolerance_and_tables_none(project, capsys, changed, with
 
 
 @pytest.mark.parametrize(("path", "code"), [("standard/cpu.parquet", 1), ("runs/cpu/model.txt", 0)])
-def test_other_bytes_are_told_and_count_in_tables_alone(project, capsys, path, code):
+def test_changed_bytes_count_in_tables_only(project, capsys, path, code):
     (project / "results" / path).write_text("other bytes")
     assert main(["reproduced", "--project", str(project)]) == code
     assert f"other bytes: {path.split('/')[0]}" in capsys.readouterr().out
 
 
-def test_a_figure_that_is_not_there_is_not_reproduced(project):
+def test_missing_metric_is_not_reproduced(project):
     write(project, {"cpu": {"random": {"ridge": {"average": {"mape": 4.0}}}}})
-    found = compare_with_revision(project, "HEAD")
-    assert not found.within
-    assert found.lost == ["cpu/random/ridge/average/coverage", "cpu/random/ridge/average/r2"]
+    comparison = compare_with_revision(project, "HEAD")
+    assert not comparison.within
+    assert comparison.lost == ["cpu/random/ridge/average/coverage", "cpu/random/ridge/average/r2"]
 
 
-def test_changed_code_and_parameters_are_told(project, capsys):
+def test_changed_code_and_parameters_are_listed(project, capsys):
     (project / "src" / "model.py").write_text("ALPHA = 2\n")
     (project / "params.yaml").write_text("seeds: [1]\n")
     main(["reproduced", "--project", str(project)])
@@ -105,7 +105,7 @@ def test_changed_code_and_parameters_are_told(project, capsys):
 
 
 @pytest.mark.parametrize("revision", ["HEAD", "nothing"])
-def test_what_cannot_be_compared_is_told_in_one_line(project, capsys, revision):
+def test_reproduced_command_reports_mistakes_in_one_line(project, capsys, revision):
     shutil.rmtree(project / "results" / "evaluation")  # as in a fresh clone, which has metrics.json from git
     assert main(["reproduced", revision, "--project", str(project)]) == 2
     output = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Two results compared: planted changes are found, what is equal is said to be equal."""
+"""Comparison of two results folders: planted changes are reported, equal results have none."""
 
 import json
 import shutil
@@ -72,21 +72,21 @@ def changes(before, tmp_path_factory):
     return compared(before, after)
 
 
-def test_a_folder_compared_with_itself_has_no_change(before):
-    found = compared(before, before)
-    frame = found.metrics.frame
+def test_find_changes_of_equal_folders_is_empty(before):
+    diff = compared(before, before)
+    frame = diff.metrics.frame
     assert len(frame) == RUNS * 3 * len(METRICS)
     assert (frame["difference"] == 0).all()
     assert set(frame["verdict"]) == {"no real change"}
-    assert not (found.sources or found.tables or found.code or found.parameters or found.metrics.left_out)
-    assert found.same_tables == 2 + len(SPLITS) + len(LESS_TRAINING)
-    assert not found.worse
-    content = as_text(found)
+    assert not (diff.sources or diff.tables or diff.code or diff.parameters or diff.metrics.left_out)
+    assert diff.same_tables == 2 + len(SPLITS) + len(LESS_TRAINING)
+    assert not diff.worse
+    content = as_text(diff)
     compared_metrics = RUNS * 3 * len(METRICS)
     assert content.splitlines()[0] == f"{before} -> {before}: all metrics are the same (of {compared_metrics} compared)"
 
 
-def test_a_planted_improvement_is_found_and_the_rest_is_not(changes):
+def test_find_changes_reports_a_planted_improvement_only(changes):
     frame = changes.metrics.frame
     mape = frame[(frame["metric"] == "mape") & (frame["task"] == AVERAGE)].set_index(["split", "predictor"])
     for split in SPLITS:
@@ -103,7 +103,7 @@ def test_a_planted_improvement_is_found_and_the_rest_is_not(changes):
     assert changes.worse
 
 
-def test_an_interval_that_holds_more_is_nearer_to_its_level_or_further(changes):
+def test_coverage_changes_are_rated_by_distance_from_the_level(changes):
     frame = changes.metrics.frame
     rows = frame[(frame["metric"] == "coverage") & (frame["task"] == AVERAGE) & (frame["split"] == "random")]
     row = rows.set_index("predictor").loc["power_law"]
@@ -113,7 +113,7 @@ def test_an_interval_that_holds_more_is_nearer_to_its_level_or_further(changes):
     assert (widths["difference"] == 0).all(), "backtests are the same"
 
 
-def test_values_are_those_of_the_evaluation(changes, before):
+def test_metric_changes_equal_the_evaluation(changes, before):
     content = json.loads((before / "evaluation" / "fake" / "summary.json").read_text())["metrics"]
     for row in changes.metrics.frame.to_dict("records"):
         assert row["before"] == pytest.approx(
@@ -121,7 +121,7 @@ def test_values_are_those_of_the_evaluation(changes, before):
         )
 
 
-def test_the_text_puts_real_changes_first_and_all_shows_the_rest(changes):
+def test_text_lists_real_changes_first(changes):
     short, full = as_text(changes), as_text(changes, everything=True)
     assert "better" in short.splitlines()[0] and "worse" in short.splitlines()[0]
     assert "\x1b" not in short
@@ -133,7 +133,7 @@ def test_the_text_puts_real_changes_first_and_all_shows_the_rest(changes):
     assert max(map(len, short.splitlines())) < 200
 
 
-def test_the_page_stands_alone_with_equal_bytes(changes):
+def test_diff_page_is_deterministic_and_loads_nothing(changes):
     page = as_page(changes)
     assert page == as_page(changes)
     assert page.count("<svg") == 1
@@ -143,7 +143,7 @@ def test_the_page_stands_alone_with_equal_bytes(changes):
     assert page.count("<table") == page.count("</table>") == 2
 
 
-def test_numbers_for_programs_are_json(changes, before, tmp_path, capsys):
+def test_compare_command_writes_json(changes, before, tmp_path, capsys):
     after = copied(before, tmp_path)
     change(after, "ridge", lambda logs: 2 * logs)
     arguments = ["compare", str(before), str(after), "--json", "--predictors", "ridge", "--resamples", "100"]
@@ -156,7 +156,7 @@ def test_numbers_for_programs_are_json(changes, before, tmp_path, capsys):
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
 
 
-def test_parameters_are_told_key_by_key_and_equal_changes_together(before, tmp_path):
+def test_parameter_changes_are_listed_by_key(before, tmp_path):
     after = copied(before, tmp_path)
     for run in (after / "runs").glob("*/*/*"):
         changed = {**CONFIG, "preset": "full", "predictor": {"name": "any", "settings": {"full": {"depth": 3}}}}
@@ -166,18 +166,18 @@ def test_parameters_are_told_key_by_key_and_equal_changes_together(before, tmp_p
     summary = after / "evaluation" / "fake" / "summary.json"
     summary.write_text(summary.read_text().replace('"level": 0.9', '"level": 0.8'))
     changes = compared(before, after, only=Only(predictors=["nearest"]))
-    found = {one.key: one for one in changes.parameters}
-    assert set(found) == {"evaluation.level", "preset", "predictor.settings.depth", "predictor.settings.alpha"}
-    assert (found["preset"].before, found["preset"].after) == ("quick", "full")
-    assert len(found["preset"].where) == RUNS
-    assert {run.split("/")[-1] for run in found["predictor.settings.depth"].where} == {"ridge"}
-    assert found["predictor.settings.alpha"].after == ABSENT
+    parameters = {parameter.key: parameter for parameter in changes.parameters}
+    assert set(parameters) == {"evaluation.level", "preset", "predictor.settings.depth", "predictor.settings.alpha"}
+    assert (parameters["preset"].before, parameters["preset"].after) == ("quick", "full")
+    assert len(parameters["preset"].where) == RUNS
+    assert {run.split("/")[-1] for run in parameters["predictor.settings.depth"].where} == {"ridge"}
+    assert parameters["predictor.settings.alpha"].after == ABSENT
     content = as_text(changes)
     assert f"preset: quick -> full ({RUNS} runs of 5 predictors)" in content
     assert f"predictor.settings.depth: 3 -> 4 ({RUNS // 5} runs of ridge)" in content
 
 
-def test_a_changed_level_moves_width_and_not_errors(before, tmp_path):
+def test_changed_level_changes_width_and_no_error(before, tmp_path):
     after = copied(before, tmp_path)
     summary = after / "evaluation" / "fake" / "summary.json"
     summary.write_text(summary.read_text().replace('"level": 0.9', '"level": 0.5'))
@@ -186,11 +186,13 @@ def test_a_changed_level_moves_width_and_not_errors(before, tmp_path):
     assert set(frame.loc[frame["metric"] == "width", "verdict"]) == {"narrower"}
 
 
-def test_rows_that_are_gone_are_told_and_left_out_of_the_pairs(before, tmp_path):
+def test_missing_rows_are_reported_and_unpaired(before, tmp_path):
     after = copied(before, tmp_path)
     table = read_table(after / "standard" / "fake.parquet")
     gone = set(table.frame["id"].iloc[::10])
-    frame = table.frame[~table.frame["id"].isin(gone)].assign(chips=lambda one: one["chips"].where(one["chips"] < 4, 8))
+    frame = table.frame[~table.frame["id"].isin(gone)].assign(
+        chips=lambda frame: frame["chips"].where(frame["chips"] < 4, 8)
+    )
     write_table(
         type(table)(table.dataset, frame.reset_index(drop=True), table.columns), after / "standard" / "fake.parquet"
     )
@@ -201,26 +203,26 @@ def test_rows_that_are_gone_are_told_and_left_out_of_the_pairs(before, tmp_path)
             tested = content["row"].isin(gone)[content["seed"] == 0].sum()
             content = content[~content["row"].isin(gone)]
             content.to_parquet(path, index=False)
-    found = compared(before, after, only=Only(splits=["random"]))
-    (change,) = found.tables
+    diff = compared(before, after, only=Only(splits=["random"]))
+    (change,) = diff.tables
     assert (change.removed, change.added) == (60, 0)
     assert set(change.columns_changed) == {"chips"}
     assert change.changed == change.columns_changed["chips"] == (frame["chips"] == 8).sum()
-    (rows,) = found.metrics.rows
+    (rows,) = diff.metrics.rows
     assert (rows.only_before, rows.only_after) == (tested, 0)
-    assert (found.metrics.frame["difference"] == 0).all(), "shared rows were forecast alike"
-    assert f"left out {tested} only before, 0 only after" in as_text(found)
+    assert (diff.metrics.frame["difference"] == 0).all(), "shared rows have equal predictions"
+    assert f"left out {tested} only before, 0 only after" in as_text(diff)
 
 
-def test_other_measured_scores_are_told(before, tmp_path):
+def test_changed_measured_scores_are_reported(before, tmp_path):
     after = copied(before, tmp_path)
     for path in (after / "runs" / "fake" / "random").rglob("predictions.parquet"):
         frame = pd.read_parquet(path)
         frame.loc[frame["row"].isin(sorted(set(frame["row"]))[:7]), "measured"] *= 1.5
         frame.to_parquet(path, index=False)
-    found = compared(before, after, only=Only(splits=["random"]))
-    assert found.metrics.rows[0].remeasured == 7
-    assert "7 shared rows have another measured score" in as_text(found)
+    diff = compared(before, after, only=Only(splits=["random"]))
+    assert diff.metrics.rows[0].remeasured == 7
+    assert "7 shared rows have another measured score" in as_text(diff)
 
 
 def test_seeds_are_averaged_where_they_differ(before, tmp_path):
@@ -237,16 +239,18 @@ def test_sources_are_compared_by_checksum(before, tmp_path):
     after = copied(before, tmp_path)
     path = after / "raw" / "fake" / "manifest.json"
     path.write_text(path.read_text().replace("0" * 64, "1" * 64))
-    found = compared(before, after, only=Only(predictors=["nearest"]))
-    assert [(one.source, one.file, one.after) for one in found.sources] == [("fake", "fake.csv.gz", "1" * 64)]
-    assert f"source fake/fake.csv.gz: {'0' * 12} -> {'1' * 12}" in as_text(found)
+    diff = compared(before, after, only=Only(predictors=["nearest"]))
+    assert [(source.source, source.file, source.after) for source in diff.sources] == [
+        ("fake", "fake.csv.gz", "1" * 64)
+    ]
+    assert f"source fake/fake.csv.gz: {'0' * 12} -> {'1' * 12}" in as_text(diff)
 
 
-def test_a_run_of_one_side_is_told(before, tmp_path):
+def test_run_of_one_side_is_reported(before, tmp_path):
     after = copied(before, tmp_path)
     shutil.rmtree(after / "runs" / "fake" / "random" / "ridge")
-    found = compared(before, after, only=Only(splits=["random"], predictors=["nearest", "ridge"]))
-    assert found.metrics.left_out == [
+    diff = compared(before, after, only=Only(splits=["random"], predictors=["nearest", "ridge"]))
+    assert diff.metrics.left_out == [
         f"predictor fake/random/ridge: {after} has no runs/fake/random/ridge/predictions.parquet"
     ]
 
@@ -261,19 +265,19 @@ def test_a_run_of_one_side_is_told(before, tmp_path):
         (["{before}", "{bare}"], "has no runs/fake/"),
     ],
 )
-def test_bad_input_is_one_line(arguments, words, before, tmp_path, capsys):
+def test_compare_command_reports_mistakes_in_one_line(arguments, words, before, tmp_path, capsys):
     places = {name: tmp_path / name for name in ("empty", "other", "bare")}
     places["empty"].mkdir()
     shutil.copytree(before / "evaluation" / "fake", places["other"] / "evaluation" / "another")
     shutil.copytree(before / "evaluation", places["bare"] / "evaluation")
-    given = [one.format(before=before, **places) for one in arguments]
-    assert main(["compare", *given, "--project", str(tmp_path)]) == 2
+    options = [argument.format(before=before, **places) for argument in arguments]
+    assert main(["compare", *options, "--project", str(tmp_path)]) == 2
     content = capsys.readouterr().err
     assert content.count("\n") == 1
     assert words in content
 
 
-def test_no_shared_test_row_is_a_mistake(before, tmp_path):
+def test_find_changes_needs_shared_test_rows(before, tmp_path):
     after = copied(before, tmp_path)
     for path in (after / "runs").rglob("predictions.parquet"):
         frame = pd.read_parquet(path)
@@ -292,7 +296,7 @@ def test_coverage_is_compared_by_its_distance_from_the_level(after, verdict):
     assert row["difference"] == after - 82
 
 
-def test_one_cluster_cannot_tell():
+def test_verdict_of_one_cluster_is_undecided():
     draws = np.ones((1, 50)), np.zeros((1, 50))
     (row,) = assign_verdicts("mape", (np.array([1.0]), np.array([0.0])), draws, (90.0, 90.0), clusters=1)
     assert row["verdict"] == "cannot tell"

@@ -13,10 +13,10 @@ from perfcast.predictors.linear import Ridge
 from perfcast.utils import plugins
 from perfcast.utils.errors import UserError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
-def test_a_class_is_found_by_its_path_and_by_its_name() -> None:
+def test_predictor_class_accepts_path_and_name() -> None:
     assert predictor_class("perfcast.predictors.linear.Ridge") is Ridge
     assert estimator("Ridge", clip=2.0).get_params()["clip"] == 2.0
     assert type(estimator("perfcast.predictors.linear.Ridge")) is Ridge
@@ -32,14 +32,14 @@ def test_a_class_is_found_by_its_path_and_by_its_name() -> None:
         ("perfcast.predictors.kernel.SvrModel", "another kind of class"),
     ],
 )
-def test_a_path_of_no_predictor_is_refused(target: str, part: str) -> None:
+def test_predictor_class_refuses_other_paths(target: str, part: str) -> None:
     with pytest.raises(UserError) as raised:
         predictor_class(target)
     assert part in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
-def test_the_name_of_a_configured_class_is_unique() -> None:
+def test_names_of_configured_classes_are_unique() -> None:
     names = [path.rpartition(".")[2] for path in plugins.class_paths("predictors")]
     configured = {
         read_predictor(ROOT / "conf", name).target.rpartition(".")[2] for name in known(ROOT / "conf", "predictor")
@@ -52,6 +52,6 @@ def test_conf_names_the_class_and_its_module() -> None:
     assert (conf.target, conf.module) == ("perfcast.predictors.linear.Ridge", "perfcast.predictors.linear")
 
 
-def test_the_key_is_named_as_it_is_written() -> None:
+def test_missing_target_is_named_as_written() -> None:
     with pytest.raises(UserError, match=r"must have the key '_target_'.*its keys are _target_, stochastic"):
         validated(PredictorConf, "conf/predictor/x.yaml", {"stochastic": False})

@@ -1,4 +1,4 @@
-"""Tuning: each fold chooses for itself, on rows that its question does not test on, and goes on where it stopped."""
+"""Tuning: every fold chooses on its inner rows, and an interrupted study continues."""
 
 import dataclasses
 import os
@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import optuna
 import pytest
-import tuned_question
+import tuned_split
 import yaml
-from tuned_question import CONF, NAME, PART, make_table, search
+from tuned_split import CONF, NAME, PART, make_table, search
 
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.experiment import selection, tuning
@@ -32,18 +32,24 @@ def table():
 
 
 class Study:
-    """A study in a file of its own, and what it said."""
+    """Study in its own file, with the messages it reported."""
 
     def __init__(self, folder, table, part=PART):
-        self.path, self.table, self.part, self.said = folder / "study.db", table, part, []
+        self.path, self.table, self.part, self.messages = folder / "study.db", table, part, []
 
     def go_on(self, trials, *, timeout=None, fold=0, **how):
-        asked = search(**how)
+        tuning_search = search(**how)
         store = tuning.open_store(self.path.with_suffix(""))
         tuning.tune(
-            asked, store, self.table, {fold: self.part}, trials=trials, timeout=timeout, report=self.said.append
+            tuning_search,
+            store,
+            self.table,
+            {fold: self.part},
+            trials=trials,
+            timeout=timeout,
+            report=self.messages.append,
         )
-        return tuning.outcome(asked, store, fold, trials)
+        return tuning.outcome(tuning_search, store, fold, trials)
 
     @property
     def trials(self):
@@ -66,7 +72,7 @@ def whole(tmp_path_factory, table):
     return study.go_on(13), study.trials
 
 
-def test_the_first_trial_is_the_confs_own_and_the_best_is_reported_beside_it(whole, table):
+def test_tune_starts_with_the_configured_values(whole, table):
     outcome, trials = whole
     assert [state for state, _, _ in trials] == ["COMPLETE"] * 13
     assert trials[0][1] == OWN
@@ -80,26 +86,26 @@ def test_the_first_trial_is_the_confs_own_and_the_best_is_reported_beside_it(who
     assert (outcome.trials, outcome.failed) == (13, 0)
 
 
-def test_a_resumed_study_repeats_nothing_and_ends_as_an_uninterrupted_one(study, whole):
+def test_tune_resumes_a_study_without_repetition(study, whole):
     study.go_on(1)
     study.go_on(11)
-    assert len(study.said) == 11
+    assert len(study.messages) == 11
     assert study.go_on(13) == whole[0]
     assert study.trials == whole[1]
     assert len({tuple(values.values()) for _, values, _ in study.trials}) == 13
-    assert [line.split(":")[0].split()[-3] for line in study.said] == [str(number) for number in range(1, 14)]
+    assert [line.split(":")[0].split()[-3] for line in study.messages] == [str(number) for number in range(1, 14)]
     study.go_on(13)
-    assert len(study.said) == 13
+    assert len(study.messages) == 13
 
 
-def test_the_outcome_of_fewer_trials_is_that_of_a_study_which_made_no_more(study, tmp_path, table):
+def test_outcome_of_fewer_trials_ignores_later_ones(study, tmp_path, table):
     study.go_on(6)
     (tmp_path / "short").mkdir()
     assert study.go_on(3) == Study(tmp_path / "short", table).go_on(3)
 
 
 @pytest.mark.parametrize("left", [0, 3, 11])
-def test_a_killed_trial_is_done_again_and_not_counted(study, whole, monkeypatch, left):
+def test_tune_repeats_a_killed_trial(study, whole, monkeypatch, left):
     if left:
         study.go_on(left)
     with monkeypatch.context() as patched:
@@ -112,7 +118,7 @@ def test_a_killed_trial_is_done_again_and_not_counted(study, whole, monkeypatch,
 
 
 @pytest.mark.parametrize("poison", [np.nan, 1e12, -1.0])
-def test_scores_of_test_rows_take_no_part(study, whole, table, poison):
+def test_tune_ignores_scores_of_test_rows(study, whole, table, poison):
     frame = table.frame.copy()
     frame.loc[PART == "test", "score"] = poison
     study.table = dataclasses.replace(table, frame=frame)
@@ -120,7 +126,7 @@ def test_scores_of_test_rows_take_no_part(study, whole, table, poison):
     assert study.trials == whole[1]
 
 
-def test_folds_and_seeds_search_elsewhere_and_equal_ones_alike(study, whole):
+def test_tune_is_seeded_by_fold_and_seed(study, whole):
     assert study.go_on(2, fold=1).trials == 2
     study.go_on(2)
     storage = f"sqlite:///{study.path}"
@@ -139,7 +145,7 @@ def test_folds_and_seeds_search_elsewhere_and_equal_ones_alike(study, whole):
         ({"origin": ("table", "other")}, "table"),
     ],
 )
-def test_a_study_that_was_asked_something_else_is_refused_in_one_line(study, changes, what):
+def test_tune_refuses_a_study_of_another_search(study, changes, what):
     study.go_on(1)
     before = study.trials
     with pytest.raises(UserError, match=f"changed since: {what};") as raised:
@@ -148,67 +154,68 @@ def test_a_study_that_was_asked_something_else_is_refused_in_one_line(study, cha
     assert study.trials == before
 
 
-def test_a_failing_trial_is_recorded_with_its_reason_and_the_study_goes_on(study, monkeypatch):
+def test_tune_records_failing_trials_and_continues(study, monkeypatch):
     real, answers = selection.inner_error, iter(["mistake", "nan", "fine", "fine"])
 
-    def sometimes(*given):
+    def sometimes(*arguments):
         answer = next(answers)
         if answer == "mistake":
             raise UserError("width must be even", "found 3")
-        return float("nan") if answer == "nan" else real(*given)
+        return float("nan") if answer == "nan" else real(*arguments)
 
     monkeypatch.setattr(selection, "inner_error", sometimes)
     outcome = study.go_on(4)
     assert [state for state, _, _ in study.trials] == ["FAIL", "FAIL", "COMPLETE", "COMPLETE"]
     assert (outcome.own_inner_mape, outcome.trials, outcome.failed) == (None, 4, 2)
-    assert "width must be even, but found 3" in study.said[0]
+    assert "width must be even, but found 3" in study.messages[0]
     stored = optuna.load_study(study_name=f"{NAME}/fold_0", storage=f"sqlite:///{study.path}").trials[0]
     assert stored.user_attrs["reason"] == "width must be even, but found 3"
-    assert len(study.said) == 4
+    assert len(study.messages) == 4
 
 
-def test_a_study_in_which_all_failed_has_no_outcome_but_the_first_reason(study, monkeypatch):
+def test_outcome_of_failed_trials_raises_the_first_reason(study, monkeypatch):
     monkeypatch.setattr(selection, "inner_error", lambda *_: float("inf"))
     with pytest.raises(UserError, match="all 2 failed, the first because the inner MAPE is inf"):
         study.go_on(2)
 
 
-def test_any_other_exception_is_raised(study, monkeypatch):
+def test_tune_raises_unexpected_exceptions(study, monkeypatch):
     monkeypatch.setattr(selection, "inner_error", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         study.go_on(2)
 
 
-def test_without_inner_rows_there_is_nothing_to_tune_by(tmp_path, table):
+def test_tune_needs_inner_rows(tmp_path, table):
     with pytest.raises(UserError, match="inner validation rows"):
         Study(tmp_path, table, np.where(PART == "validation", "train", PART)).go_on(1)
 
 
-def test_after_the_timeout_no_trial_begins(study, monkeypatch):
+def test_tune_starts_no_trial_after_the_timeout(study, monkeypatch):
     clock = iter(range(0, 1000, 10))
     monkeypatch.setattr(trial_runs.time, "monotonic", lambda: float(next(clock)))
     assert 0 < study.go_on(13, timeout=45).trials < 13
 
 
-def found(folder, at_once, place="sqlite"):
-    """What two folds' studies hold, by slot, and what is chosen from them."""
-    asked, store = search(at_once=at_once), tuning.open_store(folder / "study", place)
-    own = [studies.Study(asked, store, fold) for fold in (0, 1)]
-    held = [
-        [(slot, trial.state, trial.params, trial.value) for slot, trial in study.finished().items()] for study in own
+def read_outcomes(folder, at_once, storage="sqlite"):
+    """Return the trials of two folds by slot, and the outcome of each fold."""
+    tuning_search, store = search(at_once=at_once), tuning.open_store(folder / "study", storage)
+    fold_studies = [studies.Study(tuning_search, store, fold) for fold in (0, 1)]
+    trials_by_fold = [
+        [(slot, trial.state, trial.params, trial.value) for slot, trial in study.finished().items()]
+        for study in fold_studies
     ]
     everything = optuna.load_study(study_name=f"{NAME}/fold_0", storage=store.storage).trials
-    assert len(everything) == len(held[0])
-    return held, [tuning.outcome(asked, store, fold, TRIALS) for fold in (0, 1)]
+    assert len(everything) == len(trials_by_fold[0])
+    return trials_by_fold, [tuning.outcome(tuning_search, store, fold, TRIALS) for fold in (0, 1)]
 
 
-@pytest.mark.parametrize(("place", "at_once"), [("sqlite", 1), ("journal", 3)])
-def test_three_processes_one_of_them_killed_end_as_one_does(tmp_path, place, at_once):
+@pytest.mark.parametrize(("storage", "at_once"), [("sqlite", 1), ("journal", 3)])
+def test_killed_process_among_three_changes_no_outcome(tmp_path, storage, at_once):
     alone = tmp_path / "alone"
-    tuned_question.main(alone, "sqlite", TRIALS, at_once)
+    tuned_split.main(alone, "sqlite", TRIALS, at_once)
 
     def start(*marker):
-        words = [sys.executable, tuned_question.__file__, tmp_path, place, TRIALS, at_once, *marker]
+        words = [sys.executable, tuned_split.__file__, tmp_path, storage, TRIALS, at_once, *marker]
         environment = {**os.environ, "PYTHONPATH": str(Path(tuning.__file__).parents[3])}
         return subprocess.Popen(list(map(str, words)), env=environment, stdout=subprocess.PIPE, text=True)
 
@@ -221,14 +228,14 @@ def test_three_processes_one_of_them_killed_end_as_one_does(tmp_path, place, at_
         time.sleep(1)
     finally:
         hanging.kill()
-    told = [process.communicate(timeout=120)[0].splitlines() for process in (hanging, *others)]
+    outputs = [process.communicate(timeout=120)[0].splitlines() for process in (hanging, *others)]
     assert hanging.returncode == -signal.SIGKILL
     assert [process.returncode for process in others] == [0, 0]
-    assert (len(told[0]), sum(map(len, told))) == (2, 2 * TRIALS)
-    assert found(tmp_path, at_once, place) == found(alone, at_once)
+    assert (len(outputs[0]), sum(map(len, outputs))) == (2, 2 * TRIALS)
+    assert read_outcomes(tmp_path, at_once, storage) == read_outcomes(alone, at_once)
 
 
-def test_a_slot_is_never_worked_on_twice_and_a_round_waits_for_its_last_one(tmp_path):
+def test_slots_are_claimed_once_and_batches_wait_for_their_last_trial(tmp_path):
     store = tuning.open_store(tmp_path / "study")
     study = studies.Study(search(at_once=3), store, 0)
     assert study.open_slots(5) == [0, 1, 2]
@@ -245,7 +252,7 @@ def test_a_slot_is_never_worked_on_twice_and_a_round_waits_for_its_last_one(tmp_
     assert study.open_slots(3) == []
 
 
-def test_trials_proposed_together_do_not_know_of_each_other(tmp_path):
+def test_trials_of_a_batch_are_independent(tmp_path):
     study = studies.Study(search(at_once=15), tuning.open_store(tmp_path / "study"), 0)
     before = [study.proposal(slot) for slot in range(15)]
     assert len({tuple(values.values()) for values in before}) == 15
@@ -254,20 +261,20 @@ def test_trials_proposed_together_do_not_know_of_each_other(tmp_path):
     assert study.proposal(14) == before[14]
 
 
-def test_a_study_goes_on_with_as_many_at_once_as_it_began_with(study):
+def test_tune_refuses_another_batch_size_for_a_study(study):
     study.go_on(1)
     with pytest.raises(UserError, match="changed since: at_once;"):
         study.go_on(2, at_once=2)
 
 
-@pytest.mark.parametrize("place", ["oracle", "nothing://at/all", "sqlite:////nowhere/at/all.db"])
-def test_a_place_that_cannot_hold_studies_is_one_line(tmp_path, place):
+@pytest.mark.parametrize("storage", ["oracle", "nothing://at/all", "sqlite:////nowhere/at/all.db"])
+def test_open_store_reports_invalid_storage_in_one_line(tmp_path, storage):
     with pytest.raises(UserError, match="--storage must be") as raised:
-        tuning.open_store(tmp_path / "study", place)
+        tuning.open_store(tmp_path / "study", storage)
     assert "\n" not in str(raised.value)
 
 
-def test_the_quick_preset_searches_only_what_it_does_not_fix():
+def test_quick_preset_searches_only_free_hyperparameters():
     quick = search("quick")
     assert set(quick.space) == {"min_samples_leaf"}
     assert quick.arguments == {"n_estimators": 1, "min_samples_leaf": 7, "max_features": 0.9}
@@ -283,7 +290,7 @@ def test_the_quick_preset_searches_only_what_it_does_not_fix():
         ({"quick": OWN, "preset": "quick"}, "quick preset"),
     ],
 )
-def test_a_space_that_cannot_be_searched_is_one_line(changes, words):
+def test_invalid_search_space_gets_one_line(changes, words):
     with pytest.raises(UserError, match=words) as raised:
         search(**changes)
     assert "\n" not in str(raised.value)
@@ -293,11 +300,12 @@ def write_conf(folder):
     path = folder / "predictor" / "random_forest.yaml"
     path.parent.mkdir()
     path.write_text(
-        "_target_: perfcast.predictors.trees.RandomForest\nstochastic: true\nparams: {n_estimators: 2}\nquick: {n_estimators: 1}\n"
+        "_target_: perfcast.predictors.trees.RandomForest\nstochastic: true\n"
+        "params: {n_estimators: 2}\nquick: {n_estimators: 1}\n"
     )
 
 
-def test_written_values_are_read_back_by_settings_with_their_types(tmp_path):
+def test_write_tuned_keeps_types(tmp_path):
     write_conf(tmp_path)
     command = "perfcast tune demo random random_forest --table 'a: b #.parquet'"
     folds = [
@@ -318,7 +326,7 @@ def test_written_values_are_read_back_by_settings_with_their_types(tmp_path):
     assert path.read_text() == before
 
 
-def test_splits_with_equal_values_share_an_entry_and_other_splits_keep_theirs(tmp_path):
+def test_write_tuned_merges_splits_with_equal_values(tmp_path):
     write_conf(tmp_path)
     path = write_tuned(
         tmp_path, "demo", "random_forest", ["random", "later", "last"], command="first", folds=[{"leaf_rows": 3}]
@@ -328,8 +336,8 @@ def test_splits_with_equal_values_share_an_entry_and_other_splits_keep_theirs(tm
     write_tuned(tmp_path, "demo", "random_forest", ["later"], command="second", folds=[{"leaf_rows": 4}])
     write_tuned(tmp_path, "other", "random_forest", ["random"], command="third", folds=[{"leaf_rows": 5}])
     tuned = read_predictor(tmp_path, "random_forest").tuned
-    found = {(name, split): entry.command for name, splits in tuned.items() for split, entry in splits.items()}
-    assert found == {
+    commands = {(name, split): entry.command for name, splits in tuned.items() for split, entry in splits.items()}
+    assert commands == {
         ("demo", "last"): "first",
         ("demo", "later"): "second",
         ("demo", "random"): "first",

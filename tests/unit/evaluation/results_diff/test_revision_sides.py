@@ -29,7 +29,7 @@ stages:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """Two tagged revisions: code, a parameter, a table and one predictor's forecasts differ."""
+    """Two tagged revisions: code, a parameter, a table and the predictions of one predictor differ."""
     folder = tmp_path_factory.mktemp("revisions") / "project"
     write_results(folder / "results", rows=300, seed=0)
     shutil.rmtree(folder / "results" / "plots")
@@ -39,7 +39,7 @@ def project(tmp_path_factory):
     (folder / "src" / "model.py").write_text("ALPHA = 1\n")
     (folder / "params.yaml").write_text("preset: quick\nseeds: [0]\n")
     (folder / "dvc.yaml").write_text(PIPELINE)
-    ignored = ("raw", "standard", "in_domain_score", "runs", "evaluation")
+    ignored = ("raw", "standard", "in_domain", "runs", "evaluation")
     (folder / "results" / ".gitignore").write_text("".join(f"/{name}\n" for name in ignored))
     call(folder, "git", "init", "--quiet")
     call(folder, "dvc", "init", "--quiet")
@@ -68,38 +68,40 @@ def compared(project, before, after):
         return find_changes(a, b, project, resamples=100)
 
 
-def test_two_revisions_are_compared_and_the_working_tree_stays(project):
+def test_revisions_are_compared_without_touching_the_working_tree(project):
     state = (
         call(project, "git", "status", "--porcelain"),
         sorted(path for path in project.rglob("*") if ".git" not in path.parts),
     )
-    found = compared(project, "first", "second")
-    frame = found.metrics.frame
+    diff = compared(project, "first", "second")
+    frame = diff.metrics.frame
     assert set(frame.loc[frame["difference"] != 0, "predictor"]) == {"ridge"}
     rows = frame[(frame["predictor"] == "ridge") & (frame["metric"] == "mape") & (frame["task"] == "average")]
     assert list(rows.loc[rows["verdict"] == "better", "split"]) == ["random"]
     assert set(rows.loc[rows["split"] != "random", "verdict"]) == {"no real change"}
-    assert [(one.path, one.added, one.removed) for one in found.code] == [("src/model.py", 2, 1)]
-    assert [(one.key, one.before, one.after) for one in found.parameters] == [("preset", "quick", "full")]
-    assert not found.tables
+    assert [(file.path, file.added, file.removed) for file in diff.code] == [("src/model.py", 2, 1)]
+    assert [(parameter.key, parameter.before, parameter.after) for parameter in diff.parameters] == [
+        ("preset", "quick", "full")
+    ]
+    assert not diff.tables
     assert state == (
         call(project, "git", "status", "--porcelain"),
         sorted(path for path in project.rglob("*") if ".git" not in path.parts),
     )
 
 
-def test_a_revision_and_the_folder_are_compared_by_recorded_digests(project, tmp_path, monkeypatch):
+def test_revision_and_folder_are_compared_by_recorded_digests(project, tmp_path, monkeypatch):
     monkeypatch.chdir(project)
-    found = compared(project, "first", "results")
-    assert [one.path for one in found.code] == ["src/model.py"]
-    assert "dvc.lock" in found.code_from
-    assert [one.key for one in found.parameters] == ["preset"]
+    diff = compared(project, "first", "results")
+    assert [file.path for file in diff.code] == ["src/model.py"]
+    assert "dvc.lock" in diff.code_from
+    assert [parameter.key for parameter in diff.parameters] == ["preset"]
     other = tmp_path / "results"
     shutil.copytree(project / "results", other)
     assert "not recorded" in compared(project, "first", str(other)).code_from
 
 
-def test_a_record_of_another_run_says_nothing(project, tmp_path):
+def test_lock_of_another_run_is_ignored(project, tmp_path):
     shutil.copytree(project / "results", tmp_path / "results")
     shutil.copy(project / "dvc.lock", tmp_path / "dvc.lock")
     assert lock_beside(tmp_path / "results").params["preset"] == "full"
@@ -107,28 +109,28 @@ def test_a_record_of_another_run_says_nothing(project, tmp_path):
     assert lock_beside(tmp_path / "results") is None
 
 
-def test_one_commit_under_two_names_has_no_change(project):
-    found = compared(project, "second", "HEAD")
-    assert not (found.code or found.parameters or found.tables or found.real)
-    assert found.code_from.startswith("both are commit")
+def test_two_names_of_one_commit_have_no_change(project):
+    diff = compared(project, "second", "HEAD")
+    assert not (diff.code or diff.parameters or diff.tables or diff.real)
+    assert diff.code_from.startswith("both are commit")
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [("nowhere", "neither a folder nor a tag"), ("without", "'without' has no dvc.lock")],
 )
-def test_a_revision_without_results_is_one_line(project, name, words, capsys):
+def test_revision_without_results_gets_one_line(project, name, words, capsys):
     assert main(["compare", name, "second", "--project", str(project)]) == 2
     message = capsys.readouterr().err
     assert message.count("\n") == 1
     assert words in message
 
 
-def test_an_empty_cache_is_told_with_the_command_that_fills_it(project, tmp_path):
+def test_empty_cache_error_names_the_fetch_command(project, tmp_path):
     call(tmp_path, "git", "clone", "--quiet", str(project), "clone")
     clone = tmp_path / "clone"
     with pytest.raises(UserError, match=r"must be in the DVC cache or in a remote.*dvc fetch --all-commits"):
         compared(clone, "first", "second")
-    # a remote is asked when the cache has nothing
+    # a missing cache entry is fetched from the remote
     call(clone, "dvc", "remote", "add", "--local", "--default", "cache", str(project / ".dvc" / "cache"))
     assert compared(clone, "first", "second").real

@@ -50,7 +50,7 @@ class Project:
 @cache
 def project() -> Project:
     """Return the project, in a temporary folder of its own."""
-    results = Path(mkdtemp(prefix="perfcast-forecasting-"))
+    results = Path(mkdtemp(prefix="perfcast-champion-"))
     raw = {name: results / "raw" / name for name in ("spec_cpu2017", "cpu_catalog")}
     for (_, folder), fake in zip(raw.items(), (spec_cpu2017, cpu_catalog), strict=True):
         folder.mkdir(parents=True)
@@ -66,19 +66,19 @@ def project() -> Project:
     return Project(results, standard, load_champion(folder, "spec_cpu2017"), raw)
 
 
-def asked(machines: object, champion: Champion | None = None, asked: PredictOptions = PLAIN) -> Predictions:
+def predict(machines: object, champion: Champion | None = None, options: PredictOptions = PLAIN) -> Predictions:
     """Return the predictions of described machines by a champion, by default the project's."""
     known = champion or project().champion
-    return predict_machines(parse_machines(read_machines(machines), known), known, asked)
+    return predict_machines(parse_machines(read_machines(machines), known), known, options)
 
 
-def empty(**cells: object) -> pd.DataFrame:
+def make_row(**cells: object) -> pd.DataFrame:
     """Return one machine of every standard column, missing but for the given cells."""
     frame = pd.DataFrame({name: [value] for name, value in cells.items()})
     full = frame.reindex(columns=[column.name for column in project().standard.columns])
     return build_table("spec_cpu2017", full, project().standard.columns).frame
 
 
-def can_be(row: pd.DataFrame) -> bool:
-    """Return whether a machine of standard columns breaks no limit."""
+def is_possible(row: pd.DataFrame) -> bool:
+    """Check that a machine of standard columns breaks no limit."""
     return not any(RULES.find_violations(row))
