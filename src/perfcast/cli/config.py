@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from perfcast.cli._common import add_project
+from perfcast.cli._arguments import add_project
 from perfcast.config.experiment import compose, read_yaml, validate
 
 

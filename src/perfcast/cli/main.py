@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from perfcast import __version__
-from perfcast.cli._examples import EXAMPLES
+from perfcast.cli._arguments import EXAMPLES
 from perfcast.utils import plugins
 from perfcast.utils.errors import UserError, printable
 from perfcast.utils.os_errors import explain_os_error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from perfcast.cli._common import add_project, cache_folder, embedded_folder, mirror_folders
+from perfcast.cli._arguments import add_project, cache_folder, embedded_folder, mirror_folders
 from perfcast.config.experiment import read_conf, read_yaml, validate
 
 

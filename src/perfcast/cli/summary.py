@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from perfcast.cli._common import add_project
+from perfcast.cli._arguments import add_project
 from perfcast.config.experiment import known, read_conf, read_yaml
 
 
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the summary of a run."""
     from perfcast import tracking
-    from perfcast.ops.summary import summarize_results
+    from perfcast.ops.run_summary import summarize_results
 
     conf = options.project / "conf"
     titles = {name: str(read_conf(conf, "dataset", name)["title"]) for name in known(conf, "dataset")}

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfcast.cli._common import add_project
+from perfcast.cli._arguments import add_project
 from perfcast.config.experiment import read_dataset, read_predictor, read_yaml
 from perfcast.utils.errors import UserError
 
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     import yaml
 
     from perfcast.experiment import tuning
-    from perfcast.experiment.tuning.tuned_files import write_tuned
+    from perfcast.experiment.tuning.search import write_tuned
     from perfcast.schema.table_files import read_table
     from perfcast.splits import read_folds
     from perfcast.utils.io import sha256, write_text

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from perfcast.decisions.constraints import Output
+from perfcast.decisions.criteria import Output
 from perfcast.decisions.ranking import PLAIN
 from perfcast.decisions.variants import Variant, make_variants
 from perfcast.decisions.varied_fields import VariedField

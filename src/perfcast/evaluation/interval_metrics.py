@@ -10,7 +10,7 @@ import pandas as pd
 from perfcast.schema.table_files import read_parquet
 from perfcast.uncertainty.conformal import TEST, ConformalCalibration, outputs_of
 
-HALF_WIDTH, IN_DOMAIN_SCORE, LEAST_SIMILAR_GROUP, PIT = "half_width", "in_domain_score", "least_similar_group", "pit"
+HALF_WIDTH, IN_DOMAIN_SCORE, DISSIMILAR_GROUP, PIT = "half_width", "in_domain_score", "least_similar_group", "pit"
 """Columns that `with_intervals` adds: half-width of the interval in logarithms and in-domain score, both NaN without
 backtests; the feature group that lowers the in-domain score most, "" for none; and the level of the narrowest interval
 that contains the measured score (inf for none)."""
@@ -31,13 +31,13 @@ def read_backtests(folder: Path) -> pd.DataFrame | None:
 def with_intervals(
     predictions: pd.DataFrame, backtests: pd.DataFrame | None, distances: pd.DataFrame | None, level: float
 ) -> pd.DataFrame:
-    """Return the predictions with the columns HALF_WIDTH, IN_DOMAIN_SCORE, LEAST_SIMILAR_GROUP and PIT.
+    """Return the predictions with the columns HALF_WIDTH, IN_DOMAIN_SCORE, DISSIMILAR_GROUP and PIT.
 
     Shapes: `predictions` and `backtests` as in run folders, `distances` one row per fold, backtest (-1: the test
     part) and row. Each fold is calibrated on its own backtests only.
     """
     result = predictions.assign(**{HALF_WIDTH: np.nan, IN_DOMAIN_SCORE: np.nan, PIT: np.nan})
-    result[LEAST_SIMILAR_GROUP] = ""
+    result[DISSIMILAR_GROUP] = ""
     if backtests is None or distances is None:
         return result
     names = [name for name in distances if name not in _KEYS]
@@ -53,7 +53,7 @@ def with_intervals(
         far = test_distances.loc[rows, names]
         result.loc[rows, HALF_WIDTH] = calibration.half_widths(outputs[rows], far, level)
         result.loc[rows, IN_DOMAIN_SCORE] = calibration.in_domain_score(far)
-        result.loc[rows, LEAST_SIMILAR_GROUP] = calibration.least_similar_group(far).to_numpy()
+        result.loc[rows, DISSIMILAR_GROUP] = calibration.least_similar_group(far).to_numpy()
         result.loc[rows, PIT] = calibration.pit(outputs[rows], far, _residuals(result[rows]))
     return result
 

@@ -12,8 +12,7 @@ import pandas as pd
 
 from perfcast.config.experiment import DatasetConf, PredictorConf
 from perfcast.evaluation import choose_champion
-from perfcast.experiment.fitting import fit_rows
-from perfcast.experiment.row_masks import last_year, training_rows
+from perfcast.experiment.fitting import fit_rows, last_year, training_rows
 from perfcast.experiment.selection import CandidateChoice, PredictorFactory, predictor_factories, select_candidate
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
 from perfcast.predictors.predictor import Predictor

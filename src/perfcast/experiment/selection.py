@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perfcast.config.experiment import PredictorConf
-from perfcast.experiment.backtesting import first_error, plan_backtests, run_backtests
+from perfcast.experiment.fitting import first_error, plan_backtests, run_backtests
 from perfcast.predictors.factory import predictor_class
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table

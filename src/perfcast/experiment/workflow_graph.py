@@ -120,7 +120,7 @@ class Graph:
 
     def embedded_digest(self, source: str) -> str:
         """Return a digest of the files of a source that are versioned with the project, empty for other sources."""
-        from perfcast.cli._common import embedded_folder
+        from perfcast.cli._arguments import embedded_folder
 
         conf = experiment.read_conf(self.conf, "source", source)
         if not conf.get("embedded"):

@@ -20,7 +20,7 @@ def quality_section(quality: Mapping[str, Any]) -> dict[str, object]:
 def row_counts(quality: Mapping[str, Any]) -> list[tuple[str, str, int]]:
     """Return (state, reason, rows) of all input rows: kept, merged by rule, rejected by reason."""
     lines = [("read", "", int(quality["rows_in"])), ("kept", "", int(quality["rows_kept"]))]
-    if excluded := int(quality.get("rows_unjudged", 0)):
+    if excluded := int(quality.get("rows_excluded", 0)):
         lines.append(("of these", "excluded from the evaluation: the score cannot be that of the machine", excluded))
     lines += [("merged", _words(rule), int(count)) for rule, count in sorted(quality.get("merged", {}).items())]
     return lines + [("rejected", _words(why), int(count)) for why, count in sorted(quality.get("rejected", {}).items())]
@@ -50,7 +50,7 @@ def detail_tables(quality: Mapping[str, Any]) -> list[tuple[str, list[tuple[str,
     for name, value in quality.get("details", {}).items():
         if name in _SHOWN_BY_COLUMNS:
             continue
-        lines = [(_words(path), _value(path, leaf)) for path, leaf in _leaves(value, name)]
+        lines = [(_words(path), _value(path, leaf)) for path, leaf in _leaf_values(value, name)]
         if isinstance(value, Mapping):
             if lines:
                 tables.append(
@@ -61,10 +61,10 @@ def detail_tables(quality: Mapping[str, Any]) -> list[tuple[str, list[tuple[str,
     return [("facts", facts), *tables] if facts else tables
 
 
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _leaf_values(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _leaves(inner, f"{path} · {key}")
+            yield from _leaf_values(inner, f"{path} · {key}")
     else:
         yield path, value
 

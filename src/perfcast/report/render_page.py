@@ -9,19 +9,19 @@ from markupsafe import Markup
 
 from perfcast.evaluation import BASELINE
 from perfcast.report import error_tables, templates
-from perfcast.report.ablation_table import ablation_tables
 from perfcast.report.data_sections import leakage_section, quality_section
+from perfcast.report.error_tables import published_tables
 from perfcast.report.explorer import explorer_view, point_budgets, shown_predictors
-from perfcast.report.interval_calibration import TOLERANCE, calibration_tables
-from perfcast.report.largest_errors import RULES, largest_errors
+from perfcast.report.largest_errors import RULES, axis_limit, axis_position, largest_errors, release_errors
 from perfcast.report.model_card import model_card
-from perfcast.report.plots.svg_output import inline_svg
-from perfcast.report.published_table import published_tables
-from perfcast.report.releases import axis_limit, axis_position, release_errors
+from perfcast.report.plots.drawing import inline_svg
 from perfcast.report.report_context import DatasetPart, ReportContext
 from perfcast.report.split_descriptions import describe_split, predictor_label, split_label
 from perfcast.report.summaries import (
+    TOLERANCE,
+    ablation_tables,
     budget_sentence,
+    calibration_tables,
     leading_predictor,
     retrieval_text,
     select_spec_sources,

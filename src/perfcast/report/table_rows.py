@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation.run_predictions import YEAR, build_slices
-from perfcast.experiment.row_masks import evaluated_rows
+from perfcast.experiment.fitting import evaluated_rows
 from perfcast.schema.table import Role, Table, Tag
 
 NAME, ENTITY, BLOCK, WHEN = "name", "entity", "block", "when"
@@ -39,22 +39,22 @@ class Rows:
     @cached_property
     def names(self) -> pd.DataFrame:
         """The columns NAME, ENTITY, BLOCK and WHEN by row; a column that the dataset lacks is empty."""
-        frame, entity = self.table.frame, self._one(Tag.ENTITY)
+        frame, entity = self.table.frame, self._column_of_tag(Tag.ENTITY)
         first = frame[entity].astype(str) if entity else pd.Series("", index=frame.index)
         words = first
         for name in self.table.select(tag=Tag.IDENTITY):
             # values that follow from the entity are not repeated
             if entity is None or frame.groupby(entity)[name].nunique(dropna=False).max() > 1:
                 words = words + ", " + name.replace("_", " ") + " " + frame[name].map(_plain)
-        block = self._one(Tag.BLOCK)
-        times = self._one(Tag.TIME)
-        found = {
+        block = self._column_of_tag(Tag.BLOCK)
+        times = self._column_of_tag(Tag.TIME)
+        columns = {
             NAME: words.str.strip(", "),
             ENTITY: first,
             BLOCK: frame[block].astype(str) if block else "",
             WHEN: frame[times] if times else pd.NaT,
         }
-        return pd.DataFrame(found, index=frame.index).set_axis(self.keys, axis=0)
+        return pd.DataFrame(columns, index=frame.index).set_axis(self.keys, axis=0)
 
     @cached_property
     def slices(self) -> pd.DataFrame:
@@ -64,7 +64,7 @@ class Rows:
     @property
     def entity_words(self) -> str:
         """Name of the entities of the dataset, for sentences."""
-        return (self._one(Tag.ENTITY) or "machine").removesuffix("_key").removesuffix("_id").replace("_", " ")
+        return (self._column_of_tag(Tag.ENTITY) or "machine").removesuffix("_key").removesuffix("_id").replace("_", " ")
 
     @property
     def identity_words(self) -> str:
@@ -131,7 +131,7 @@ class Rows:
             part = folds[name].to_numpy()
             yield part == "test", np.isin(part, ["train", "validation"])
 
-    def _one(self, tag: Tag) -> str | None:
+    def _column_of_tag(self, tag: Tag) -> str | None:
         return next(iter(self.table.select(tag=tag)), None)
 
 

@@ -71,7 +71,7 @@ def test_differences_are_told_with_both_values_and_a_few_at_most():
         assert len(each.differences) == min(2, each.differing)
         for difference in each.differences:
             theirs = frame.loc[each.measured.result, difference.column]
-            assert difference.own != difference.theirs
+            assert difference.mine != difference.theirs
             assert (difference.theirs is None and pd.isna(theirs)) or difference.theirs == theirs
             assert not (difference.assumed and difference.column in ("chips", "part_key"))
 

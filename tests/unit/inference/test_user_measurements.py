@@ -148,9 +148,9 @@ def test_a_measured_score_moves_the_forecasts_towards_it_and_narrows_them():
     assert list(after) == SUITES
     assert before["CINT2017rate"].median < after["CINT2017rate"].median < score
     for task in SUITES:
-        assert after[task].own == pytest.approx(after[task].median / before[task].median)
+        assert after[task].user_factor == pytest.approx(after[task].median / before[task].median)
         assert after[task].high / after[task].low <= before[task].high / before[task].low
-    assert after["CINT2017rate"].own == max(one.own for one in after.values())
+    assert after["CINT2017rate"].user_factor == max(one.user_factor for one in after.values())
 
 
 def test_scores_under_the_targets_name_and_of_siblings_are_read():
@@ -208,5 +208,5 @@ def test_candidates_and_combinations_are_corrected_as_single_forecasts_are(tmp_p
         told[name] = json.loads(capsys.readouterr().out)
     (combination,) = told["what-if"]["combinations"]
     # what is not varied is held as it was completed for the task, so this is not quite the machine of the others
-    assert combination["estimates"][0]["own"] == pytest.approx(expected.own, rel=0.02)
+    assert combination["estimates"][0]["user_factor"] == pytest.approx(expected.user_factor, rel=0.02)
     assert told["rank"]["candidates"][0]["score"] == pytest.approx(expected.median)

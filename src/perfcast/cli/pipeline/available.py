@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from perfcast.cli._common import add_project, present_sources
+from perfcast.cli._arguments import add_project, present_sources
 from perfcast.config.experiment import read_dataset
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import write_json

@@ -7,8 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-from perfcast.cli import _numbers
-from perfcast.cli._common import add_project, present_sources
+from perfcast.cli import _arguments
+from perfcast.cli._arguments import add_project, present_sources
 from perfcast.config.experiment import compose, read_dataset, read_predictor, read_yaml
 
 
@@ -24,9 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--preset", choices=["quick", "full"], default="full")
     parser.add_argument(
-        "--backtest-windows", type=_numbers.backtests, default=1, help="most backtests for its intervals"
+        "--backtest-windows", type=_arguments.backtests, default=1, help="most backtests for its intervals"
     )
-    parser.add_argument("--seed", type=_numbers.seed, default=0)
+    parser.add_argument("--seed", type=_arguments.seed, default=0)
     add_project(parser)
 
 

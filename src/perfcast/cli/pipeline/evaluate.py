@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from perfcast.cli import _numbers
-from perfcast.cli._common import add_project
+from perfcast.cli import _arguments
+from perfcast.cli._arguments import add_project
 from perfcast.config.experiment import read_dataset
 
 
@@ -17,12 +17,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=Path, required=True, help="folder of the dataset's runs")
     parser.add_argument("--in-domain", type=Path, help="folder of the distances by split; without it, no intervals")
     parser.add_argument(
-        "--level", type=_numbers.level, help="level of the intervals, 0 to 1 (default: 0.9, that of the protocol)"
+        "--level", type=_arguments.level, help="level of the intervals, 0 to 1 (default: 0.9, that of the protocol)"
     )
     parser.add_argument("--splits", nargs="+", required=True)
     parser.add_argument("--predictors", nargs="+", required=True)
-    parser.add_argument("--resamples", type=_numbers.resamples, default=1000, help="bootstrap resamples (default 1000)")
-    parser.add_argument("--seed", type=_numbers.seed, default=0)
+    parser.add_argument(
+        "--resamples", type=_arguments.resamples, default=1000, help="bootstrap resamples (default 1000)"
+    )
+    parser.add_argument("--seed", type=_arguments.seed, default=0)
     parser.add_argument("--out", type=Path, required=True)
     add_project(parser)
 
@@ -38,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         for split in options.splits
         for predictor in options.predictors
     }
-    published = [one.model_dump() for one in read_dataset(options.project / "conf", options.dataset).published]
+    published = [entry.model_dump() for entry in read_dataset(options.project / "conf", options.dataset).published]
     table = read_table(options.table)
     evaluation = evaluate(
         runs,

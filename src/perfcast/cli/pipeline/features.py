@@ -6,7 +6,7 @@ import argparse
 from itertools import chain
 from pathlib import Path
 
-from perfcast.cli._common import add_project
+from perfcast.cli._arguments import add_project
 from perfcast.config.experiment import read_dataset
 from perfcast.utils import plugins
 

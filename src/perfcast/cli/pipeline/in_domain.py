@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from perfcast.cli import _numbers
-from perfcast.cli._common import add_project
+from perfcast.cli import _arguments
+from perfcast.cli._arguments import add_project
 from perfcast.config.experiment import read_dataset
 
 
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", type=Path, required=True, help="the table with features")
     parser.add_argument("--folds", type=Path, required=True, help="the split")
     parser.add_argument(
-        "--backtest-windows", type=_numbers.backtests, default=1, help="most backtests of a forward split"
+        "--backtest-windows", type=_arguments.backtests, default=1, help="most backtests of a forward split"
     )
     parser.add_argument("--out", type=Path, required=True)
     add_project(parser)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from perfcast.cli._common import add_project, cache_folder, embedded_folder, mirror_folders
+from perfcast.cli._arguments import add_project, cache_folder, embedded_folder, mirror_folders
 from perfcast.config.experiment import read_conf
 
 

@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from perfcast.cli import _numbers
-from perfcast.cli._common import add_project
+from perfcast.cli import _arguments
+from perfcast.cli._arguments import add_project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,8 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=Path, required=True, help="folder of the dataset's runs")
     parser.add_argument("--splits", nargs="+", required=True)
     parser.add_argument("--predictors", nargs="+", required=True)
-    parser.add_argument("--resamples", type=_numbers.resamples, default=1000, help="bootstrap resamples (default 1000)")
-    parser.add_argument("--seed", type=_numbers.seed, default=0)
+    parser.add_argument(
+        "--resamples", type=_arguments.resamples, default=1000, help="bootstrap resamples (default 1000)"
+    )
+    parser.add_argument("--seed", type=_arguments.seed, default=0)
     parser.add_argument("--out", type=Path, required=True)
     add_project(parser)
 

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Draw every plot that applies."""
     from perfcast.evaluation import read_evaluation
-    from perfcast.report.plots.svg_output import draw_all
+    from perfcast.report.plots.drawing import draw_all
     from perfcast.utils.io import atomic_folder
 
     with atomic_folder(options.out) as folder:

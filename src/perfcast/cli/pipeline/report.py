@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from perfcast.cli._common import add_project
+from perfcast.cli._arguments import add_project
 from perfcast.config.experiment import known, read_conf, read_yaml
 from perfcast.inference.machine_files import read_json_text
 from perfcast.utils.errors import UserError
@@ -42,9 +42,10 @@ def run(options: argparse.Namespace) -> int:
     params = options.experiment or read_yaml(options.project / "params.yaml")
     conf = options.project / "conf"
     datasets = {name: read_conf(conf, "dataset", name) for name in known(conf, "dataset")}
-    titles = {name: str(one["title"]) for name, one in datasets.items()}
+    titles = {name: str(conf_entry["title"]) for name, conf_entry in datasets.items()}
     sources = {
-        name: [*one["sources"]["required"], *one["sources"].get("optional", [])] for name, one in datasets.items()
+        name: [*conf_entry["sources"]["required"], *conf_entry["sources"].get("optional", [])]
+        for name, conf_entry in datasets.items()
     }
     context = collect(options.results, params, titles=titles, sources=sources)
     write_text(options.out, render(context))

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from perfcast.cli import _numbers
+from perfcast.cli import _arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("split")
     parser.add_argument("--table", type=Path, required=True, help="the standard table")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seed", type=_numbers.seed, default=0)
+    parser.add_argument("--seed", type=_arguments.seed, default=0)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the table."""
-    from perfcast.ops.job_times import as_text, read_jobs
+    from perfcast.ops.run_summary import as_text, read_jobs
 
     jobs = read_jobs(options.results, options.since)
     if not jobs and options.since:

@@ -6,8 +6,8 @@ import argparse
 import os
 from pathlib import Path
 
-from perfcast.cli import _numbers
-from perfcast.cli._common import add_project
+from perfcast.cli import _arguments
+from perfcast.cli._arguments import add_project
 from perfcast.config.experiment import compose
 
 
@@ -20,9 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folds", type=Path, required=True, help="the split")
     parser.add_argument("--out", type=Path, required=True, help="folder of the run")
     parser.add_argument("--preset", choices=["quick", "full"], default="full")
-    parser.add_argument("--seeds", type=_numbers.seed, nargs="+", default=[0])
+    parser.add_argument("--seeds", type=_arguments.seed, nargs="+", default=[0])
     parser.add_argument(
-        "--backtest-windows", type=_numbers.backtests, default=1, help="most backtests of a forward split"
+        "--backtest-windows", type=_arguments.backtests, default=1, help="most backtests of a forward split"
     )
     parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="Hydra override")
     add_project(parser)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from perfcast.evaluation.leakage.artifacts import Artifacts
-from perfcast.evaluation.leakage.column_checks import ANNOUNCEMENTS, COLUMN_ROLES
 from perfcast.evaluation.leakage.encoded_target import ENCODED_TARGET
 from perfcast.evaluation.leakage.run_checks import BACKTEST_ROWS, REPEATED_RUNS, TEST_ROWS
 from perfcast.evaluation.leakage.shuffled_target import SHUFFLED_TARGET
-from perfcast.evaluation.leakage.split_checks import FUTURE_DATES, SPLIT_RULES
+from perfcast.evaluation.leakage.table_checks import ANNOUNCEMENTS, COLUMN_ROLES, FUTURE_DATES, SPLIT_RULES
 from perfcast.utils.errors import UserError
 
 CHECKS = (

@@ -64,14 +64,14 @@ class Changes:
                 "real": {verdict.replace(" ", "_"): self.count(verdict) for verdict in REAL},
             },
             "data": {
-                "sources": [asdict(one) for one in self.sources],
-                "tables": [asdict(one) for one in self.tables],
+                "sources": [asdict(change) for change in self.sources],
+                "tables": [asdict(change) for change in self.tables],
                 "same_tables": self.same_tables,
             },
-            "code": {"from": self.code_from, "files": [asdict(one) for one in self.code]},
-            "parameters": [asdict(one) for one in self.parameters],
+            "code": {"from": self.code_from, "files": [asdict(change) for change in self.code]},
+            "parameters": [asdict(change) for change in self.parameters],
             "metrics": [{str(key): _plain(value) for key, value in row.items()} for row in records],
-            "rows": [asdict(one) for one in self.metrics.rows],
+            "rows": [asdict(change) for change in self.metrics.rows],
             "left_out": self.metrics.left_out,
         }
 

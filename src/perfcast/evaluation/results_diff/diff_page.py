@@ -19,8 +19,7 @@ from perfcast.evaluation.results_diff import diff_text
 from perfcast.evaluation.results_diff.changes import Changes
 from perfcast.evaluation.results_diff.diff_text import READING
 from perfcast.evaluation.results_diff.metric_changes import BETTER, REAL, SAME, UNKNOWN, WORSE
-from perfcast.report.plots.plot_style import MUTED, STYLE, panels, plain_axis
-from perfcast.report.plots.svg_output import inline_svg, to_svg
+from perfcast.report.plots.drawing import MUTED, STYLE, inline_svg, panels, plain_axis, to_svg
 
 
 def as_page(changes: Changes) -> str:

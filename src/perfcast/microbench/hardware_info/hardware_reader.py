@@ -11,12 +11,11 @@ from pathlib import Path
 
 from perfcast.data.datasets.spec_cpu.cpu2017_columns import COLUMNS
 from perfcast.data.datasets.spec_cpu.cpu2017_repairs import canonical_company
-from perfcast.microbench.hardware_info import lscpu
+from perfcast.microbench.hardware_info import readings
 from perfcast.microbench.hardware_info.cpu_facts import read_clocks, read_cpu_model, read_vectors
 from perfcast.microbench.hardware_info.cpu_topology import read_caches, read_cores
-from perfcast.microbench.hardware_info.memory_modules import read_memory
-from perfcast.microbench.hardware_info.readings import HardwareInfo, ReadingCollector
-from perfcast.microbench.hardware_info.system_access import FAILURES, Host, Run, run_command
+from perfcast.microbench.hardware_info.installed_memory import read_memory
+from perfcast.microbench.hardware_info.readings import FAILURES, HardwareInfo, Host, ReadingCollector, Run, run_command
 from perfcast.microbench.hardware_info.system_facts import (
     DMI,
     Environment,
@@ -73,17 +72,17 @@ def read_hardware(run: Run = run_command, root: Path = Path("/")) -> HardwareInf
     return collector.to_hardware_info()
 
 
-def _processor_fields(host: Host, collector: ReadingCollector) -> tuple[lscpu.Fields, str]:
+def _processor_fields(host: Host, collector: ReadingCollector) -> tuple[readings.Fields, str]:
     """Return the fields of lscpu, or else those of /proc/cpuinfo, and their source."""
     try:
-        fields = lscpu.read_fields(host.run)
+        fields = readings.read_fields(host.run)
     except FAILURES:
         fields = ()
     if any(name in ("Architecture", "Model name", "CPU(s)") for name, _ in fields):
         return fields, "lscpu"
     collector.add_note("lscpu (of util-linux) does not run here: with it, more values can be read")
     # the first CPU represents all
-    listed = lscpu.parse_text_fields(host.read_text(_CPUINFO).partition("\n\n")[0])
+    listed = readings.parse_text_fields(host.read_text(_CPUINFO).partition("\n\n")[0])
     return tuple((_CPUINFO_NAMES[name], value) for name, value in listed if name in _CPUINFO_NAMES), _CPUINFO
 
 

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from perfcast.evaluation import AVERAGE, Evaluation
-from perfcast.report.plots.plot_style import MUTED, plain_axis, predictor_styles
-from perfcast.report.plots.plot_style import WIDTH as FIGURE_WIDTH
+from perfcast.report.plots.drawing import MUTED, plain_axis, predictor_styles
+from perfcast.report.plots.drawing import WIDTH as FIGURE_WIDTH
 
 
 def draw(evaluation: Evaluation) -> Figure | None:

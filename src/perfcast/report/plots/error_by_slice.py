@@ -10,15 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from perfcast.evaluation import Evaluation
-from perfcast.report.plots.plot_style import (
-    INK,
-    MUTED,
-    WIDTH,
-    legend_below,
-    plain_axis,
-    predictor_styles,
-    select_leaders,
-)
+from perfcast.report.plots.drawing import INK, MUTED, WIDTH, legend_below, plain_axis, predictor_styles, select_leaders
 
 _PREDICTORS = 2
 _VALUES = 14

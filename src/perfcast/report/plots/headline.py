@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from perfcast.evaluation import AVERAGE, Evaluation
-from perfcast.report.plots.plot_style import MUTED, panels, plain_axis, predictor_styles
+from perfcast.report.plots.drawing import MUTED, panels, plain_axis, predictor_styles
 
 
 def draw(evaluation: Evaluation) -> Figure | None:

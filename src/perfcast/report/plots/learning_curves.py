@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
-from perfcast.report.plots.plot_style import legend_below, panels, plain_axis, predictor_styles, whole_numbers
+from perfcast.report.plots.drawing import legend_below, panels, plain_axis, predictor_styles, whole_numbers
 
 
 def draw(evaluation: Evaluation) -> Figure | None:

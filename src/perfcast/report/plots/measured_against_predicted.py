@@ -8,7 +8,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
-from perfcast.report.plots.plot_style import MUTED, WIDTH, select_leaders
+from perfcast.report.plots.drawing import MUTED, WIDTH, select_leaders
 
 _PREDICTORS = 2
 _CELLS = 90

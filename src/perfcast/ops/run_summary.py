@@ -1,14 +1,16 @@
-"""Times and memory peaks of the jobs of a run, from the benchmark files of Snakemake."""
+"""Times of the jobs of a run, and the headline errors of its results."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
+from perfcast.evaluation import headline, read_evaluation
 from perfcast.utils.errors import UserError
+from perfcast.utils.io import read_object
 
 _UNKNOWN = ("-", "NA", "")
 
@@ -84,3 +86,28 @@ def _number(text: str | None) -> float:
 
 def _sum(values: Iterable[float]) -> float:
     return float(sum(value for value in values if isfinite(value)))
+
+
+def summarize_results(results: Path, titles: Mapping[str, str], preset: str) -> str:
+    """Return the summary of a folder of results as text. Raises: UserError when it has none."""
+    available = results / "raw" / "available.json"
+    if not available.exists():
+        raise UserError("there must be results to summarize", f"{results} has none", "run `make run` first")
+    datasets = read_object(available, "datasets", "left_out")
+    lines = []
+    for name in datasets["datasets"]:
+        folder = results / "evaluation" / name
+        if folder.is_dir():
+            lines += [f"\n== {titles.get(name, name)} ({name}) ==", headline(read_evaluation(folder))]
+    lines.append(
+        "\nMAPE / MedAPE in %, average over the tests of the dataset; predictions are estimates, not official results."
+    )
+    if preset == "quick" and results.name == "results":
+        lines.append("Preset: quick (one seed, short training). `make full` runs the full experiment.")
+    for manifest in sorted((results / "raw").glob("*/manifest.json")):
+        about = read_object(manifest, "status", "source", "reason", "remedy")
+        if about["status"] != "present":
+            lines.append(f"left out: source {about['source']}: {about['reason']}; {about['remedy']}")
+    for name, absent in datasets["left_out"].items():
+        lines.append(f"left out: dataset {name} (needs {', '.join(absent)})")
+    return "\n".join(lines)
