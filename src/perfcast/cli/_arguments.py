@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 LARGEST_SEED = 2**32 - 1
 """The largest seed of numpy."""
@@ -49,9 +50,31 @@ MIRROR_VARIABLE = "PERFCAST_MIRROR"
 CACHE_VARIABLE = "PERFCAST_CACHE"
 
 
-def add_project(parser: argparse.ArgumentParser) -> None:
-    """Declare the folder that holds params.yaml and conf/."""
-    parser.add_argument("--project", type=Path, default=Path(), help="folder of params.yaml and conf/ (default: .)")
+SHARED: dict[str, dict[str, Any]] = {
+    "dataset": {},
+    "split": {},
+    "predictor": {},
+    "--table": {"type": Path, "required": True, "help": "the table with features"},
+    "--standard": {"type": Path, "required": True, "help": "the standard table, without features"},
+    "--folds": {"type": Path, "required": True, "help": "the split"},
+    "--runs": {"type": Path, "required": True, "help": "folder of the dataset's runs"},
+    "--raw": {"type": Path, "required": True, "help": "folder of the ingested sources"},
+    "--splits": {"nargs": "+", "required": True},
+    "--predictors": {"nargs": "+", "required": True},
+    "--preset": {"choices": ["quick", "full"], "default": "full"},
+    "--backtest-windows": {"type": backtests, "default": 1, "help": "most backtests of a forward split"},
+    "--resamples": {"type": resamples, "default": 1000, "help": "bootstrap resamples (default 1000)"},
+    "--seed": {"type": seed, "default": 0},
+    "--out": {"type": Path, "required": True},
+    "--results": {"type": Path, "default": Path("results")},
+    "--project": {"type": Path, "default": Path(), "help": "folder of params.yaml and conf/ (default: .)"},
+}
+
+
+def add_shared(parser: argparse.ArgumentParser, names: str) -> None:
+    """Declare arguments that several commands have: their names in SHARED, separated by blanks."""
+    for name in names.split():
+        parser.add_argument(name, **SHARED[name])
 
 
 def mirror_folders(configured: Sequence[str], project: Path, environment: Mapping[str, str] = os.environ) -> list[Path]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from perfcast.cli import _arguments
-from perfcast.cli._arguments import add_project
+from perfcast.cli._arguments import add_shared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print everything as JSON instead")
     parser.add_argument("--html", type=Path, metavar="PAGE", help="also write a page that opens offline")
     parser.add_argument("--fail-if-worse", action="store_true", help="exit with 1 when a metric is significantly worse")
-    add_project(parser)
+    add_shared(parser, "--project")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from perfcast.cli._arguments import add_project
+from perfcast.cli._arguments import add_shared
 from perfcast.config.experiment import compose, read_yaml, validate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("override", nargs="*", metavar="KEY=VALUE", help="e.g. predictor=ridge split=random")
-    add_project(parser)
+    add_shared(parser, "--project")
 
 
 def run(options: argparse.Namespace) -> int:

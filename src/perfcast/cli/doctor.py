@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 
-from perfcast.cli._arguments import add_project, cache_folder, embedded_folder, mirror_folders
+from perfcast.cli._arguments import add_shared, cache_folder, embedded_folder, mirror_folders
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_project(parser)
+    add_shared(parser, "--project")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -28,11 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_champion(parser)
     add_prediction(parser)
     parser.add_argument(
-        "--nearest",
-        type=_arguments.whole(0, 1000),
-        default=3,
-        metavar="N",
-        help="measured machines shown (default: 3)",
+        "--nearest", type=_arguments.whole(0, 1000), default=3, metavar="N", help="measured machines shown (default: 3)"
     )
     parser.add_argument("--brief", action="store_true", help=f"estimates alone, as above {MAX_EXPLAINED} machines")
     add_output(parser, ".json, else CSV")
@@ -45,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.inference.prediction import format_predictions
     from perfcast.utils.terminal_tables import terminal_width
 
-    explained = read_options(options, neighbors=options.neighbors, explain=True)
+    explained = read_options(options, neighbors=options.nearest, explain=True)
     champion = read_champion(options)
     entries = read_entries(options, champion)
     machines = parse_machines(entries, champion)

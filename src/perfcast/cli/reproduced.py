@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from perfcast.cli._arguments import add_project
+from perfcast.cli._arguments import add_shared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--worst", type=int, default=5, metavar="N", help="values to print, the largest difference first"
     )
-    add_project(parser)
+    add_shared(parser, "--project")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from perfcast.cli._arguments import add_project, cache_folder, embedded_folder, mirror_folders
+from perfcast.cli._arguments import add_shared, cache_folder, embedded_folder, mirror_folders
 from perfcast.config.experiment import read_conf, read_yaml, validate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_project(parser)
+    add_shared(parser, "--project")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,14 +6,13 @@ import argparse
 import os
 from pathlib import Path
 
-from perfcast.cli._arguments import add_project
+from perfcast.cli._arguments import add_shared
 from perfcast.config.experiment import known, read_conf, read_yaml
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--results", type=Path, default=Path("results"))
-    add_project(parser)
+    add_shared(parser, "--results --project")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfcast.cli._arguments import add_project
+from perfcast.cli._arguments import add_shared
 from perfcast.config.experiment import read_dataset, read_predictor, read_yaml
 from perfcast.utils.errors import UserError
 
@@ -22,16 +22,11 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("dataset")
-    parser.add_argument("split")
-    parser.add_argument("predictor")
-    parser.add_argument("--table", type=Path, required=True, help="the table with features")
-    parser.add_argument("--folds", type=Path, required=True, help="the split")
+    add_shared(parser, "dataset split predictor --table --folds --preset --project")
     parser.add_argument("--out", type=Path, required=True, help="folder of the studies: <dataset>/<split>/<predictor>")
     parser.add_argument("--trials", type=int, default=20, help="finished trials per fold, earlier runs' included")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="start no trial of a fold after this time")
     parser.add_argument("--seed", type=int, default=0, help="seed of the search and of every training")
-    parser.add_argument("--preset", choices=["quick", "full"], default="full")
     parser.add_argument("--fold", type=int, nargs="+", metavar="K", help="only these folds (default: all)")
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="processes that share the work; changes no result"
@@ -65,7 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the values for these splits too; their files lie beside --folds, and the search must not use their "
         "test rows",
     )
-    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:

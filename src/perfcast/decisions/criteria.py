@@ -150,13 +150,7 @@ def _positive(value: object, name: str, unit: str, label: str) -> float | None:
 
 
 SCORE, PROBABILITY = "score", "probability"
-_WORDS = {
-    "score": SCORE,
-    "watt": WATTS,
-    "watts": WATTS,
-    "price": PRICE,
-    "probability": PROBABILITY,
-}
+_WORDS = {"score": SCORE, "watt": WATTS, "watts": WATTS, "price": PRICE, "probability": PROBABILITY}
 _MAX_WORDS = 8
 _MAX_LOGARITHM = 700.0
 """Largest logarithm of a value that a floating-point number holds."""

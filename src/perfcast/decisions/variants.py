@@ -10,16 +10,7 @@ import pandas as pd
 
 from perfcast.decisions.varied_fields import Point, VariedField, combinations
 from perfcast.inference.champion import Champion
-from perfcast.inference.impute import (
-    ASSUMED,
-    GIVEN,
-    IMPLIED,
-    LOOKED_UP,
-    MEASURED,
-    MISSING,
-    find_refusals,
-    impute,
-)
+from perfcast.inference.impute import ASSUMED, GIVEN, IMPLIED, LOOKED_UP, MEASURED, MISSING, find_refusals, impute
 from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachines, check_design, parse_machines

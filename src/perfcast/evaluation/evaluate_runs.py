@@ -21,9 +21,9 @@ from perfcast.evaluation.evaluation_tables import (
     Evaluation,
 )
 from perfcast.evaluation.interval_metrics import (
+    DISSIMILAR_GROUP,
     HALF_WIDTH,
     IN_DOMAIN_SCORE,
-    DISSIMILAR_GROUP,
     coverage_by_level,
     errors_by_in_domain_score,
     interval_width,

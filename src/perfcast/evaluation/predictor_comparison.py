@@ -68,18 +68,7 @@ def _share(drawn: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 PAIRED_METRICS = ("mape", "medape", "p90")
-PAIRED_COLUMNS = [
-    "split",
-    "task",
-    "metric",
-    "predictor",
-    "against",
-    "reference",
-    "difference",
-    "low",
-    "high",
-    "claim",
-]
+PAIRED_COLUMNS = ["split", "task", "metric", "predictor", "against", "reference", "difference", "low", "high", "claim"]
 Draws = tuple[float, np.ndarray]
 
 

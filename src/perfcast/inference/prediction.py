@@ -147,7 +147,9 @@ def _format_prediction(prediction: Prediction, width: int | None) -> str:
     header = [interval if name == "interval" else name for name in _HEADER]
     parts = [prediction.machine, *[wrap_text(f"note: {note}", width) for note in prediction.notes]]
     parts.append(render_table(header, [_estimate_cells(estimate) for estimate in estimates], width))
-    changes = [f"{each.task} {100 * (each.user_factor - 1):+.1f} %" for each in estimates if each.user_factor is not None]
+    changes = [
+        f"{each.task} {100 * (each.user_factor - 1):+.1f} %" for each in estimates if each.user_factor is not None
+    ]
     if changes:
         parts.append(wrap_text(f"changed by your own measurements: {', '.join(changes)}", width))
     if any(estimate.neighbors for estimate in estimates):

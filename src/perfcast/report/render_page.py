@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from perfcast.evaluation import BASELINE
-from perfcast.report import error_tables, templates
+from perfcast.report import error_tables
 from perfcast.report.data_sections import leakage_section, quality_section
 from perfcast.report.error_tables import published_tables
 from perfcast.report.explorer import explorer_view, point_budgets, shown_predictors
@@ -42,10 +44,10 @@ class Section:
 def render(context: ReportContext) -> str:
     """Return the report; equal contexts give equal text. Style, script, points and plots are inside."""
     points = point_budgets([_count_points(part) for part in context.datasets])
-    page = templates.environment().get_template("page.html")
+    page = environment().get_template("page.html")
     return page.render(
-        style=templates.style(),
-        script=templates.script(),
+        style=_read_templates("report.css", "explorer.css"),
+        script=_read_templates("report.js", "explorer.js"),
         context=context,
         datasets=[_view(part, context, maximum) for part, maximum in zip(context.datasets, points, strict=True)],
         budget=budget_sentence(context),
@@ -63,6 +65,23 @@ def render(context: ReportContext) -> str:
         axis_limit=axis_limit,
         axis_position=axis_position,
     )
+
+
+def environment() -> Environment:
+    """Return the loader of the templates by name; text of others is escaped."""
+    return Environment(
+        loader=PackageLoader("perfcast.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _read_templates(*names: str) -> Markup:
+    """Return files of the page's style or script, joined."""
+    folder = files("perfcast.report") / "templates"
+    return Markup("\n".join((folder / name).read_text(encoding="utf-8").strip() for name in names))
 
 
 def _view(part: DatasetPart, context: ReportContext, maximum: int) -> dict[str, object]:

@@ -5,29 +5,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from pathlib import Path
 
-from perfcast.cli import _arguments
-from perfcast.cli._arguments import add_project, present_sources
+from perfcast.cli._arguments import add_shared, present_sources
 from perfcast.config.experiment import compose, read_dataset, read_predictor, read_yaml
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("dataset")
-    parser.add_argument("--runs", type=Path, required=True, help="folder of the dataset's runs")
-    parser.add_argument("--table", type=Path, required=True, help="the table with features")
-    parser.add_argument("--standard", type=Path, required=True, help="the standard table that it was made from")
-    parser.add_argument("--raw", type=Path, required=True, help="folder of the ingested sources")
-    parser.add_argument("--splits", nargs="+", required=True)
-    parser.add_argument("--predictors", nargs="+", required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--preset", choices=["quick", "full"], default="full")
-    parser.add_argument(
-        "--backtest-windows", type=_arguments.backtests, default=1, help="most backtests for its intervals"
+    add_shared(
+        parser,
+        "dataset --runs --table --standard --raw --splits --predictors --out --preset --backtest-windows --seed --project",
     )
-    parser.add_argument("--seed", type=_arguments.seed, default=0)
-    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:

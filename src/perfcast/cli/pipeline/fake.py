@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from perfcast.cli import _arguments
-from perfcast.cli._arguments import add_project
+from perfcast.cli._arguments import add_shared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,8 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rows", type=_arguments.whole(1, 1_000_000), default=600, help="rows per source (default 600)"
     )
-    parser.add_argument("--seed", type=_arguments.seed, default=0)
-    add_project(parser)
+    add_shared(parser, "--seed --project")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from perfcast.cli._arguments import add_shared
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("dataset")
+    add_shared(parser, "dataset --out")
     parser.add_argument("--evaluation", type=Path, required=True)
     parser.add_argument("--plots", nargs="*", default=[], help="names of plots")
-    parser.add_argument("--out", type=Path, required=True)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from perfcast.cli._arguments import add_project
+from perfcast.cli._arguments import add_shared
 from perfcast.config.experiment import known, read_conf, read_yaml
 from perfcast.inference.machine_files import read_json_text
 from perfcast.utils.errors import UserError
@@ -16,11 +16,9 @@ from perfcast.utils.errors import UserError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--results", type=Path, default=Path("results"))
+    add_shared(parser, "--results --out --project")
     parser.add_argument("--experiment", type=_experiment, help="the experiment as JSON (default: params.yaml)")
-    parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--cards", type=Path, help="folder for a model card per dataset, as Markdown")
-    add_project(parser)
 
 
 def _experiment(text: str) -> dict[str, Any]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from perfcast.cli._arguments import add_shared
 from perfcast.utils.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--results", type=Path, default=Path("results"))
+    add_shared(parser, "--results")
     parser.add_argument("--since", type=float, default=0.0, help="only jobs that ended after this, seconds since 1970")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from perfcast.evaluation import AVERAGE
-from perfcast.evaluation.results_diff.changes import Changes
+from perfcast.evaluation.results_diff import Changes
 from perfcast.evaluation.results_diff.input_changes import CodeChange, ParameterChange, SourceChange, TableChange
 from perfcast.evaluation.results_diff.metric_changes import BETTER, REAL, SAME, UNKNOWN, WORSE, RowsCompared
 from perfcast.utils.terminal_tables import format_table

@@ -105,13 +105,7 @@ _LINE_WIDTH = 120
 
 
 def write_tuned(
-    conf: Path,
-    dataset: str,
-    predictor: str,
-    splits: Sequence[str],
-    *,
-    command: str,
-    folds: Sequence[Mapping[str, Any]],
+    conf: Path, dataset: str, predictor: str, splits: Sequence[str], *, command: str, folds: Sequence[Mapping[str, Any]]
 ) -> Path:
     """Set the tuned values of some splits and return the file; other splits keep theirs.
 
