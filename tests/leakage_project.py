@@ -119,7 +119,7 @@ def refused(project, capsys, check, *words):
     assert code == 2
     found = {entry["check"]: entry["findings"] for entry in written["checks"]}
     assert len(lines) == sum(map(len, found.values()))
-    assert all(line.startswith("perfcast leakage check: generated: ") for line in lines)
+    assert all(line.startswith("perfcast pipeline leakage: generated: ") for line in lines)
     findings = " | ".join(found[check])
     for word in words:
         assert word in findings, findings

@@ -118,7 +118,7 @@ EXAMPLES = {
     "ui": "perfcast ui --port 5000",
     "what_if": "perfcast what-if --this-machine --vary memory",
     "leakage": "perfcast pipeline leakage host_gemm --table features.parquet --standard standard.parquet "
-    "--folds splits --runs runs --splits random --predictors ridge --out leakage check.json",
+    "--folds splits --runs runs --splits random --predictors ridge --out leakage.json",
     "available": "perfcast pipeline available host_gemm --raw results/raw --out results/raw/available.json",
     "champion": "perfcast pipeline champion host_gemm --runs runs --table features.parquet --standard standard.parquet "
     "--raw results/raw --splits random --predictors ridge --out champion",

@@ -146,7 +146,11 @@ def make_variants(
         variants.append(Variant(combination, tuple(range(begin, len(rows))), base.refused, like))
     batch = ParsedMachines(champion.fields.frame(rows, range(len(rows))), typed=typed_fields)
     reasons = find_refusals(batch, champion) if rows else {}
-    checked = tuple(_refuse(variant, reasons) for variant in variants)
+    refused = [each.refused or next((reasons[line] for line in each.lines if line in reasons), "") for each in variants]
+    checked = tuple(
+        replace(variant, lines=(), refused=reason) if reason else variant
+        for variant, reason in zip(variants, refused, strict=True)
+    )
     notes = dict.fromkeys(note for machine in machines for lines in machine.notes.values() for note in lines)
     return Variants(
         checked,
@@ -219,11 +223,6 @@ def _constant(
     return {
         name: cell for name, cell in cells.items() if name not in dropped and origins[name] not in (IMPLIED, MISSING)
     }
-
-
-def _refuse(variant: Variant, reasons: Mapping[int, str]) -> Variant:
-    reason = variant.refused or next((reasons[line] for line in variant.lines if line in reasons), "")
-    return replace(variant, lines=(), refused=reason) if reason else variant
 
 
 def _note_hypothetical(cpu: str, contradicted: set[str], varied: Sequence[VariedField]) -> str:

@@ -64,11 +64,6 @@ class Gemm:
         return 2.0 * self.m * self.n * self.k
 
 
-def _primes(low: int, high: int) -> np.ndarray:
-    numbers = np.arange(low, high + 1)
-    return np.array([p for p in numbers if all(p % d for d in range(2, math.isqrt(int(p)) + 1))])
-
-
 def sample_configurations(count: int, *, max_threads: int, seed: int) -> list[Gemm]:
     """Draw distinct configurations: sizes log-uniform in 16..4096, so that large ones are rare.
 
@@ -76,7 +71,8 @@ def sample_configurations(count: int, *, max_threads: int, seed: int) -> list[Ge
     smaller prime, a sixth to an odd number; the others stay as drawn.
     """
     random = np.random.default_rng(seed)
-    primes = _primes(SMALLEST, LARGEST)
+    numbers = np.arange(SMALLEST, LARGEST + 1)
+    primes = np.array([p for p in numbers if all(p % d for d in range(2, math.isqrt(int(p)) + 1))])
     threads = sorted({*(2**i for i in range(max_threads.bit_length()) if 2**i <= max_threads), max_threads})
 
     def size() -> int:

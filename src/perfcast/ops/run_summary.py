@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -66,7 +66,8 @@ def as_text(jobs: Sequence[Job], longest: int = 5) -> str:
     """Return a table of seconds, CPU seconds and peaks by rule, and the longest jobs."""
     lines = [f"{'rule':14s} {'jobs':>5s} {'seconds':>9s} {'CPU s':>9s} {'peak MiB':>9s}"]
     for rule, members in [*by_rule(jobs), ("all", list(jobs))]:
-        seconds, cpu_seconds = (_sum(getattr(job, name) for job in members) for name in ("seconds", "cpu_seconds"))
+        seconds = float(sum(job.seconds for job in members if isfinite(job.seconds)))
+        cpu_seconds = float(sum(job.cpu_seconds for job in members if isfinite(job.cpu_seconds)))
         peak = max((job.peak for job in members if isfinite(job.peak)), default=0.0)
         lines.append(f"{rule:14s} {len(members):5d} {seconds:9.1f} {cpu_seconds:9.1f} {peak:9.0f}")
     slowest = sorted(jobs, key=lambda job: -job.seconds)[:longest]
@@ -82,10 +83,6 @@ def _number(text: str | None) -> float:
         return float("nan") if text is None or text in _UNKNOWN else float(text)
     except ValueError:
         return float("nan")
-
-
-def _sum(values: Iterable[float]) -> float:
-    return float(sum(value for value in values if isfinite(value)))
 
 
 def summarize_results(results: Path, titles: Mapping[str, str], preset: str) -> str:

@@ -12,10 +12,8 @@ from perfcast.config.experiment import compose, read_dataset, read_predictor, re
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(
-        parser,
-        "dataset --runs --table --standard --raw --splits --predictors --out --preset --backtest-windows --seed --project",
-    )
+    add_shared(parser, "dataset --runs --table --standard --raw --splits --predictors --out")
+    add_shared(parser, "--preset --backtest-windows --seed --project")
 
 
 def run(options: argparse.Namespace) -> int:

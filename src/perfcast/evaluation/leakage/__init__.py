@@ -41,7 +41,10 @@ def check_leakage(artifacts: Artifacts) -> dict[str, Any]:
                 "looked_at": report.scope,
                 "findings": list(report.findings),
                 "remedy": check.remedy,
-                "numbers": {key: _rounded(value) for key, value in report.numbers.items()},
+                "numbers": {
+                    key: float(f"{value:.6g}") if isinstance(value, float) else value
+                    for key, value in report.numbers.items()
+                },
             }
         )
     return {"dataset": artifacts.table.dataset, "checks": reports}
@@ -54,7 +57,3 @@ def leakage_errors(report: dict[str, Any]) -> list[UserError]:
         for check in report["checks"]
         for finding in check["findings"]
     ]
-
-
-def _rounded(value: float | str | None) -> float | str | None:
-    return float(f"{value:.6g}") if isinstance(value, float) else value

@@ -45,7 +45,7 @@ class Run:
 
     def backtests(self) -> pd.DataFrame:
         """Return the same of backtest.parquet, empty without backtests. Raises: as `predictions`."""
-        return self._table("backtests", [*_COMMON, "backtest"], beside=["fold", "seed"])
+        return self._table("backtest", [*_COMMON, "backtest"], beside=["fold", "seed"])
 
     def config(self) -> dict[str, Any]:
         """Return config.yaml; empty where the run has none."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -147,13 +146,9 @@ def _are_related(left: Run, right: Run) -> bool:
     shared = {base for base in first & second if issubclass(base, Predictor) and base is not Predictor}
     if not shared:
         return False
-    tables = [run.backtests() for run in (left, right)]
-    return not _equal(tables)
-
-
-def _equal(tables: Sequence[pd.DataFrame]) -> bool:
-    first, second = (table.get("predicted", pd.Series(dtype=float)).to_numpy(dtype=float) for table in tables)
-    return len(first) == len(second) and first.tobytes() == second.tobytes()
+    empty = pd.Series(dtype=float)
+    before, after = (run.backtests().get("predicted", empty).to_numpy(dtype=float) for run in (left, right))
+    return before.tobytes() != after.tobytes()
 
 
 def _bases(run: Run) -> set[type]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,9 @@ def check_column_roles(artifacts: Artifacts) -> CheckReport:
     ]
     models = 0
     for run in artifacts.runs:
-        for model in _models(run.folder / "model"):
+        # components of a combined model included
+        for path in sorted((run.folder / "model").rglob("predictor.json")):
+            model = read_object(path)
             models += 1
             features_read = [entry["name"] for entry in model["columns"] if entry["role"] == Role.FEATURE]
             wrong = sorted({name for name in features_read if roles.get(name) not in (Role.FEATURE, None)})
@@ -41,11 +42,6 @@ def check_column_roles(artifacts: Artifacts) -> CheckReport:
                 findings.append(f"{run.name} reads {join_names(unknown)}, which the table does not have")
     features = sum(role is Role.FEATURE for role in roles.values())
     return CheckReport(f"{features} features, {models} stored models", tuple(dict.fromkeys(findings)))
-
-
-def _models(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield predictor.json of every model of a run, components of a combined one included."""
-    yield from (read_object(path) for path in sorted(folder.rglob("predictor.json")))
 
 
 INDICES: Mapping[str, Callable[[pd.Timestamp], dict[str, float]]] = {
@@ -69,7 +65,8 @@ def check_announcements(artifacts: Artifacts) -> CheckReport:
     count = 0
     findings = []
     for run in artifacts.runs:
-        stored = list(_stored(run.folder / "model"))
+        files = sorted((run.folder / "model").rglob("*.json"))
+        stored = [levels for path in files for levels in _announced_levels(read_json(path))]
         if not stored:
             continue
         folds = artifacts.folds(run.split)
@@ -84,11 +81,6 @@ def check_announcements(artifacts: Artifacts) -> CheckReport:
                     f"by {last:%Y-%m}"
                 )
     return CheckReport(f"{count} tables of announced gains in stored models", tuple(dict.fromkeys(findings)))
-
-
-def _stored(folder: Path) -> Iterator[tuple[str, dict[str, float]]]:
-    for path in sorted(folder.rglob("*.json")):
-        yield from _announced_levels(read_json(path))
 
 
 def _announced_levels(value: Any) -> Iterator[tuple[str, dict[str, float]]]:
@@ -163,7 +155,7 @@ def check_future_dates(artifacts: Artifacts) -> CheckReport:
             for name in dates:
                 late = int((known[name] >= start).sum())
                 if late > (0 if name == times[0] else MISTYPED * len(known)):
-                    findings.append(f"{split} {fold}: {late} training rows have {name} in or after {_month(start)}")
+                    findings.append(f"{split} {fold}: {late} training rows have {name} in or after {start:%Y-%m}")
                 else:
                     typos += late
             if missing := int(known[times[0]].isna().sum()):
@@ -180,10 +172,6 @@ def _facts(table: Table, time: str) -> list[Column]:
         and column.name != time
         and (column.role is Role.FEATURE or column.group != time_group)
     ]
-
-
-def _month(when: pd.Timestamp) -> str:
-    return f"{when:%Y-%m}"
 
 
 SPLIT_RULES = LeakageCheck(

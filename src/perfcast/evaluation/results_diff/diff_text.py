@@ -12,7 +12,7 @@ import pandas as pd
 
 from perfcast.evaluation import AVERAGE
 from perfcast.evaluation.results_diff import Changes
-from perfcast.evaluation.results_diff.input_changes import CodeChange, ParameterChange, SourceChange, TableChange
+from perfcast.evaluation.results_diff.input_changes import ParameterChange, SourceChange, TableChange
 from perfcast.evaluation.results_diff.metric_changes import BETTER, REAL, SAME, UNKNOWN, WORSE, RowsCompared
 from perfcast.utils.terminal_tables import format_table
 
@@ -65,7 +65,10 @@ def code_lines(changes: Changes, maximum: int | None = None) -> list[str]:
         total += (
             f": +{sum(change.added or 0 for change in counted)} -{sum(change.removed or 0 for change in counted)} lines"
         )
-    shown = [_file(change) for change in changes.code[:maximum]]
+    shown = [
+        change.path if change.added is None else f"{change.path} +{change.added} -{change.removed}"
+        for change in changes.code[:maximum]
+    ]
     hidden = len(changes.code) - len(shown)
     return [total, *shown, *([f"and {hidden} more"] if hidden else [])]
 
@@ -133,10 +136,6 @@ def _rows(rows: RowsCompared) -> str:
             f"{rows.remeasured:,} shared rows have another measured score; each side is evaluated with its own"
         )
     return f"{rows.dataset}/{rows.split}: {'; '.join(parts)}" if parts else ""
-
-
-def _file(change: CodeChange) -> str:
-    return change.path if change.added is None else f"{change.path} +{change.added} -{change.removed}"
 
 
 def _parameter(change: ParameterChange) -> str:
