@@ -11,7 +11,7 @@ import shutil
 
 from _refusing import FOLDER
 
-from perfcast.microbench.hardware_info.hardware_reader import read_hardware
+from perfcast.microbench.hardware_info import read_hardware
 from perfcast.microbench.hardware_info.installed_memory import parse_memory
 from perfcast.microbench.hardware_info.readings import (
     count_cpus,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
-from perfcast.evaluation.interval_metrics import interval_width
+from perfcast.evaluation.run_predictions import interval_width
 
 
 def spearman(measured: np.ndarray, predicted: np.ndarray) -> tuple[float, np.ndarray]:

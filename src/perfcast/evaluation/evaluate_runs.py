@@ -20,24 +20,22 @@ from perfcast.evaluation.evaluation_tables import (
     SLICE_COLUMNS,
     Evaluation,
 )
-from perfcast.evaluation.interval_metrics import (
+from perfcast.evaluation.predictor_comparison import PAIR_COLUMNS, PAIRED_COLUMNS, compare, compare_all_pairs
+from perfcast.evaluation.run_predictions import (
     DISSIMILAR_GROUP,
     HALF_WIDTH,
+    HISTORY_COLUMNS,
     IN_DOMAIN_SCORE,
+    Predictions,
+    attach_slices,
+    build_slices,
     coverage_by_level,
     errors_by_in_domain_score,
     interval_width,
     is_covered,
     read_backtests,
-    with_intervals,
-)
-from perfcast.evaluation.predictor_comparison import PAIR_COLUMNS, PAIRED_COLUMNS, compare, compare_all_pairs
-from perfcast.evaluation.run_predictions import (
-    HISTORY_COLUMNS,
-    Predictions,
-    attach_slices,
-    build_slices,
     read_predictions,
+    with_intervals,
 )
 from perfcast.evaluation.supplementary_tables import (
     estimate_noise_floor,

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from perfcast.evaluation import BASELINE, Evaluation
 from perfcast.evaluation.run_predictions import TARGET, YEAR
-from perfcast.report.table_rows import BLOCK, NAME, WHEN, Rows
+from perfcast.report.report_context import BLOCK, NAME, WHEN, Rows
 
 MAX_POINTS = 350_000
 """Points of all datasets of a report together, which keeps the file below eight megabytes."""

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation import Evaluation
-from perfcast.evaluation.interval_metrics import interval_width, is_covered
-from perfcast.report.table_rows import ENTITY, NAME, WHEN, Rows
+from perfcast.evaluation.run_predictions import interval_width, is_covered
+from perfcast.report.report_context import ENTITY, NAME, WHEN, Rows
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS
 
 SHOWN = 6

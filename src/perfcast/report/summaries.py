@@ -13,9 +13,8 @@ from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
 from perfcast.evaluation.run_predictions import YEAR
 from perfcast.report.error_tables import number
-from perfcast.report.report_context import DatasetPart, ReportContext
+from perfcast.report.report_context import ENTITY, DatasetPart, ReportContext, Rows
 from perfcast.report.split_descriptions import describe_split, predictor_label, split_label
-from perfcast.report.table_rows import ENTITY, Rows
 
 
 @dataclass(frozen=True)

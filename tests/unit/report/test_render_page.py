@@ -4,10 +4,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from perfcast.report.data_sections import detail_tables, leakage_section, row_counts
 from perfcast.report.error_tables import headline_grid, number, paired_rows, task_grids, worst_slices
 from perfcast.report.plots.drawing import inline_svg
-from perfcast.report.render_page import environment, render
+from perfcast.report.render_page import detail_tables, environment, leakage_section, render, row_counts
 from perfcast.report.report_context import collect
 from perfcast.report.summaries import leading_predictor, retrieval_text, summary_sentence
 from perfcast.testing.generated_results import FAKE_PARAMS, write_results

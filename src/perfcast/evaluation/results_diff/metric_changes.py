@@ -11,10 +11,9 @@ import pandas as pd
 
 from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
 from perfcast.evaluation.evaluate_runs import Result, compute_metrics
-from perfcast.evaluation.interval_metrics import read_backtests, with_intervals
 from perfcast.evaluation.predictor_comparison import step_down_test
 from perfcast.evaluation.results_diff.sides import Side
-from perfcast.evaluation.run_predictions import read_predictions
+from perfcast.evaluation.run_predictions import read_backtests, read_predictions, with_intervals
 from perfcast.schema.table_files import read_parquet
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError
