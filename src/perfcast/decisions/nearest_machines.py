@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from perfcast.inference.champion import Champion
 from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
 from perfcast.inference.impute import ASSUMED, CompletedMachines, impute
 from perfcast.inference.parse import ParsedMachines
-from perfcast.inference.prediction import Neighbor
+from perfcast.inference.prediction import Answer, Neighbor
 from perfcast.schema.table import Column, Kind, Role, Tag, select
 from perfcast.utils.errors import UserError
 
@@ -56,14 +56,10 @@ class NearestResults:
 
 
 @dataclass(frozen=True)
-class NearestMachines:
+class NearestMachines(Answer):
     """Nearest measured results of several machines."""
 
     machines: tuple[NearestResults, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain dictionaries and lists, ready for JSON."""
-        return asdict(self)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per machine and measured result."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import pandas as pd
 
@@ -25,7 +24,7 @@ from perfcast.inference.impute import impute
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachines, parse_machines
 from perfcast.inference.predict import PredictOptions, predict_machines
-from perfcast.inference.prediction import Prediction
+from perfcast.inference.prediction import Answer, Prediction
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import joint_bounds
@@ -66,7 +65,7 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Ranking(Answer):
     """Candidates, the best first, with the criterion."""
 
     dataset: str
@@ -82,10 +81,6 @@ class Ranking:
     candidates: tuple[Ranked, ...]
     notes: tuple[str, ...]
     kind: str = "estimates, not official results"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain dictionaries and lists, ready for JSON."""
-        return asdict(self)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per candidate, the best first."""

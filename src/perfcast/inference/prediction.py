@@ -48,9 +48,9 @@ class Driver:
 class Estimate:
     """Prediction of one machine, task and target.
 
-    `low` to `high` is the interval of `level`; `support` is the in-domain score, 1 close to the training data, and
-    `unlike` the least similar group. They are None without a calibration. `missing` counts features without a value,
-    `assumed` imputed usual values. `typical` is the machine that the drivers start from; they lead to the median
+    `low` to `high` is the interval of `level`; `in_domain_score` is 1 close to the training data, and
+    `least_similar_group` lowers it most. They are None without a calibration. `missing` counts features without a
+    value, `assumed` imputed usual values. `typical` is the machine that the drivers start from; they lead to the median
     without `user_factor`, the factor by which user measurements changed it (None without any). Units: `unit`.
     """
 
@@ -70,6 +70,14 @@ class Estimate:
     typical: Neighbor | None = None
     drivers: tuple[Driver, ...] = ()
 
+    def cells(self) -> dict[str, Any]:
+        """Return the columns of a table of estimates."""
+        return {
+            **{"task": self.task, "target": self.target, "estimate": self.median},
+            **{"low": self.low, "high": self.high, "unit": self.unit},
+            **{"in_domain_score": self.in_domain_score, "least_similar_group": self.least_similar_group},
+        }
+
 
 @dataclass(frozen=True)
 class Prediction:
@@ -83,7 +91,16 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Predictions:
+class Answer:
+    """Base of what a command answers, as JSON; its subclasses have `to_frame` for CSV."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries and lists, ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Predictions(Answer):
     """Predictions of machines in the order of the request, with the champion that made them."""
 
     dataset: str
@@ -96,24 +113,13 @@ class Predictions:
     def __iter__(self) -> Iterator[Prediction]:
         return iter(self.machines)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain dictionaries and lists, ready for JSON."""
-        return asdict(self)
-
     def to_frame(self) -> pd.DataFrame:
         """Return one row per machine, task and target."""
         rows = [
             {
                 "line": machine.line,
                 "machine": machine.machine,
-                "task": estimate.task,
-                "target": estimate.target,
-                "estimate": estimate.median,
-                "low": estimate.low,
-                "high": estimate.high,
-                "unit": estimate.unit,
-                "in_domain_score": estimate.in_domain_score,
-                "least_similar_group": estimate.least_similar_group,
+                **estimate.cells(),
                 "assumed": estimate.assumed,
                 "champion": self.champion,
                 "features_missing": estimate.missing,
