@@ -123,9 +123,9 @@ def make_variants(
     contradicted: dict[str, set[str]] = {}
     for base in bases:
         points = [] if base.refused else [point for field in varied for point in field.points]
-        columns = {name for point in points for name in dependencies.find_contradicted(point.cells, base)}
-        if columns - {dependencies.cpu}:
-            contradicted[base.cpu] = columns - {dependencies.cpu}
+        differing = {name for point in points for name in dependencies.find_contradicted(point.cells, base)}
+        if differing - {dependencies.cpu}:
+            contradicted[base.cpu] = differing - {dependencies.cpu}
     rows: list[dict[str, Any]] = []
     typed_fields: dict[int, Mapping[str, TypedField]] = {}
     variants = []
@@ -156,7 +156,7 @@ def make_variants(
         checked,
         batch.with_frame(batch.frame.loc[[line for variant in checked for line in variant.lines]]),
         all_tasks,
-        (*notes, *(_note_hypothetical(cpu, columns, varied) for cpu, columns in contradicted.items())),
+        (*notes, *(_note_hypothetical(cpu, names, varied) for cpu, names in contradicted.items())),
     )
 
 

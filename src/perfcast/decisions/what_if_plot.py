@@ -59,7 +59,7 @@ def draw_grid(grid: Grid) -> str:
 
 def _line(axis: Axes, pairs: Sequence[tuple[Combination, Estimate]], x: str, label: str, look: dict[str, Any]) -> None:
     ordered = sorted(pairs, key=lambda pair: pair[0].numbers[x])
-    at = [estimate.numbers[x] for estimate, _ in ordered]
+    at = [combination.numbers[x] for combination, _ in ordered]
     axis.plot(at, [estimate.median for _, estimate in ordered], label=label, markersize=3.5, **look)
     known = [
         (place, estimate.low, estimate.high)
@@ -86,7 +86,7 @@ def _bars(
         fact = f"{len(values)} of {x} x {place[1]} are {len(values) * place[1]}"
         raise UserError(f"a plot must have at most {_MAX_BARS} bars", fact, "vary fewer values, or write .csv")
     width = 0.8 / place[1]
-    at = [values.index(estimate.values[x]) + (place[0] - (place[1] - 1) / 2) * width for estimate, _ in pairs]
+    at = [values.index(combination.values[x]) + (place[0] - (place[1] - 1) / 2) * width for combination, _ in pairs]
     medians = [estimate.median for _, estimate in pairs]
     axis.bar(at, medians, width * 0.92, color=color, alpha=0.75, label=label)
     for where, (_, estimate) in zip(at, pairs, strict=True):
