@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from perfcast.ops.job_times import Job, as_text, read_jobs
+from perfcast.ops.run_summary import Job, as_text, read_jobs
 
 RUN_SECONDS, RUN_MIB = 15 * 60, 4 * 1024
 DATA_SECONDS, NOTHING_TO_DO_SECONDS = 40, 15

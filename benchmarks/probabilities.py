@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.uncertainty.conformal import LEVEL, TEST, ConformalCalibration, outputs_of
-from perfcast.uncertainty.threshold_probability import probability_at_least
+from perfcast.uncertainty.conformal import LEVEL, TEST, ConformalCalibration, outputs_of, probability_at_least
 
 KEYS = ["fold", "backtest", "row"]
 SPREAD = 0.06

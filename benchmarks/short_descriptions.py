@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.experiment.row_masks import evaluated_rows
+from perfcast.experiment.fitting import evaluated_rows
 from perfcast.inference import Champion, ParsedMachines, PredictOptions, predict_machines
 from perfcast.inference.champion import build_features
 from perfcast.inference.imputation import find_rules

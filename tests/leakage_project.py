@@ -13,8 +13,8 @@ import yaml
 from perfcast import splits
 from perfcast.cli.main import main
 from perfcast.config.predictor_conf import read_predictor
-from perfcast.experiment.folds import fit_folds
 from perfcast.experiment.selection import predictor_factories
+from perfcast.experiment.training import fit_folds
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.schema.table_files import read_table, write_table
 

@@ -180,7 +180,7 @@ def _table(folder: Path):  # type: ignore[no-untyped-def]
 
 
 def _training(folder: Path):  # type: ignore[no-untyped-def]
-    from perfcast.experiment.row_masks import training_rows
+    from perfcast.experiment.fitting import training_rows
 
     table, part = _table(folder)
     return table, training_rows(table, part, 0.3)

@@ -13,8 +13,8 @@ from _refusing import refusing
 from pydantic import TypeAdapter, ValidationError
 
 from perfcast.inference.machine_files import read_json_text
+from perfcast.serving.api_models import PredictQuery, RequestBody, describe_errors, list_entries
 from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, RefusedRequest
-from perfcast.serving.request_models import PredictQuery, RequestBody, describe_errors, list_entries
 
 SEEDS = [
     b'level=0.5&when=2026-03&neighbors=3&explain=true\n{"processor": "EPYC 9654", "chips": 2}',

@@ -11,9 +11,14 @@ import shutil
 
 from _refusing import FOLDER
 
-from perfcast.microbench.hardware_info.dmidecode import parse_memory
-from perfcast.microbench.hardware_info.hardware_reader import read_hardware
-from perfcast.microbench.hardware_info.lscpu import count_cpus, parse_cache_size, parse_json_fields, parse_text_fields
+from perfcast.microbench.hardware_info import read_hardware
+from perfcast.microbench.hardware_info.installed_memory import parse_memory
+from perfcast.microbench.hardware_info.readings import (
+    count_cpus,
+    parse_cache_size,
+    parse_json_fields,
+    parse_text_fields,
+)
 
 _LSCPU = (
     "Architecture: x86_64\nCPU(s): 96\nOn-line CPU(s) list: 0-95\nVendor ID: GenuineIntel\n"

@@ -11,8 +11,7 @@ from docutils.core import publish_parts
 
 from perfcast.evaluation import evaluate
 from perfcast.report.plots.catalog import PlotEntry, plot_entry, read_catalog, rst_captions
-from perfcast.report.plots.plot_style import STYLE
-from perfcast.report.plots.svg_output import draw_svg, load_plot
+from perfcast.report.plots.drawing import STYLE, draw_svg, load_plot
 from perfcast.testing.generated_results import PUBLISHED, fake_table, write_in_domain, write_runs
 from perfcast.utils import plugins
 

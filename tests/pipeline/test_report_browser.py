@@ -11,7 +11,7 @@ import pytest
 from browser import BROWSER, QUIET
 
 from perfcast.evaluation import read_evaluation
-from perfcast.report.plots.svg_output import draw_all
+from perfcast.report.plots.drawing import draw_all
 from perfcast.report.render_page import render
 from perfcast.report.report_context import collect
 from perfcast.testing.generated_results import FAKE_PARAMS, write_results

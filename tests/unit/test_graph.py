@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfcast.cli._common import embedded_folder
+from perfcast.cli._arguments import embedded_folder
 from perfcast.cli.pipeline.ingest import at_hand
 from perfcast.config.conf_files import read_yaml
 from perfcast.experiment.workflow_graph import Graph, remove_unfinished

@@ -16,7 +16,8 @@ from perfcast.data.parsing.text_normalization import MAX_LENGTH
 from perfcast.data.processors.cpu_names import part_id, part_key
 from perfcast.inference.machine_fields import MachineFields, read_number
 from perfcast.inference.name_lookup import CpuNames
-from perfcast.microbench.hardware_info import dmidecode, lscpu
+from perfcast.microbench.hardware_info import installed_memory as dmidecode
+from perfcast.microbench.hardware_info import readings as lscpu
 from perfcast.microbench.hardware_info.cpu_facts import find_cpu_model
 from perfcast.schema.table import Column, Kind, Role
 from perfcast.utils.errors import UserError, printable

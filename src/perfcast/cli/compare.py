@@ -6,8 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from perfcast.cli import _numbers
-from perfcast.cli._common import add_project
+from perfcast.cli import _arguments
+from perfcast.cli._arguments import add_shared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,13 +19,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--splits", nargs="+", default=[], help="compare these only")
     parser.add_argument("--predictors", nargs="+", default=[], help="compare these only")
     parser.add_argument(
-        "--resamples", type=_numbers.resamples, help="bootstrap resamples (default: those of B's evaluation)"
+        "--resamples", type=_arguments.resamples, help="bootstrap resamples (default: those of B's evaluation)"
     )
     parser.add_argument("--all", action="store_true", help="show every metric of every task, and every file and key")
     parser.add_argument("--json", action="store_true", help="print everything as JSON instead")
     parser.add_argument("--html", type=Path, metavar="PAGE", help="also write a page that opens offline")
     parser.add_argument("--fail-if-worse", action="store_true", help="exit with 1 when a metric is significantly worse")
-    add_project(parser)
+    add_shared(parser, "--project")
 
 
 def run(options: argparse.Namespace) -> int:

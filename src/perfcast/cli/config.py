@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from perfcast.cli._common import add_project
+from perfcast.cli._arguments import add_shared
 from perfcast.config.compose import compose
 from perfcast.config.conf_files import read_yaml
 from perfcast.config.experiment_params import validate
@@ -14,7 +14,7 @@ from perfcast.utils.safe_yaml import yaml_text
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("override", nargs="*", metavar="KEY=VALUE", help="e.g. predictor=ridge split=random")
-    add_project(parser)
+    add_shared(parser, "--project")
 
 
 def run(options: argparse.Namespace) -> int:

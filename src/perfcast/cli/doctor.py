@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 
-from perfcast.cli._common import add_project, cache_folder, embedded_folder, mirror_folders
+from perfcast.cli._arguments import add_shared, cache_folder, embedded_folder, mirror_folders
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_project(parser)
+    add_shared(parser, "--project")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -58,7 +58,7 @@ def _show(findings) -> None:  # type: ignore[no-untyped-def]
         table.add_column(heading, overflow="fold")
     for finding in findings:
         table.add_row(
-            finding.what, f"[{colors.get(finding.state, 'green')}]{finding.state}[/]", finding.found, finding.remedy
+            finding.what, f"[{colors.get(finding.state, 'green')}]{finding.state}[/]", finding.fact, finding.remedy
         )
     console = Console()
     console.print(table)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from perfcast import __version__
-from perfcast.cli._examples import EXAMPLES
+from perfcast.cli._arguments import EXAMPLES
 from perfcast.utils import plugins
 from perfcast.utils.errors import UserError, printable
 from perfcast.utils.os_errors import explain_os_error
@@ -77,7 +77,8 @@ def _add_pipeline(commands: argparse._SubParsersAction[_Parser], chosen: str) ->
 
 def _add_command(commands: argparse._SubParsersAction[_Parser], package: str, name: str, *, loaded: bool) -> None:
     """Add one command with its help; its module is imported, and its options are added, where it is `loaded`."""
-    summary = _read_summary(Path(__file__).parent.joinpath(*package.split(".")[1:], f"{name}.py"))
+    path = Path(__file__).parent.joinpath(*package.split(".")[1:], f"{name}.py")
+    summary = (ast.get_docstring(ast.parse(path.read_bytes())) or "").partition("\n")[0]
     command = commands.add_parser(
         name.replace("_", "-"),
         help=summary,
@@ -87,11 +88,6 @@ def _add_command(commands: argparse._SubParsersAction[_Parser], package: str, na
     )
     if loaded:
         plugins.load(package, name).add_arguments(command)
-
-
-def _read_summary(path: Path) -> str:
-    """Return the first line of a module's docstring, without an import."""
-    return (ast.get_docstring(ast.parse(path.read_bytes())) or "").partition("\n")[0]
 
 
 if __name__ == "__main__":

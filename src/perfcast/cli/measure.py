@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from perfcast.cli import _numbers
+from perfcast.cli import _arguments
 from perfcast.utils.errors import UserError
 
 GEMM, SUITE = "host_gemm", "host_suite"
@@ -27,17 +27,17 @@ def _add_gemm_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("data/embedded"), help=f"folder of {GEMM}.csv.gz and .json")
     parser.add_argument(
         "--configurations",
-        type=_numbers.whole(1, 1_000_000),
+        type=_arguments.whole(1, 1_000_000),
         default=6000,
         help="distinct configurations (default 6000)",
     )
     parser.add_argument(
-        "--budget-minutes", type=_numbers.number(0.001, 100_000), default=20.0, help="time budget (default 20)"
+        "--budget-minutes", type=_arguments.number(0.001, 100_000), default=20.0, help="time budget (default 20)"
     )
     parser.add_argument(
-        "--threads", type=_numbers.whole(1, 4096), default=os.cpu_count() or 1, help="maximum threads (default: all)"
+        "--threads", type=_arguments.whole(1, 4096), default=os.cpu_count() or 1, help="maximum threads (default: all)"
     )
-    parser.add_argument("--seed", type=_numbers.seed, default=0, help="seed of sizes and order (default 0)")
+    parser.add_argument("--seed", type=_arguments.seed, default=0, help="seed of sizes and order (default 0)")
 
 
 def _add_suite_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +62,7 @@ def _run_gemm(options: argparse.Namespace) -> int:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from perfcast.microbench import gemm
-    from perfcast.microbench.measurement_files import require_clean, write_measurement
+    from perfcast.microbench.gemm import require_clean, write_measurement
 
     configurations = gemm.sample_configurations(options.configurations, max_threads=options.threads, seed=options.seed)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"), TimeElapsedColumn())
@@ -94,8 +94,8 @@ def _run_suite(options: argparse.Namespace) -> int:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from perfcast.microbench import suite
-    from perfcast.microbench.measurement_files import describe_machine, require_clean, write_measurement
-    from perfcast.microbench.suite_report import create_table, list_notes
+    from perfcast.microbench.gemm import describe_machine, require_clean, write_measurement
+    from perfcast.microbench.suite import create_table, list_notes
     from perfcast.microbench.threads import available_cpus
 
     maximum = len(available_cpus())
@@ -131,7 +131,7 @@ def _run_suite(options: argparse.Namespace) -> int:
         kernel = suite.load_kernel(name)
         print(f"\n{name}: {kernel.MEANING} ({'sum' if kernel.SHARED else 'mean'} of the threads)")
         console.print(create_table(frame[frame["kernel"] == name], counts))
-        if hasattr(kernel, "READING"):
+        if kernel.READING:
             print(kernel.READING)
     print()
     for note in list_notes(frame, len(cases), options.budget_minutes):

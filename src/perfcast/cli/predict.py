@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from perfcast.cli import _numbers
-from perfcast.cli._machine_options import add_champion, add_machines, read_champion, read_entries
+from perfcast.cli import _arguments
 from perfcast.cli._prediction_options import (
+    add_champion,
+    add_machines,
     add_output,
     add_prediction,
+    read_champion,
+    read_entries,
     read_options,
     read_user_measurements,
     report,
@@ -25,11 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_champion(parser)
     add_prediction(parser)
     parser.add_argument(
-        "--nearest",
-        type=_numbers.whole(0, 1000),
-        default=3,
-        metavar="N",
-        help="measured machines shown (default: 3)",
+        "--nearest", type=_arguments.whole(0, 1000), default=3, metavar="N", help="measured machines shown (default: 3)"
     )
     parser.add_argument("--brief", action="store_true", help=f"estimates alone, as above {MAX_EXPLAINED} machines")
     add_output(parser, ".json, else CSV")
@@ -39,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     """Predict, and print or write."""
     from perfcast.inference.parse import parse_machines
     from perfcast.inference.predict import predict_machines
-    from perfcast.inference.prediction_text import format_predictions
+    from perfcast.inference.prediction import format_predictions
     from perfcast.utils.terminal_tables import terminal_width
 
     explained = read_options(options, neighbors=options.nearest, explain=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from perfcast.cli._machine_options import add_champion, read_champion
 from perfcast.cli._prediction_options import (
+    add_champion,
     add_output,
     add_prediction,
     check_ending,
+    read_champion,
     read_options,
     read_user_measurements,
     report,
@@ -52,8 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Rank, and print or write."""
-    from perfcast.decisions.constraints import read_constraints
-    from perfcast.decisions.criteria import read_criterion, read_weights
+    from perfcast.decisions.criteria import read_constraints, read_criterion, read_weights
     from perfcast.decisions.decision_text import format_ranking
     from perfcast.decisions.ranking import RankingRequest, rank_machines
     from perfcast.inference.machine_files import read_machines

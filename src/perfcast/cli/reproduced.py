@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from perfcast.cli._common import add_project
+from perfcast.cli._arguments import add_shared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,13 +13,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--worst", type=int, default=5, metavar="N", help="values to print, the largest difference first"
     )
-    add_project(parser)
+    add_shared(parser, "--project")
 
 
 def run(options: argparse.Namespace) -> int:
     """Compare and show; 1 when something is not reproduced."""
     from perfcast.evaluation.results_diff.reproduction import as_text, compare_with_revision
 
-    found = compare_with_revision(options.project, options.revision)
-    print(as_text(found, options.worst), end="")
-    return 0 if found.tables_equal and found.within else 1
+    reproduction = compare_with_revision(options.project, options.revision)
+    print(as_text(reproduction, options.worst), end="")
+    return 0 if reproduction.tables_equal and reproduction.within else 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from perfcast.cli._machine_options import add_champion, read_champion
+from perfcast.cli._prediction_options import add_champion, read_champion
 from perfcast.utils.errors import UserError
 
 

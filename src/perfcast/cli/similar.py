@@ -5,8 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 
-from perfcast.cli._machine_options import add_champion, add_machines, read_champion, read_entries
-from perfcast.cli._prediction_options import add_output, check_ending, write_answer
+from perfcast.cli._prediction_options import (
+    add_champion,
+    add_machines,
+    add_output,
+    check_ending,
+    read_champion,
+    read_entries,
+    write_answer,
+)
 from perfcast.utils.errors import UserError
 
 _MAX_COUNT = 1000

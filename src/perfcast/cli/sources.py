@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from perfcast.cli._common import add_project, cache_folder, embedded_folder, mirror_folders
+from perfcast.cli._arguments import add_shared, cache_folder, embedded_folder, mirror_folders
 from perfcast.config.conf_files import read_conf, read_yaml
 from perfcast.config.experiment_params import validate
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_project(parser)
+    add_shared(parser, "--project")
 
 
 def run(options: argparse.Namespace) -> int:

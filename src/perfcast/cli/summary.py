@@ -6,20 +6,19 @@ import argparse
 import os
 from pathlib import Path
 
-from perfcast.cli._common import add_project
+from perfcast.cli._arguments import add_shared
 from perfcast.config.conf_files import known, read_conf, read_yaml
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--results", type=Path, default=Path("results"))
-    add_project(parser)
+    add_shared(parser, "--results --project")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the summary of a run."""
     from perfcast import tracking
-    from perfcast.ops.summary import summarize_results
+    from perfcast.ops.run_summary import summarize_results
 
     conf = options.project / "conf"
     titles = {name: str(read_conf(conf, "dataset", name)["title"]) for name in known(conf, "dataset")}

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfcast.cli._common import add_project
+from perfcast.cli._arguments import add_shared
 from perfcast.config.conf_files import read_yaml
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.predictor_conf import read_predictor
@@ -24,16 +24,11 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("dataset")
-    parser.add_argument("split")
-    parser.add_argument("predictor")
-    parser.add_argument("--table", type=Path, required=True, help="the table with features")
-    parser.add_argument("--folds", type=Path, required=True, help="the split")
+    add_shared(parser, "dataset split predictor --table --folds --preset --project")
     parser.add_argument("--out", type=Path, required=True, help="folder of the studies: <dataset>/<split>/<predictor>")
     parser.add_argument("--trials", type=int, default=20, help="finished trials per fold, earlier runs' included")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="start no trial of a fold after this time")
     parser.add_argument("--seed", type=int, default=0, help="seed of the search and of every training")
-    parser.add_argument("--preset", choices=["quick", "full"], default="full")
     parser.add_argument("--fold", type=int, nargs="+", metavar="K", help="only these folds (default: all)")
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="processes that share the work; changes no result"
@@ -67,7 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the values for these splits too; their files lie beside --folds, and the search must not use their "
         "test rows",
     )
-    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -76,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     conf = read_predictor(options.project / "conf", options.predictor)
     dataset = read_dataset(options.project / "conf", options.dataset)
     from perfcast.experiment import tuning
-    from perfcast.experiment.tuning.tuned_files import write_tuned
+    from perfcast.experiment.tuning.search import write_tuned
     from perfcast.schema.table_files import read_table
     from perfcast.splits import read_folds
     from perfcast.utils.io import sha256, write_text
@@ -152,7 +146,9 @@ def _check(options: argparse.Namespace) -> None:
     if options.worker and (options.write or options.jobs > 1):
         raise UserError("--worker must be one process that writes nothing", "--write or --jobs was given")
     if not options.folds.is_file():
-        raise UserError("--folds must be a split", f"no file {options.folds}", "run snakemake, or perfcast pipeline split")
+        raise UserError(
+            "--folds must be a split", f"no file {options.folds}", "run snakemake, or perfcast pipeline split"
+        )
 
 
 def _check_unseen(options: argparse.Namespace, split: str, folds: pd.DataFrame) -> None:

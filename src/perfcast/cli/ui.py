@@ -6,16 +6,16 @@ import argparse
 import os
 import sys
 
-from perfcast.cli import _numbers
-from perfcast.cli._common import add_project
+from perfcast.cli import _arguments
+from perfcast.cli._arguments import add_shared
 from perfcast.config.conf_files import read_yaml
 from perfcast.utils.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--port", type=_numbers.whole(1, 65535), default=5000)
-    add_project(parser)
+    parser.add_argument("--port", type=_arguments.whole(1, 65535), default=5000)
+    add_shared(parser, "--project")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 
-from perfcast.cli._machine_options import add_champion, add_machines, read_champion, read_entries
 from perfcast.cli._prediction_options import (
+    add_champion,
+    add_machines,
     add_output,
     add_prediction,
     check_ending,
+    read_champion,
+    read_entries,
     read_options,
     read_user_measurements,
     report,

@@ -99,7 +99,7 @@ def read_conf(conf: Path, group: str, name: str) -> dict[str, Any]:
     Raises: UserError with the names that exist.
     """
     path = Path(conf) / group / f"{name}.yaml"
-    if path.is_file():
+    if path.stem == name and path.is_file():
         return dict(require_mapping(read_yaml(path), f"conf/{group}/{name}.yaml"))
     ablation = read_ablations(conf).get(name) if group == "predictor" else None
     if ablation is None:

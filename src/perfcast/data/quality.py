@@ -56,7 +56,7 @@ def describe_quality(result: Standardized) -> dict[str, Any]:
         "dataset": result.table.dataset,
         "rows_in": result.rows_in,
         "rows_kept": len(result.table.frame),
-        "rows_unjudged": int(result.table.frame[result.table.select(tag=Tag.EXCLUDED)].eq(1).any(axis=1).sum()),
+        "rows_excluded": int(result.table.frame[result.table.select(tag=Tag.EXCLUDED)].eq(1).any(axis=1).sum()),
         "merged": dict(result.merged),
         "rejected": {str(reason): int(count) for reason, count in reasons.items()},
         "columns": column_quality(result.table),

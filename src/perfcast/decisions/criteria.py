@@ -1,4 +1,4 @@
-"""Criteria of a ranking: products and ratios of scores, watts, prices and probabilities."""
+"""Candidates, constraints on their predicted scores, and the criterion that ranks them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,150 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from perfcast.decisions.candidates import PRICE, WATTS
-from perfcast.decisions.constraints import Constraint, Output, read_output
+import pandas as pd
+
 from perfcast.inference.champion import Champion
+from perfcast.inference.machine_fields import read_number
+from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.prediction import Estimate
+from perfcast.uncertainty.conformal import outputs_of, probability_at_least
 from perfcast.utils.errors import UserError
 
+_FORM = re.compile(r"\s*(?P<output>[^<>=]+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>\S+)\s*")
+
+
+@dataclass(frozen=True)
+class Output:
+    """One predicted quantity: a task in one of its targets."""
+
+    task: str
+    target: str
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> Output:
+        """Return the output of an estimate."""
+        return cls(estimate.task, estimate.target)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Bound of a score. Units: `threshold` in those of the target; `sign` is one of >=, >, <=, <."""
+
+    output: Output
+    sign: str
+    threshold: float
+
+    def __str__(self) -> str:
+        return f"{self.output.task} {self.sign} {self.threshold:g}"
+
+    def probability(self, estimate: Estimate, champion: Champion) -> float:
+        """Return the probability that the machine of an estimate keeps the bound, see `probability_at_least`."""
+        if champion.calibrated is None or estimate.high is None:
+            raise UserError("--target needs a champion with intervals", "this one has no calibration")
+        quantiles = champion.calibrated.calibration.quantiles
+        calibrated = str(outputs_of(pd.Series([self.output.task]), self.output.target)[0])
+        errors = quantiles.get(calibrated, quantiles[""])
+        at_least = probability_at_least(self.threshold, estimate.median, estimate.high, estimate.level, errors)
+        return at_least if self.sign.startswith(">") else 1 - at_least
+
+
+def read_constraints(texts: Sequence[str], champion: Champion) -> tuple[Constraint, ...]:
+    """Read `TASK[.TARGET] SIGN NUMBER`, the sign one of >=, >, <=, <. Raises: UserError for any other text."""
+    return tuple(_read_constraint(text, champion) for text in texts)
+
+
+def _read_constraint(text: str, champion: Champion) -> Constraint:
+    match = _FORM.fullmatch(text)
+    if not match:
+        raise UserError("--target must be TASK >= NUMBER, such as 'CINT2017rate >= 1500'", f"it is {text[:80]!r}")
+    try:
+        threshold = float(match["number"])
+    except ValueError:
+        threshold = math.nan
+    if not (math.isfinite(threshold) and threshold > 0):
+        raise UserError("the number of --target must be a positive one", f"{text[:80]!r} has {match['number'][:40]!r}")
+    return Constraint(read_output(match["output"], champion, "--target"), match["sign"], threshold)
+
+
+def read_output(text: str, champion: Champion, option: str) -> Output:
+    """Read `TASK` or `TASK.TARGET`. Raises: UserError for an unknown task, or when its target is ambiguous."""
+    names = champion.task_names
+    task, target = names.find(text), ""
+    if task is None and "." in text:
+        before, _, target = text.rpartition(".")
+        task = names.get(before, option)
+    task = task or names.get(text, option)
+    known = champion.targets_of(task)
+    if target and target not in known:
+        raise UserError(f"a target of {task} must be one of {', '.join(known)}", f"{option} names {target[:40]!r}")
+    if not target and len(known) > 1:
+        requirement = f"{option} must name the target of {task}"
+        raise UserError(requirement, f"it has {', '.join(known)}", f"write {task}.{known[0]}")
+    return Output(task, target or known[0])
+
+
+NAME, PRICE, WATTS = "name", "price", "watts"
+_EXTRAS = (NAME, PRICE, WATTS)
+_MAX_NAME_LETTERS = 80
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Fields of a candidate beside its machine. Units: `price` any currency, `watts` W."""
+
+    line: int
+    name: str | None
+    price: float | None
+    watts: float | None
+
+
+def split_candidates(entries: Sequence[MachineEntry]) -> tuple[list[MachineEntry], list[Candidate]]:
+    """Separate names, prices and watts from machines. Raises: UserError for a value that cannot be used."""
+    machines, candidates = [], []
+    for line, label, values in entries:
+        extras: dict[str, object] = {}
+        for field, value in values.items():
+            extra = field.strip().lower()
+            if extra not in _EXTRAS:
+                continue
+            if extra in extras:
+                fact = f"{label} has {extra} twice"
+                raise UserError("a machine must give every field once", fact, "leave one of them out")
+            if value is not None and not isinstance(value, (str, int, float)):
+                fact = f"{label} has {str(value)[:40]!r}"
+                raise UserError(f"{extra} must be one value", fact, "write a text or a number")
+            extras[extra] = value
+        name = _text(extras.get(NAME))
+        if name is not None and len(name) > _MAX_NAME_LETTERS:
+            raise UserError(f"a name must be at most {_MAX_NAME_LETTERS} letters", f"{label} has {len(name)}")
+        price, watts = _positive(extras.get(PRICE), PRICE, "", label), _positive(extras.get(WATTS), WATTS, "W", label)
+        candidates.append(Candidate(line, name, price, watts))
+        fields = {field: value for field, value in values.items() if field.strip().lower() not in _EXTRAS}
+        machines.append(MachineEntry(line, label, fields))
+    return machines, candidates
+
+
+def _text(value: object) -> str | None:
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return None if missing else " ".join(str(value).split()) or None
+
+
+def _positive(value: object, name: str, unit: str, label: str) -> float | None:
+    text = _text(value)
+    if text is None:
+        return None
+    requirement = f"{name} must be a positive number" + (f" in {unit}" if unit else " without a currency")
+    try:
+        number = read_number(text, unit)
+    except ValueError as error:
+        raise UserError(requirement, f"{label} has {text[:40]!r}", str(error)) from None
+    if number <= 0:
+        raise UserError(requirement, f"{label} has {text[:40]!r}", "leave it empty if it is unknown")
+    return number
+
+
 SCORE, PROBABILITY = "score", "probability"
-_WORDS = {
-    "score": SCORE,
-    "watt": WATTS,
-    "watts": WATTS,
-    "price": PRICE,
-    "probability": PROBABILITY,
-}
+_WORDS = {"score": SCORE, "watt": WATTS, "watts": WATTS, "price": PRICE, "probability": PROBABILITY}
 _MAX_WORDS = 8
 _MAX_LOGARITHM = 700.0
 """Largest logarithm of a value that a floating-point number holds."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfcast.decisions.constraints import Output
+from perfcast.decisions.criteria import Output
 from perfcast.decisions.nearest_machines import NearestResults, SimilarResult
 from perfcast.decisions.ranking import Ranked, Ranking
 from perfcast.decisions.what_if import Grid
@@ -146,8 +146,8 @@ def format_nearest(machine: NearestResults, width: int | None = None) -> str:
 def _format_differences(similar: SimilarResult) -> str:
     groups: dict[str, list[str]] = {}
     for each in similar.differences:
-        own = f"{'~' if each.assumed else ''}{_format_cell(each.own)}"
-        groups.setdefault(each.group, []).append(f"{each.column} {own} -> {_format_cell(each.theirs)}")
+        mine = f"{'~' if each.assumed else ''}{_format_cell(each.mine)}"
+        groups.setdefault(each.group, []).append(f"{each.column} {mine} -> {_format_cell(each.theirs)}")
     listed = "; ".join(f"{group}: {', '.join(columns)}" for group, columns in groups.items())
     more = similar.differing - len(similar.differences)
     return (listed or "nothing differs") + (f"; {more} more" if more else "")

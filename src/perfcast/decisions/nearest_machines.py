@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from perfcast.inference.champion import Champion
 from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
 from perfcast.inference.impute import ASSUMED, CompletedMachines, impute
 from perfcast.inference.parse import ParsedMachines
-from perfcast.inference.prediction import Neighbor
+from perfcast.inference.prediction import Answer, Neighbor
 from perfcast.schema.table import Column, Kind, Role, Tag, select
 from perfcast.utils.errors import UserError
 
@@ -25,7 +25,7 @@ class Difference:
     column: str
     group: str
     unit: str
-    own: float | str | None
+    mine: float | str | None
     theirs: float | str | None
     assumed: bool
 
@@ -56,14 +56,10 @@ class NearestResults:
 
 
 @dataclass(frozen=True)
-class NearestMachines:
+class NearestMachines(Answer):
     """Nearest measured results of several machines."""
 
     machines: tuple[NearestResults, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain dictionaries and lists, ready for JSON."""
-        return asdict(self)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per machine and measured result."""
@@ -80,7 +76,7 @@ class NearestMachines:
                 "published": each.measured.published,
                 "result": each.measured.result,
                 "differing": each.differing,
-                "differences": "; ".join(f"{d.column}: {d.own} -> {d.theirs}" for d in each.differences),
+                "differences": "; ".join(f"{d.column}: {d.mine} -> {d.theirs}" for d in each.differences),
             }
             for machine in self.machines
             for each in machine.similar
@@ -134,10 +130,10 @@ def _find_differences(
     completed: CompletedMachines, row: int, theirs: pd.Series, champion: Champion
 ) -> tuple[Difference, ...]:
     """Return the features that differ, the heaviest first; see `_weigh`."""
-    own, origins = completed.frame.iloc[row], completed.origins.iloc[row]
+    machine, origins = completed.frame.iloc[row], completed.origins.iloc[row]
     weighted = []
     for column in select(champion.reference_data.measured.columns, role=Role.FEATURE):
-        mine, other = _plain(own[column.name], column), _plain(theirs[column.name], column)
+        mine, other = _plain(machine[column.name], column), _plain(theirs[column.name], column)
         if mine != other:
             assumed = origins[column.name] == ASSUMED
             difference = Difference(column.name, column.group, column.unit, mine, other, assumed)
@@ -150,10 +146,10 @@ def _weigh(difference: Difference, champion: Champion) -> float:
     weights = champion.calibrated.calibration.weights if champion.calibrated else {}
     group = champion.reference_data.measured.select(role=Role.FEATURE, group=difference.group)
     weight = weights.get(difference.group, 0.0) / len(group)
-    own, theirs = difference.own, difference.theirs
-    if isinstance(own, float) and isinstance(theirs, float) and own > 0 and theirs > 0:
-        return weight * min(1.0, abs(float(np.log2(own / theirs))))
-    return weight * (0.5 if own is None or theirs is None else 1.0)
+    mine, theirs = difference.mine, difference.theirs
+    if isinstance(mine, float) and isinstance(theirs, float) and mine > 0 and theirs > 0:
+        return weight * min(1.0, abs(float(np.log2(mine / theirs))))
+    return weight * (0.5 if mine is None or theirs is None else 1.0)
 
 
 def _plain(cell: Any, column: Column) -> float | str | None:

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import pandas as pd
 
-from perfcast.decisions.candidates import PRICE, WATTS, Candidate, split_candidates
-from perfcast.decisions.constraints import Constraint, Output
-from perfcast.decisions.criteria import PROBABILITY, Criterion, evaluate_criterion, weighted_score
+from perfcast.decisions.criteria import (
+    PRICE,
+    PROBABILITY,
+    WATTS,
+    Candidate,
+    Constraint,
+    Criterion,
+    Output,
+    evaluate_criterion,
+    split_candidates,
+    weighted_score,
+)
 from perfcast.inference.champion import Champion
 from perfcast.inference.impute import impute
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachines, parse_machines
 from perfcast.inference.predict import PredictOptions, predict_machines
-from perfcast.inference.prediction import Prediction
+from perfcast.inference.prediction import Answer, Prediction
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Tag
-from perfcast.uncertainty.threshold_probability import joint_bounds
+from perfcast.uncertainty.conformal import joint_bounds
 from perfcast.utils.errors import UserError
 
 PLAIN = PredictOptions(neighbors=0, explain=False)
@@ -57,7 +65,7 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Ranking(Answer):
     """Candidates, the best first, with the criterion."""
 
     dataset: str
@@ -73,10 +81,6 @@ class Ranking:
     candidates: tuple[Ranked, ...]
     notes: tuple[str, ...]
     kind: str = "estimates, not official results"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain dictionaries and lists, ready for JSON."""
-        return asdict(self)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per candidate, the best first."""
@@ -133,7 +137,9 @@ def rank_machines(
         for prediction, candidate in zip(predictions, candidates, strict=True)
     ]
     sign = 1 if request.ascending else -1
-    ranked.sort(key=lambda one: (one.sure is False, sign * one.value, -one.score, one.line))
+    ranked.sort(
+        key=lambda candidate: (candidate.sure is False, sign * candidate.value, -candidate.score, candidate.line)
+    )
     units = {
         estimate.unit
         for prediction in predictions
@@ -151,7 +157,9 @@ def rank_machines(
         unit=units.pop() if len(units) == 1 else "",
         targets=tuple(map(str, request.constraints)),
         sure=request.sure,
-        candidates=tuple(replace(one, rank=rank) for rank, one in enumerate(_make_names_unique(ranked), start=1)),
+        candidates=tuple(
+            replace(candidate, rank=rank) for rank, candidate in enumerate(_make_names_unique(ranked), start=1)
+        ),
         notes=(*_list_notes(ranked, machines, request, champion), *(measurements.notes if measurements else ())),
     )
 
@@ -160,7 +168,7 @@ def _find_watts(
     machines: ParsedMachines, candidates: Sequence[Candidate], champion: Champion, options: PredictOptions
 ) -> dict[int, tuple[float, bool]]:
     """Return the watts of every candidate that has any, by line, and whether they were assumed."""
-    watts = {one.line: (one.watts, False) for one in candidates if one.watts is not None}
+    watts = {candidate.line: (candidate.watts, False) for candidate in candidates if candidate.watts is not None}
     others = machines.frame.drop(index=list(watts))
     if not champion.rules.power_columns or others.empty:
         return watts
@@ -229,15 +237,20 @@ def _missing_fact(word: str, by: str, candidate: Candidate) -> UserError:
 
 def _make_names_unique(ranked: Sequence[Ranked]) -> list[Ranked]:
     """Add the line to names that several candidates have."""
-    counts = pd.Series([one.name for one in ranked]).value_counts()
-    return [replace(one, name=f"{one.name} (line {one.line})") if counts[one.name] > 1 else one for one in ranked]
+    counts = pd.Series([candidate.name for candidate in ranked]).value_counts()
+    return [
+        replace(candidate, name=f"{candidate.name} (line {candidate.line})")
+        if counts[candidate.name] > 1
+        else candidate
+        for candidate in ranked
+    ]
 
 
 def _list_notes(
     ranked: Sequence[Ranked], machines: ParsedMachines, request: RankingRequest, champion: Champion
 ) -> tuple[str, ...]:
-    notes = [f"{one.name}: {note}" for one in ranked for note in machines.notes.get(one.line, ())]
-    assumed = sum(one.watts_assumed for one in ranked)
+    notes = [f"{candidate.name}: {note}" for candidate in ranked for note in machines.notes.get(candidate.line, ())]
+    assumed = sum(candidate.watts_assumed for candidate in ranked)
     if assumed:
         which = "" if assumed == len(ranked) else " where marked ~"
         notes.append(f"watts assumed{which}: {champion.rules.power_meaning}")
@@ -246,7 +259,7 @@ def _list_notes(
             "all targets together: the errors of one machine are correlated by an unknown amount; the two numbers "
             "bound the probability for any correlation, and the ranking uses the lower one"
         )
-    last = sum(one.sure is False for one in ranked)
+    last = sum(candidate.sure is False for candidate in ranked)
     if last:
         fact = f"{last} of {len(ranked)} candidates meet the targets with less than {request.sure:g}"
         notes.append(f"{fact}: they come last")

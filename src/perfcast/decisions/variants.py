@@ -10,16 +10,7 @@ import pandas as pd
 
 from perfcast.decisions.varied_fields import Point, VariedField, combinations
 from perfcast.inference.champion import Champion
-from perfcast.inference.impute import (
-    ASSUMED,
-    GIVEN,
-    IMPLIED,
-    LOOKED_UP,
-    MEASURED,
-    MISSING,
-    find_refusals,
-    impute,
-)
+from perfcast.inference.impute import ASSUMED, GIVEN, IMPLIED, LOOKED_UP, MEASURED, MISSING, find_refusals, impute
 from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachines, check_design, parse_machines
@@ -132,9 +123,9 @@ def make_variants(
     contradicted: dict[str, set[str]] = {}
     for base in bases:
         points = [] if base.refused else [point for field in varied for point in field.points]
-        found = {name for point in points for name in dependencies.find_contradicted(point.cells, base)}
-        if found - {dependencies.cpu}:
-            contradicted[base.cpu] = found - {dependencies.cpu}
+        differing = {name for point in points for name in dependencies.find_contradicted(point.cells, base)}
+        if differing - {dependencies.cpu}:
+            contradicted[base.cpu] = differing - {dependencies.cpu}
     rows: list[dict[str, Any]] = []
     typed_fields: dict[int, Mapping[str, TypedField]] = {}
     variants = []
@@ -155,13 +146,17 @@ def make_variants(
         variants.append(Variant(combination, tuple(range(begin, len(rows))), base.refused, like))
     batch = ParsedMachines(champion.fields.frame(rows, range(len(rows))), typed=typed_fields)
     reasons = find_refusals(batch, champion) if rows else {}
-    checked = tuple(_refuse(variant, reasons) for variant in variants)
+    refused = [each.refused or next((reasons[line] for line in each.lines if line in reasons), "") for each in variants]
+    checked = tuple(
+        replace(variant, lines=(), refused=reason) if reason else variant
+        for variant, reason in zip(variants, refused, strict=True)
+    )
     notes = dict.fromkeys(note for machine in machines for lines in machine.notes.values() for note in lines)
     return Variants(
         checked,
         batch.with_frame(batch.frame.loc[[line for variant in checked for line in variant.lines]]),
         all_tasks,
-        (*notes, *(_note_hypothetical(cpu, found, varied) for cpu, found in contradicted.items())),
+        (*notes, *(_note_hypothetical(cpu, names, varied) for cpu, names in contradicted.items())),
     )
 
 
@@ -228,11 +223,6 @@ def _constant(
     return {
         name: cell for name, cell in cells.items() if name not in dropped and origins[name] not in (IMPLIED, MISSING)
     }
-
-
-def _refuse(variant: Variant, reasons: Mapping[int, str]) -> Variant:
-    reason = variant.refused or next((reasons[line] for line in variant.lines if line in reasons), "")
-    return replace(variant, lines=(), refused=reason) if reason else variant
 
 
 def _note_hypothetical(cpu: str, contradicted: set[str], varied: Sequence[VariedField]) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from perfcast.decisions.constraints import Output
+from perfcast.decisions.criteria import Output
 from perfcast.decisions.ranking import PLAIN
 from perfcast.decisions.variants import Variant, make_variants
 from perfcast.decisions.varied_fields import VariedField
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.predict import PredictOptions, predict_machines
-from perfcast.inference.prediction import Estimate
+from perfcast.inference.prediction import Answer, Estimate
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.utils.errors import UserError
 
@@ -36,7 +36,7 @@ class Combination:
 
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(Answer):
     """All combinations, the last field's values changing fastest. `units`: by varied numerical field."""
 
     dataset: str
@@ -69,24 +69,13 @@ class Grid:
             for output in outputs
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain dictionaries and lists, ready for JSON."""
-        return asdict(self)
-
     def to_frame(self) -> pd.DataFrame:
         """Return one row per combination and task; one for an impossible combination."""
         rows = []
         for combination in self.combinations:
             for estimate in combination.estimates or (None,):
                 row: dict[str, Any] = {**combination.values, "like": combination.like, "refused": combination.refused}
-                if estimate is not None:
-                    row |= {"task": estimate.task, "target": estimate.target, "estimate": estimate.median}
-                    row |= {"low": estimate.low, "high": estimate.high, "unit": estimate.unit}
-                    row |= {
-                        "in_domain_score": estimate.in_domain_score,
-                        "least_similar_group": estimate.least_similar_group,
-                    }
-                rows.append(row)
+                rows.append(row if estimate is None else row | estimate.cells())
         return pd.DataFrame(rows)
 
 

@@ -8,11 +8,10 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 
-from perfcast.decisions.constraints import Output
+from perfcast.decisions.criteria import Output
 from perfcast.decisions.what_if import Combination, Grid
 from perfcast.inference.prediction import Estimate
-from perfcast.report.plots.plot_style import STYLE, panels, plain_axis, predictor_styles
-from perfcast.report.plots.svg_output import to_svg
+from perfcast.report.plots.drawing import STYLE, panels, plain_axis, predictor_styles, to_svg
 from perfcast.utils.errors import UserError
 
 MAX_LINES = 8
@@ -26,7 +25,7 @@ def draw_grid(grid: Grid) -> str:
 
     Raises: UserError when there are more lines or bars than can be told apart.
     """
-    numbers = {name: len({one.numbers[name] for one in grid.combinations}) for name in grid.units}
+    numbers = {name: len({combination.numbers[name] for combination in grid.combinations}) for name in grid.units}
     along = max(numbers, key=lambda name: numbers[name]) if numbers else None
     x = along or grid.names[0]
     others = [name for name in grid.names if name != x]
@@ -60,9 +59,13 @@ def draw_grid(grid: Grid) -> str:
 
 def _line(axis: Axes, pairs: Sequence[tuple[Combination, Estimate]], x: str, label: str, look: dict[str, Any]) -> None:
     ordered = sorted(pairs, key=lambda pair: pair[0].numbers[x])
-    at = [one.numbers[x] for one, _ in ordered]
+    at = [combination.numbers[x] for combination, _ in ordered]
     axis.plot(at, [estimate.median for _, estimate in ordered], label=label, markersize=3.5, **look)
-    known = [(place, one.low, one.high) for place, (_, one) in zip(at, ordered, strict=True) if one.low is not None]
+    known = [
+        (place, estimate.low, estimate.high)
+        for place, (_, estimate) in zip(at, ordered, strict=True)
+        if estimate.low is not None
+    ]
     if known:
         places, low, high = zip(*known, strict=True)
         axis.fill_between(places, low, high, color=look["color"], alpha=0.15, linewidth=0)
@@ -78,24 +81,26 @@ def _bars(
     label: str,
     color: str,
 ) -> None:
-    values = list(dict.fromkeys(one.values[x] for one in grid.combinations))
+    values = list(dict.fromkeys(combination.values[x] for combination in grid.combinations))
     if len(values) * place[1] > _MAX_BARS:
         fact = f"{len(values)} of {x} x {place[1]} are {len(values) * place[1]}"
         raise UserError(f"a plot must have at most {_MAX_BARS} bars", fact, "vary fewer values, or write .csv")
     width = 0.8 / place[1]
-    at = [values.index(one.values[x]) + (place[0] - (place[1] - 1) / 2) * width for one, _ in pairs]
+    at = [values.index(combination.values[x]) + (place[0] - (place[1] - 1) / 2) * width for combination, _ in pairs]
     medians = [estimate.median for _, estimate in pairs]
     axis.bar(at, medians, width * 0.92, color=color, alpha=0.75, label=label)
-    for where, (_, one) in zip(at, pairs, strict=True):
-        if one.low is not None and one.high is not None:
-            axis.plot([where, where], [one.low, one.high], color=matplotlib.rcParams["text.color"], linewidth=1)
+    for where, (_, estimate) in zip(at, pairs, strict=True):
+        if estimate.low is not None and estimate.high is not None:
+            axis.plot(
+                [where, where], [estimate.low, estimate.high], color=matplotlib.rcParams["text.color"], linewidth=1
+            )
     slanted: dict[str, Any] = {"rotation": 30, "ha": "right"} if len(values) > 4 else {}
     axis.set_xticks(range(len(values)), [_short(value) for value in values], **slanted)
     axis.grid(visible=False, axis="x")
 
 
 def _label(axis: Axes, grid: Grid, x: str, output: Output, *, numbers: bool) -> None:
-    unit = next(one.unit for each in grid.possible if (one := _estimate(each, output)) is not None)
+    unit = next(estimate.unit for each in grid.possible if (estimate := _estimate(each, output)) is not None)
     axis.set_ylabel(unit)
     plain_axis(axis, "y")
     if numbers:
@@ -105,15 +110,15 @@ def _label(axis: Axes, grid: Grid, x: str, output: Output, *, numbers: bool) -> 
 
 def _heading(grid: Grid) -> str:
     text = f"estimates by {grid.champion}, {100 * grid.level:g} % intervals"
-    like = sorted({one.like for one in grid.possible if one.like})
+    like = sorted({combination.like for combination in grid.possible if combination.like})
     if like:
         text += f"; hypothetical processors like {', '.join(like)}"
     refused = len(grid.combinations) - len(grid.possible)
     return f"{text}; {refused} of {len(grid.combinations)} combinations are impossible" if refused else text
 
 
-def _estimate(one: Combination, output: Output) -> Estimate | None:
-    return next((each for each in one.estimates if Output.of(each) == output), None)
+def _estimate(combination: Combination, output: Output) -> Estimate | None:
+    return next((each for each in combination.estimates if Output.of(each) == output), None)
 
 
 def _short(text: str) -> str:

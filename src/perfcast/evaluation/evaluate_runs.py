@@ -20,27 +20,28 @@ from perfcast.evaluation.evaluation_tables import (
     SLICE_COLUMNS,
     Evaluation,
 )
-from perfcast.evaluation.explanation_tables import read_attentions, read_importances
-from perfcast.evaluation.interval_metrics import (
+from perfcast.evaluation.predictor_comparison import PAIR_COLUMNS, PAIRED_COLUMNS, compare, compare_all_pairs
+from perfcast.evaluation.run_predictions import (
+    DISSIMILAR_GROUP,
     HALF_WIDTH,
+    HISTORY_COLUMNS,
     IN_DOMAIN_SCORE,
-    LEAST_SIMILAR_GROUP,
+    Predictions,
+    attach_slices,
+    build_slices,
     coverage_by_level,
     errors_by_in_domain_score,
     interval_width,
     is_covered,
     read_backtests,
+    read_predictions,
     with_intervals,
 )
-from perfcast.evaluation.noise_floor import estimate_noise_floor
-from perfcast.evaluation.predictor_comparison import PAIR_COLUMNS, PAIRED_COLUMNS, compare, compare_all_pairs
-from perfcast.evaluation.published_values import tabulate_published_values
-from perfcast.evaluation.run_predictions import (
-    HISTORY_COLUMNS,
-    Predictions,
-    attach_slices,
-    build_slices,
-    read_predictions,
+from perfcast.evaluation.supplementary_tables import (
+    estimate_noise_floor,
+    read_attentions,
+    read_importances,
+    tabulate_published_values,
 )
 from perfcast.schema.metric_names import METRICS
 from perfcast.schema.table import Table, Tag
@@ -114,7 +115,10 @@ def evaluate(
             sliced.append(_slice_rows(member, attach_slices(member.frame, slices), entities, weights))
         for task in next(iter(results.values())).tasks:
             draws = {
-                name: {metric: (found.value, found.draws) for metric, found in result.tasks[task].items()}
+                name: {
+                    metric: (metric_draws.value, metric_draws.draws)
+                    for metric, metric_draws in result.tasks[task].items()
+                }
                 for name, result in results.items()
             }
             clusters = results[members[0].predictor].counts[task]["entities"]
@@ -135,10 +139,12 @@ def evaluate(
         attention=read_attentions(runs),
         published=tabulate_published_values(published, set(tasks.dropna().astype(str))),
         in_domain=pd.concat(
-            [errors_by_in_domain_score(one.split, one.predictor, one.frame) for one in everything], ignore_index=True
+            [errors_by_in_domain_score(member.split, member.predictor, member.frame) for member in everything],
+            ignore_index=True,
         ),
         levels=pd.concat(
-            [coverage_by_level(one.split, one.predictor, one.frame) for one in everything], ignore_index=True
+            [coverage_by_level(member.split, member.predictor, member.frame) for member in everything],
+            ignore_index=True,
         ),
         resamples=resamples,
         seed=seed,
@@ -177,7 +183,7 @@ def compute_metrics(frame: pd.DataFrame, entities: pd.Index, weights: np.ndarray
             draws = mean_of_finite(np.array([draws[metric] for _, draws in seeds]))
             tasks[str(task)][metric] = MetricDraws(float(mean_of_finite(values)), draws, values)
         counts[str(task)] = _counts(part)
-    tasks[AVERAGE] = {metric: _average([found[metric] for found in tasks.values()]) for metric in METRICS}
+    tasks[AVERAGE] = {metric: _average([by_metric[metric] for by_metric in tasks.values()]) for metric in METRICS}
     counts[AVERAGE] = _counts(frame)
     return Result(tasks, counts)
 
@@ -204,12 +210,12 @@ def _counts(part: pd.DataFrame) -> dict[str, int]:
 
 def _metric_rows(split: str, predictor: str, result: Result) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    for task, found in result.tasks.items():
+    for task, by_metric in result.tasks.items():
         counts = result.counts[task]
-        for metric, one in found.items():
-            low, high = percentile_interval(one.draws, counts["entities"])
-            row = {"split": split, "predictor": predictor, "task": task, "metric": metric, "value": one.value}
-            rows.append({**row, "low": low, "high": high, "seed_sd": one.seed_sd, **counts})
+        for metric, metric_draws in by_metric.items():
+            low, high = percentile_interval(metric_draws.draws, counts["entities"])
+            row = {"split": split, "predictor": predictor, "task": task, "metric": metric, "value": metric_draws.value}
+            rows.append({**row, "low": low, "high": high, "seed_sd": metric_draws.seed_sd, **counts})
     return rows
 
 
@@ -259,5 +265,5 @@ def _points(member: Predictions) -> pd.DataFrame:
     points = by_row[["measured", "predicted", HALF_WIDTH, IN_DOMAIN_SCORE]].mean()
     points["predicted"] = np.exp(points["predicted"])
     points = points.astype("float32").assign(split=member.split, predictor=member.predictor)
-    points[LEAST_SIMILAR_GROUP] = by_row[LEAST_SIMILAR_GROUP].first()
+    points[DISSIMILAR_GROUP] = by_row[DISSIMILAR_GROUP].first()
     return points.reset_index()[POINT_COLUMNS]

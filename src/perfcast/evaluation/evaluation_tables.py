@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from perfcast.evaluation.run_predictions import YEAR
+from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
+from perfcast.schema.table_files import read_csv, read_parquet
 from perfcast.splits import is_compared, learning_curve_point
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import atomic_folder, read_object, write_json
+from perfcast.utils.terminal_tables import format_table
 
 _VENDOR = "vendor"
 _LINEAGE = ("family", "generation", "series")
@@ -139,3 +146,117 @@ class Evaluation:
         rows = rows[rows["split"].isin(self.ranked_splits)]
         logs = np.log(rows["value"].clip(lower=1e-9)).groupby(rows["predictor"]).mean()
         return [str(name) for name in logs.sort_index().sort_values(kind="stable").index]
+
+
+_TABLES = (
+    "metrics",
+    "slices",
+    "paired",
+    "pairs",
+    "noise",
+    "history",
+    "importance",
+    "attention",
+    "published",
+    "in_domain",
+    "levels",
+)
+_TEXT = (
+    *("split", "predictor", "other", "task", "metric", "slice", "against", "reference", "claim"),
+    *("group", "asks", "looks_at", "what", "citation"),
+)
+
+
+def metrics_tree(evaluation: Evaluation) -> dict[str, Any]:
+    """Return {split: {predictor: {task: {metric: value}}}}, rounded to six significant digits; NaN is left out."""
+    tree: dict[str, Any] = {}
+    for row in evaluation.metrics.to_dict("records"):
+        if np.isfinite(row["value"]):
+            node = tree.setdefault(row["split"], {}).setdefault(row["predictor"], {}).setdefault(row["task"], {})
+            node[row["metric"]] = float(f"{row['value']:.6g}")
+    return tree
+
+
+def write_evaluation(evaluation: Evaluation, folder: Path) -> None:
+    """Write every table as CSV, the points as Parquet, and summary.json, atomically."""
+    with atomic_folder(folder) as temporary:
+        for name in _TABLES:
+            frame: pd.DataFrame = getattr(evaluation, name)
+            frame.to_csv(temporary / f"{name}.csv", index=False, float_format="%.6g", lineterminator="\n")
+        evaluation.points.to_parquet(temporary / "points.parquet", index=False, compression="zstd")
+        summary = {
+            SCHEMA_KEY: SCHEMA_VERSION,
+            "dataset": evaluation.dataset,
+            "resamples": evaluation.resamples,
+            "seed": evaluation.seed,
+            "level": evaluation.level,
+            "metrics": metrics_tree(evaluation),
+        }
+        write_json(temporary / "summary.json", summary)
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    """Return the content of an evaluation's summary.json. Raises: UserError for another schema version."""
+    check_schema_version(read_object(path), path)
+    return read_object(path, "dataset", "resamples", "seed", "level", "metrics")
+
+
+def read_evaluation(folder: Path) -> Evaluation:
+    """Read an evaluation written by `write_evaluation`.
+
+    Raises: UserError when the folder holds none, or one of another schema version.
+    """
+    folder = Path(folder)
+    if not (folder / "summary.json").is_file():
+        raise UserError("an evaluation must exist", f"{folder / 'summary.json'} is missing", "run snakemake to make it")
+    summary = read_summary(folder / "summary.json")
+    tables = {name: _read(folder / f"{name}.csv") for name in _TABLES}
+    return Evaluation(
+        dataset=summary["dataset"],
+        points=read_parquet(folder / "points.parquet"),
+        resamples=summary["resamples"],
+        seed=summary["seed"],
+        level=summary["level"],
+        **tables,
+    )
+
+
+def _read(path: Path) -> pd.DataFrame:
+    """Read one table; names stay text even if they look like numbers or missing values."""
+    header = read_csv(path, nrows=0).columns
+    text = [name for name in header if name in _TEXT or (path.stem == "slices" and name == "value")]
+    return read_csv(
+        path,
+        dtype=dict.fromkeys(text, "str"),
+        keep_default_na=False,
+        na_values={name: [""] for name in header if name not in text},
+    )
+
+
+def headline(evaluation: Evaluation) -> str:
+    """Return the table of MAPE / MedAPE, averaged over tasks: predictors by splits, the noise floor last."""
+    count = len(evaluation.tasks)
+    over = f"average over {count} tasks" if count > 1 else evaluation.tasks[0]
+    rows = []
+    for predictor in evaluation.ranking():
+        name = f"{predictor} (baseline)" if predictor == BASELINE else predictor
+        rows.append([name, *[_cell(evaluation, split, predictor) for split in evaluation.splits]])
+    noise = evaluation.noise[evaluation.noise["task"] == AVERAGE]
+    if not noise.empty:
+        floor = noise.iloc[0]
+        cell = f"{floor['mape_floor']:.2f} / {floor['medape_floor']:.2f}"
+        rows.append(["noise floor", *[cell for _ in evaluation.splits]])
+    text = [f"{evaluation.dataset}: MAPE / MedAPE in %, {over}"]
+    text += format_table(["predictor", *evaluation.splits], rows, right=range(1, len(evaluation.splits) + 1))
+    if evaluation.comparison_splits:
+        text.append(
+            f"{', '.join(evaluation.comparison_splits)}: only for comparison with published values; not counted"
+        )
+    if evaluation.learning_curve_splits:
+        text.append(f"{len(evaluation.learning_curve_splits)} learning-curve splits: see the plots; not counted")
+    return "\n".join(text)
+
+
+def _cell(evaluation: Evaluation, split: str, predictor: str) -> str:
+    values = [evaluation.value(split, predictor, AVERAGE, metric) for metric in ("mape", "medape")]
+    return " / ".join("-" if value is None or np.isnan(value["value"]) else f"{value['value']:.2f}" for value in values)

@@ -1,4 +1,4 @@
-"""Predictions of one run, read from disk and checked, and the slices by which errors are reported."""
+"""Predictions of one run, read from disk and checked, with their calibrated intervals, and the slices of errors."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pandas as pd
 
 from perfcast.schema.table import Kind, Table, Tag
 from perfcast.schema.table_files import read_csv, read_parquet
+from perfcast.uncertainty.conformal import TEST, ConformalCalibration, outputs_of
 from perfcast.utils.errors import UserError
 
 COLUMNS = ["row", "task", "entity", "fold", "seed", "target", "measured", "predicted"]
@@ -110,3 +111,120 @@ def attach_slices(frame: pd.DataFrame, slices: pd.DataFrame) -> pd.DataFrame:
     if frame["target"].nunique() > 1:
         joined[TARGET] = frame["target"].astype(str)
     return joined
+
+
+HALF_WIDTH, IN_DOMAIN_SCORE, DISSIMILAR_GROUP, PIT = "half_width", "in_domain_score", "least_similar_group", "pit"
+"""Columns that `with_intervals` adds: half-width of the interval in logarithms and in-domain score, both NaN without
+backtests; the feature group that lowers the in-domain score most, "" for none; and the level of the narrowest interval
+that contains the measured score (inf for none)."""
+
+_KEYS = ["fold", "backtest", "row"]
+_BACKTEST_COLUMNS = (*_KEYS, "task", "target", "measured", "predicted")
+
+
+def read_backtests(folder: Path) -> pd.DataFrame | None:
+    """Return the backtest predictions of a run folder, None without any. Raises: UserError for a broken file."""
+    path = Path(folder) / "backtest.parquet"
+    # a training without rows for backtests writes an empty file without the column of the fold
+    if not path.is_file() or read_parquet(path).empty:
+        return None
+    return read_parquet(path, _BACKTEST_COLUMNS)
+
+
+def with_intervals(
+    predictions: pd.DataFrame, backtests: pd.DataFrame | None, distances: pd.DataFrame | None, level: float
+) -> pd.DataFrame:
+    """Return the predictions with the columns HALF_WIDTH, IN_DOMAIN_SCORE, DISSIMILAR_GROUP and PIT.
+
+    Shapes: `predictions` and `backtests` as in run folders, `distances` one row per fold, backtest (-1: the test
+    part) and row. Each fold is calibrated on its own backtests only.
+    """
+    result = predictions.assign(**{HALF_WIDTH: np.nan, IN_DOMAIN_SCORE: np.nan, PIT: np.nan})
+    result[DISSIMILAR_GROUP] = ""
+    if backtests is None or distances is None:
+        return result
+    names = [name for name in distances if name not in _KEYS]
+    calibration_rows = backtests.merge(distances, on=_KEYS, how="inner")
+    outputs = outputs_of(result["task"], result["target"])
+    test_distances = result[["fold", "row"]].assign(backtest=TEST).merge(distances, on=_KEYS, how="left")
+    for fold, part in calibration_rows.groupby("fold", sort=True):
+        part_outputs = outputs_of(part["task"], part["target"])
+        calibration = ConformalCalibration().fit(
+            _residuals(part), part_outputs, part["backtest"].to_numpy(), part[names]
+        )
+        rows = (result["fold"] == fold).to_numpy() & test_distances[names].notna().all(axis=1).to_numpy()
+        far = test_distances.loc[rows, names]
+        result.loc[rows, HALF_WIDTH] = calibration.half_widths(outputs[rows], far, level)
+        result.loc[rows, IN_DOMAIN_SCORE] = calibration.in_domain_score(far)
+        result.loc[rows, DISSIMILAR_GROUP] = calibration.least_similar_group(far).to_numpy()
+        result.loc[rows, PIT] = calibration.pit(outputs[rows], far, _residuals(result[rows]))
+    return result
+
+
+def is_covered(predictions: pd.DataFrame) -> np.ndarray:
+    """Return whether the measured score lies in the interval, 1 or 0, NaN where there is no interval, (n,)."""
+    half = predictions[HALF_WIDTH].to_numpy(dtype=float)
+    return np.where(np.isnan(half), np.nan, np.abs(_residuals(predictions)) <= half)
+
+
+def _residuals(predictions: pd.DataFrame) -> np.ndarray:
+    """Return log predicted - log measured. Shapes: (n,)."""
+    predicted, measured = (predictions[name].to_numpy(dtype=float) for name in ("predicted", "measured"))
+    return np.asarray(np.log(predicted / measured))
+
+
+def interval_width(half: np.ndarray) -> np.ndarray:
+    """Return the width of the interval in % of the prediction. Shapes: (n,)."""
+    return np.asarray(100 * (np.exp(half) - np.exp(-half)))
+
+
+SUPPORT_EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
+IN_DOMAIN_COLUMNS = [
+    "split",
+    "predictor",
+    "from",
+    "to",
+    "in_domain_score",
+    "mape",
+    "coverage",
+    "width",
+    "rows",
+    "entities",
+]
+
+
+def errors_by_in_domain_score(split: str, predictor: str, predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return error, coverage and width by in-domain score, tasks and seeds pooled: columns IN_DOMAIN_COLUMNS.
+
+    Units: mape, coverage and width in %.
+    """
+    known = predictions[predictions[IN_DOMAIN_SCORE].notna()]
+    error = 100 * (known["predicted"] / known["measured"] - 1).abs()
+    errors = known.assign(
+        mape=error, coverage=100 * is_covered(known), width=interval_width(known[HALF_WIDTH].to_numpy(dtype=float))
+    )
+    bins = pd.cut(errors[IN_DOMAIN_SCORE], SUPPORT_EDGES, include_lowest=True, labels=False)
+    rows = []
+    for bin_number, part in errors.groupby(bins, sort=True):
+        edges = SUPPORT_EDGES[int(bin_number)], SUPPORT_EDGES[int(bin_number) + 1]
+        means = part[[IN_DOMAIN_SCORE, "mape", "coverage", "width"]].mean()
+        rows.append((split, predictor, *edges, *means, part["row"].nunique(), part["entity"].nunique()))
+    return pd.DataFrame(rows, columns=IN_DOMAIN_COLUMNS)
+
+
+LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+_ROUNDING = 1e-9
+LEVEL_COLUMNS = ["split", "predictor", "level", "coverage", "rows"]
+
+
+def coverage_by_level(split: str, predictor: str, predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of measured scores inside intervals of LEVELS: columns LEVEL_COLUMNS; none without intervals.
+
+    Averaged over tasks, as the metrics are; seeds pooled. Units: level and coverage in %.
+    """
+    known = predictions[predictions[PIT].notna()]
+    rows = []
+    for level in LEVELS if len(known) else ():
+        inside = (known[PIT] <= level + _ROUNDING).groupby(known["task"]).mean()
+        rows.append((split, predictor, 100 * level, 100 * inside.mean(), known["row"].nunique()))
+    return pd.DataFrame(rows, columns=LEVEL_COLUMNS)

@@ -13,8 +13,7 @@ import pandas as pd
 from perfcast.config.dataset_conf import DatasetConf
 from perfcast.config.predictor_conf import PredictorConf
 from perfcast.evaluation import choose_champion
-from perfcast.experiment.fitting import fit_rows
-from perfcast.experiment.row_masks import last_year, training_rows
+from perfcast.experiment.fitting import fit_rows, last_year, training_rows
 from perfcast.experiment.selection import CandidateChoice, PredictorFactory, predictor_factories, select_candidate
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
 from perfcast.predictors.predictor import Predictor

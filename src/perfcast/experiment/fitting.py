@@ -1,12 +1,73 @@
-"""Fit a predictor to some rows of a table, and pair its predictions of other rows with the measured scores."""
+"""Fits of a predictor on masked rows of a fold, and the backtests inside its training part."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Role, Table, Tag
+from perfcast.uncertainty.backtest import backtest_pairs
+
+_MIN_PEERS = 5
+"""Fewest measured peers for which a training label may be an outlier."""
+
+
+def label_outliers(table: Table, rows: np.ndarray, threshold: float | None) -> np.ndarray:
+    """Mark training rows whose score is implausible beside its peers: same TASK and IDENTITY, at least five of them.
+
+    Shapes: `rows` and the result are boolean over the table's rows; marked rows are a subset of `rows`.
+    `threshold` is the largest absolute natural logarithm of score over the peers' median; None marks nothing. Only the
+    given rows are compared, so no test score takes part. Source: counts of the published results, where deviations
+    beyond 0.3 are typing errors or crippled configurations, all on the low side.
+    """
+    marked = np.zeros(len(table.frame), dtype=bool)
+    if threshold is None or not rows.any():
+        return marked
+    peers = table.select(tag=Tag.TASK) + table.select(tag=Tag.IDENTITY)
+    frame = table.frame.loc[rows]
+    for target in table.select(role=Role.TARGET):
+        logs = np.log(frame[target])
+        groups = logs.groupby([frame[name] for name in peers], dropna=False)
+        far = (logs - groups.transform("median")).abs() > threshold
+        marked[np.flatnonzero(rows)] |= (far & (groups.transform("count") >= _MIN_PEERS)).to_numpy()
+    return marked
+
+
+def measured_rows(table: Table) -> np.ndarray:
+    """Mark the rows that have at least one score, (n,) bool."""
+    return np.asarray(table.frame[table.select(role=Role.TARGET)].notna().any(axis=1), dtype=bool)
+
+
+def training_rows(table: Table, subset: np.ndarray, label_outlier: float | None) -> np.ndarray:
+    """Mark the rows of one fold that a predictor may learn from: measured, in training, label not an outlier."""
+    rows = np.isin(subset, ["train", "validation"]) & measured_rows(table)
+    return np.asarray(rows & ~label_outliers(table, rows, label_outlier), dtype=bool)
+
+
+def evaluated_rows(table: Table) -> np.ndarray:
+    """Mark the rows that count in the metrics, (n,) bool: all but those that an EXCLUDED column excludes."""
+    rows = np.ones(len(table.frame), dtype=bool)
+    for name in table.select(tag=Tag.EXCLUDED):
+        rows &= (table.frame[name] != 1).to_numpy()
+    return rows
+
+
+def tested_rows(table: Table, subset: np.ndarray) -> np.ndarray:
+    """Mark the test rows of one fold that count in the metrics."""
+    return np.asarray((subset == "test") & evaluated_rows(table), dtype=bool)
+
+
+def last_year(table: Table, rows: np.ndarray) -> np.ndarray | None:
+    """Mark the last twelve months of the given rows, None where the dataset has no dates."""
+    names = table.select(tag=Tag.TIME)
+    if not names:
+        return None
+    when = table.frame.loc[rows, names[0]]
+    return np.asarray(when > when.max() - pd.DateOffset(months=12), dtype=bool)
 
 
 def _inputs(table: Table, rows: np.ndarray) -> pd.DataFrame:
@@ -44,3 +105,51 @@ def predict_rows(predictor: Predictor, table: Table, rows: np.ndarray, fold: int
         )
     long = pd.concat(lines, ignore_index=True)
     return long[long["measured"].notna()].reset_index(drop=True)
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """Rows to fit on and rows to predict, all of them inside training. Shapes: (rows of the table,) bool."""
+
+    number: int
+    fitting: np.ndarray
+    testing: np.ndarray
+
+
+def plan_backtests(table: Table, subset: np.ndarray, label_outlier: float | None, limit: int) -> list[Backtest]:
+    """Return at most `limit` backtests of a fold, that on its validation rows first; none without such rows.
+
+    Shapes: subset (rows of the table,) of train | validation | test | unused.
+    """
+    known = training_rows(table, subset, None)
+    times = table.select(tag=Tag.TIME)
+    when = pd.DatetimeIndex(table.frame.loc[known, times[0]]) if times else None
+    backtests = []
+    for number, (fitting, testing) in enumerate(backtest_pairs(subset[known] == "validation", when)[:limit]):
+        inner = np.full(len(subset), "held out", dtype=object)
+        inner[np.flatnonzero(known)[fitting]] = "train"
+        tested = np.zeros(len(subset), dtype=bool)
+        tested[np.flatnonzero(known)[testing]] = True
+        backtests.append(Backtest(number, training_rows(table, inner, label_outlier), tested & evaluated_rows(table)))
+    return [backtest for backtest in backtests if backtest.fitting.any() and backtest.testing.any()]
+
+
+def run_backtests(
+    table: Table, backtests: Sequence[Backtest], make: Callable[[int], Predictor], seed: int, fold: int
+) -> pd.DataFrame:
+    """Return the predictions of every backtest, as `predict_rows` with the column `backtest`, its number."""
+    lines = [pd.DataFrame(columns=["row", "task", "entity", "target", "measured", "predicted", "backtest"])]
+    for backtest in backtests:
+        predictor = fit_rows(make(seed), table, backtest.fitting, None)
+        predictions = predict_rows(predictor, table, backtest.testing, fold, seed)
+        lines.append(predictions.assign(backtest=backtest.number))
+    filled = [frame for frame in lines if not frame.empty]
+    return pd.concat(filled, ignore_index=True) if filled else lines[0]
+
+
+def first_error(predictions: pd.DataFrame) -> float | None:
+    """Return the MAPE (%) of the first backtest, None where there is none."""
+    first = predictions[predictions["backtest"] == 0]
+    if first.empty:
+        return None
+    return float((first["predicted"] / first["measured"] - 1).abs().mean() * 100)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perfcast.config.predictor_conf import PredictorConf
-from perfcast.experiment.backtesting import first_error, plan_backtests, run_backtests
+from perfcast.experiment.fitting import first_error, plan_backtests, run_backtests
 from perfcast.predictors.factory import predictor_class
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table
@@ -87,11 +87,7 @@ class CandidateChoice:
 
 
 def select_candidate(
-    table: Table,
-    subset: np.ndarray,
-    candidates: Mapping[str, PredictorFactory],
-    seed: int,
-    label_outlier: float | None,
+    table: Table, subset: np.ndarray, candidates: Mapping[str, PredictorFactory], seed: int, label_outlier: float | None
 ) -> CandidateChoice:
     """Select the candidate with the smallest inner validation error; the first one where no error can be measured."""
     errors = {name: inner_error(table, subset, make, seed, label_outlier) for name, make in candidates.items()}

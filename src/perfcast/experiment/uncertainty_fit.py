@@ -10,8 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from perfcast.experiment.backtesting import Backtest, plan_backtests, run_backtests
-from perfcast.experiment.row_masks import last_year, tested_rows, training_rows
+from perfcast.experiment.fitting import Backtest, last_year, plan_backtests, run_backtests, tested_rows, training_rows
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import TEST, ConformalCalibration, UncertaintyModel, outputs_of

@@ -72,7 +72,7 @@ class CpuNames:
         words, squashed = [word for word in _JOINTS.split(key) if word], _squash(key)
         if not squashed:
             return list(self.keys[:count])
-        first = [known for known in self.keys if all(f" {word}" in _spaced(known) for word in words)]
+        first = [known for known in self.keys if all(f" {word}" in f" {_JOINTS.sub(' ', known)}" for word in words)]
         within = [known for form, keys in self._squashed.items() if squashed in form for known in keys]
         return list(dict.fromkeys([*first, *within]))[:count]
 
@@ -113,10 +113,6 @@ class TaskNames:
 
 def _squash(key: str) -> str:
     return _JOINTS.sub("", key)
-
-
-def _spaced(key: str) -> str:
-    return f" {_JOINTS.sub(' ', key)}"
 
 
 def _begins(words: set[str], known: str) -> bool:

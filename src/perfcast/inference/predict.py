@@ -137,7 +137,7 @@ def _estimate(
                 else str(intervals["least_similar_group"].iloc[row]) or None,
                 missing=int(missing[row]),
                 assumed=int(assumed[row]),
-                own=float(np.exp(shift[row])) if measurements else None,
+                user_factor=float(np.exp(shift[row])) if measurements else None,
                 **explainer.explain(int(row), target),
             )
             estimates.append((int(row), estimate))

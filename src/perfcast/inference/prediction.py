@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pandas as pd
+
+from perfcast.inference.impute import ORIGINS
+from perfcast.utils.terminal_tables import NO_BREAK, format_interval, format_number, render_table, wrap_text
 
 ESTIMATE = "estimates, not official results"
 
@@ -45,10 +48,10 @@ class Driver:
 class Estimate:
     """Prediction of one machine, task and target.
 
-    `low` to `high` is the interval of `level`; `support` is the in-domain score, 1 close to the training data, and
-    `unlike` the least similar group. They are None without a calibration. `missing` counts features without a value,
-    `assumed` imputed usual values. `typical` is the machine that the drivers start from; they lead to the median
-    without `own`, the factor by which user measurements changed it (None without any). Units: `unit`.
+    `low` to `high` is the interval of `level`; `in_domain_score` is 1 close to the training data, and
+    `least_similar_group` lowers it most. They are None without a calibration. `missing` counts features without a
+    value, `assumed` imputed usual values. `typical` is the machine that the drivers start from; they lead to the median
+    without `user_factor`, the factor by which user measurements changed it (None without any). Units: `unit`.
     """
 
     task: str
@@ -62,10 +65,18 @@ class Estimate:
     least_similar_group: str | None
     missing: int
     assumed: int
-    own: float | None = None
+    user_factor: float | None = None
     neighbors: tuple[Neighbor, ...] = ()
     typical: Neighbor | None = None
     drivers: tuple[Driver, ...] = ()
+
+    def cells(self) -> dict[str, Any]:
+        """Return the columns of a table of estimates."""
+        return {
+            **{"task": self.task, "target": self.target, "estimate": self.median},
+            **{"low": self.low, "high": self.high, "unit": self.unit},
+            **{"in_domain_score": self.in_domain_score, "least_similar_group": self.least_similar_group},
+        }
 
 
 @dataclass(frozen=True)
@@ -80,7 +91,16 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Predictions:
+class Answer:
+    """Base of what a command answers, as JSON; its subclasses have `to_frame` for CSV."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries and lists, ready for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Predictions(Answer):
     """Predictions of machines in the order of the request, with the champion that made them."""
 
     dataset: str
@@ -93,24 +113,13 @@ class Predictions:
     def __iter__(self) -> Iterator[Prediction]:
         return iter(self.machines)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain dictionaries and lists, ready for JSON."""
-        return asdict(self)
-
     def to_frame(self) -> pd.DataFrame:
         """Return one row per machine, task and target."""
         rows = [
             {
                 "line": machine.line,
                 "machine": machine.machine,
-                "task": estimate.task,
-                "target": estimate.target,
-                "estimate": estimate.median,
-                "low": estimate.low,
-                "high": estimate.high,
-                "unit": estimate.unit,
-                "in_domain_score": estimate.in_domain_score,
-                "least_similar_group": estimate.least_similar_group,
+                **estimate.cells(),
                 "assumed": estimate.assumed,
                 "champion": self.champion,
                 "features_missing": estimate.missing,
@@ -120,3 +129,84 @@ class Predictions:
             for estimate in machine.estimates
         ]
         return pd.DataFrame(rows)
+
+
+GROUPS = {"provenance": "dates"}
+"""Groups of columns that are shown under another name."""
+_HEADER = ["task", "estimate", "interval", "unit", "in_domain_score", "assumed", "least like anything measured"]
+
+
+def format_predictions(predictions: Predictions, width: int | None = None) -> str:
+    """Return the machines one after another: estimates, nearest measured results, drivers, and values by origin.
+
+    Predictions without values are one table. `width` is that of the terminal, None for no limit.
+    """
+    if any(prediction.values for prediction in predictions):
+        return "\n\n".join(_format_prediction(prediction, width) for prediction in predictions)
+    rows = [[each.machine, *_estimate_cells(estimate)] for each in predictions for estimate in each.estimates]
+    return render_table(["machine", *_HEADER], rows, width)
+
+
+def _format_prediction(prediction: Prediction, width: int | None) -> str:
+    estimates = prediction.estimates
+    interval = f"{100 * estimates[0].level:g} % interval"
+    header = [interval if name == "interval" else name for name in _HEADER]
+    parts = [prediction.machine, *[wrap_text(f"note: {note}", width) for note in prediction.notes]]
+    parts.append(render_table(header, [_estimate_cells(estimate) for estimate in estimates], width))
+    changes = [
+        f"{each.task} {100 * (each.user_factor - 1):+.1f} %" for each in estimates if each.user_factor is not None
+    ]
+    if changes:
+        parts.append(wrap_text(f"changed by your own measurements: {', '.join(changes)}", width))
+    if any(estimate.neighbors for estimate in estimates):
+        parts.append("nearest measured machines")
+        rows = [row for estimate in estimates for row in _neighbor_rows(estimate)]
+        parts.append(render_table(["task", "score", "machine", "published", "distance"], rows, width))
+    if any(estimate.typical for estimate in estimates):
+        parts.append("what drove it: the forecast of a typical machine of the last year, times")
+        groups = sorted({driver.group for estimate in estimates for driver in estimate.drivers})
+        rows = [[each.task, *_driver_cells(each, groups), _typical_cell(each)] for each in estimates]
+        header = ["task", *[GROUPS.get(group, group) for group in groups], "typical machine"]
+        parts.append(render_table(header, rows, width))
+    for origin, meaning in ORIGINS.items():
+        values = [_format_value(value) for value in prediction.values if value.origin == origin]
+        if values:
+            parts.append(wrap_text(f"{origin} ({meaning}): {', '.join(values)}", width))
+    return "\n".join(parts)
+
+
+def _estimate_cells(estimate: Estimate) -> list[str]:
+    support = "" if estimate.in_domain_score is None else f"{estimate.in_domain_score:.2f}"
+    interval = format_interval(estimate.low, estimate.high)
+    cells = [estimate.task, format_number(estimate.median), interval, estimate.unit]
+    return [*cells, support, str(estimate.assumed), estimate.least_similar_group or ""]
+
+
+def _neighbor_rows(estimate: Estimate) -> list[list[str]]:
+    """Return one row per neighbor; the task stands in the first."""
+    return [
+        [
+            estimate.task if position == 0 else "",
+            format_number(neighbor.score),
+            neighbor.machine,
+            neighbor.published,
+            f"{neighbor.distance:.3f}",
+        ]
+        for position, neighbor in enumerate(estimate.neighbors)
+    ]
+
+
+def _driver_cells(estimate: Estimate, groups: Sequence[str]) -> list[str]:
+    factors = {driver.group: driver.factor for driver in estimate.drivers}
+    return [f"{factors.get(group, 1.0):.2f}" for group in groups]
+
+
+def _typical_cell(estimate: Estimate) -> str:
+    typical = estimate.typical
+    return "" if typical is None else f"{typical.machine} (measured {format_number(typical.score)})"
+
+
+def _format_value(value: Value) -> str:
+    text = f"{value.value:g}" if isinstance(value.value, float) else value.value
+    unit = f" {value.unit}" if value.unit and value.unit not in ("month", "quarter") else ""
+    return f"{value.column} {text}{unit}".replace(" ", NO_BREAK)

@@ -8,15 +8,24 @@ repeat the least steady ones.
 
 from __future__ import annotations
 
+import gzip
 import math
+import os
+import platform
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import psutil  # type: ignore[import-untyped]
 import torch
 
+from perfcast.microbench.hardware_info import readings
+from perfcast.microbench.hardware_info.readings import FAILURES, run_command
 from perfcast.microbench.timing import (
     HARMLESS_WAIT,
     Timing,
@@ -27,6 +36,8 @@ from perfcast.microbench.timing import (
     until_steady,
     waited_seconds,
 )
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import atomic_path, write_json
 
 __all__ = ["Gemm", "Timing", "as_frame", "collect", "measure", "sample_configurations", "steadier", "time_product"]
 
@@ -53,11 +64,6 @@ class Gemm:
         return 2.0 * self.m * self.n * self.k
 
 
-def _primes(low: int, high: int) -> np.ndarray:
-    numbers = np.arange(low, high + 1)
-    return np.array([p for p in numbers if all(p % d for d in range(2, math.isqrt(int(p)) + 1))])
-
-
 def sample_configurations(count: int, *, max_threads: int, seed: int) -> list[Gemm]:
     """Draw distinct configurations: sizes log-uniform in 16..4096, so that large ones are rare.
 
@@ -65,7 +71,8 @@ def sample_configurations(count: int, *, max_threads: int, seed: int) -> list[Ge
     smaller prime, a sixth to an odd number; the others stay as drawn.
     """
     random = np.random.default_rng(seed)
-    primes = _primes(SMALLEST, LARGEST)
+    numbers = np.arange(SMALLEST, LARGEST + 1)
+    primes = np.array([p for p in numbers if all(p % d for d in range(2, math.isqrt(int(p)) + 1))])
     threads = sorted({*(2**i for i in range(max_threads.bit_length()) if 2**i <= max_threads), max_threads})
 
     def size() -> int:
@@ -200,3 +207,78 @@ def collect(
     """Measure and keep the steadiest timing of every configuration; `progress` gets (done, total, repeated)."""
     measured = measure(configurations, budget_seconds=budget_seconds, seed=seed)
     return keep_steadiest(measured, len(configurations), progress)
+
+
+_CACHES = {"L1d cache": "l1d_kib", "L1i cache": "l1i_kib", "L2 cache": "l2_kib", "L3 cache": "l3_kib"}
+
+
+def require_clean(clean: int, measured: int) -> None:
+    """Raise UserError when other work interrupted every configuration."""
+    if not clean:
+        raise UserError(
+            "a measurement needs an idle core",
+            f"other work interrupted every one of {measured} configurations",
+            "try again on an idle machine, or with a larger --budget-minutes",
+        )
+
+
+def write_measurement(folder: Path, name: str, frame: pd.DataFrame) -> None:
+    """Write <name>.csv.gz and <name>.json into the folder."""
+    with atomic_path(folder / f"{name}.csv.gz") as path:
+        # no file name and no time in the header, so that equal tables give equal bytes
+        path.write_bytes(gzip.compress(frame.to_csv(index=False, lineterminator="\n").encode(), mtime=0))
+    write_json(folder / f"{name}.json", describe_machine())
+
+
+def _lscpu() -> dict[str, str]:
+    """Return the fields of lscpu; an empty dict when it fails."""
+    try:
+        return dict(readings.read_fields(run_command))
+    except FAILURES:
+        return {}
+
+
+def _total_kib(text: str) -> float | None:
+    """Return KiB of '4 MiB (2 instances)': the sum over instances."""
+    size = readings.parse_cache_size(text)
+    return size.kib if size else None
+
+
+def describe_machine() -> dict[str, Any]:
+    """Return processor, caches, memory, instruction sets and library versions of this machine.
+
+    Units: caches KiB summed over the machine, memory GiB. Unknown values are None. Host name, addresses
+    and serial numbers are never read.
+    """
+    import numpy
+    import torch
+
+    fields = _lscpu()
+    flags = sorted(
+        flag for flag in fields.get("Flags", "").split() if re.match(r"(sse4|avx|amx|fma|neon|asimd|sve)", flag)
+    )
+    return {
+        "cpu_model": fields.get("Model name", platform.machine()),
+        "cpu_vendor": fields.get("Vendor ID"),
+        "architecture": platform.machine(),
+        "cores": os.cpu_count(),
+        "threads_per_core": readings.parse_count(fields.get("Thread(s) per core", "")),
+        "sockets": readings.parse_count(fields.get("Socket(s)", "")),
+        "virtual": fields.get("Hypervisor vendor") or None,
+        **{name: _total_kib(fields.get(label, "")) for label, name in _CACHES.items()},
+        "memory_gib": round(psutil.virtual_memory().total / 1024**3, 1),
+        "flags": flags,
+        "kernel": platform.release().split("-")[0],
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": numpy.__version__,
+            "onednn": _library_version(torch.__config__.show(), r"MKL-DNN v([\d.]+)"),
+            "mkl": _library_version(torch.__config__.show(), r"oneMKL|Math Kernel Library Version ([\d.]+)"),
+        },
+    }
+
+
+def _library_version(text: str, pattern: str) -> str | None:
+    match = re.search(pattern, text)
+    return match[1] if match and match.groups() and match[1] else None

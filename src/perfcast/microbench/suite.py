@@ -8,24 +8,27 @@ sum of the rates of the threads, or for a latency their mean. Libraries use one 
 
 from __future__ import annotations
 
-import importlib
 import math
-import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import psutil  # type: ignore[import-untyped]
 import torch
+from rich.table import Table
 
-from perfcast.microbench import kernels
-from perfcast.microbench.interference import InterferenceMonitor
-from perfcast.microbench.kernels import MIB, PreparedCall
+from perfcast.microbench.kernels import KERNELS, MIB, Kernel, PreparedCall
 from perfcast.microbench.threads import PinnedThreads, available_cpus
-from perfcast.microbench.timing import Timing, in_rounds, keep_steadiest, relative_spread, until_steady
+from perfcast.microbench.timing import (
+    InterferenceMonitor,
+    Timing,
+    in_rounds,
+    keep_steadiest,
+    relative_spread,
+    until_steady,
+)
 from perfcast.utils.errors import unknown_name
 
 MIN_SAMPLE_SECONDS = 0.02
@@ -62,14 +65,14 @@ class SuiteTiming(Timing):
 
 def kernel_names() -> list[str]:
     """Return the names of the kernels."""
-    return sorted(module.name for module in pkgutil.iter_modules(kernels.__path__))
+    return sorted(KERNELS)
 
 
-def load_kernel(name: str) -> ModuleType:
-    """Import a kernel. Raises: UserError for an unknown name."""
-    if name not in kernel_names():
+def load_kernel(name: str) -> Kernel:
+    """Return a kernel. Raises: UserError for an unknown name."""
+    if name not in KERNELS:
         raise unknown_name("a kernel", name, kernel_names())
-    return importlib.import_module(f"{kernels.__name__}.{name}")
+    return KERNELS[name]
 
 
 def thread_counts(maximum: int) -> list[int]:
@@ -102,12 +105,12 @@ def list_cases(names: Iterable[str], threads: Sequence[int], *, l3_kib: float | 
 
 def time_case(case: Case, order: int, round_number: int, *, cpus: Sequence[int], seed: int) -> SuiteTiming:
     """Measure one configuration on the first of `cpus`."""
-    module = load_kernel(case.kernel)
+    kernel = load_kernel(case.kernel)
     works = [0.0] * case.threads
 
     def prepare(number: int) -> Callable[[], object]:
         torch.set_num_threads(1)  # the setting belongs to this thread
-        prepared: PreparedCall = module.prepare(case.variant, case.size, seed + number)
+        prepared: PreparedCall = kernel.prepare(case.variant, case.size, seed + number)
         works[number] = prepared.work
         return prepared.call
 
@@ -115,7 +118,7 @@ def time_case(case: Case, order: int, round_number: int, *, cpus: Sequence[int],
     with PinnedThreads(used, prepare) as pinned_threads:
         calls, warmups = warm_up(pinned_threads.run)
         monitor = InterferenceMonitor(pinned_threads.thread_ids, used)
-        samples = until_steady(lambda: combine_seconds(pinned_threads.run(calls), module.SHARED) / calls)
+        samples = until_steady(lambda: combine_seconds(pinned_threads.run(calls), kernel.SHARED) / calls)
         interference = monitor.read()
         pinned = pinned_threads.pinned
     return SuiteTiming(
@@ -187,7 +190,7 @@ def as_frame(timings: dict[Case, SuiteTiming]) -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     for case in sorted(timings):
-        timing, module = timings[case], load_kernel(case.kernel)
+        timing, kernel = timings[case], load_kernel(case.kernel)
         rows.append(
             {
                 "kernel": case.kernel,
@@ -199,12 +202,12 @@ def as_frame(timings: dict[Case, SuiteTiming]) -> pd.DataFrame:
                 "repeats": timing.repeats,
                 "calls": timing.calls,
                 "work": _digits(timing.work, 9),
-                "combined": "sum" if module.SHARED else "mean",
+                "combined": "sum" if kernel.SHARED else "mean",
                 "seconds_median": _digits(timing.median),
                 "seconds_min": _digits(timing.minimum),
                 "seconds_spread": _digits(timing.spread, 4),
-                "rate": _digits(compute_rate(timing.work, timing.median, case.threads, module.SHARED)),
-                "unit": module.UNIT,
+                "rate": _digits(compute_rate(timing.work, timing.median, case.threads, kernel.SHARED)),
+                "unit": kernel.UNIT,
                 "waited_share": _digits(timing.waited, 4),
                 "stolen_share": _digits(timing.stolen, 4),
                 "other_load": _digits(timing.other_load, 3),
@@ -223,3 +226,67 @@ def compute_rate(work: float, seconds: float, threads: int, shared: bool) -> flo
 
 def _digits(value: float | None, digits: int = 6) -> float | None:
     return None if value is None else float(f"{value:.{digits}g}")
+
+
+_INTERRUPTED = "!"
+_MAX_OTHER_LOAD = 0.1
+"""Cores that other processes can use before a note warns of them."""
+
+
+def create_table(frame: pd.DataFrame, counts: Sequence[int]) -> Table:
+    """Return the results of one kernel: a row per variant and size, a column per number of threads."""
+    kernel = load_kernel(str(frame["kernel"].iloc[0]))
+    unit = kernel.INVERSE or kernel.UNIT
+    table = Table()
+    table.add_column("variant")
+    table.add_column("bytes per thread", justify="right")
+    for count in counts:
+        table.add_column(f"{count} thread{'s' if count > 1 else ''}\n{unit}", justify="right")
+    table.add_column("spread\n%", justify="right")
+    for (variant, size), rows in frame.groupby(["variant", "bytes"]):
+        by_count = rows.set_index("threads")
+        cells = [
+            _format_cell(by_count.loc[[count]].iloc[0], kernel) if count in by_count.index else "- " for count in counts
+        ]
+        spread = f"{100 * rows['seconds_spread'].max():.1f}"
+        table.add_row(str(variant), format_bytes(int(str(size))), *cells, spread)
+    return table
+
+
+def _format_cell(row: pd.Series, kernel: Kernel) -> str:
+    value = 1000 / row["rate"] if kernel.INVERSE else row["rate"]
+    return f"{value:.4g}{_INTERRUPTED if row['interrupted'] else ' '}"
+
+
+def format_bytes(size: int) -> str:
+    """Return e.g. '64 KiB'."""
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size} {unit}"
+        size //= 1024
+    return f"{size} GiB"
+
+
+def list_notes(frame: pd.DataFrame, planned: int, minutes: float) -> list[str]:
+    """Return notes on interference, missing configurations and the spread."""
+    notes = []
+    interrupted = int(frame["interrupted"].sum())
+    if interrupted:
+        notes.append(
+            f"{_INTERRUPTED} other work interrupted every measurement of {interrupted} of {len(frame)} configurations; "
+            "the dataset excludes them"
+        )
+    load = frame["other_load"].median()
+    if load > _MAX_OTHER_LOAD:
+        notes.append(
+            f"other work kept {load:.1f} cores busy and shared caches, memory and clock; measure on an idle machine"
+        )
+    if frame[["waited_share", "stolen_share"]].isna().any(axis=None):
+        notes.append("this system does not report whether other work interrupted the measurements")
+    if not frame["pinned"].all():
+        notes.append("this system does not allow threads to be pinned to cores (column pinned)")
+    if planned > len(frame):
+        notes.append(f"{planned - len(frame)} configurations are missing: the {minutes:g} minutes were too short")
+    spread = 100 * frame["seconds_spread"].median()
+    notes.append(f"measured {len(frame)} configurations; median spread (interquartile range / median): {spread:.1f} %")
+    return notes

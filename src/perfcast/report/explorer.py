@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from perfcast.evaluation import BASELINE, Evaluation
 from perfcast.evaluation.run_predictions import TARGET, YEAR
-from perfcast.report.table_rows import BLOCK, NAME, WHEN, Rows
+from perfcast.report.report_context import BLOCK, NAME, WHEN, Rows
 
 MAX_POINTS = 350_000
 """Points of all datasets of a report together, which keeps the file below eight megabytes."""
@@ -74,7 +74,7 @@ def explorer_view(evaluation: Evaluation, rows: Rows, leader: str, *, maximum: i
         "name": _code_text(names[NAME]),
         "block": _code_text(names[BLOCK]) if (names[BLOCK] != names[NAME]).any() else None,
         "month": _months(names[WHEN]),
-        "filters": [{"label": one["label"], "values": one["values"], "codes": one["codes"]} for one in filters],
+        "filters": [{"label": entry["label"], "values": entry["values"], "codes": entry["codes"]} for entry in filters],
         "splits": splits,
         "predictors": list(predictors),
         "runs": runs,
@@ -157,12 +157,12 @@ def _front_code(texts: Sequence[str]) -> dict[str, Any]:
     return {"shared": shared, "rest": "\n".join(tails)}
 
 
-def _count_shared(one: str, other: str) -> int:
+def _count_shared(before: str, text: str) -> int:
     """Return the number of characters that two texts have in common at their beginning."""
-    for place, (first, second) in enumerate(zip(one, other, strict=False)):
+    for place, (first, second) in enumerate(zip(before, text, strict=False)):
         if first != second:
             return place
-    return min(len(one), len(other))
+    return min(len(before), len(text))
 
 
 def _differences(values: np.ndarray) -> list[int]:

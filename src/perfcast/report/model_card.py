@@ -170,7 +170,7 @@ def _calibration(evaluation: Evaluation, name: str) -> tuple[str, ...]:
 def _loading(dataset: str) -> tuple[str, ...]:
     return (
         f"`perfcast predict machines.csv --dataset {dataset}` predicts a CSV file of machines, with intervals.",
-        f'`load_predictor("results/champion/{dataset}/model")` from `perfcast.predictors.predictor` predicts a table of '
-        "features.",
+        f'`load_predictor("results/champion/{dataset}/model")` from `perfcast.predictors.predictor` predicts a table '
+        "of features.",
         f"`models:/perfcast-{dataset}@champion` is the same in MLflow.",
     )

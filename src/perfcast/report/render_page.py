@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from perfcast.evaluation import BASELINE
-from perfcast.report import error_tables, templates
-from perfcast.report.ablation_table import ablation_tables
-from perfcast.report.data_sections import leakage_section, quality_section
+from perfcast.report import error_tables
+from perfcast.report.error_tables import number, published_tables
 from perfcast.report.explorer import explorer_view, point_budgets, shown_predictors
-from perfcast.report.interval_calibration import TOLERANCE, calibration_tables
-from perfcast.report.largest_errors import RULES, largest_errors
+from perfcast.report.largest_errors import RULES, axis_limit, axis_position, largest_errors, release_errors
 from perfcast.report.model_card import model_card
-from perfcast.report.plots.svg_output import inline_svg
-from perfcast.report.published_table import published_tables
-from perfcast.report.releases import axis_limit, axis_position, release_errors
+from perfcast.report.plots.drawing import inline_svg
 from perfcast.report.report_context import DatasetPart, ReportContext
 from perfcast.report.summaries import (
+    TOLERANCE,
+    ablation_tables,
     budget_sentence,
+    calibration_tables,
     leading_predictor,
     retrieval_text,
     select_spec_sources,
@@ -42,10 +44,10 @@ class Section:
 def render(context: ReportContext) -> str:
     """Return the report; equal contexts give equal text. Style, script, points and plots are inside."""
     points = point_budgets([_count_points(part) for part in context.datasets])
-    page = templates.environment().get_template("page.html")
+    page = environment().get_template("page.html")
     return page.render(
-        style=templates.style(),
-        script=templates.script(),
+        style=_read_templates("report.css", "explorer.css"),
+        script=_read_templates("report.js", "explorer.js"),
         context=context,
         datasets=[_view(part, context, maximum) for part, maximum in zip(context.datasets, points, strict=True)],
         budget=budget_sentence(context),
@@ -63,6 +65,23 @@ def render(context: ReportContext) -> str:
         axis_limit=axis_limit,
         axis_position=axis_position,
     )
+
+
+def environment() -> Environment:
+    """Return the loader of the templates by name; text of others is escaped."""
+    return Environment(
+        loader=PackageLoader("perfcast.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _read_templates(*names: str) -> Markup:
+    """Return files of the page's style or script, joined."""
+    folder = files("perfcast.report") / "templates"
+    return Markup("\n".join((folder / name).read_text(encoding="utf-8").strip() for name in names))
 
 
 def _view(part: DatasetPart, context: ReportContext, maximum: int) -> dict[str, object]:
@@ -124,3 +143,113 @@ def _inline_plots(part: DatasetPart) -> list[tuple[object, Markup]]:
         (plot, Markup(inline_svg(plot.svg, prefix=f"{part.name}-{plot.name}", label=plot.caption)))
         for plot in part.plots
     ]
+
+
+_SHOWN_BY_COLUMNS = frozenset({"missing", "ranges"})
+"""Details that the table of columns shows."""
+_SHARES = ("coverage", "share", "missing")
+
+
+def quality_section(quality: Mapping[str, Any]) -> dict[str, object]:
+    """Return the counts of rows, the columns, and the details of a dataset."""
+    return {"rows": row_counts(quality), "columns": column_lines(quality), "details": detail_tables(quality)}
+
+
+def row_counts(quality: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """Return (state, reason, rows) of all input rows: kept, merged by rule, rejected by reason."""
+    lines = [("read", "", int(quality["rows_in"])), ("kept", "", int(quality["rows_kept"]))]
+    if excluded := int(quality.get("rows_excluded", 0)):
+        lines.append(("of these", "excluded from the evaluation: the score cannot be that of the machine", excluded))
+    lines += [("merged", _words(rule), int(count)) for rule, count in sorted(quality.get("merged", {}).items())]
+    return lines + [("rejected", _words(why), int(count)) for why, count in sorted(quality.get("rejected", {}).items())]
+
+
+def column_lines(quality: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return one line per column: name, unit, share missing, distinct values, smallest and largest."""
+    lines = []
+    for name, entry in quality.get("columns", {}).items():
+        low, high = entry.get("min"), entry.get("max")
+        lines.append(
+            {
+                "name": name,
+                "unit": str(entry.get("unit", "")),
+                "missing": f"{100 * entry['missing']:.1f} %",
+                "unique": f"{entry['unique']:,}",
+                "range": "" if low is None else f"{_plain(low)} … {_plain(high)}",
+            }
+        )
+    return lines
+
+
+def detail_tables(quality: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return quality facts of the dataset as titled two-column tables, nested names joined."""
+    tables = []
+    facts = []
+    for name, value in quality.get("details", {}).items():
+        if name in _SHOWN_BY_COLUMNS:
+            continue
+        lines = [(_words(path), _value(path, leaf)) for path, leaf in _leaf_values(value, name)]
+        if isinstance(value, Mapping):
+            if lines:
+                tables.append(
+                    (_words(name), [(label.removeprefix(_words(name)).strip(" ·"), text) for label, text in lines])
+                )
+        else:
+            facts += lines
+    return [("facts", facts), *tables] if facts else tables
+
+
+def _leaf_values(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _leaf_values(inner, f"{path} · {key}")
+    else:
+        yield path, value
+
+
+def _value(path: str, value: Any) -> str:
+    if isinstance(value, float) and 0 <= value <= 1 and any(word in path for word in _SHARES):
+        return f"{100 * value:.1f} %"
+    if isinstance(value, list | tuple):
+        return ", ".join(_plain(item) for item in value)
+    return _plain(value)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.6g}"
+    return "" if value is None else str(value)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+_CONTROL = ("control_mape", "chance_mape", "difference_low", "difference_high")
+
+
+def leakage_section(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return every leakage check with its numbers as a sentence; None without a report."""
+    if report is None:
+        return None
+    checks = [{**check, "sentence": numbers_sentence(check)} for check in report["checks"]]
+    return {"checks": checks, "findings": sum(len(check["findings"]) for check in checks)}
+
+
+def numbers_sentence(check: Mapping[str, Any]) -> str:
+    """Return the numbers of a check as a sentence; empty where it has none to show."""
+    numbers = check["numbers"]
+    if all(numbers.get(name) is not None for name in _CONTROL):
+        control, chance, low, high = (float(numbers[name]) for name in _CONTROL)
+        return (
+            f"Trained on shuffled scores: MAPE {number(control)} %; chance: {number(chance)} % "
+            f"(difference {low:+.2f} to {high:+.2f})."
+        )
+    share = numbers.get("least_share_of_error_left")
+    if share is not None:
+        return f"Closest feature to the score: {numbers['by']} leaves {100 * share:.0f} % of the error of a constant."
+    return ""

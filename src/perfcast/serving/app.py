@@ -25,19 +25,21 @@ from perfcast.inference.impute import ORIGINS
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine
 from perfcast.inference.predict import PredictOptions
-from perfcast.serving.batching import MachineResult, RequestBatcher
-from perfcast.serving.prediction_service import CompleteOptions, PredictionService
-from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
-from perfcast.serving.request_models import PredictQuery, RequestBody, describe_errors, list_entries
-from perfcast.serving.response_models import (
+from perfcast.serving.api_models import (
     CompleteResponse,
     CpuNamesResponse,
     ErrorResponse,
     HealthResponse,
+    PredictQuery,
     PredictResponse,
+    RequestBody,
     VocabularyResponse,
+    describe_errors,
+    list_entries,
 )
-from perfcast.serving.server_metrics import MetricsMiddleware, ServerMetrics
+from perfcast.serving.batching import MachineResult, MetricsMiddleware, RequestBatcher, ServerMetrics
+from perfcast.serving.prediction_service import CompleteOptions, PredictionService
+from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
 from perfcast.utils.errors import UserError
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -188,7 +190,7 @@ def _create_prediction_router(service: PredictionService, limits: RequestLimits,
         if errors and not partial:
             raise errors[0][1]
         listed = {"errors": [{"line": line, "error": str(error)} for line, error in errors]} if partial else {}
-        return {**about, **listed, "machines": [one for one in results if not isinstance(one, UserError)]}
+        return {**about, **listed, "machines": [result for result in results if not isinstance(result, UserError)]}
 
     async def predict(entries: Sequence[MachineEntry], options: object, partial: bool) -> list[MachineResult]:
         deadline = time.monotonic() + limits.seconds

@@ -74,7 +74,7 @@ def serve(
     server = _Server(config, ready)
     # uvicorn shuts down on these signals and then raises them again for the previous handlers
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _ignore)
+        signal.signal(number, lambda *_: None)
     server.run(sockets=[listening])
     if not server.started:
         print("perfcast serve: the server did not start", file=sys.stderr)
@@ -88,7 +88,3 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
-
-
-def _ignore(*_: object) -> None:
-    pass

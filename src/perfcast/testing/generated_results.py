@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation import evaluate, write_evaluation
-from perfcast.report.plots.svg_output import draw_all
+from perfcast.report.plots.drawing import draw_all
 from perfcast.schema.table import Column, Kind, Role, Table, Tag, build_table
 from perfcast.schema.table_files import write_table
 from perfcast.utils.io import write_json

@@ -4,8 +4,15 @@
 processes that are gone, `recording` records champion and report.
 """
 
-from perfcast.tracking.lifecycle import abandoned_runs, git_tags, parent_run, register_champion, start_run
-from perfcast.tracking.recording import record_champion, record_report
+from perfcast.tracking.lifecycle import (
+    abandoned_runs,
+    git_tags,
+    parent_run,
+    record_champion,
+    record_report,
+    register_champion,
+    start_run,
+)
 from perfcast.tracking.run import Run
 from perfcast.tracking.store import Store, open_client, store_from
 

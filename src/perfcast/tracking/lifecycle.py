@@ -1,21 +1,55 @@
-"""Life of runs: opened, grouped by invocation, and closed, abandoned ones included."""
+"""States of runs over their life: abandoned ones end, and reports and champions are recorded."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
+import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from perfcast.tracking.processes import is_gone, process_name
 from perfcast.tracking.run import Run
 from perfcast.tracking.store import Store, locked, open_client
 
 if TYPE_CHECKING:
+    import pandas as pd
     from mlflow import MlflowClient
+
+
+def process_name(pid: int) -> str:
+    """Name a process of this boot of this machine, without naming the machine: boot, process, its start, machine."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    start = Path(f"/proc/{pid}/stat")
+    started = start.read_text().rpartition(")")[2].split()[19] if start.exists() else "?"
+    return f"{boot.read_text().strip()[:8] if boot.exists() else '?'}:{pid}:{started}:{_machine_digest()}"
+
+
+def _machine_digest() -> str:
+    """Return a digest of this machine or container, which has its own process numbers; empty where there is no id."""
+    path = Path("/etc/machine-id")
+    known = path.read_text().strip() if path.exists() else ""
+    return hashlib.sha256(f"perfcast {known} {platform.node()}".encode()).hexdigest()[:8] if known else ""
+
+
+def is_gone(process: str) -> bool:
+    """Return whether a process, by its name, ran on this machine and has ended; False where that is unknown."""
+    if process.count(":") < 2:
+        return False
+    boot, pid, started, *machine = process.split(":")
+    own_boot, _, _, own_machine = process_name(os.getpid()).split(":")
+    if machine and machine[0] != own_machine:
+        return False
+    if boot != own_boot:
+        return bool(machine and own_machine)  # before this machine was started again
+    return process_name(int(pid)).split(":")[2] != started
+
 
 _PARENT_TAG = "mlflow.parentRunId"
 _INVOCATION_TAG = "perfcast.invocation"
@@ -135,3 +169,61 @@ def git_tags() -> dict[str, str]:
 
 def _git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+
+
+_LEADING = ("mape", "medape")
+_PARAMETERS = ("predictor", "preset", "seed", "rows", "table_sha256")
+
+
+def record_champion(
+    store: Store, folder: Path, about: Mapping[str, Any], fields: Mapping[str, str], example: pd.DataFrame
+) -> None:
+    """Log a champion's folder as a model, and give it the alias `champion` in the registry.
+
+    `fields` maps the fields that describe a machine to MLflow's type of their values; `example` is such a machine.
+    """
+    dataset, predictor = about["dataset"], about["predictor"]
+    tags = {"perfcast.kind": "champion", "dataset": dataset, "predictor": predictor}
+    with start_run(store, f"perfcast/{dataset}", f"champion: {predictor}", tags) as record:
+        record.log_params({key: about[key] for key in _PARAMETERS})
+        record.log_artifacts(folder / "about.json")
+        uri = record.log_champion(folder, fields, example)
+        register_champion(store, dataset, record.run_id, uri, tags)
+
+
+def record_report(
+    store: Store, report: Path, results: Path, metrics: Mapping[str, Mapping[str, Any]], preset: str
+) -> None:
+    """Log report and plots to the invocation's run, and one run per predictor with its metrics on every split.
+
+    The UI compares the latter side by side: a training has the metrics of one split only.
+    `metrics` is {dataset: {split: {predictor: {task: {metric: value}}}}}.
+    """
+    for dataset, splits in metrics.items():
+        experiment = f"perfcast/{dataset}"
+        with parent_run(store, experiment) as record, tempfile.TemporaryDirectory() as temporary:
+            # both folders have the dataset's name, and would be one folder among the artifacts
+            for kind in ("plots", "evaluation"):
+                if (results / kind / dataset).is_dir():
+                    hidden = shutil.ignore_patterns(".*")
+                    shutil.copytree(results / kind / dataset, Path(temporary) / kind, ignore=hidden)
+            record.log_artifacts(report, Path(temporary) / "plots", Path(temporary) / "evaluation")
+        by_predictor: dict[str, dict[str, float]] = {}
+        for split, predictors in splits.items():
+            for predictor, tasks in predictors.items():
+                by_predictor.setdefault(predictor, {}).update(_flatten_metrics(split, tasks))
+        for predictor, values in sorted(by_predictor.items()):
+            tags = {"perfcast.kind": "comparison", "dataset": dataset, "predictor": predictor}
+            with start_run(store, experiment, f"{predictor}: all splits", tags) as record:
+                record.log_params({"predictor": predictor, "preset": preset})
+                record.log_metrics(values)
+
+
+def _flatten_metrics(split: str, tasks: Mapping[str, Any]) -> dict[str, float]:
+    """Return {split/task/metric: value} of the protocol's two leading metrics."""
+    return {
+        f"{split}/{task}/{metric}": value
+        for task, metrics in tasks.items()
+        for metric, value in metrics.items()
+        if metric in _LEADING
+    }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from perfcast.cli._examples import EXAMPLES
+from perfcast.cli._arguments import EXAMPLES
 from perfcast.cli.main import COMMANDS, STAGES, main
 from perfcast.testing.miniature import make_project
 

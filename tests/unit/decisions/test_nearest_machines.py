@@ -71,7 +71,7 @@ def test_differences_have_both_values_and_a_limit():
         assert len(each.differences) == min(2, each.differing)
         for difference in each.differences:
             expected = frame.loc[each.measured.result, difference.column]
-            assert difference.own != difference.theirs
+            assert difference.mine != difference.theirs
             assert (difference.theirs is None and pd.isna(expected)) or difference.theirs == expected
             assert not (difference.assumed and difference.column in ("chips", "part_key"))
 

@@ -13,15 +13,20 @@ from champion_project import FEATURES, project
 
 from perfcast.cli.main import main
 from perfcast.data.datasets.spec_cpu.cpu2017 import build
-from perfcast.decisions.candidates import split_candidates
-from perfcast.decisions.constraints import Output, read_constraints
-from perfcast.decisions.criteria import Spread, evaluate_criterion, read_criterion, read_weights
+from perfcast.decisions.criteria import (
+    Output,
+    Spread,
+    evaluate_criterion,
+    read_constraints,
+    read_criterion,
+    read_weights,
+    split_candidates,
+)
 from perfcast.decisions.ranking import RankingRequest, rank_machines
 from perfcast.inference import PredictOptions, read_machines
 from perfcast.inference.champion import build_features
 from perfcast.testing import cpu_catalog, spec_cpu2017
-from perfcast.uncertainty.conformal import LEVEL, ConformalCalibration, outputs_of
-from perfcast.uncertainty.threshold_probability import joint_bounds, probability_at_least
+from perfcast.uncertainty.conformal import LEVEL, ConformalCalibration, joint_bounds, outputs_of, probability_at_least
 from perfcast.utils.errors import UserError
 
 INT, FP = Output("CINT2017rate", "base_score"), Output("CFP2017rate", "base_score")

@@ -10,8 +10,7 @@ import pytest
 from champion_project import SUITES, project
 
 from perfcast.cli.main import main
-from perfcast.decisions.constraints import read_constraints
-from perfcast.decisions.criteria import read_criterion, read_weights
+from perfcast.decisions.criteria import read_constraints, read_criterion, read_weights
 from perfcast.decisions.decision_text import format_grid
 from perfcast.decisions.ranking import RankingRequest, rank_machines
 from perfcast.decisions.variants import make_variants

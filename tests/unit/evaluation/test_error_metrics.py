@@ -4,8 +4,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from perfcast.evaluation.error_metrics import Scored, draw_weights, mean_of_finite, percentile_interval, score
-from perfcast.evaluation.rank_statistics import ordered_pairs, spearman
+from perfcast.evaluation.error_metrics import (
+    Scored,
+    draw_weights,
+    mean_of_finite,
+    ordered_pairs,
+    percentile_interval,
+    score,
+    spearman,
+)
 
 
 def scored(measured, predicted, target=None, cluster=None, half=None):

@@ -13,10 +13,9 @@ from perfcast.evaluation import (
     read_evaluation,
     write_evaluation,
 )
-from perfcast.evaluation.interval_metrics import read_backtests, with_intervals
-from perfcast.evaluation.noise_floor import estimate_noise_floor
 from perfcast.evaluation.predictor_comparison import clear_winner
-from perfcast.evaluation.run_predictions import check_predictions
+from perfcast.evaluation.run_predictions import check_predictions, read_backtests, with_intervals
+from perfcast.evaluation.supplementary_tables import estimate_noise_floor
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.testing.generated_results import LESS_TRAINING, PUBLISHED, fake_table, write_in_domain, write_runs
 from perfcast.utils.errors import UserError

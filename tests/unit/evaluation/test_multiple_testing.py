@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from perfcast.evaluation.multiple_testing import step_down_test
+from perfcast.evaluation.predictor_comparison import step_down_test
 
 
 def adjusted(values, draws):

@@ -2,7 +2,7 @@
 
 import sys
 
-from perfcast.evaluation.terminal_table import format_table
+from perfcast.utils.terminal_tables import format_table
 
 HEAD, ROWS = ["name", "value"], [["a [b]", "1.5"], ["longer name", "12.25"]]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.experiment.backtesting import first_error, plan_backtests, run_backtests
+from perfcast.experiment.fitting import first_error, plan_backtests, run_backtests
 from perfcast.experiment.uncertainty_fit import fit_uncertainty, fold_distances
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table

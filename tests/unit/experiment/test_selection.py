@@ -6,8 +6,7 @@ import pytest
 
 from perfcast.config.predictor_conf import PredictorConf
 from perfcast.experiment.champion import fit_all_rows
-from perfcast.experiment.folds import fit_folds, summarize_errors
-from perfcast.experiment.row_masks import label_outliers
+from perfcast.experiment.fitting import label_outliers
 from perfcast.experiment.selection import (
     CandidateChoice,
     fold_candidates,
@@ -15,6 +14,7 @@ from perfcast.experiment.selection import (
     make_predictor,
     predictor_factories,
 )
+from perfcast.experiment.training import fit_folds, summarize_errors
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.utils.errors import UserError

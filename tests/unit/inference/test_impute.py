@@ -8,7 +8,7 @@ import pytest
 from champion_project import FEATURES, KNOWN, is_possible, make_row, project
 
 from perfcast.inference import parse_machines, read_machines
-from perfcast.inference.imputation.hot_deck import HotDeck
+from perfcast.inference.imputation.rules import HotDeck
 from perfcast.inference.imputation.spec_cpu2017 import RULES
 from perfcast.inference.impute import ORIGINS, impute
 from perfcast.inference.reference_data import describing_columns

@@ -152,9 +152,9 @@ def test_measured_score_shifts_and_narrows_predictions():
     assert list(after) == SUITES
     assert before["CINT2017rate"].median < after["CINT2017rate"].median < score
     for task in SUITES:
-        assert after[task].own == pytest.approx(after[task].median / before[task].median)
+        assert after[task].user_factor == pytest.approx(after[task].median / before[task].median)
         assert after[task].high / after[task].low <= before[task].high / before[task].low
-    assert after["CINT2017rate"].own == max(estimate.own for estimate in after.values())
+    assert after["CINT2017rate"].user_factor == max(estimate.user_factor for estimate in after.values())
 
 
 def test_read_measurements_accepts_target_names_and_siblings():
@@ -215,5 +215,5 @@ def test_rank_and_what_if_correct_by_measurements(tmp_path, capsys):
         answers[name] = json.loads(capsys.readouterr().out)
     (combination,) = answers["what-if"]["combinations"]
     # what is not varied is held as it was completed for the task, so this is not quite the machine of the others
-    assert combination["estimates"][0]["own"] == pytest.approx(expected.own, rel=0.02)
+    assert combination["estimates"][0]["user_factor"] == pytest.approx(expected.user_factor, rel=0.02)
     assert answers["rank"]["candidates"][0]["score"] == pytest.approx(expected.median)

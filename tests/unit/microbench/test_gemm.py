@@ -5,7 +5,7 @@ import pytest
 
 from perfcast.cli.main import main
 from perfcast.microbench import gemm
-from perfcast.microbench.measurement_files import describe_machine
+from perfcast.microbench.gemm import describe_machine
 
 
 def test_sample_configurations_are_distinct_and_seeded():

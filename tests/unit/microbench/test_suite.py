@@ -13,10 +13,12 @@ import pytest
 
 from perfcast.cli.main import main
 from perfcast.data.datasets.host import host_suite
-from perfcast.microbench import interference, suite, suite_report, threads, timing
-from perfcast.microbench.interference import Interference, machine_seconds
+from perfcast.microbench import suite, threads, timing
+from perfcast.microbench import suite as suite_report
+from perfcast.microbench import timing as interference
 from perfcast.microbench.suite import Case, SuiteTiming
 from perfcast.microbench.threads import PinnedThreads, available_cpus
+from perfcast.microbench.timing import Interference, machine_seconds
 from perfcast.utils.io import sha256
 
 MIB = 2**20

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from perfcast.cli.main import main
-from perfcast.ops.job_times import as_text, by_rule, read_jobs
+from perfcast.ops.run_summary import as_text, by_rule, read_jobs
 
 HEAD = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time\n"
 

@@ -4,8 +4,7 @@ import matplotlib
 import pytest
 
 from perfcast.evaluation import BASELINE, evaluate
-from perfcast.report.plots.plot_style import STYLE, predictor_styles, select_leaders
-from perfcast.report.plots.svg_output import draw_all, draw_svg, load_plot
+from perfcast.report.plots.drawing import STYLE, draw_all, draw_svg, load_plot, predictor_styles, select_leaders
 from perfcast.testing.generated_results import LESS_TRAINING, PUBLISHED, fake_table, write_in_domain, write_runs
 from perfcast.utils.errors import UserError
 

@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 
 from perfcast.evaluation import evaluate
-from perfcast.report.error_tables import number
-from perfcast.report.published_table import published_tables
+from perfcast.report.error_tables import number, published_tables
 from perfcast.testing.generated_results import PUBLISHED, fake_table, write_in_domain, write_runs
 
 

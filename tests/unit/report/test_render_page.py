@@ -4,13 +4,11 @@ from html.parser import HTMLParser
 
 import pytest
 
-from perfcast.report.data_sections import detail_tables, leakage_section, row_counts
 from perfcast.report.error_tables import headline_grid, number, paired_rows, task_grids, worst_slices
-from perfcast.report.plots.svg_output import inline_svg
-from perfcast.report.render_page import render
+from perfcast.report.plots.drawing import inline_svg
+from perfcast.report.render_page import detail_tables, environment, leakage_section, render, row_counts
 from perfcast.report.report_context import collect
 from perfcast.report.summaries import leading_predictor, retrieval_text, summary_sentence
-from perfcast.report.templates import environment
 from perfcast.testing.generated_results import FAKE_PARAMS, write_results
 from perfcast.utils.errors import UserError
 

@@ -7,14 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.report.ablation_table import ablation_tables
 from perfcast.report.explorer import explorer_view, point_budgets, shown_predictors
-from perfcast.report.interval_calibration import calibration_tables
-from perfcast.report.largest_errors import largest_errors
+from perfcast.report.largest_errors import axis_limit, axis_position, largest_errors, release_errors
 from perfcast.report.model_card import cards, model_card
-from perfcast.report.releases import axis_limit, axis_position, release_errors
-from perfcast.report.report_context import collect
-from perfcast.report.table_rows import NAME, Rows
+from perfcast.report.report_context import NAME, Rows, collect
+from perfcast.report.summaries import ablation_tables, calibration_tables
 from perfcast.schema.table import Tag
 from perfcast.splits import describe_split, split_label
 from perfcast.testing.generated_results import FAKE_PARAMS, fake_table, write_results

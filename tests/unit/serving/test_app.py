@@ -24,7 +24,7 @@ from serving_project import JSON, KNOWN, PLAIN, WRONG, request, served
 import perfcast
 from perfcast.cli.main import main
 from perfcast.predictors.linear import Ridge
-from perfcast.serving import response_models
+from perfcast.serving import api_models as response_models
 from perfcast.serving.request_limits import DEFAULT_LIMITS
 
 

@@ -9,7 +9,7 @@ from champion_project import project
 from serving_project import KNOWN, PLAIN, WRONG, request, served
 
 import perfcast
-from perfcast.serving import response_models
+from perfcast.serving import api_models as response_models
 from perfcast.serving.request_limits import DEFAULT_LIMITS
 from perfcast.utils.errors import UserError
 

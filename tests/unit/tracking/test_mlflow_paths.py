@@ -11,7 +11,7 @@ import pytest
 
 from perfcast import tracking
 from perfcast.predictors.linear import Ridge
-from perfcast.tracking.mlflow_paths import rewrite_moved
+from perfcast.tracking.store import rewrite_moved
 
 
 def store_in(project):

@@ -11,7 +11,7 @@ import pytest
 from mlflow import MlflowClient
 
 from perfcast import tracking
-from perfcast.tracking import processes
+from perfcast.tracking import lifecycle as processes
 
 
 def store_in(folder, invocation="now"):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from perfcast.cli._common import add_project, present_sources
+from perfcast.cli._arguments import add_shared, present_sources
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import write_json
@@ -15,9 +14,7 @@ from perfcast.utils.io import write_json
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("datasets", nargs="+")
-    parser.add_argument("--raw", type=Path, required=True, help="folder of the ingested sources")
-    parser.add_argument("--out", type=Path, required=True)
-    add_project(parser)
+    add_shared(parser, "--raw --out --project")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from pathlib import Path
 
-from perfcast.cli import _numbers
-from perfcast.cli._common import add_project, present_sources
+from perfcast.cli._arguments import add_shared, present_sources
 from perfcast.config.compose import compose
 from perfcast.config.conf_files import read_yaml
 from perfcast.config.dataset_conf import read_dataset
@@ -17,20 +15,8 @@ from perfcast.config.predictor_conf import read_predictor
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("dataset")
-    parser.add_argument("--runs", type=Path, required=True, help="folder of the dataset's runs")
-    parser.add_argument("--table", type=Path, required=True, help="the table with features")
-    parser.add_argument("--standard", type=Path, required=True, help="the standard table that it was made from")
-    parser.add_argument("--raw", type=Path, required=True, help="folder of the ingested sources")
-    parser.add_argument("--splits", nargs="+", required=True)
-    parser.add_argument("--predictors", nargs="+", required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--preset", choices=["quick", "full"], default="full")
-    parser.add_argument(
-        "--backtest-windows", type=_numbers.backtests, default=1, help="most backtests for its intervals"
-    )
-    parser.add_argument("--seed", type=_numbers.seed, default=0)
-    add_project(parser)
+    add_shared(parser, "dataset --runs --table --standard --raw --splits --predictors --out")
+    add_shared(parser, "--preset --backtest-windows --seed --project")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,26 +5,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from perfcast.cli import _numbers
-from perfcast.cli._common import add_project
+from perfcast.cli import _arguments
+from perfcast.cli._arguments import add_shared
 from perfcast.config.dataset_conf import read_dataset
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("dataset")
-    parser.add_argument("--table", type=Path, required=True, help="the table with features")
-    parser.add_argument("--runs", type=Path, required=True, help="folder of the dataset's runs")
+    add_shared(parser, "dataset --table --runs --splits --predictors --resamples --seed --out --project")
     parser.add_argument("--in-domain", type=Path, help="folder of the distances by split; without it, no intervals")
     parser.add_argument(
-        "--level", type=_numbers.level, help="level of the intervals, 0 to 1 (default: 0.9, that of the protocol)"
+        "--level", type=_arguments.level, help="level of the intervals, 0 to 1 (default: 0.9, that of the protocol)"
     )
-    parser.add_argument("--splits", nargs="+", required=True)
-    parser.add_argument("--predictors", nargs="+", required=True)
-    parser.add_argument("--resamples", type=_numbers.resamples, default=1000, help="bootstrap resamples (default 1000)")
-    parser.add_argument("--seed", type=_numbers.seed, default=0)
-    parser.add_argument("--out", type=Path, required=True)
-    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
         for split in options.splits
         for predictor in options.predictors
     }
-    published = [one.model_dump() for one in read_dataset(options.project / "conf", options.dataset).published]
+    published = [entry.model_dump() for entry in read_dataset(options.project / "conf", options.dataset).published]
     table = read_table(options.table)
     evaluation = evaluate(
         runs,

@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from perfcast.cli import _numbers
-from perfcast.cli._common import add_project
+from perfcast.cli import _arguments
+from perfcast.cli._arguments import add_shared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("out", type=Path, help="folder to make: mirror/, conf/, params.yaml, Snakefile, workflow/")
-    parser.add_argument("--rows", type=_numbers.whole(1, 1_000_000), default=600, help="rows per source (default 600)")
-    parser.add_argument("--seed", type=_numbers.seed, default=0)
-    add_project(parser)
+    parser.add_argument(
+        "--rows", type=_arguments.whole(1, 1_000_000), default=600, help="rows per source (default 600)"
+    )
+    add_shared(parser, "--seed --project")
 
 
 def run(options: argparse.Namespace) -> int:

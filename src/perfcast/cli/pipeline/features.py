@@ -6,17 +6,15 @@ import argparse
 from itertools import chain
 from pathlib import Path
 
-from perfcast.cli._common import add_project
+from perfcast.cli._arguments import add_shared
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.utils import plugins
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("dataset")
+    add_shared(parser, "dataset --out --project")
     parser.add_argument("--table", type=Path, required=True, help="the standard table")
-    parser.add_argument("--out", type=Path, required=True)
-    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:

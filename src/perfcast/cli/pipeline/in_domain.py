@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from perfcast.cli import _numbers
-from perfcast.cli._common import add_project
+from perfcast.cli._arguments import add_shared
 from perfcast.config.dataset_conf import read_dataset
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("dataset")
-    parser.add_argument("split")
-    parser.add_argument("--table", type=Path, required=True, help="the table with features")
-    parser.add_argument("--folds", type=Path, required=True, help="the split")
-    parser.add_argument(
-        "--backtest-windows", type=_numbers.backtests, default=1, help="most backtests of a forward split"
-    )
-    parser.add_argument("--out", type=Path, required=True)
-    add_project(parser)
+    add_shared(parser, "dataset split --table --folds --backtest-windows --out --project")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from perfcast.cli._common import add_project, cache_folder, embedded_folder, mirror_folders
+from perfcast.cli._arguments import add_shared, cache_folder, embedded_folder, mirror_folders
 from perfcast.config.conf_files import read_conf
 
 
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mirror", action="append", default=[], help="folder with copies of files; may be repeated")
     parser.add_argument("--strict", action="store_true", help="fail if the source is missing")
     parser.add_argument("--offline", action="store_true", help="do not use the network")
-    add_project(parser)
+    add_shared(parser, "--project")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -54,10 +54,7 @@ def at_hand(source: str, project: Path, mirrors: Sequence[str]) -> bool:
 
     spec = parse_source(source, read_conf(project / "conf", "source", source))
     located = locate_source(
-        spec,
-        cache=cache_folder(project),
-        mirrors=mirror_folders(mirrors, project),
-        embedded=embedded_folder(project),
+        spec, cache=cache_folder(project), mirrors=mirror_folders(mirrors, project), embedded=embedded_folder(project)
     )
     return located.is_local
 

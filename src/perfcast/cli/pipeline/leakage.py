@@ -6,23 +6,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from perfcast.cli import _numbers
-from perfcast.cli._common import add_project
+from perfcast.cli._arguments import add_shared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("dataset")
-    parser.add_argument("--table", type=Path, required=True, help="the table with features")
-    parser.add_argument("--standard", type=Path, required=True, help="the table without them")
+    add_shared(parser, "dataset --table --standard --runs --splits --predictors --resamples --seed --out --project")
     parser.add_argument("--folds", type=Path, required=True, help="folder of the dataset's splits")
-    parser.add_argument("--runs", type=Path, required=True, help="folder of the dataset's runs")
-    parser.add_argument("--splits", nargs="+", required=True)
-    parser.add_argument("--predictors", nargs="+", required=True)
-    parser.add_argument("--resamples", type=_numbers.resamples, default=1000, help="bootstrap resamples (default 1000)")
-    parser.add_argument("--seed", type=_numbers.seed, default=0)
-    parser.add_argument("--out", type=Path, required=True)
-    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from perfcast.cli._arguments import add_shared
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("evaluations", type=Path, nargs="+", help="folders of evaluations")
-    parser.add_argument("--out", type=Path, required=True)
+    add_shared(parser, "--out")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from perfcast.cli._arguments import add_shared
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("dataset")
+    add_shared(parser, "dataset --out")
     parser.add_argument("--evaluation", type=Path, required=True)
     parser.add_argument("--plots", nargs="*", default=[], help="names of plots")
-    parser.add_argument("--out", type=Path, required=True)
 
 
 def run(options: argparse.Namespace) -> int:
     """Draw every plot that applies."""
     from perfcast.evaluation import read_evaluation
-    from perfcast.report.plots.svg_output import draw_all
+    from perfcast.report.plots.drawing import draw_all
     from perfcast.utils.io import atomic_folder
 
     with atomic_folder(options.out) as folder:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from perfcast.cli._common import add_project
+from perfcast.cli._arguments import add_shared
 from perfcast.config.conf_files import known, read_conf, read_yaml
 from perfcast.config.predictor_conf import read_predictor_titles
 from perfcast.inference.machine_files import read_json_text
@@ -17,11 +17,9 @@ from perfcast.utils.errors import UserError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--results", type=Path, default=Path("results"))
+    add_shared(parser, "--results --out --project")
     parser.add_argument("--experiment", type=_experiment, help="the experiment as JSON (default: params.yaml)")
-    parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--cards", type=Path, help="folder for a model card per dataset, as Markdown")
-    add_project(parser)
 
 
 def _experiment(text: str) -> dict[str, Any]:
@@ -43,9 +41,10 @@ def run(options: argparse.Namespace) -> int:
     params = options.experiment or read_yaml(options.project / "params.yaml")
     conf = options.project / "conf"
     datasets = {name: read_conf(conf, "dataset", name) for name in known(conf, "dataset")}
-    titles = {name: str(one["title"]) for name, one in datasets.items()}
+    titles = {name: str(conf_entry["title"]) for name, conf_entry in datasets.items()}
     sources = {
-        name: [*one["sources"]["required"], *one["sources"].get("optional", [])] for name, one in datasets.items()
+        name: [*conf_entry["sources"]["required"], *conf_entry["sources"].get("optional", [])]
+        for name, conf_entry in datasets.items()
     }
     predictor_titles = read_predictor_titles(conf)
     context = collect(options.results, params, titles=titles, sources=sources, predictor_titles=predictor_titles)

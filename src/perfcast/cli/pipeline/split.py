@@ -6,15 +6,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from perfcast.cli import _numbers
+from perfcast.cli._arguments import add_shared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("split")
+    add_shared(parser, "split --out --seed")
     parser.add_argument("--table", type=Path, required=True, help="the standard table")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seed", type=_numbers.seed, default=0)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,20 +6,18 @@ import argparse
 import sys
 from pathlib import Path
 
-from perfcast.cli._common import add_project, present_sources
+from perfcast.cli._arguments import add_shared, present_sources
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.utils import plugins
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("dataset")
-    parser.add_argument("--raw", type=Path, required=True, help="folder of the ingested sources")
+    add_shared(parser, "dataset --raw --project")
     parser.add_argument("--table", type=Path, required=True)
     parser.add_argument("--rejected", type=Path, required=True)
     parser.add_argument("--quality", type=Path, required=True)
     parser.add_argument("--published-until", metavar="YYYY-MM", help="for datasets that have this option")
-    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from perfcast.cli._arguments import add_shared
 from perfcast.utils.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--results", type=Path, default=Path("results"))
+    add_shared(parser, "--results")
     parser.add_argument("--since", type=float, default=0.0, help="only jobs that ended after this, seconds since 1970")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the table."""
-    from perfcast.ops.job_times import as_text, read_jobs
+    from perfcast.ops.run_summary import as_text, read_jobs
 
     jobs = read_jobs(options.results, options.since)
     if not jobs and options.since:

@@ -6,26 +6,17 @@ import argparse
 import os
 from pathlib import Path
 
-from perfcast.cli import _numbers
-from perfcast.cli._common import add_project
+from perfcast.cli import _arguments
+from perfcast.cli._arguments import add_shared
 from perfcast.config.compose import compose
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("dataset")
-    parser.add_argument("split")
-    parser.add_argument("predictor")
-    parser.add_argument("--table", type=Path, required=True, help="the table with features")
-    parser.add_argument("--folds", type=Path, required=True, help="the split")
+    add_shared(parser, "dataset split predictor --table --folds --preset --backtest-windows --project")
     parser.add_argument("--out", type=Path, required=True, help="folder of the run")
-    parser.add_argument("--preset", choices=["quick", "full"], default="full")
-    parser.add_argument("--seeds", type=_numbers.seed, nargs="+", default=[0])
-    parser.add_argument(
-        "--backtest-windows", type=_numbers.backtests, default=1, help="most backtests of a forward split"
-    )
+    parser.add_argument("--seeds", type=_arguments.seed, nargs="+", default=[0])
     parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="Hydra override")
-    add_project(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -101,10 +100,10 @@ def check_repeated_runs(artifacts: Artifacts) -> CheckReport:
         runs = [run for run in artifacts.runs if run.split == split]
         digests = {run.predictor: _digests(run.predictions()) for run in runs}
         count += sum(map(len, digests.values()))
-        for one, other in combinations(runs, 2):
-            same = set(digests[one.predictor].values()) & set(digests[other.predictor].values())
-            if same and not _are_related(one, other):
-                findings.append(f"{one.predictor} and {other.predictor} have equal predictions on {split}")
+        for left, right in combinations(runs, 2):
+            same = set(digests[left.predictor].values()) & set(digests[right.predictor].values())
+            if same and not _are_related(left, right):
+                findings.append(f"{left.predictor} and {right.predictor} have equal predictions on {split}")
         for run in runs:
             if run.predictor in artifacts.stochastic:
                 for pair in combinations(sorted(digests[run.predictor]), 2):
@@ -141,19 +140,15 @@ def _digests(frame: pd.DataFrame) -> dict[int, str]:
     return digests
 
 
-def _are_related(one: Run, other: Run) -> bool:
+def _are_related(left: Run, right: Run) -> bool:
     """Return whether two runs have a common base class and different backtests."""
-    first, second = _bases(one), _bases(other)
+    first, second = _bases(left), _bases(right)
     shared = {base for base in first & second if issubclass(base, Predictor) and base is not Predictor}
     if not shared:
         return False
-    tables = [run.backtests() for run in (one, other)]
-    return not _equal(tables)
-
-
-def _equal(tables: Sequence[pd.DataFrame]) -> bool:
-    first, second = (table.get("predicted", pd.Series(dtype=float)).to_numpy(dtype=float) for table in tables)
-    return len(first) == len(second) and first.tobytes() == second.tobytes()
+    empty = pd.Series(dtype=float)
+    before, after = (run.backtests().get("predicted", empty).to_numpy(dtype=float) for run in (left, right))
+    return before.tobytes() != after.tobytes()
 
 
 def _bases(run: Run) -> set[type]:

@@ -9,8 +9,7 @@ import pandas as pd
 
 from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
 from perfcast.evaluation.leakage.artifacts import Artifacts, CheckReport, LeakageCheck
-from perfcast.experiment.fitting import fit_rows, predict_rows
-from perfcast.experiment.row_masks import tested_rows, training_rows
+from perfcast.experiment.fitting import fit_rows, predict_rows, tested_rows, training_rows
 from perfcast.schema.table import Role, Table, Tag
 
 MAX_ROWS = 3000
@@ -107,10 +106,10 @@ def _difference(errors: list[pd.DataFrame], artifacts: Artifacts) -> tuple[float
     chosen = draw_weights(len(errors), artifacts.resamples, artifacts.seed + 1)
     control, chance, draws = [], [], []
     for _, places in sorted(first.groupby("task").indices.items()):
-        own = entities[places]
+        codes = entities[places]
 
-        def sums(values: np.ndarray, own: np.ndarray = own) -> np.ndarray:
-            return np.asarray(weights @ np.bincount(own, weights=values, minlength=len(labels)), dtype=float)
+        def sums(values: np.ndarray, codes: np.ndarray = codes) -> np.ndarray:
+            return np.asarray(weights @ np.bincount(codes, weights=values, minlength=len(labels)), dtype=float)
 
         each = np.array([sums(frame["control"].to_numpy()[places]) for frame in errors])
         rows, base = sums(np.ones(len(places))), sums(first["chance"].to_numpy()[places])

@@ -15,17 +15,15 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from perfcast.evaluation import AVERAGE
-from perfcast.evaluation.results_diff import diff_text
-from perfcast.evaluation.results_diff.changes import Changes
+from perfcast.evaluation.results_diff import Changes, diff_text
 from perfcast.evaluation.results_diff.diff_text import READING
 from perfcast.evaluation.results_diff.metric_changes import BETTER, REAL, SAME, UNKNOWN, WORSE
-from perfcast.report.plots.plot_style import MUTED, STYLE, panels, plain_axis
-from perfcast.report.plots.svg_output import inline_svg, to_svg
+from perfcast.report.plots.drawing import MUTED, STYLE, inline_svg, panels, plain_axis, to_svg
 
 
 def as_page(changes: Changes) -> str:
     """Return the page; equal comparisons give equal text. Style, script and plots are inside; nothing is loaded."""
-    report = files("perfcast.report.templates")
+    report = files("perfcast.report") / "templates"
     templates = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     page = templates.from_string(
         (files("perfcast.evaluation.results_diff") / "diff_page.html").read_text(encoding="utf-8")

@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 
 from perfcast.evaluation import AVERAGE
-from perfcast.evaluation.results_diff.changes import Changes
-from perfcast.evaluation.results_diff.input_changes import CodeChange, ParameterChange, SourceChange, TableChange
+from perfcast.evaluation.results_diff import Changes
+from perfcast.evaluation.results_diff.input_changes import ParameterChange, SourceChange, TableChange
 from perfcast.evaluation.results_diff.metric_changes import BETTER, REAL, SAME, UNKNOWN, WORSE, RowsCompared
-from perfcast.evaluation.terminal_table import format_table
+from perfcast.utils.terminal_tables import format_table
 
 LABELS = {"mape": "MAPE", "medape": "MedAPE", "p90": "p90", "coverage": "coverage", "width": "width"}
 _LONGEST = 60
@@ -23,8 +23,12 @@ _LONGEST = 60
 def summary(changes: Changes) -> str:
     """Return the whole comparison in one line."""
     frame = changes.metrics.frame
-    counts = [f"{changes.count(one)} {one}" for one in (BETTER, WORSE)]
-    counts += [f"{changes.count(one)} {one}" for one in REAL if one not in (BETTER, WORSE) and changes.count(one)]
+    counts = [f"{changes.count(verdict)} {verdict}" for verdict in (BETTER, WORSE)]
+    counts += [
+        f"{changes.count(verdict)} {verdict}"
+        for verdict in REAL
+        if verdict not in (BETTER, WORSE) and changes.count(verdict)
+    ]
     if not changes.real:
         identical = ((frame["difference"] == 0) | frame["difference"].isna()).all()
         text = "all metrics are the same" if identical else "no metric has a real change"
@@ -37,7 +41,7 @@ def summary(changes: Changes) -> str:
 
 def data_lines(changes: Changes) -> list[str]:
     """Return the changes of sources and tables."""
-    lines = [_source(one) for one in changes.sources] + [_table(one) for one in changes.tables]
+    lines = [_source(change) for change in changes.sources] + [_table(change) for change in changes.tables]
     if not changes.sources:
         lines.insert(0, "sources: the same files")
     if changes.same_tables:
@@ -47,7 +51,7 @@ def data_lines(changes: Changes) -> list[str]:
 
 def row_lines(changes: Changes) -> list[str]:
     """Return the splits whose test rows differ, and what could not be compared."""
-    return [line for one in changes.metrics.rows if (line := _rows(one))] + changes.metrics.left_out
+    return [line for change in changes.metrics.rows if (line := _rows(change))] + changes.metrics.left_out
 
 
 def code_lines(changes: Changes, maximum: int | None = None) -> list[str]:
@@ -55,18 +59,23 @@ def code_lines(changes: Changes, maximum: int | None = None) -> list[str]:
     if not changes.code:
         origin = changes.code_from
         return [origin if origin.startswith(("not recorded", "both are")) else f"no change ({origin})"]
-    counted = [one for one in changes.code if one.added is not None]
+    counted = [change for change in changes.code if change.added is not None]
     total = f"{len(changes.code)} {'files' if counted else 'parts'} changed ({changes.code_from})"
     if counted:
-        total += f": +{sum(one.added or 0 for one in counted)} -{sum(one.removed or 0 for one in counted)} lines"
-    shown = [_file(one) for one in changes.code[:maximum]]
+        total += (
+            f": +{sum(change.added or 0 for change in counted)} -{sum(change.removed or 0 for change in counted)} lines"
+        )
+    shown = [
+        change.path if change.added is None else f"{change.path} +{change.added} -{change.removed}"
+        for change in changes.code[:maximum]
+    ]
     hidden = len(changes.code) - len(shown)
     return [total, *shown, *([f"and {hidden} more"] if hidden else [])]
 
 
 def parameter_lines(changes: Changes, maximum: int | None = None) -> list[str]:
     """Return the changes of the parameters, at most `maximum` keys."""
-    shown = [_parameter(one) for one in changes.parameters[:maximum]]
+    shown = [_parameter(change) for change in changes.parameters[:maximum]]
     hidden = len(changes.parameters) - len(shown)
     return [*(shown or ["no change"]), *([f"and {hidden} more"] if hidden else [])]
 
@@ -115,20 +124,18 @@ def _table(change: TableChange) -> str:
     return f"{change.table}: {'; '.join(parts) or 'same rows and values in other bytes'}"
 
 
-def _rows(one: RowsCompared) -> str:
+def _rows(rows: RowsCompared) -> str:
     parts = []
-    if one.only_before or one.only_after:
+    if rows.only_before or rows.only_after:
         parts.append(
-            f"compared on {one.shared:,} shared test rows; left out {one.only_before:,} only before, "
-            f"{one.only_after:,} only after"
+            f"compared on {rows.shared:,} shared test rows; left out {rows.only_before:,} only before, "
+            f"{rows.only_after:,} only after"
         )
-    if one.remeasured:
-        parts.append(f"{one.remeasured:,} shared rows have another measured score; each side is evaluated with its own")
-    return f"{one.dataset}/{one.split}: {'; '.join(parts)}" if parts else ""
-
-
-def _file(one: CodeChange) -> str:
-    return one.path if one.added is None else f"{one.path} +{one.added} -{one.removed}"
+    if rows.remeasured:
+        parts.append(
+            f"{rows.remeasured:,} shared rows have another measured score; each side is evaluated with its own"
+        )
+    return f"{rows.dataset}/{rows.split}: {'; '.join(parts)}" if parts else ""
 
 
 def _parameter(change: ParameterChange) -> str:
@@ -136,8 +143,8 @@ def _parameter(change: ParameterChange) -> str:
         parts = [
             f"{word} {', '.join(map(str, names))}"
             for word, names in (
-                ("added", [one for one in change.after if one not in change.before]),
-                ("removed", [one for one in change.before if one not in change.after]),
+                ("added", [value for value in change.after if value not in change.before]),
+                ("removed", [value for value in change.before if value not in change.after]),
             )
             if names
         ]

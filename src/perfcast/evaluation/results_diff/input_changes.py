@@ -96,7 +96,9 @@ def _table_change(name: str, before: Path, after: Path) -> TableChange:
     old, new = (_keyed(path) for path in (before, after))
     shared = old.index.intersection(new.index)
     columns = [column for column in old.columns if column in new.columns]
-    differs = pd.DataFrame({one: _differs(old.loc[shared, one], new.loc[shared, one]) for one in columns}, index=shared)
+    differs = pd.DataFrame(
+        {name: _differs(old.loc[shared, name], new.loc[shared, name]) for name in columns}, index=shared
+    )
     counts = differs.sum()
     return TableChange(
         table=name,
@@ -114,7 +116,9 @@ def _keyed(path: Path) -> pd.DataFrame:
     """Read a table with its row key as index; a split's key is its only column that is no fold."""
     frame = read_parquet(path)
     try:
-        declared = [one["name"] for one in read_declarations(path)["columns"] if Tag.ROW in one.get("tags", ())]
+        declared = [
+            column["name"] for column in read_declarations(path)["columns"] if Tag.ROW in column.get("tags", ())
+        ]
     except UserError:  # a split has no declarations, and another version's are not needed to find its rows
         declared = []
     keys = [*declared, *[column for column in frame.columns if not str(column).startswith("fold_")]]
@@ -186,32 +190,32 @@ class ParameterChange:
 
 def parameter_changes(a: Side, b: Side) -> list[ParameterChange]:
     """Return every key whose value differs: the experiment's first, then those of shared runs, equal ones together."""
-    found: dict[tuple[str, str, str], ParameterChange] = {}
+    changes: dict[tuple[str, str, str], ParameterChange] = {}
     experiment = _differences(_experiment(a), _experiment(b)) if a.lock and b.lock else {}
     for key, (before, after) in experiment.items():
-        _add(found, key, before, after, EXPERIMENT)
+        _add(changes, key, before, after, EXPERIMENT)
     before_summaries, after_summaries = a.summaries(), b.summaries()
     for dataset in sorted({*before_summaries} & {*after_summaries}):
         parameters = [
-            {key: one[dataset].get(key, ABSENT) for key in _EVALUATION_KEYS}
-            for one in (before_summaries, after_summaries)
+            {key: summaries[dataset].get(key, ABSENT) for key in _EVALUATION_KEYS}
+            for summaries in (before_summaries, after_summaries)
         ]
         for key, (before, after) in _differences(*parameters).items():
             if key not in experiment:
-                _add(found, f"evaluation.{key}", before, after, dataset)
+                _add(changes, f"evaluation.{key}", before, after, dataset)
     before_runs, after_runs = _runs(a.folder), _runs(b.folder)
     for run in sorted({*before_runs} & {*after_runs}):
         differences = _differences(_run_config(before_runs[run]), _run_config(after_runs[run]))
         for key, (before, after) in differences.items():
             if key not in experiment:  # `preset` and `seeds` of the experiment are in every run's file as well
-                _add(found, key, before, after, run)
-    return list(found.values())
+                _add(changes, key, before, after, run)
+    return list(changes.values())
 
 
-def _add(found: dict[tuple[str, str, str], ParameterChange], key: str, before: Any, after: Any, where: str) -> None:
-    known = found.get((key, repr(before), repr(after)))
+def _add(changes: dict[tuple[str, str, str], ParameterChange], key: str, before: Any, after: Any, where: str) -> None:
+    known = changes.get((key, repr(before), repr(after)))
     runs = (*known.where, where) if known else (where,)
-    found[key, repr(before), repr(after)] = ParameterChange(key, before, after, runs)
+    changes[key, repr(before), repr(after)] = ParameterChange(key, before, after, runs)
 
 
 def _experiment(side: Side) -> dict[str, Any]:

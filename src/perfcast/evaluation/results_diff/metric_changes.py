@@ -11,10 +11,9 @@ import pandas as pd
 
 from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
 from perfcast.evaluation.evaluate_runs import Result, compute_metrics
-from perfcast.evaluation.interval_metrics import read_backtests, with_intervals
-from perfcast.evaluation.multiple_testing import step_down_test
+from perfcast.evaluation.predictor_comparison import step_down_test
 from perfcast.evaluation.results_diff.sides import Side
-from perfcast.evaluation.run_predictions import read_predictions
+from perfcast.evaluation.run_predictions import read_backtests, read_predictions, with_intervals
 from perfcast.schema.table_files import read_parquet
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError
@@ -113,7 +112,7 @@ class MetricChanges:
 
 @dataclass(frozen=True)
 class Only:
-    """What to compare, by name; empty: everything that both sides have."""
+    """Names to compare; empty: everything that both sides have."""
 
     datasets: Sequence[str] = ()
     splits: Sequence[str] = ()
@@ -135,15 +134,15 @@ def metric_changes(a: Side, b: Side, *, only: Only | None = None, resamples: int
     left_out: list[str] = []
     for dataset in _shared("dataset", *summaries, where="", wanted=only.datasets, messages=left_out):
         pair = [summary[dataset] for summary in summaries]
-        metrics = [one["metrics"] for one in pair]
+        metrics = [side["metrics"] for side in pair]
         for split in _shared("split", *metrics, where=f"{dataset}/", wanted=only.splits, messages=left_out):
             where = f"{dataset}/{split}/"
-            both = [one[split] for one in metrics]
+            both = [side[split] for side in metrics]
             names = _shared("predictor", *both, where=where, wanted=only.predictors, messages=left_out)
             names = [name for name in names if _has_predictions((a, b), f"{where}{name}", left_out)]
             if not names:
                 continue
-            levels = [float(one.get("level", LEVEL)) for one in pair]
+            levels = [float(side.get("level", LEVEL)) for side in pair]
             sides = [
                 {name: _read_intervals(side, dataset, split, name, level) for name in names}
                 for side, level in zip((a, b), levels, strict=True)
@@ -205,7 +204,7 @@ def _same_rows(
     entities = new["entity"]
     shared_frames = [
         {
-            name: frame.set_index(_KEY).loc[lambda one: one.index.isin(shared)].assign(entity=entities).reset_index()
+            name: frame.set_index(_KEY).loc[lambda rows: rows.index.isin(shared)].assign(entity=entities).reset_index()
             for name, frame in side.items()
         }
         for side in (before, after)

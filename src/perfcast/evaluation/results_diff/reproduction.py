@@ -57,7 +57,7 @@ class Reproduction:
     @property
     def within(self) -> bool:
         """Return whether all metrics are there and within their tolerances."""
-        return not self.lost and all(one.share <= 1 for one in self.differences)
+        return not self.lost and all(difference.share <= 1 for difference in self.differences)
 
 
 def compare_with_revision(project: Path, revision: str) -> Reproduction:
@@ -75,7 +75,7 @@ def compare_with_revision(project: Path, revision: str) -> Reproduction:
         )
     path = project / RESULTS / "metrics.json"
     # metrics.json is in git, so a clone has it before anything was run
-    absent = [one for one in (path, project / RESULTS / "evaluation") if not one.exists()]
+    absent = [path for path in (path, project / RESULTS / "evaluation") if not path.exists()]
     if absent:
         raise UserError(
             "results must be there to be compared with what was pinned",
@@ -100,7 +100,7 @@ def compare_with_revision(project: Path, revision: str) -> Reproduction:
         absent=[out for out, state in states.items() if state == "absent"],
         changed=_changed(lock, now, project),
         metrics=len(pinned_metrics),
-        differences=sorted(differences, key=lambda one: (-one.share, one.name)),
+        differences=sorted(differences, key=lambda difference: (-difference.share, difference.name)),
         lost=["/".join(name) for name in pinned_metrics if name not in metrics],
         added=["/".join(name) for name in metrics if name not in pinned_metrics],
     )
@@ -124,14 +124,14 @@ def as_text(reproduction: Reproduction, worst: int = 5) -> str:
         )
     if reproduction.added:
         lines.append(f"{len(reproduction.added)} metrics were not pinned, such as {reproduction.added[0]}")
-    beyond = sum(one.share > 1 for one in reproduction.differences)
+    beyond = sum(difference.share > 1 for difference in reproduction.differences)
     lines.append(
         f"{reproduction.metrics} metrics pinned: {len(reproduction.differences)} differ, "
         f"{beyond} of them by more than the tolerance"
     )
-    for one in reproduction.differences[:worst]:
-        change = f"{one.before:.6g} -> {one.after:.6g}"
-        lines.append(f"  {'/'.join(one.name):70s} {change:24s} {one.share:.0%} of the tolerance")
+    for difference in reproduction.differences[:worst]:
+        change = f"{difference.before:.6g} -> {difference.after:.6g}"
+        lines.append(f"  {'/'.join(difference.name):70s} {change:24s} {difference.share:.0%} of the tolerance")
     verdict = "reproduced" if reproduction.tables_equal and reproduction.within else "not reproduced"
     exactly = (
         ", byte for byte"

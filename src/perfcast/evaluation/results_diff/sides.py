@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from perfcast.evaluation.evaluation_files import read_summary
+from perfcast.evaluation.evaluation_tables import read_summary
 from perfcast.utils.errors import UserError
 from perfcast.utils.safe_yaml import read_mapping
 
@@ -117,7 +117,9 @@ def _lock_of(files: DVCFileSystem, name: str) -> str:
 def _list_paths(files: DVCFileSystem, name: str) -> list[str]:
     """Return the paths a comparison reads. Raises: UserError when the revision's evaluation cannot be listed."""
     paths = sorted(str(path).lstrip("/") for path in files.find(RESULTS))
-    selected = [path for path in paths if any(PurePosixPath(path).match(f"{RESULTS}/{one}") for one in _PATTERNS)]
+    selected = [
+        path for path in paths if any(PurePosixPath(path).match(f"{RESULTS}/{pattern}") for pattern in _PATTERNS)
+    ]
     if not any(path.endswith("/summary.json") for path in selected):
         raise _absent(name, f"no file of {RESULTS}/evaluation can be listed")
     return selected

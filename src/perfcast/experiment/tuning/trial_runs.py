@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 
@@ -68,7 +67,10 @@ def tune(
                     started.setdefault(fold, time.monotonic())
                     began = time.monotonic()
                     message, values = _try(study, slot, table, parts[fold])
-                    shown = " ".join(f"{name}={_shown(value)}" for name, value in values.items())
+                    shown = " ".join(
+                        f"{name}={f'{value:.4g}' if isinstance(value, float) else value}"
+                        for name, value in values.items()
+                    )
                     seconds = time.monotonic() - began
                     report(f"{study.name} trial {slot + 1} of {trials}: {message} ({seconds:.0f} s) {shown}")
                     break
@@ -132,7 +134,3 @@ def _try(study: Study, slot: int, table: Table, part: np.ndarray) -> tuple[str, 
     if error is None:
         return f"failed: {reason}", values
     return f"inner MAPE {error:.3f} %, best {study.best_error():.3f} %", values
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -13,8 +13,7 @@ from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import part_id
 from perfcast.inference.imputation.rules import Block, ImputationRules, Violation, fill_missing
-from perfcast.inference.imputation.server_fields import SERVER_FIELDS
-from perfcast.inference.imputation.server_limits import find_server_violations
+from perfcast.inference.imputation.server_fields import SERVER_FIELDS, find_server_violations
 
 _ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
 
@@ -118,8 +117,8 @@ class ServerRules(ImputationRules):
         named = frame["part_key"].dropna()
         others = sorted(set(named) - set(facts.index))
         if others:
-            asked = pd.DataFrame({"part_key": pd.Series(others, dtype="str"), "cores": np.nan, "chips": np.nan})
-            ruled = join_processors(asked, read_project_catalog()).set_index("part_key")
+            unlisted = pd.DataFrame({"part_key": pd.Series(others, dtype="str"), "cores": np.nan, "chips": np.nan})
+            ruled = join_processors(unlisted, read_project_catalog()).set_index("part_key")
             family_facts = ruled.assign(ddr_gen=ruled["family_ddr_gen"]).reindex(columns=facts.columns)
             facts = pd.concat([facts, family_facts])
         known = facts[[name for name in facts if name in frame]].reindex(frame["part_key"]).set_axis(frame.index)

@@ -6,10 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from perfcast.microbench.hardware_info import lscpu
+from perfcast.microbench.hardware_info import readings
 from perfcast.microbench.hardware_info.cpu_facts import is_known_cpu_model
-from perfcast.microbench.hardware_info.readings import ReadingCollector
-from perfcast.microbench.hardware_info.system_access import Host
+from perfcast.microbench.hardware_info.readings import Host, ReadingCollector
 from perfcast.microbench.hardware_info.system_facts import Environment
 
 _CPUS = "/sys/devices/system/cpu"
@@ -20,7 +19,7 @@ _PER_CORE = {"L1d cache": "l1d_kb", "L1i cache": "l1i_kb", "L2 cache": "l2_kb_pe
 _L3 = "L3 cache"
 _LEVELS = {"1Data": "L1d cache", "1Instruction": "L1i cache", "2Unified": "L2 cache", "3Unified": "L3 cache"}
 _CACHE_COLUMNS = (*_PER_CORE.values(), "l3_mb_per_chip", "l3_slice_mb", "l3_cores_per_slice")
-_Sizes = Mapping[str, tuple[lscpu.CacheSize, str, str]]
+_Sizes = Mapping[str, tuple[readings.CacheSize, str, str]]
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Cores:
 
     @property
     def mixed(self) -> bool:
-        """Whether some cores have more threads than others."""
+        """Return whether some cores have more threads than others."""
         return len(self.threads) > 1
 
 
@@ -48,7 +47,7 @@ def cpu_folders(host: Host) -> list[str]:
     return [f"{_CPUS}/cpu{number}" for number in sorted(int(match[1]) for match in matches if match)]
 
 
-def read_cores(collector: ReadingCollector, host: Host, fields: lscpu.Fields, environment: Environment) -> Cores:
+def read_cores(collector: ReadingCollector, host: Host, fields: readings.Fields, environment: Environment) -> Cores:
     """Read the numbers of sockets, enabled cores and threads per core."""
     kernel, printed = _read_kernel_topology(host), _parse_lscpu_topology(fields)
     # the kernel's lists are right for mixed or disabled cores; lscpu counts sockets better
@@ -80,9 +79,9 @@ def _read_kernel_topology(host: Host) -> Cores:
         siblings = host.read_text(f"{folder}/topology/core_cpus_list") or host.read_text(
             f"{folder}/topology/thread_siblings_list"
         )
-        package = lscpu.parse_count(host.read_text(f"{folder}/topology/physical_package_id"))
-        if lscpu.count_cpus(siblings):
-            cores[siblings] = lscpu.count_cpus(siblings)
+        package = readings.parse_count(host.read_text(f"{folder}/topology/physical_package_id"))
+        if readings.count_cpus(siblings):
+            cores[siblings] = readings.count_cpus(siblings)
         # -1 stands for unknown.
         packages |= set() if package is None else {package}
     if not cores:
@@ -95,9 +94,9 @@ def _read_kernel_topology(host: Host) -> Cores:
     return Cores(len(packages) or None, len(cores), threads, text, _CPUS)
 
 
-def _parse_lscpu_topology(fields: lscpu.Fields) -> Cores:
+def _parse_lscpu_topology(fields: readings.Fields) -> Cores:
     counts = {
-        name: lscpu.parse_count(lscpu.first_value(fields, name))
+        name: readings.parse_count(readings.first_value(fields, name))
         for name in ("Socket(s)", "Core(s) per socket", "Thread(s) per core", "Cluster(s)", "Core(s) per cluster")
     }
     sockets, threads = counts["Socket(s)"], counts["Thread(s) per core"]
@@ -111,7 +110,7 @@ def _parse_lscpu_topology(fields: lscpu.Fields) -> Cores:
     if len(models) > 1:
         # every kind of core has its own fields; the sockets are common
         return Cores(chips=sockets, text=text, where="lscpu")
-    online = lscpu.count_cpus(lscpu.first_value(fields, "On-line CPU(s) list"))
+    online = readings.count_cpus(readings.first_value(fields, "On-line CPU(s) list"))
     if cores and threads and online and cores * threads != online:
         kinds = (1, threads) if threads > 1 and cores < online < cores * threads else ()
         return Cores(sockets, cores, kinds, text, "lscpu")
@@ -119,7 +118,7 @@ def _parse_lscpu_topology(fields: lscpu.Fields) -> Cores:
 
 
 def read_caches(
-    collector: ReadingCollector, host: Host, fields: lscpu.Fields, environment: Environment, cores: Cores
+    collector: ReadingCollector, host: Host, fields: readings.Fields, environment: Environment, cores: Cores
 ) -> None:
     """Read cache sizes: first and second level per core, third level per chip and per slice.
 
@@ -147,7 +146,7 @@ def read_caches(
     )
 
 
-def _per_core_kib(size: lscpu.CacheSize, cores: int | None) -> float | None:
+def _per_core_kib(size: readings.CacheSize, cores: int | None) -> float | None:
     """Return the KiB per core; a shared cache is divided by its cores."""
     if not size.of_all:
         return size.kib
@@ -155,7 +154,7 @@ def _per_core_kib(size: lscpu.CacheSize, cores: int | None) -> float | None:
     return size.kib / parts if parts else None
 
 
-def _read_l3(collector: ReadingCollector, size: lscpu.CacheSize, text: str, where: str, cores: int | None) -> None:
+def _read_l3(collector: ReadingCollector, size: readings.CacheSize, text: str, where: str, cores: int | None) -> None:
     chips = collector.get_number("chips")
     slices = size.instances
     if not size.of_all or not chips:
@@ -171,11 +170,11 @@ def _read_l3(collector: ReadingCollector, size: lscpu.CacheSize, text: str, wher
         collector.add("l3_cores_per_slice", (cores or 0) / slices if whole else None, text, where)
 
 
-def _parse_lscpu_caches(fields: lscpu.Fields) -> _Sizes:
+def _parse_lscpu_caches(fields: readings.Fields) -> _Sizes:
     sizes = {}
     for name in (*_PER_CORE, _L3):
-        text = lscpu.first_value(fields, name)
-        size = lscpu.parse_cache_size(text)
+        text = readings.first_value(fields, name)
+        size = readings.parse_cache_size(text)
         if size is not None and size.kib > 0:
             sizes[name] = (size, text, "lscpu")
     return sizes
@@ -194,7 +193,7 @@ def _read_kernel_caches(host: Host) -> _Sizes:
                 sizes.setdefault(name, {})[sharing] = float(size[1])
     where = "/sys/devices/system/cpu"
     return {
-        name: (lscpu.CacheSize(total, len(each), of_all=True), f"{len(each)} caches, {total:g} KiB in all", where)
+        name: (readings.CacheSize(total, len(each), of_all=True), f"{len(each)} caches, {total:g} KiB in all", where)
         for name, each in sizes.items()
         if (total := sum(each.values())) > 0
     }

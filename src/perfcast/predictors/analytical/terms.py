@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.processors.announcements import ancestry, announced_index, announced_power_index, core_of, core_table
-from perfcast.features.encoding.dense import codes, distinct_labels, labels
+from perfcast.features.encoding.columns import codes, distinct_labels, labels
 from perfcast.predictors.analytical.server_quantities import COLUMNS_READ, ServerQuantities, column_values, log_column
 from perfcast.schema.table import Column, Kind, Role, Tag
 

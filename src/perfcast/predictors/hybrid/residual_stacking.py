@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.dense import coded
+from perfcast.features.encoding.columns import coded
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.predictors.task_rows import measured_rows
 from perfcast.utils.io import read_json, write_json

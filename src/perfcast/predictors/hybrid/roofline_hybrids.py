@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.dense import feature_columns
+from perfcast.features.encoding.columns import feature_columns
 from perfcast.predictors.analytical.roofline import RooflinePredictor
 from perfcast.predictors.hybrid.residual_stacking import (
     MAX_RESIDUAL,

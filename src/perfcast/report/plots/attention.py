@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
-from perfcast.evaluation.explanation_tables import BETWEEN
+from perfcast.evaluation.supplementary_tables import BETWEEN
 from perfcast.report.plots.catalog import declare_plot
-from perfcast.report.plots.plot_style import INK, panels
+from perfcast.report.plots.drawing import INK, panels
 
 _COLUMNS_SHOWN = 8
 _ON_CELLS = "#101418"

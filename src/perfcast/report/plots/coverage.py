@@ -9,8 +9,8 @@ from matplotlib.ticker import LogLocator
 
 from perfcast.evaluation import AVERAGE, Evaluation
 from perfcast.report.plots.catalog import declare_plot
-from perfcast.report.plots.plot_style import MUTED, plain_axis, predictor_styles
-from perfcast.report.plots.plot_style import WIDTH as FIGURE_WIDTH
+from perfcast.report.plots.drawing import MUTED, plain_axis, predictor_styles
+from perfcast.report.plots.drawing import WIDTH as FIGURE_WIDTH
 
 
 @declare_plot(

@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator
 
 from perfcast.evaluation import Evaluation
 from perfcast.report.plots.catalog import declare_plot
-from perfcast.report.plots.plot_style import (
+from perfcast.report.plots.drawing import (
     INK,
     MUTED,
     WIDTH,

@@ -12,7 +12,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from perfcast.evaluation import Evaluation
 from perfcast.report.plots.catalog import declare_plot
-from perfcast.report.plots.plot_style import legend_below, panels, plain_axis, predictor_styles
+from perfcast.report.plots.drawing import legend_below, panels, plain_axis, predictor_styles
 from perfcast.splits import LearningCurvePoint, learning_curve_point
 
 

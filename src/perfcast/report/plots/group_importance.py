@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
 from perfcast.report.plots.catalog import declare_plot
-from perfcast.report.plots.plot_style import legend_below, panels, plain_axis, predictor_styles, select_leaders
+from perfcast.report.plots.drawing import legend_below, panels, plain_axis, predictor_styles, select_leaders
 
 _SHOWN = 4
 

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from perfcast.evaluation import AVERAGE, Evaluation
 from perfcast.report.plots.catalog import declare_plot
-from perfcast.report.plots.plot_style import MUTED, panels, plain_axis, predictor_styles
+from perfcast.report.plots.drawing import MUTED, panels, plain_axis, predictor_styles
 
 
 @declare_plot(

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from perfcast.evaluation import Evaluation
 from perfcast.report.plots.catalog import declare_plot
-from perfcast.report.plots.plot_style import MUTED, WIDTH, select_leaders
+from perfcast.report.plots.drawing import MUTED, WIDTH, select_leaders
 
 _PREDICTORS = 2
 _CELLS = 90

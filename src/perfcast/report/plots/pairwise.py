@@ -13,7 +13,7 @@ from matplotlib.path import Path
 
 from perfcast.evaluation import AVERAGE, Evaluation
 from perfcast.report.plots.catalog import declare_plot
-from perfcast.report.plots.plot_style import INK, MUTED, WIDTH
+from perfcast.report.plots.drawing import INK, MUTED, WIDTH
 
 _EDGES = (1.0, 5.0)
 _FILL = "#0072b2"

@@ -11,7 +11,7 @@ from matplotlib.font_manager import FontProperties
 
 from perfcast.evaluation import AVERAGE, Evaluation
 from perfcast.report.plots.catalog import declare_plot
-from perfcast.report.plots.plot_style import INK, MUTED, legend_below, panels, plain_axis, predictor_styles
+from perfcast.report.plots.drawing import INK, MUTED, legend_below, panels, plain_axis, predictor_styles
 from perfcast.schema.metric_names import LABELS, METRICS, PERCENT
 
 _LINE = 160

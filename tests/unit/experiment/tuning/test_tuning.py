@@ -19,7 +19,7 @@ from tuned_split import CONF, NAME, PART, make_table, search
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.experiment import selection, tuning
 from perfcast.experiment.tuning import studies, trial_runs
-from perfcast.experiment.tuning.tuned_files import write_tuned
+from perfcast.experiment.tuning.search import write_tuned
 from perfcast.utils.errors import UserError
 
 TRIALS = 8

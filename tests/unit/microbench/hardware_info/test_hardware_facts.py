@@ -24,9 +24,11 @@ from machine_outputs import (
     values,
 )
 
-from perfcast.microbench.hardware_info import lscpu, read_hardware, system_access
+from perfcast.microbench.hardware_info import read_hardware
+from perfcast.microbench.hardware_info import readings as lscpu
+from perfcast.microbench.hardware_info import readings as system_access
 from perfcast.microbench.hardware_info.cpu_facts import find_cpu_model
-from perfcast.microbench.hardware_info.memory_modules import estimate_installed_gib
+from perfcast.microbench.hardware_info.installed_memory import estimate_installed_gib
 
 
 @pytest.mark.parametrize(

@@ -15,18 +15,13 @@ import pytest
 from perfcast.cli.main import main
 from perfcast.config.conf_files import read_yaml
 from perfcast.config.experiment_params import Params, validate
+from perfcast.ops import doctor
 from perfcast.ops.doctor import (
     BROKEN,
     CARE,
     FINE,
     ProjectPlace,
-    configuration,
-    data_sources,
     examine,
-    free_space,
-    leftovers,
-    software,
-    tracking_store,
 )
 from perfcast.tracking import Store, start_run
 from perfcast.utils.io import atomic_path, remove_path
@@ -58,87 +53,90 @@ def single(findings):
 
 def test_software_compares_packages_with_the_lock(project, monkeypatch):
     lock = project / "requirements.lock"
-    there = software.version("numpy")
+    there = doctor.version("numpy")
     lock.write_text(f"numpy=={there}\n")
-    assert software.check(make_place(project))[1].state == FINE
-    monkeypatch.setattr(software, "version", lambda name: f"{there}+cpu")
-    assert software.check(make_place(project))[1].state == FINE, "a local label is the same release"
+    assert doctor.check_software(make_place(project))[1].state == FINE
+    monkeypatch.setattr(doctor, "version", lambda name: f"{there}+cpu")
+    assert doctor.check_software(make_place(project))[1].state == FINE, "a local label is the same release"
     monkeypatch.undo()
     lock.write_text("numpy==0.1\n")
-    finding = software.check(make_place(project))[1]
-    assert (finding.state, f"numpy {there}, locked 0.1" in finding.found) == (CARE, True)
+    finding = doctor.check_software(make_place(project))[1]
+    assert (finding.state, f"numpy {there}, locked 0.1" in finding.fact) == (CARE, True)
     lock.write_text("no-such-package==1.0\nnumpy==0.1\n")
-    finding = software.check(make_place(project))[1]
-    assert (finding.state, finding.found) == (BROKEN, "missing: no-such-package")
+    finding = doctor.check_software(make_place(project))[1]
+    assert (finding.state, finding.fact) == (BROKEN, "missing: no-such-package")
     lock.unlink()
-    assert software.check(make_place(project))[1].state == CARE
+    assert doctor.check_software(make_place(project))[1].state == CARE
 
 
-def test_software_reports_an_old_python(project, monkeypatch):
-    assert software.check(make_place(project))[0].state == FINE
-    monkeypatch.setattr(software, "OLDEST", (9, 0))
-    assert (software.check(make_place(project))[0].state, software.check(make_place(project))[0].remedy) == (
+def test_an_older_python_is_told(project, monkeypatch):
+    assert doctor.check_software(make_place(project))[0].state == FINE
+    monkeypatch.setattr(doctor, "OLDEST", (9, 0))
+    assert (
+        doctor.check_software(make_place(project))[0].state,
+        doctor.check_software(make_place(project))[0].remedy,
+    ) == (
         BROKEN,
         "install Python 9.0 or newer",
     )
 
 
-def test_configuration_reports_the_invalid_key(project):
-    assert single(configuration.check(make_place(project))).state == FINE
-    options = make_place(project)
+def test_a_configuration_that_is_not_valid_is_told_in_its_own_words(project):
+    assert single(doctor.check_configuration(make_place(project))).state == FINE
+    asked = make_place(project)
     text = (project / "params.yaml").read_text().replace("preset: quick", "preset: quik")
     (project / "params.yaml").write_text(text)
-    finding = single(configuration.check(options))
+    finding = single(doctor.check_configuration(asked))
     assert finding.state == BROKEN
-    assert "preset" in finding.found
+    assert "preset" in finding.fact
 
 
-def test_data_sources_reports_locations(project):
-    here, absent = data_sources.check(make_place(project))
-    assert (here.state, here.found) == (FINE, "on this machine: host_gemm")
+def test_sources_are_here_to_be_fetched_or_missed(project):
+    here, absent = doctor.check_data_sources(make_place(project))
+    assert (here.state, here.fact) == (FINE, "on this machine: host_gemm")
     assert absent.state == CARE
-    assert absent.found.startswith("to be downloaded: spec_cpu2017,")
-    assert "left out" in data_sources.check(make_place(project, network=False))[1].found
-    finding = data_sources.check(make_place(project, network=False, strict=True))[1]
-    assert (finding.state, "the run stops" in finding.found) == (BROKEN, True)
+    assert absent.fact.startswith("to be downloaded: spec_cpu2017,")
+    assert "left out" in doctor.check_data_sources(make_place(project, network=False))[1].fact
+    finding = doctor.check_data_sources(make_place(project, network=False, strict=True))[1]
+    assert (finding.state, "the run stops" in finding.fact) == (BROKEN, True)
 
 
-def test_free_space_reports_shortage(project, monkeypatch):
-    assert {finding.state for finding in free_space.check(make_place(project))} == {FINE}
-    monkeypatch.setattr(free_space, "DISK", 1 << 60)
-    monkeypatch.setattr(free_space, "MEMORY", 1 << 60)
-    findings = {finding.what: finding for finding in free_space.check(make_place(project))}
-    assert {name: findings[name].state for name in findings} == {"disk": BROKEN, "memory": CARE, "cores": FINE}
-    assert "make room" in findings["disk"].remedy
+def test_too_little_room_is_told(project, monkeypatch):
+    assert {finding.state for finding in doctor.check_free_space(make_place(project))} == {FINE}
+    monkeypatch.setattr(doctor, "DISK", 1 << 60)
+    monkeypatch.setattr(doctor, "MEMORY", 1 << 60)
+    told = {finding.what: finding for finding in doctor.check_free_space(make_place(project))}
+    assert {name: told[name].state for name in told} == {"disk": BROKEN, "memory": CARE, "cores": FINE}
+    assert "make room" in told["disk"].remedy
     monkeypatch.undo()
     monkeypatch.setattr(os, "access", lambda folder, mode: False)
-    assert free_space.check(make_place(project))[0].found == "project cannot be written to"
+    assert doctor.check_free_space(make_place(project))[0].fact == "project cannot be written to"
 
 
 def test_available_memory_reads_meminfo(tmp_path):
     (tmp_path / "meminfo").write_text("MemTotal: 8 kB\nMemAvailable:    3 kB\n")
-    assert free_space.available_memory(tmp_path / "meminfo") == 3072
+    assert doctor.available_memory(tmp_path / "meminfo") == 3072
     (tmp_path / "meminfo").write_text("MemTotal: 8 kB\n")
-    assert free_space.available_memory(tmp_path / "meminfo") is None
-    assert free_space.available_memory(tmp_path / "none") is None
+    assert doctor.available_memory(tmp_path / "meminfo") is None
+    assert doctor.available_memory(tmp_path / "none") is None
 
 
-def test_leftovers_distinguishes_stale_and_active_locks(project):
-    assert leftovers.check(make_place(project))[0].state == FINE
+def test_a_lock_is_told_from_that_of_a_run_that_goes_on(project):
+    assert doctor.check_leftovers(make_place(project))[0].state == FINE
     locks = project / ".snakemake" / "locks"
     locks.mkdir(parents=True)
     (locks / "0.output.lock").touch()
-    finding = leftovers.check(make_place(project))[0]
+    finding = doctor.check_leftovers(make_place(project))[0]
     assert (finding.state, finding.remedy) == (CARE, "run snakemake --unlock, then start again")
     script = project / "snakemake"
     script.write_text("import sys; print('up', flush=True); sys.stdin.read()")
     command = [sys.executable, str(script)]
     with subprocess.Popen(command, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
         assert running.stdout.readline() == b"up\n"
-        finding = leftovers.check(make_place(project))[0]
+        finding = doctor.check_leftovers(make_place(project))[0]
         running.stdin.close()
-    assert f"process {running.pid}" in finding.found
-    assert leftovers.runs_in(project) == []
+    assert f"process {running.pid}" in finding.fact
+    assert doctor.runs_in(project) == []
 
 
 KILLED = """
@@ -154,32 +152,32 @@ with atomic_path(results / "table.parquet"), atomic_path(results / "metrics.tar.
 def test_leftovers_counts_partial_files(project):
     results = project / "results"
     with atomic_path(results / "table.parquet"):
-        assert leftovers.check(make_place(project))[1].state == FINE, "its process goes on"
+        assert doctor.check_leftovers(make_place(project))[1].state == FINE, "its process goes on"
     subprocess.run([sys.executable, "-c", KILLED, str(results)], check=False)
-    finding = leftovers.check(make_place(project))[1]
-    assert (finding.state, finding.found.split()[0]) == (CARE, "3")
+    finding = doctor.check_leftovers(make_place(project))[1]
+    assert (finding.state, finding.fact.split()[0]) == (CARE, "3")
     for path in results.iterdir():
         remove_path(path)
     (results / ".gitignore").touch()
     (results / ".hidden").mkdir()
-    assert leftovers.check(make_place(project))[1].state == FINE
+    assert doctor.check_leftovers(make_place(project))[1].state == FINE
 
 
-def test_tracking_store_counts_abandoned_runs(project):
-    options = make_place(project)
-    assert single(tracking_store.check(options)).found.startswith("no store yet")
+def test_runs_whose_process_is_gone_are_counted(project):
+    asked = make_place(project)
+    assert single(doctor.check_tracking(asked)).fact.startswith("no store yet")
     store = Store(
         f"sqlite:///{project / 'results' / 'mlflow' / 'mlflow.db'}", project / "results/mlflow/artifacts", "x"
     )
     with start_run(store, "a", "run", {}):
-        assert single(tracking_store.check(options)).state == FINE, "this process is there"
+        assert single(doctor.check_tracking(asked)).state == FINE, "this process is there"
         with sqlite3.connect(project / "results" / "mlflow" / "mlflow.db") as base:
             base.execute("update tags set value = replace(value, ?, ?)", (f":{os.getpid()}:", ":999999999:"))
-        finding = single(tracking_store.check(options))
-    assert (finding.state, finding.found.split()[0]) == (CARE, "1")
+        finding = single(doctor.check_tracking(asked))
+    assert (finding.state, finding.fact.split()[0]) == (CARE, "1")
     (project / "results" / "mlflow" / "mlflow.db").write_bytes(b"no store")
-    finding = single(tracking_store.check(options))
-    assert (finding.state, "\n" in finding.found) == (BROKEN, False)
+    finding = single(doctor.check_tracking(asked))
+    assert (finding.state, "\n" in finding.fact) == (BROKEN, False)
 
 
 def test_examine_runs_checks_in_order(project):

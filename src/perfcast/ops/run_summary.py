@@ -1,14 +1,16 @@
-"""Times and memory peaks of the jobs of a run, from the benchmark files of Snakemake."""
+"""Times of the jobs of a run, and the headline errors of its results."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
+from perfcast.evaluation import headline, read_evaluation
 from perfcast.utils.errors import UserError
+from perfcast.utils.io import read_object
 
 _UNKNOWN = ("-", "NA", "")
 
@@ -64,7 +66,8 @@ def as_text(jobs: Sequence[Job], longest: int = 5) -> str:
     """Return a table of seconds, CPU seconds and peaks by rule, and the longest jobs."""
     lines = [f"{'rule':14s} {'jobs':>5s} {'seconds':>9s} {'CPU s':>9s} {'peak MiB':>9s}"]
     for rule, members in [*by_rule(jobs), ("all", list(jobs))]:
-        seconds, cpu_seconds = (_sum(getattr(job, name) for job in members) for name in ("seconds", "cpu_seconds"))
+        seconds = float(sum(job.seconds for job in members if isfinite(job.seconds)))
+        cpu_seconds = float(sum(job.cpu_seconds for job in members if isfinite(job.cpu_seconds)))
         peak = max((job.peak for job in members if isfinite(job.peak)), default=0.0)
         lines.append(f"{rule:14s} {len(members):5d} {seconds:9.1f} {cpu_seconds:9.1f} {peak:9.0f}")
     slowest = sorted(jobs, key=lambda job: -job.seconds)[:longest]
@@ -82,5 +85,26 @@ def _number(text: str | None) -> float:
         return float("nan")
 
 
-def _sum(values: Iterable[float]) -> float:
-    return float(sum(value for value in values if isfinite(value)))
+def summarize_results(results: Path, titles: Mapping[str, str], preset: str) -> str:
+    """Return the summary of a folder of results as text. Raises: UserError when it has none."""
+    available = results / "raw" / "available.json"
+    if not available.exists():
+        raise UserError("there must be results to summarize", f"{results} has none", "run `make run` first")
+    datasets = read_object(available, "datasets", "left_out")
+    lines = []
+    for name in datasets["datasets"]:
+        folder = results / "evaluation" / name
+        if folder.is_dir():
+            lines += [f"\n== {titles.get(name, name)} ({name}) ==", headline(read_evaluation(folder))]
+    lines.append(
+        "\nMAPE / MedAPE in %, average over the tests of the dataset; predictions are estimates, not official results."
+    )
+    if preset == "quick" and results.name == "results":
+        lines.append("Preset: quick (one seed, short training). `make full` runs the full experiment.")
+    for manifest in sorted((results / "raw").glob("*/manifest.json")):
+        about = read_object(manifest, "status", "source", "reason", "remedy")
+        if about["status"] != "present":
+            lines.append(f"left out: source {about['source']}: {about['reason']}; {about['remedy']}")
+    for name, absent in datasets["left_out"].items():
+        lines.append(f"left out: dataset {name} (needs {', '.join(absent)})")
+    return "\n".join(lines)

@@ -1,16 +1,17 @@
-"""Models of requests, and one-line messages for requests that do not fit them."""
+"""Models of requests and answers, and one-line messages for requests that do not fit them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
 
 from perfcast.inference.machine_files import MachineEntry, read_tree
 from perfcast.inference.predict import PredictOptions
+from perfcast.inference.prediction import Prediction, Value
 from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError, unknown_name
@@ -110,7 +111,7 @@ def describe_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[int, str]:
         fact = f"machine {path[0] + 1} is {_show(error['input'])}"
         return 422, str(UserError(f"machines in {BODY} must hold names with values", fact, EXAMPLE))
     if error["type"] == "extra_forbidden":
-        fact = f"it also has {', '.join(_show(one['loc'][-1]) for one in errors[:10])}"
+        fact = f"it also has {', '.join(_show(error['loc'][-1]) for error in errors[:10])}"
         return 400, str(UserError(f"{BODY} must have nothing beside machines", fact, _REMEDY_OPTIONS))
     facts = {"missing": "it is empty", "too_short": "it describes none"}
     fact = facts.get(error["type"], f"it is {_show(error['input'])}")
@@ -127,3 +128,99 @@ def _describe_option(error: Mapping[str, Any], name: str) -> UserError:
 
 def _show(value: object) -> str:
     return repr(str(value)[:_MAX_SHOWN])
+
+
+class MachineError(BaseModel):
+    """Reason why a machine was not predicted; returned only with `partial`."""
+
+    line: int
+    error: str
+
+
+class _ChampionResponse(BaseModel):
+    dataset: str
+    champion: str
+    preset: str
+    features: int = Field(description="Number of features of the predictor.")
+    kind: str = Field(description="Kind of the numbers: estimates, not official results.")
+    errors: list[MachineError] = []
+
+
+class PredictResponse(_ChampionResponse):
+    """Predictions in the order of the request."""
+
+    machines: list[Prediction]
+
+
+class CompletedMachine(BaseModel):
+    """A machine with all known and assumed values and their origins."""
+
+    line: int = Field(description="Number of the machine in the request, from 1.")
+    machine: str
+    values: list[Value]
+    unknown: list[str] = Field(description="Columns without a value.")
+    notes: list[str]
+
+
+class CompleteResponse(_ChampionResponse):
+    """Completed machines in the order of the request."""
+
+    machines: list[CompletedMachine]
+
+
+class CpuNamesResponse(BaseModel):
+    """CPU names that match, the most measured first."""
+
+    parts: list[str]
+
+
+class FieldDescription(BaseModel):
+    """A short name that stands for one column or several."""
+
+    name: str
+    meaning: str
+    example: str
+    number: bool
+    unit: str
+    columns: list[str] = Field(description="Columns that the field fills.")
+    aliases: list[str]
+
+
+class ColumnDescription(BaseModel):
+    """A column of the dataset."""
+
+    name: str
+    group: str
+    meaning: str
+    number: bool
+    unit: str
+    low: float | None
+    high: float | None
+
+
+class VocabularyResponse(BaseModel):
+    """Names that a machine can be described by."""
+
+    fields: list[FieldDescription]
+    columns: list[ColumnDescription]
+
+
+class HealthResponse(BaseModel):
+    """Predictor and limits of the server."""
+
+    status: Literal["ok"]
+    version: str
+    dataset: str
+    champion: str
+    preset: str
+    features: int
+    kind: str
+    tasks: list[str]
+    limits: dict[str, float]
+    origins: dict[str, str] = Field(description="Meaning of each origin of a value.")
+
+
+class ErrorResponse(BaseModel):
+    """One line with the reason and the remedy."""
+
+    error: str

@@ -1,0 +1,241 @@
+"""Checks of the machine and the project before a run."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from perfcast.config.conf_files import read_conf, read_yaml
+from perfcast.config.dataset_conf import read_dataset
+from perfcast.config.experiment_params import Params, validate
+from perfcast.data.sources.locations import locate_source
+from perfcast.data.sources.source_spec import parse_source
+from perfcast.tracking import abandoned_runs, store_from
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import abandoned_paths
+
+FINE, CARE, BROKEN = "fine", "care", "broken"
+"""A run succeeds; it runs, but differs from what a user may expect; it fails."""
+OLDEST = (3, 11)
+_SHOWN = 4
+DISK = 1 << 30
+"""Free bytes that the default run needs: its results are 400 MB, with copies of models in MLflow's store."""
+MEMORY = 4 << 30
+"""Bytes of available memory that two jobs at a time need."""
+_GIB = float(1 << 30)
+
+
+@dataclass(frozen=True)
+class ProjectPlace:
+    """Project in which a run would start. `params` is None where params.yaml is not valid."""
+
+    project: Path
+    cache: Path
+    mirrors: Sequence[Path]
+    embedded: Path
+    params: Params | None
+
+    @property
+    def results(self) -> Path:
+        """Default folder of results."""
+        return self.project / "results"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Result of one check: its subject, its state (FINE, CARE or BROKEN), the fact, and the remedy."""
+
+    what: str
+    state: str
+    fact: str
+    remedy: str = ""
+
+
+def check_software(place: ProjectPlace) -> list[Finding]:
+    """Compare with the oldest supported Python and with requirements.lock."""
+    installed = platform.python_version()
+    oldest = ".".join(map(str, OLDEST))
+    if sys.version_info[:2] < OLDEST:
+        python = Finding("Python", BROKEN, f"{installed}, older than {oldest}", f"install Python {oldest} or newer")
+    else:
+        python = Finding("Python", FINE, installed)
+    return [python, _packages(place.project / "requirements.lock")]
+
+
+def _packages(lock: Path) -> Finding:
+    if not lock.is_file():
+        return Finding("packages", CARE, "there is no requirements.lock to compare with", "work in a clone of perfcast")
+    locked = dict(re.findall(r"^([A-Za-z0-9_.\-]+)==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE))
+    missing, other = [], []
+    for name, pinned in locked.items():
+        try:
+            there = version(name)
+        except PackageNotFoundError:
+            missing.append(name)
+            continue
+        if there.partition("+")[0] != pinned.partition("+")[0]:  # a local label, such as cpu, is the same release
+            other.append(f"{name} {there}, locked {pinned}")
+    if missing:
+        return Finding("packages", BROKEN, f"missing: {_some(missing)}", "run make setup")
+    if other:
+        remedy = "run make setup for the same results as those of dvc.lock"
+        return Finding("packages", CARE, f"other versions than locked: {_some(other)}", remedy)
+    return Finding("packages", FINE, f"{len(locked)}, as locked")
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return "; ".join(names[:_SHOWN]) + more
+
+
+def check_configuration(place: ProjectPlace) -> list[Finding]:
+    """Check the experiment as every run does."""
+    try:
+        params = validate(read_yaml(place.project / "params.yaml"), place.project / "conf")
+    except UserError as error:
+        return [Finding("configuration", BROKEN, str(error), "edit params.yaml or the conf")]
+    fact = f"{len(params.datasets)} datasets, {len(params.predictors)} predictors, preset {params.preset}"
+    return [Finding("configuration", FINE, fact)]
+
+
+def check_data_sources(place: ProjectPlace) -> list[Finding]:
+    """Find every source that params.yaml lists, without the network."""
+    if place.params is None:
+        return []
+    conf, params = place.project / "conf", place.params
+    required = {source for name in params.datasets for source in read_dataset(conf, name).sources.required}
+    specs = [parse_source(name, read_conf(conf, "source", name)) for name in params.sources]
+    locations = {
+        spec.name: locate_source(spec, cache=place.cache, mirrors=place.mirrors, embedded=place.embedded)
+        for spec in specs
+    }
+    here = [name for name, location in locations.items() if location.is_local]
+    absent = [name for name in locations if name not in here]
+    findings = [Finding("sources", FINE, f"on this machine: {', '.join(here)}")] if here else []
+    if absent and params.network:
+        findings.append(Finding("sources", CARE, f"to be downloaded: {', '.join(absent)}", "see perfcast sources"))
+    elif absent:
+        stops = params.strict and required & set(absent)
+        fact = "the run stops" if stops else "the datasets that need them are left out"
+        remedy = "set network to true, or name a folder that has them in mirrors or PERFCAST_MIRROR"
+        findings.append(Finding("sources", BROKEN if stops else CARE, f"not here: {', '.join(absent)}; {fact}", remedy))
+    return findings
+
+
+def check_free_space(place: ProjectPlace) -> list[Finding]:
+    """Measure the free space of the results folder, the available memory and the usable cores."""
+    folder = next(path for path in (place.results, place.project) if path.is_dir())
+    free = shutil.disk_usage(folder).free
+    findings = [_disk(folder, free)]
+    memory = available_memory()
+    if memory is not None:
+        findings.append(_memory(memory))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return [*findings, Finding("cores", FINE, f"{cores}; snakemake --cores N uses fewer")]
+
+
+def _disk(folder: Path, free: int) -> Finding:
+    if not os.access(folder, os.W_OK):
+        return Finding("disk", BROKEN, f"{folder.name or folder} cannot be written to", "change its permissions")
+    fact = f"{free / _GIB:.1f} GiB free"
+    if free < DISK:
+        return Finding("disk", BROKEN, f"{fact}, {DISK / _GIB:g} GiB are needed", "make room, or set results elsewhere")
+    return Finding("disk", FINE, fact)
+
+
+def _memory(available: int) -> Finding:
+    fact = f"{available / _GIB:.1f} GiB available"
+    if available < MEMORY:
+        remedy = "run one job at a time: snakemake --cores 1"
+        return Finding("memory", CARE, f"{fact}, two jobs at a time need {MEMORY / _GIB:g} GiB", remedy)
+    return Finding("memory", FINE, fact)
+
+
+def available_memory(proc: Path = Path("/proc/meminfo")) -> int | None:
+    """Return the bytes that could be used without swapping, None on systems without /proc."""
+    if not proc.is_file():
+        return None
+    lines = dict(line.split(":", 1) for line in proc.read_text().splitlines() if ":" in line)
+    words = lines.get("MemAvailable", "").split()
+    return int(words[0]) * 1024 if words else None
+
+
+def check_leftovers(place: ProjectPlace) -> list[Finding]:
+    """Return the state of the lock, and count unfinished files."""
+    return [_lock(place.project), _unfinished(place)]
+
+
+def _lock(project: Path) -> Finding:
+    if not any((project / ".snakemake" / "locks").glob("*.lock")):
+        return Finding("lock", FINE, "none")
+    running = runs_in(project)
+    if running:
+        fact = f"held by an active run (process {', '.join(map(str, running))})"
+        return Finding("lock", CARE, fact, "wait until it ends")
+    return Finding("lock", CARE, "left by a run that was killed", "run snakemake --unlock, then start again")
+
+
+def _unfinished(place: ProjectPlace) -> Finding:
+    left = list(abandoned_paths(place.results, without={place.results / "mlflow"}))
+    if not left:
+        return Finding("unfinished files", FINE, "none")
+    fact = f"{len(left)} under temporary names in {place.results.name}, which nothing reads"
+    return Finding("unfinished files", CARE, fact, "the next run removes them")
+
+
+def runs_in(project: Path, proc: Path = Path("/proc")) -> list[int]:
+    """Return the processes of Snakemake that work in a folder; none where the system does not show them."""
+    processes = []
+    for folder in proc.glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            where = (folder / "cwd").resolve(strict=True)
+        except OSError:  # another user's, or gone
+            continue
+        if where == project.resolve() and any(
+            Path(word.decode(errors="replace")).name == "snakemake" for word in words
+        ):
+            processes.append(int(folder.name))
+    return sorted(processes)
+
+
+def check_tracking(place: ProjectPlace) -> list[Finding]:
+    """Open the store; the first training makes a missing one."""
+    if place.params is None:  # then conf/ may not be there either
+        return []
+    store = store_from(read_conf(place.project / "conf", "tracking", "default"), place.project, os.environ)
+    if store is None:
+        return [Finding("tracking", CARE, "off in conf/tracking/default.yaml: no training is recorded")]
+    local = store.uri.startswith("sqlite:///")
+    if local and not Path(store.uri.removeprefix("sqlite:///")).is_file():
+        return [Finding("tracking", FINE, "no store yet; the first training makes it")]
+    try:
+        abandoned = abandoned_runs(store)
+    except Exception as error:  # whatever a store, a driver or a server raises
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        remedy = "start the server, or unset MLFLOW_TRACKING_URI" if not local else "delete the store: results are kept"
+        return [Finding("tracking", BROKEN, f"the store cannot be used: {reason[:120]}", remedy)]
+    if abandoned:
+        fact = f"{abandoned} runs are marked as running and their processes are gone"
+        return [Finding("tracking", CARE, fact, "the next training of the same dataset ends them")]
+    return [Finding("tracking", FINE, "the store answers")]
+
+
+def examine(place: ProjectPlace) -> list[Finding]:
+    """Run all checks, in the order in which a user would repair."""
+    checks = (
+        check_software,
+        check_configuration,
+        check_data_sources,
+        check_free_space,
+        check_leftovers,
+        check_tracking,
+    )
+    return [finding for check in checks for finding in check(place)]
