@@ -91,8 +91,8 @@ def element_bytes(frame: pd.DataFrame) -> pd.Series:
 
 def _filled(side: pd.Series, tile: int) -> pd.Series:
     """Return the share of a side in whole tiles that cover it."""
-    covered: pd.Series = side / (np.ceil(side / tile) * tile)
-    return covered
+    share: pd.Series = side / (np.ceil(side / tile) * tile)
+    return share
 
 
 def _power_of_two(values: pd.Series, limit: int) -> pd.Series:
