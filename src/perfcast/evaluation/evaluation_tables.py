@@ -157,7 +157,7 @@ _TABLES = (
     "importance",
     "attention",
     "published",
-    "in_domain_score",
+    "in_domain",
     "levels",
 )
 _TEXT = (
