@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfcast.data.parsing.dimm_part_number import decode, pool
+from perfcast.data.parsing.dimm_part_number import decode_part_number, pool_modules
 from perfcast.data.processors.cpu_names import part_id, part_key
 from perfcast.microbench.hardware_info.cpu_facts import find_cpu_model
 
@@ -26,4 +26,4 @@ def check(data: bytes) -> None:
         raise AssertionError(f"{text!r} has no key")
     part_id(key)
     find_cpu_model(text)
-    pool([decode(text), decode(key)])
+    pool_modules([decode_part_number(text), decode_part_number(key)])

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from perfcast.data.processors.cpu_names import part_key
-from perfcast.data.processors.families import facts_of
+from perfcast.data.processors.families import look_up_facts
 
 
 def format_csv_line(fields: Sequence[str], end: str = "\r\n") -> bytes:
@@ -95,7 +95,7 @@ class Part:
     @cached_property
     def facts(self) -> dict[str, float | str | None]:
         """Facts of the part from the project's family tables."""
-        return facts_of(self.key)
+        return look_up_facts(self.key)
 
     def number(self, fact: str, default: float) -> float:
         """Return a numerical fact, or the default where the tables lack it."""

@@ -92,7 +92,7 @@ def processes_of_cores() -> Mapping[str, str]:
     return {row["core"]: row["process"] for row in read_table("cores.csv") if row["process"]}
 
 
-def core_of(family: str | None) -> str | None:
+def find_core(family: str | None) -> str | None:
     """Return the core of a processor family, None where the table does not say."""
     return family_table().get(family or "", {}).get("core") or None
 

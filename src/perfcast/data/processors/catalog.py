@@ -164,7 +164,7 @@ _MEMORY_TIER = re.compile(r"(xeon (?:gold|platinum) \d[12]\d\d)m")
 _ONE_SOCKET = re.compile(r"(epyc \d{4})p")
 
 
-def fallback_key(key: str) -> str | None:
+def find_twin_key(key: str) -> str | None:
     """Return the key of the CPU model with the same specification, or None.
 
     Xeon x1xxM and x2xxM differ from the model without M in memory capacity only (later M models are different ones).
@@ -187,14 +187,14 @@ class Catalog:
     def lookup(self, keys: Iterable[str]) -> pd.DataFrame:
         """Return the facts of each key and the column `table`, the first table that lists the CPU model.
 
-        A model found by its twin (`fallback_key`) has the table 'twin'; an unknown model has only missing values.
+        A model found by its twin (`find_twin_key`) has the table 'twin'; an unknown model has only missing values.
         """
         wanted = pd.Index(list(keys), name="part_key").unique()
         tables = {key: self._table(key) for key in wanted}
-        twins = {key: twin for key in wanted if not tables[key] and (twin := fallback_key(key)) and self._table(twin)}
+        twins = {key: twin for key in wanted if not tables[key] and (twin := find_twin_key(key)) and self._table(twin)}
         facts = self.facts.reindex(wanted)
         # facts that the tables leave out come from the twin
-        others = self.facts.reindex([fallback_key(key) or key for key in wanted]).set_axis(wanted, axis=0)
+        others = self.facts.reindex([find_twin_key(key) or key for key in wanted]).set_axis(wanted, axis=0)
         facts = facts.combine_first(others).reindex(wanted)[list(FACTS)]
         facts.loc[[key for key in twins if _ONE_SOCKET.fullmatch(key)], "max_sockets"] = 1.0
         source = ["twin" if key in twins else tables[key] for key in wanted]

@@ -214,18 +214,18 @@ def rule_families() -> tuple[str, ...]:
     return tuple(family for _, family in _RULES)
 
 
-def family_of(key: str) -> str | None:
+def find_family(key: str) -> str | None:
     """Return the family of a part by its key (see `names.part_key`), or None when no rule names it."""
     return next((family for pattern, family in _compiled_rules() if pattern.fullmatch(key)), None)
 
 
-def tier_of(key: str) -> str | None:
+def find_tier(key: str) -> str | None:
     """Return the market tier inside the series ('gold 6', 'platinum', 'core i3'), None where a series has no tiers."""
     match = _TIER.search(key)
     return next((group for group in match.groups() if group), None) if match else None
 
 
-def suffix_of(key: str) -> str:
+def find_suffix(key: str) -> str:
     """Return the letters after the part's number ('y+', 'p', 'hl'), 'none' when there are none."""
     middle = _EPYC_MIDDLE.search(key)
     if middle:
@@ -234,15 +234,15 @@ def suffix_of(key: str) -> str:
     return (match[1] if match else "") or "none"
 
 
-def facts_of(key: str) -> dict[str, float | str | None]:
+def look_up_facts(key: str) -> dict[str, float | str | None]:
     """Return what the project's tables know of a part: the family's facts with the part's exceptions applied.
 
     Keys: family, tier, suffix, then TEXT_FACTS and NUMERIC_FACTS. Everything is None for an unknown part except its
     suffix. Among several exceptions for one fact the first in the table counts; an exception without a value
     leaves the family's fact as it is.
     """
-    family = family_of(key)
-    facts: dict[str, float | str | None] = {"family": family, "tier": tier_of(key), "suffix": suffix_of(key)}
+    family = find_family(key)
+    facts: dict[str, float | str | None] = {"family": family, "tier": find_tier(key), "suffix": find_suffix(key)}
     row = family_table()[family] if family else {}
     facts |= {name: row.get(name) or None for name in TEXT_FACTS}
     facts |= {name: _number(row.get(name, "")) for name in NUMERIC_FACTS}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from perfcast.data.processors.cpu_names import part_key
-from perfcast.data.processors.families import facts_of, family_of
+from perfcast.data.processors.families import look_up_facts, find_family
 from perfcast.microbench.hardware_info import lscpu
 from perfcast.microbench.hardware_info.readings import ReadingCollector
 from perfcast.microbench.hardware_info.system_access import Host
@@ -92,7 +92,7 @@ def read_cpu_model(collector: ReadingCollector, host: Host, fields: lscpu.Fields
         # the firmware of a virtual machine has the vendor of the hypervisor; an x86 processor has its own
         if isa != "x86" or name == "Vendor ID":
             collector.add("cpu_vendor", stated, text, where)
-    vendor = facts_of(collector.get_text("part_key") or "")["cpu_vendor"]
+    vendor = look_up_facts(collector.get_text("part_key") or "")["cpu_vendor"]
     collector.add("cpu_vendor", vendor, collector.get_text("part_key") or "", where)
     collector.add_missing(["cpu_vendor"], "no source has the vendor of the processor: give it")
 
@@ -112,7 +112,7 @@ def find_cpu_model(text: str) -> str | None:
 
 def is_known_cpu_model(collector: ReadingCollector) -> bool:
     """Return whether the family tables have the CPU model, so that their values replace guesses."""
-    return family_of(collector.get_text("part_key") or "") is not None
+    return find_family(collector.get_text("part_key") or "") is not None
 
 
 def _explain_missing_model(model: str, where: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.data.processors.announcements import ancestry, announced_index, announced_power_index, core_of, core_table
+from perfcast.data.processors.announcements import ancestry, announced_index, announced_power_index, find_core, core_table
 from perfcast.features.encoding.dense import codes, distinct_labels, labels
 from perfcast.predictors.analytical.server_quantities import COLUMNS_READ, Quantities, column_values
 from perfcast.schema.table import Column, Kind, Role, Tag
@@ -244,7 +244,7 @@ def _mapped(X: pd.DataFrame, name: str, function: Callable[[str], str]) -> np.nd
 
 def cores_of_rows(X: pd.DataFrame) -> np.ndarray:
     """Return the core design of every row's processor family, "" where it is unknown, (n,) object."""
-    return _mapped(X, "family", lambda family: core_of(family) or "")
+    return _mapped(X, "family", lambda family: find_core(family) or "")
 
 
 def _compiler(X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from perfcast.data.datasets.spec_cpu.cpu2017 import build
-from perfcast.data.datasets.spec_cpu.cpu2017_repairs import canonical_company
+from perfcast.data.datasets.spec_cpu.cpu2017_repairs import normalize_company
 from perfcast.data.datasets.spec_cpu.cpu2017_texts import extract_system_stem
 from perfcast.data.standardized import Standardized
 from perfcast.schema.table_files import write_table
@@ -228,4 +228,4 @@ def test_extract_system_stem(system: str, processor: str, stem: str) -> None:
     ],
 )
 def test_canonical_company(signed: str, name: str) -> None:
-    assert canonical_company(signed) == name
+    assert normalize_company(signed) == name

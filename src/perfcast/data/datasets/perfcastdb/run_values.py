@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from perfcast.data.parsing.dimm_part_number import decode, pool
+from perfcast.data.parsing.dimm_part_number import decode_part_number, pool_modules
 from perfcast.data.parsing.operating_system import parse_operating_system
 from perfcast.data.processors.cpu_names import part_key
 
@@ -199,7 +199,7 @@ def list_part_numbers(stated: Mapping[str, str]) -> list[str]:
 
 def _parse_modules(stated: Mapping[str, str]) -> dict[str, Any]:
     numbers = list_part_numbers(stated)
-    pooled = pool([decode(number) for number in numbers])
+    pooled = pool_modules([decode_part_number(number) for number in numbers])
     ddr = parse_slot_sizes(stated[SLOT_SIZES])[:_DDR_SLOTS]
     channels = [any(ddr[i : i + _SLOTS_PER_CHANNEL]) for i in range(0, len(ddr), _SLOTS_PER_CHANNEL)]
     return {

@@ -40,7 +40,7 @@ from perfcast.data.datasets.perfcastdb.run_values import (
     parse_slot_sizes,
 )
 from perfcast.data.datasets.perfcastdb.sample_skus import Skus, read_skus
-from perfcast.data.parsing.dimm_part_number import decode
+from perfcast.data.parsing.dimm_part_number import decode_part_number
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows
 from perfcast.schema.table import Column, Table, build_table, out_of_bounds
@@ -73,7 +73,8 @@ def summarize_quality(frame: pd.DataFrame, runs: Runs, skus: Skus, repairs: dict
         "parse_coverage": {column: _measure_coverage(stated[column], frame[name]) for column, name in _PARSED.items()},
         "join_coverage": _measure_join_coverage(frame["sku_code"], skus),
         "part_numbers_undecoded": {
-            name: [number for number in numbers if getattr(decode(number), name) is None] for name in _DECODED
+            name: [number for number in numbers if getattr(decode_part_number(number), name) is None]
+            for name in _DECODED
         },
         "agreement": _measure_agreement(frame, stated),
     }
@@ -120,7 +121,7 @@ def _measure_agreement(frame: pd.DataFrame, stated: pd.DataFrame) -> dict[str, d
 
 def _decode_capacity(part_numbers: Any) -> float | None:
     """Return the capacity of a DIMM in GiB by its part number, None for several kinds or none."""
-    return decode(part_numbers).capacity_gb if isinstance(part_numbers, str) else None
+    return decode_part_number(part_numbers).capacity_gb if isinstance(part_numbers, str) else None
 
 
 def _compare(first: pd.Series, other: pd.Series) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.data.datasets.spec_cpu.cpu2017_repairs import canonical_company
+from perfcast.data.datasets.spec_cpu.cpu2017_repairs import normalize_company
 from perfcast.data.datasets.spec_cpu.cpu2017_rows import (
     MAX_CORES_PER_CHIP,
     THREADS_PER_CORE,
@@ -20,13 +20,10 @@ from perfcast.data.datasets.spec_cpu.cpu2017_rows import (
 from perfcast.data.datasets.spec_cpu.cpu2017_texts import extract_system_stems, map_texts, serialize_coverage
 from perfcast.data.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
 from perfcast.data.parsing.compiler import parse_older_compiler
-from perfcast.data.parsing.distinct_texts import Parsed, measure, parse_column
+from perfcast.data.parsing.distinct_texts import Parsed, measure_coverage, parse_column
 from perfcast.data.parsing.older_memory import parse_older_memory
-from perfcast.data.parsing.older_system import (
-    parse_characteristics,
-    parse_older_operating_system,
-    parse_older_orderable,
-)
+from perfcast.data.parsing.operating_system import parse_older_operating_system
+from perfcast.data.parsing.processor_texts import parse_characteristics, parse_older_orderable
 from perfcast.data.parsing.scalars import Scalar, parse_flag, parse_month, parse_number, parse_pointer_bits
 from perfcast.data.parsing.text_normalization import normalize
 from perfcast.data.processors.cpu_names import part_key
@@ -86,9 +83,9 @@ def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
         metric=frame["suite"].str.extract("(rate|speed)$", expand=False),
         domain=frame["suite"].str.startswith("CINT").map({True: "int", False: "fp"}),
         part_key=map_texts(frame["Processor"], older_part_key),
-        hw_vendor=map_texts(frame["Hardware Vendor"], canonical_company),
-        tester=map_texts(frame["Tested By"], canonical_company),
-        sponsor=map_texts(frame["Test Sponsor"], canonical_company),
+        hw_vendor=map_texts(frame["Hardware Vendor"], normalize_company),
+        tester=map_texts(frame["Tested By"], normalize_company),
+        sponsor=map_texts(frame["Test Sponsor"], normalize_company),
         file_system=map_texts(frame["File System"], _parse_file_system),
         system_stem=extract_system_stems(frame),
     )
@@ -116,7 +113,7 @@ def parse_coverage(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
     parsers: dict[str, Callable[[str], Parsed]] = {column: parse for column, (parse, _) in _FIELDS.items()}
     parsers |= {column: parse for column, (parse, _) in _SINGLE.items()}
     parsers |= dict(TYPED.values())
-    return serialize_coverage({column: measure(frame[column], parse) for column, parse in parsers.items()})
+    return serialize_coverage({column: measure_coverage(frame[column], parse) for column, parse in parsers.items()})
 
 
 RAW_COLUMNS = (

@@ -20,10 +20,10 @@ from perfcast.data.datasets.spec_cpu.spec_dump import (
     read_dump,
     reject_out_of_bounds,
 )
-from perfcast.data.parsing.distinct_texts import by_distinct, codes_of, is_coded, spread, value_counts
+from perfcast.data.parsing.distinct_texts import count_texts, encode_texts, expand_codes, is_coded, map_distinct
 from perfcast.data.processors.catalog import TABLES, Catalog, read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import part_id
-from perfcast.data.processors.families import facts_of
+from perfcast.data.processors.families import look_up_facts
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame
 from perfcast.schema.table import Kind, Table, build_table
@@ -60,7 +60,7 @@ def summarize_quality(
 
 
 def _count_values(values: pd.Series) -> dict[str, int]:
-    return {str(value): int(count) for value, count in value_counts(values).sort_index().items()}
+    return {str(value): int(count) for value, count in count_texts(values).sort_index().items()}
 
 
 def _measure_join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
@@ -172,9 +172,9 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     repairs = _repair_rows(frame)
     same = np.zeros(len(frame), dtype=np.int8)
     frame = frame.assign(
-        source=spread([SOURCE], same, frame.index),
-        file=spread([path.name], same, frame.index),
-        part_id=by_distinct(frame["part_key"], part_id),
+        source=expand_codes([SOURCE], same, frame.index),
+        file=expand_codes([path.name], same, frame.index),
+        part_id=map_distinct(frame["part_key"], part_id),
         submission_id=name_submissions(frame),
     )
 
@@ -193,7 +193,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
 def join_processors(frame: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
     """Add the facts of each row's part from the family tables and the catalog; unknown facts are missing."""
     keys = frame["part_key"].drop_duplicates().astype("str")
-    families = pd.DataFrame([facts_of(key) for key in keys], index=pd.Index(keys, name="part_key"))
+    families = pd.DataFrame([look_up_facts(key) for key in keys], index=pd.Index(keys, name="part_key"))
     listed = catalog.lookup(keys)
     parts = {name: families[fact] for name, fact in _FROM_FAMILY.items()}
     parts |= {name: listed[name] for name in _FROM_CATALOG}
@@ -202,9 +202,9 @@ def join_processors(frame: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
     parts["mem_channels_per_chip"] = _fill_missing(families["channels_per_chip"], listed["mem_channels_per_chip"])
     parts |= {"catalog_cores": listed["cores_per_chip"], "catalog_table": listed["table"]}
     if is_coded(frame["part_key"]):
-        codes, names = codes_of(frame["part_key"])
+        codes, names = encode_texts(frame["part_key"])
         joined = frame.assign(
-            **{name: spread(values.loc[names].tolist(), codes, frame.index) for name, values in parts.items()}
+            **{name: expand_codes(values.loc[names].tolist(), codes, frame.index) for name, values in parts.items()}
         )
     else:
         joined = frame.join(pd.DataFrame(parts), on="part_key")

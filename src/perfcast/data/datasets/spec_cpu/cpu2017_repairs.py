@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from perfcast.data.parsing.distinct_texts import by_distinct
+from perfcast.data.parsing.distinct_texts import map_distinct
 
 _ALIASES: tuple[tuple[str, str], ...] = (
     ("lenovo", "Lenovo"),
@@ -58,7 +58,7 @@ _LEGAL_FORM = re.compile(
 )
 
 
-def canonical_company(name: str) -> str | None:
+def normalize_company(name: str) -> str | None:
     """Return the canonical name of a company; for an unlisted company, its name without the legal form."""
     text = " ".join(name.split())
     folded = text.casefold()
@@ -130,7 +130,7 @@ def find_modal_cores(frame: pd.DataFrame) -> pd.Series:
         "part_key", keep="last"
     )
     frequent = best.set_index("part_key")["cores_per_chip_stated"]
-    modal = by_distinct(frame["part_key"], frequent.get)
+    modal = map_distinct(frame["part_key"], frequent.get)
     trusted = frame["catalog_table"].isin(_TRUSTED_CORES) & frame["catalog_cores"].notna()
     cores = modal.mask(trusted, frame["catalog_cores"])
     return cores.mask(frame["isa"].isin(_NAMES_OF_SEVERAL_PARTS), frame["cores_per_chip_stated"])
@@ -204,7 +204,7 @@ def repair_unstated(frame: pd.DataFrame, repairs: Repairs) -> None:
         frame["energy_base"] = frame["energy_base"].where(frame["energy_base"] > 1)
     unstated = frame["arch"].isna() & frame["isa"].isin(_ARCHITECTURE)
     frame["arch"] = frame["arch"].astype("str")
-    implied = by_distinct(frame["isa"], _ARCHITECTURE.get).astype("str")
+    implied = map_distinct(frame["isa"], _ARCHITECTURE.get).astype("str")
     repairs.put(frame, "arch", unstated, implied, "arch_from_isa")
     below = frame["max_turbo_mhz"] < frame["base_mhz"]
     repairs.put(frame, "max_turbo_mhz", below, frame["base_mhz"], "turbo_below_base")

@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from perfcast.data.parsing.distinct_texts import Parsed, by_distinct, parse_column
+from perfcast.data.parsing.distinct_texts import Parsed, map_distinct, parse_column
 from perfcast.data.parsing.scalars import Scalar, parse_disclosure, parse_month, parse_number
-from perfcast.data.parsing.text_normalization import normalize, states_something
+from perfcast.data.parsing.text_normalization import is_stated, normalize
 from perfcast.data.strict_csv import CsvRows, Rejection
 
 RAW_COLUMNS = (
@@ -185,7 +185,7 @@ def reject_untyped(frame: pd.DataFrame, quarantine: Quarantine, reasons: Mapping
         reasons: Typed column -> its raw column, and the reason where only that column is invalid.
     """
     missing = pd.DataFrame({name: frame[name].isna() for name in reasons}, index=frame.index)
-    missing["peak_score"] &= by_distinct(frame[reasons["peak_score"][0]], states_something)
+    missing["peak_score"] &= map_distinct(frame[reasons["peak_score"][0]], is_stated)
     return reject_defects(frame, quarantine, missing, reasons)
 
 

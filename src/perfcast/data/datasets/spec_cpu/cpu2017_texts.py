@@ -10,22 +10,23 @@ from typing import Any
 
 import pandas as pd
 
-from perfcast.data.datasets.spec_cpu.cpu2017_repairs import canonical_company
+from perfcast.data.datasets.spec_cpu.cpu2017_repairs import normalize_company
 from perfcast.data.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
-from perfcast.data.parsing.compiler import parse_compiler, xalanc_notice
+from perfcast.data.parsing.compiler import is_under_xalanc_notice, parse_compiler
 from perfcast.data.parsing.distinct_texts import (
     Coverage,
     Parsed,
-    by_distinct,
-    combinations,
+    expand_codes,
     is_coded,
-    measure,
+    map_distinct,
+    measure_coverage,
+    number_combinations,
     parse_column,
-    spread,
 )
 from perfcast.data.parsing.memory import parse_memory
 from perfcast.data.parsing.operating_system import parse_operating_system
-from perfcast.data.parsing.scalars import parse_flag, parse_month, parse_number, parse_orderable, parse_pointer_bits
+from perfcast.data.parsing.processor_texts import parse_orderable
+from perfcast.data.parsing.scalars import parse_flag, parse_month, parse_number, parse_pointer_bits
 from perfcast.data.parsing.storage import parse_storage
 from perfcast.data.processors.cpu_names import part_key
 
@@ -116,7 +117,7 @@ def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
         parsed = parse_column(frame[column], parse, names)
         parts |= {name: parsed[field] for field, name in names.items()}
     parts |= {name: pd.to_datetime(parts[name]) for name in _DATES}
-    noticed = by_distinct(frame["Compiler"], lambda text: xalanc_notice("CINT", parse_compiler(text)))
+    noticed = map_distinct(frame["Compiler"], lambda text: is_under_xalanc_notice("CINT", parse_compiler(text)))
     integer = frame["suite"].str.startswith("CINT")
     return frame.assign(
         **parts,
@@ -124,9 +125,9 @@ def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
         domain=map_texts(frame["suite"], lambda suite: "int" if suite.startswith("CINT") else "fp"),
         xalanc_notice=(integer & noticed).astype("float64"),
         part_key=map_texts(frame["Processor"], part_key),
-        hw_vendor=map_texts(frame["Hardware Vendor"], canonical_company),
-        tester=map_texts(frame["Tested By"], canonical_company),
-        sponsor=map_texts(frame["Test Sponsor"], canonical_company),
+        hw_vendor=map_texts(frame["Hardware Vendor"], normalize_company),
+        tester=map_texts(frame["Tested By"], normalize_company),
+        sponsor=map_texts(frame["Test Sponsor"], normalize_company),
         file_system=map_texts(frame["File System"], lambda text: text.strip().casefold() or None),
         system_stem=extract_system_stems(frame),
     )
@@ -135,15 +136,15 @@ def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
 def map_texts(texts: pd.Series, function: Callable[[str], str | None]) -> pd.Series:
     """Apply a function to each text, once per distinct text; the result of coded texts is coded."""
     if is_coded(texts):
-        return by_distinct(texts, function)
+        return map_distinct(texts, function)
     return texts.map({text: function(text) for text in texts.unique()})
 
 
 def extract_system_stems(frame: pd.DataFrame) -> pd.Series:
     """Return the names of the machines without processor and clock, computed once per distinct pair of texts."""
-    numbers, first = combinations(frame, ["System", "Processor"])
+    numbers, first = number_combinations(frame, ["System", "Processor"])
     pairs = frame[["System", "Processor"]].iloc[first].astype("str")
-    stems = spread([extract_system_stem(*pair) for pair in pairs.itertuples(index=False)], numbers, frame.index)
+    stems = expand_codes([extract_system_stem(*pair) for pair in pairs.itertuples(index=False)], numbers, frame.index)
     return stems if is_coded(frame["System"]) else stems.astype("str")
 
 
@@ -162,7 +163,7 @@ def extract_system_stem(system: str, processor: str) -> str:
 def parse_coverage(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Return the coverage of each raw column: rows, stated rows, completely parsed rows, their share, examples."""
     parsers = {column: parse for column, (parse, _) in _FIELDS.items()} | _PARSED_ELSEWHERE
-    measured = {column: measure(frame[column], parse) for column, parse in parsers.items()}
+    measured = {column: measure_coverage(frame[column], parse) for column, parse in parsers.items()}
     # Links differ on every row, so parsing them again would take longer than all other columns together.
     parsed = int(frame["disclosure_parsed"].sum())
     measured["Disclosure"] = Coverage(rows=len(frame), stated=len(frame), complete=parsed, examples=())

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from perfcast.data.bounded_files import header_of, kind_by_content, unpacked
 from perfcast.data.datasets.spec_cpu.cpu2017_rows import Quarantine
-from perfcast.data.parsing.distinct_texts import combinations, is_coded, spread
+from perfcast.data.parsing.distinct_texts import expand_codes, is_coded, number_combinations
 from perfcast.data.strict_csv import CsvRows, Rejection, limit_rows, require_rows
 from perfcast.schema.table import Column, Kind, as_declared, outside, select
 from perfcast.utils import size_limits
@@ -194,7 +194,7 @@ def parse_last_month(text: object) -> pd.Timestamp:
 
 def name_submissions(frame: pd.DataFrame) -> pd.Series:
     """Return the test campaign of each row as vendor, system, part, chips and month of publication."""
-    numbers, first = combinations(frame, _SUBMISSION)
+    numbers, first = number_combinations(frame, _SUBMISSION)
     keys = frame[list(_SUBMISSION)].iloc[first]
     texts = keys[["system_stem", "part_key"]].astype("str")
     texts = texts.assign(
@@ -202,7 +202,7 @@ def name_submissions(frame: pd.DataFrame) -> pd.Series:
         month=keys["published_month"].dt.strftime("%Y-%m"),
     )
     joined = keys["hw_vendor"].astype("str").fillna("?").str.cat(texts, sep=" | ")
-    coded = spread(joined.tolist(), numbers, frame.index)
+    coded = expand_codes(joined.tolist(), numbers, frame.index)
     return coded if is_coded(frame["part_key"]) else coded.astype("str")
 
 

@@ -11,16 +11,16 @@ import pandas as pd
 
 from perfcast.data.datasets.spec_cpu import cpu2017_repairs as repair
 from perfcast.data.datasets.spec_cpu.cpu2017 import join_processors
-from perfcast.data.datasets.spec_cpu.cpu2017_repairs import canonical_company
+from perfcast.data.datasets.spec_cpu.cpu2017_repairs import normalize_company
 from perfcast.data.datasets.spec_cpu.cpu2017_texts import extract_system_stems, map_texts, serialize_coverage
 from perfcast.data.datasets.spec_cpu.spec_dump import name_submissions
 from perfcast.data.datasets.spec_java.java_rows import MEMORY, PROCESSOR
-from perfcast.data.parsing.cache import L1Cache, L2Cache, L3Cache, parse_l1, parse_l2, parse_l3
-from perfcast.data.parsing.distinct_texts import Parsed, measure, parse_column
-from perfcast.data.parsing.jvm import canonical_jvm_vendor, parse_jvm
+from perfcast.data.parsing.cache import L1Cache, L2Cache, L3Cache, parse_l1, parse_l2, parse_l3, rewrite_cache_text
+from perfcast.data.parsing.distinct_texts import Parsed, measure_coverage, parse_column
+from perfcast.data.parsing.jvm import normalize_jvm_vendor, parse_jvm
 from perfcast.data.parsing.memory_modules import parse_dimms, parse_module
+from perfcast.data.parsing.operating_system import parse_any_operating_system
 from perfcast.data.parsing.scalars import parse_month
-from perfcast.data.parsing.spelling import parse_any_operating_system, tidy_cache
 from perfcast.data.parsing.storage import parse_storage
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import part_id, part_key
@@ -74,15 +74,15 @@ _CACHES = ("l1i_kb", "l1d_kb", "l2_kb_per_core", "l3_mb_per_chip", "l3_slice_mb"
 
 
 def _parse_l1(text: str) -> L1Cache:
-    return parse_l1(tidy_cache(text))
+    return parse_l1(rewrite_cache_text(text))
 
 
 def _parse_l2(text: str) -> L2Cache:
-    return parse_l2(tidy_cache(text))
+    return parse_l2(rewrite_cache_text(text))
 
 
 def _parse_l3(text: str) -> L3Cache:
-    return parse_l3(tidy_cache(text))
+    return parse_l3(rewrite_cache_text(text))
 
 
 _FIELDS: dict[str, tuple[Callable[[str], Parsed], dict[str, str]]] = {
@@ -123,10 +123,10 @@ def parse_machine(frame: pd.DataFrame, texts: Mapping[str, str]) -> pd.DataFrame
     return frame.assign(
         **parts,
         part_key=map_texts(frame[texts["processor"]], java_part_key),
-        hw_vendor=map_texts(frame[texts["vendor"]], canonical_company),
-        tester=map_texts(frame["Tested By"], canonical_company),
-        sponsor=map_texts(frame["Test Sponsor"], canonical_company),
-        jvm_vendor=map_texts(frame["JVM Vendor"], canonical_jvm_vendor),
+        hw_vendor=map_texts(frame[texts["vendor"]], normalize_company),
+        tester=map_texts(frame["Tested By"], normalize_company),
+        sponsor=map_texts(frame["Test Sponsor"], normalize_company),
+        jvm_vendor=map_texts(frame["JVM Vendor"], normalize_jvm_vendor),
         file_system=map_texts(frame["File System"], lambda text: text.strip().casefold() or None),
         form_factor=map_texts(frame[texts["form"]], parse_form_factor),
         system_stem=extract_system_stems(frame),
@@ -140,7 +140,9 @@ def parse_machine(frame: pd.DataFrame, texts: Mapping[str, str]) -> pd.DataFrame
 
 def parse_coverage(frame: pd.DataFrame, texts: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """Return the coverage of each text column: rows, stated rows, completely parsed rows, their share, examples."""
-    return serialize_coverage({texts[name]: measure(frame[texts[name]], parse) for name, (parse, _) in _FIELDS.items()})
+    return serialize_coverage(
+        {texts[name]: measure_coverage(frame[texts[name]], parse) for name, (parse, _) in _FIELDS.items()}
+    )
 
 
 def parse_form_factor(text: str) -> str | None:

@@ -8,7 +8,14 @@ import pytest
 
 from perfcast.data.processors import families
 from perfcast.data.processors.cpu_names import part_key
-from perfcast.data.processors.families import facts_of, family_of, family_table, rule_families, suffix_of, tier_of
+from perfcast.data.processors.families import (
+    family_table,
+    find_family,
+    find_suffix,
+    find_tier,
+    look_up_facts,
+    rule_families,
+)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +94,7 @@ from perfcast.data.processors.families import facts_of, family_of, family_table,
     ],
 )
 def test_family_by_name(part: str, family: str | None) -> None:
-    assert family_of(part_key(part)) == family
+    assert find_family(part_key(part)) == family
 
 
 def test_rules_and_table_name_the_same_families() -> None:
@@ -138,11 +145,11 @@ def test_exceptions_name_real_families_and_facts_and_each_applies_to_a_key() -> 
     ],
 )
 def test_tiers_differ_from_their_family(key: str, fact: str, value: float) -> None:
-    assert facts_of(key)[fact] == value
+    assert look_up_facts(key)[fact] == value
 
 
 def test_unknown_part_has_no_facts() -> None:
-    facts = facts_of("quantum core x1")
+    facts = look_up_facts("quantum core x1")
     assert {name for name, value in facts.items() if value is not None} == {"suffix"}
 
 
@@ -159,4 +166,4 @@ def test_unknown_part_has_no_facts() -> None:
     ],
 )
 def test_tier_and_suffix(key: str, tier: str | None, suffix: str) -> None:
-    assert (tier_of(key), suffix_of(key)) == (tier, suffix)
+    assert (find_tier(key), find_suffix(key)) == (tier, suffix)

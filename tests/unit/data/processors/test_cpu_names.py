@@ -32,7 +32,7 @@ def test_one_key_however_typed(typed: str, key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         ("Intel Xeon Platinum 8592+", "Intel Xeon Platinum 8592V"),
         ("Intel Xeon Gold 6438M", "Intel Xeon Gold 6438Y+"),
@@ -41,8 +41,8 @@ def test_one_key_however_typed(typed: str, key: str) -> None:
         ("Intel Xeon Platinum 8568+", "Intel Xeon Platinum 8568Y+"),
     ],
 )
-def test_different_parts_keep_different_keys(one: str, other: str) -> None:
-    assert part_key(one) != part_key(other)
+def test_different_parts_keep_different_keys(first: str, other: str) -> None:
+    assert part_key(first) != part_key(other)
 
 
 @SETTINGS
