@@ -19,10 +19,11 @@ def check_accounting(result: Standardized) -> None:
 
     Raises: RuntimeError when rows do not add up, or values are outside their bounds.
     """
-    kept, merged, rejected = len(result.table.frame), result.rows_merged, len(result.rejected)
-    if result.rows_in != kept + merged + rejected:
+    accepted, merged, rejected = len(result.table.frame), result.rows_merged, len(result.rejected)
+    if result.rows_in != accepted + merged + rejected:
         raise RuntimeError(
-            f"{result.table.dataset}: {result.rows_in} rows in, but {kept} kept + {merged} merged + {rejected} rejected"
+            f"{result.table.dataset}: {result.rows_in} rows in, "
+            f"but {accepted} kept + {merged} merged + {rejected} rejected"
         )
     outside = out_of_bounds(result.table).any()
     if outside.any():
@@ -56,7 +57,7 @@ def describe_quality(result: Standardized) -> dict[str, Any]:
         "dataset": result.table.dataset,
         "rows_in": result.rows_in,
         "rows_kept": len(result.table.frame),
-        "rows_unjudged": int(result.table.frame[result.table.select(tag=Tag.EXCLUDED)].eq(1).any(axis=1).sum()),
+        "rows_excluded": int(result.table.frame[result.table.select(tag=Tag.EXCLUDED)].eq(1).any(axis=1).sum()),
         "merged": dict(result.merged),
         "rejected": {str(reason): int(count) for reason, count in reasons.items()},
         "columns": column_quality(result.table),

@@ -20,7 +20,7 @@ def quality_section(quality: Mapping[str, Any]) -> dict[str, object]:
 def row_counts(quality: Mapping[str, Any]) -> list[tuple[str, str, int]]:
     """Return (state, reason, rows) of all input rows: kept, merged by rule, rejected by reason."""
     lines = [("read", "", int(quality["rows_in"])), ("kept", "", int(quality["rows_kept"]))]
-    if excluded := int(quality.get("rows_unjudged", 0)):
+    if excluded := int(quality.get("rows_excluded", 0)):
         lines.append(("of these", "excluded from the evaluation: the score cannot be that of the machine", excluded))
     lines += [("merged", _words(rule), int(count)) for rule, count in sorted(quality.get("merged", {}).items())]
     return lines + [("rejected", _words(why), int(count)) for why, count in sorted(quality.get("rejected", {}).items())]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from perfcast.data.processors.cpu_names import part_key
-from perfcast.data.processors.families import look_up_facts, find_family
+from perfcast.data.processors.cpu_names import find_family, part_key
+from perfcast.data.processors.families import look_up_facts
 from perfcast.microbench.hardware_info import lscpu
 from perfcast.microbench.hardware_info.readings import ReadingCollector
 from perfcast.microbench.hardware_info.system_access import Host

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from perfcast.data.datasets.spec_cpu.cpu2017_columns import COLUMNS
-from perfcast.data.datasets.spec_cpu.cpu2017_repairs import normalize_company
+from perfcast.data.parsing.company_names import normalize_company
 from perfcast.microbench.hardware_info import lscpu
 from perfcast.microbench.hardware_info.cpu_facts import read_clocks, read_cpu_model, read_vectors
 from perfcast.microbench.hardware_info.cpu_topology import read_caches, read_cores

@@ -18,7 +18,7 @@ from perfcast.data.datasets.perfcastdb.sample_skus import FIELDS, parse_quantity
 from perfcast.data.standardized import Standardized
 from perfcast.features import run
 from perfcast.schema.table import Role, Tag, out_of_bounds
-from perfcast.testing import runs_table as fake
+from perfcast.testing import perfcastdb as fake
 from perfcast.testing.workbook import write_sheet
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import sha256

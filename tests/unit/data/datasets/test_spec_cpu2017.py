@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from perfcast.data.datasets.spec_cpu.cpu2017 import build
-from perfcast.data.datasets.spec_cpu.cpu2017_repairs import normalize_company
-from perfcast.data.datasets.spec_cpu.cpu2017_texts import extract_system_stem
+from perfcast.data.datasets.spec_cpu.dump_texts import extract_system_stem
+from perfcast.data.parsing.company_names import normalize_company
 from perfcast.data.standardized import Standardized
 from perfcast.schema.table_files import write_table
 from perfcast.testing import cpu_catalog, spec_cpu2017

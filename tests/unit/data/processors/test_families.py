@@ -7,15 +7,8 @@ import re
 import pytest
 
 from perfcast.data.processors import families
-from perfcast.data.processors.cpu_names import part_key
-from perfcast.data.processors.families import (
-    family_table,
-    find_family,
-    find_suffix,
-    find_tier,
-    look_up_facts,
-    rule_families,
-)
+from perfcast.data.processors.cpu_names import find_family, find_suffix, find_tier, list_rule_families, part_key
+from perfcast.data.processors.families import family_table, look_up_facts
 
 
 @pytest.mark.parametrize(
@@ -98,7 +91,7 @@ def test_family_by_name(part: str, family: str | None) -> None:
 
 
 def test_rules_and_table_name_the_same_families() -> None:
-    assert set(rule_families()) == set(family_table())
+    assert set(list_rule_families()) == set(family_table())
 
 
 def test_every_family_states_its_source_and_has_known_predecessors() -> None:
@@ -118,7 +111,7 @@ def test_facts_are_plausible() -> None:
 
 
 def test_exceptions_name_real_families_and_facts_and_each_applies_to_a_key() -> None:
-    for entry in families._exceptions():
+    for entry in families._read_exceptions():
         assert entry.family in family_table()
         assert entry.fact in families.NUMERIC_FACTS
         assert entry.value is not None

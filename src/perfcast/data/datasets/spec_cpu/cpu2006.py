@@ -17,9 +17,10 @@ from perfcast.data.datasets.spec_cpu.cpu2006_rows import (
     parse_texts,
     screen_rows,
 )
-from perfcast.data.datasets.spec_cpu.cpu2017 import join_processors, summarize_quality
+from perfcast.data.datasets.spec_cpu.cpu2017 import join_processors
 from perfcast.data.datasets.spec_cpu.cpu2017_columns import COLUMNS as COLUMNS_2017
-from perfcast.data.datasets.spec_cpu.cpu2017_rows import Quarantine
+from perfcast.data.datasets.spec_cpu.dump_quality import summarize_quality
+from perfcast.data.datasets.spec_cpu.quarantine import Quarantine
 from perfcast.data.datasets.spec_cpu.spec_dump import find_only_file, name_submissions, read_dump, reject_out_of_bounds
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import part_id

@@ -9,13 +9,14 @@ from typing import Any
 import pandas as pd
 
 from perfcast.data.datasets.spec_cpu import cpu2017_repairs as repair
-from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors, summarize_quality
+from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import COLUMNS, OMITTED, refuse_leaks
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_join import SOURCE as PUBLISHED
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_join import join_published, read_published
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_rows import SOURCE, read_detail
-from perfcast.data.datasets.spec_cpu.cpu2017_rows import Quarantine
-from perfcast.data.datasets.spec_cpu.cpu2017_texts import parse_coverage
+from perfcast.data.datasets.spec_cpu.cpu2017_rows import parse_coverage
+from perfcast.data.datasets.spec_cpu.dump_quality import summarize_quality
+from perfcast.data.datasets.spec_cpu.quarantine import Quarantine
 from perfcast.data.datasets.spec_cpu.spec_dump import describe_out_of_bounds
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import part_id

@@ -15,8 +15,7 @@ import pandas as pd
 
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import TARGETS
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_rows import TEXTS
-from perfcast.data.datasets.spec_cpu.cpu2017_rows import RAW_COLUMNS, SUITES
-from perfcast.data.datasets.spec_cpu.cpu2017_texts import parse_texts
+from perfcast.data.datasets.spec_cpu.cpu2017_rows import RAW_COLUMNS, SUITES, parse_texts
 from perfcast.data.datasets.spec_cpu.spec_dump import find_only_file, read_dump
 from perfcast.data.parsing.distinct_texts import parse_column
 from perfcast.data.parsing.memory import snap_to_grade

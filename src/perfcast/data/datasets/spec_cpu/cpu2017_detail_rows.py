@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import OMITTED, SUITES, TARGETS
-from perfcast.data.datasets.spec_cpu.cpu2017_rows import MAX_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine
+from perfcast.data.datasets.spec_cpu.quarantine import MAX_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine
 from perfcast.data.parsing.distinct_texts import parse_column
 from perfcast.data.parsing.scalars import parse_disclosure, parse_number
 from perfcast.data.parsing.text_normalization import is_stated
