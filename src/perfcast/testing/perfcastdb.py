@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from perfcast.testing.workbook import write_sheet
-from perfcast.utils.io import write_text
+from perfcast.utils.io import atomic_path, write_text
 
 Stated = dict[str, str]
+_TIME = re.compile(rb"(<dcterms:(?:created|modified)[^>]*>)[^<]*")
 
 _HEADER = """
 kubernetes.pod_id|RESULT.@timestamp|RESULT.kubernetes.namespace_name|RESULT.cluster-name|RESULT.kubernetes.host
@@ -100,6 +103,22 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     blank: list[list[str]] = [[]] * 20
     write_sheet(folder / "SPR_QDF_INFO.xlsx", [["", "SPEED States"], list(_TITLES), *sheet, *blank, *sheet, *blank])
     write_text(folder / "characteristic_description.md", "# Generated characteristics\n")
+
+
+def write_sheet(path: Path, rows: Sequence[Sequence[str]]) -> None:
+    """Write rows of texts as the only sheet of a workbook; equal rows give equal bytes, an empty row stays empty."""
+    import openpyxl
+
+    workbook = openpyxl.Workbook(write_only=True)
+    sheet = workbook.create_sheet()
+    for row in rows:
+        sheet.append(row)
+    workbook.save(content := io.BytesIO())
+    with atomic_path(path) as temporary, zipfile.ZipFile(content) as saved, zipfile.ZipFile(temporary, "w") as archive:
+        for name in saved.namelist():
+            # openpyxl writes the current time into the properties; ZipInfo without a time gives 1980-01-01.
+            data = _TIME.sub(rb"\g<1>1980-01-01T00:00:00Z", saved.read(name))
+            archive.writestr(zipfile.ZipInfo(name), data, compress_type=zipfile.ZIP_DEFLATED)
 
 
 def _draw_part(number: int, random: np.random.Generator) -> _Part:

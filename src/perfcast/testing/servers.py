@@ -13,6 +13,13 @@ import numpy as np
 from perfcast.data.processors.cpu_names import part_key
 from perfcast.data.processors.families import look_up_facts
 
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def format_month(month: int) -> str:
+    """Format year x 12 + month - 1 as the dumps do: Mon-YYYY."""
+    return f"{MONTHS[month % 12]}-{month // 12}"
+
 
 def format_csv_line(fields: Sequence[str], end: str = "\r\n") -> bytes:
     """Format fields as one line of CSV."""
@@ -103,6 +110,16 @@ class Part:
         return default if value is None else float(value)
 
     @property
+    def launch_month(self) -> int:
+        """Launch as year x 12 + month - 1."""
+        return self.launch[0] * 12 + self.launch[1] - 1
+
+    @property
+    def years_after_2017(self) -> float:
+        """Launch in years after the begin of 2017."""
+        return self.launch[0] + self.launch[1] / 12 - 2017
+
+    @property
     def turbo_mhz(self) -> int:
         """Highest clock in MHz."""
         return self.mhz + 1200
@@ -129,6 +146,12 @@ def draw_parts(parts: Sequence[Part], random: np.random.Generator) -> Iterator[P
     """Yield parts in random order without end, every part once before any repeats."""
     while True:
         yield from (parts[index] for index in reversed(random.permutation(len(parts))))
+
+
+def draw_chips(part: Part, random: np.random.Generator) -> int:
+    """Draw the number of processors of a machine: 1, 2 or 4, and 1 where the part is for one socket."""
+    one_socket = part.number("channels_per_chip", 8) == 2 or part.name.endswith("P")
+    return 1 if one_socket else int(random.choice([1, 2, 4], p=[0.2, 0.7, 0.1]))
 
 
 PARTS: tuple[Part, ...] = (

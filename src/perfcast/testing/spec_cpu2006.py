@@ -1,6 +1,6 @@
 """Generated dump of SPEC CPU2006 results, shaped like the published one, with its known defects.
 
-The scores are made up: they follow a simple physical law with noise, and describe no real machine.
+The scores are made up: they follow a simple formula with noise, and describe no real machine.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from perfcast.data.sources.spec_cpu2006 import COLUMNS, FILE
 from perfcast.testing.older_servers import (
     OLDER_PARTS,
     find_bus_rate,
@@ -20,18 +21,10 @@ from perfcast.testing.older_servers import (
     format_older_memory,
     format_older_operating_system,
 )
-from perfcast.testing.servers import Part, draw_parts, format_csv_line, make_broken_lines
-from perfcast.testing.spec_cpu2017 import compute_score, format_month
+from perfcast.testing.servers import Part, draw_parts, format_csv_line, format_month, make_broken_lines
+from perfcast.testing.spec_cpu2017 import compute_score
 from perfcast.utils.io import atomic_path
 
-FILE = "cpu2006-results.csv.xz"
-HEADER = (
-    "Benchmark", "Hardware Vendor", "System", "Result", "Baseline", "Cores", "Chips", "Cores Per Chip",
-    "Threads Per Core", "Processor", "Processor MHz", "Processor Characteristics", "CPU(s) Orderable",
-    "Auto Parallelization", "Base Pointer Size", "Peak Pointer Size", "1st Level Cache", "2nd Level Cache",
-    "3rd Level Cache", "Other Cache", "Memory", "Operating System", "File System", "Compiler", "HW Avail", "SW Avail",
-    "License", "Tested By", "Test Sponsor", "Test Date", "Published", "Updated",
-)  # fmt: skip
 _VENDORS = (
     ("Dell Inc.", "PowerEdge R"), ("IBM Corporation", "IBM System x"), ("Fujitsu Siemens Computers", "PRIMERGY RX"),
     ("Hewlett-Packard Company", "ProLiant DL"), ("Sun Microsystems", "Sun Fire X"), ("Bull SAS", "NovaScale R"),
@@ -63,7 +56,7 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     sound = _draw_results(rows, random)
     texts = [format_csv_line(list(row.values()), "\n") for row in [*sound, *_make_defective(sound, random)]]
     order = random.permutation(len(texts))
-    lines = [format_csv_line(HEADER, "\n"), *(texts[i] for i in order), *make_broken_lines(texts, HEADER, "\n")]
+    lines = [format_csv_line(COLUMNS, "\n"), *(texts[i] for i in order), *make_broken_lines(texts, COLUMNS, "\n")]
     with atomic_path(Path(folder) / FILE) as path:
         path.write_bytes(lzma.compress(b"".join(lines), preset=1))
 
@@ -81,7 +74,7 @@ def _draw_results(rows: int, random: np.random.Generator) -> list[Row]:
 
 def _draw_machine(part: Part, random: np.random.Generator) -> _Machine:
     vendor, stem = _VENDORS[int(random.integers(len(_VENDORS)))]
-    month = int(np.clip(part.launch[0] * 12 + part.launch[1] - 1 + random.integers(_LONGEST_SALE), _FIRST, _LAST))
+    month = int(np.clip(part.launch_month + random.integers(_LONGEST_SALE), _FIRST, _LAST))
     one_socket = " E3-" in part.name or " i3-" in part.name or "X3470" in part.name
     chips = 1 if one_socket else int(random.choice([1, 2, 4], p=[0.2, 0.65, 0.15]))
     system, wording = f"{stem}{int(random.integers(1, 10)) * 100 + 20}", int(random.integers(100))
@@ -98,7 +91,7 @@ def _make_result(machine: _Machine, suite: str, random: np.random.Generator) -> 
     memory = format_older_memory(part, machine.chips * channels, machine.dimm_gb, machine.wording)
     chips = {1: "1 chip", 2: "1,2 chips", 4: "2,4 chip"}[machine.chips]
     return {
-        **dict.fromkeys(HEADER, ""),
+        **dict.fromkeys(COLUMNS, ""),
         "Benchmark": suite,
         "Hardware Vendor": machine.vendor,
         "System": f"{machine.system} ({part.name}, {part.mhz / 1000:.2f} GHz)",

@@ -1,6 +1,6 @@
 """Generated dump of SPEC CPU2017 results, shaped like the published one, with its known defects.
 
-The scores are made up: they follow a simple physical law with noise, and describe no real machine.
+The scores are made up: they follow a simple formula with noise, and describe no real machine.
 """
 
 from __future__ import annotations
@@ -11,28 +11,25 @@ from pathlib import Path
 
 import numpy as np
 
+from perfcast.data.sources.spec_cpu2017 import COLUMNS, FILE
 from perfcast.testing.servers import (
+    MONTHS,
     PARTS,
     Part,
+    draw_chips,
     draw_parts,
     format_caches,
     format_compiler,
     format_csv_line,
     format_memory,
+    format_month,
     format_operating_system,
     make_broken_lines,
 )
 from perfcast.utils.io import atomic_path
 
-FILE = "cpu2017-results.csv.gz"
-HEADER = (
-    "Benchmark", "Hardware Vendor\t", "System", "Peak Result", "Base Result", "Energy Peak Result",
-    "Energy Base Result", "# Cores", "# Chips ", "# Enabled Threads Per Core", "Processor ", "Processor MHz",
-    "CPU(s) Orderable", "Parallel", "Base Pointer Size", "Peak Pointer Size", "1st Level Cache", "2nd Level Cache",
-    "3rd Level Cache", "Other Cache", "Memory", "Storage", "Operating System", "File System", "Compiler", "HW Avail",
-    "SW Avail", "License", "Tested By", "Test Sponsor", "Test Date", "Published", "Updated ", "Disclosure",
-    "Disclosures",
-)  # fmt: skip
+_STRAY_BLANKS = {"Hardware Vendor": "\t", "# Chips": " ", "Processor": " ", "Updated": " "}
+HEADER = tuple(name + _STRAY_BLANKS.get(name, "") for name in COLUMNS)
 """Names with stray blanks and tabs, as published; the last name has no field in the rows."""
 
 VENDORS = (
@@ -40,7 +37,6 @@ VENDORS = (
     ("Hewlett Packard Enterprise", "ProLiant DL"), ("Supermicro", "SuperServer "), ("Tyrone Systems", "Tyrone DS"),
 )  # fmt: skip
 _SUITES = ("CINT2017", "CFP2017", "CINT2017rate", "CFP2017rate")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _FIRST, LAST = 2017 * 12 + 5, 2024 * 12 + 11
 """First and last month of publication as year x 12 + month - 1."""
 
@@ -73,15 +69,10 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         path.write_bytes(data)
 
 
-def format_month(month: int) -> str:
-    """Format year x 12 + month - 1 as the dump does: Mon-YYYY."""
-    return f"{_MONTHS[month % 12]}-{month // 12}"
-
-
 def parse_month_text(text: str) -> int:
-    """Parse a text of `month_text`: year x 12 + month - 1."""
+    """Parse a text of `format_month`: year x 12 + month - 1."""
     name, year = text.split("-")
-    return int(year) * 12 + _MONTHS.index(name)
+    return int(year) * 12 + MONTHS.index(name)
 
 
 def draw_results(rows: int, random: np.random.Generator) -> list[Row]:
@@ -97,10 +88,8 @@ def draw_results(rows: int, random: np.random.Generator) -> list[Row]:
 
 def _draw_machine(part: Part, random: np.random.Generator) -> _Machine:
     vendor, stem = VENDORS[int(random.integers(len(VENDORS)))]
-    launch = part.launch[0] * 12 + part.launch[1] - 1
-    month = int(np.clip(launch + random.integers(_LONGEST_SALE), _FIRST, LAST))
-    one_socket = part.number("channels_per_chip", 8) == 2 or part.name.endswith("P")
-    chips = 1 if one_socket else int(random.choice([1, 2, 4], p=[0.2, 0.7, 0.1]))
+    month = int(np.clip(part.launch_month + random.integers(_LONGEST_SALE), _FIRST, LAST))
+    chips = draw_chips(part, random)
     return _Machine(
         part, vendor, f"{stem}{int(random.integers(1, 10)) * 100 + 40}", chips, month, int(random.choice([16, 32, 64]))
     )
@@ -109,8 +98,7 @@ def _draw_machine(part: Part, random: np.random.Generator) -> _Machine:
 def compute_score(part: Part, chips: int, suite: str, threads: int) -> float:
     """Return the noiseless score of a generated machine from cores, clock, generation, and bandwidth for CFP."""
     cores, ghz = part.cores * chips, (part.mhz + part.turbo_mhz) / 2000
-    year = part.launch[0] + part.launch[1] / 12 - 2017
-    compute = ghz * 1.05**year
+    compute = ghz * 1.05**part.years_after_2017
     bandwidth = part.number("channels_per_chip", 8) * part.number("max_mts_1dpc", 3200) * 8e-3 * chips
     if suite.startswith("CFP"):
         compute *= np.sqrt(part.number("simd_bits", 128) / 256)
@@ -135,8 +123,8 @@ def _make_result(machine: _Machine, suite: str, number: int, random: np.random.G
         "Benchmark": suite,
         "Hardware Vendor\t": machine.vendor,
         "System": f"{machine.system} ({part.name}, {part.mhz / 1000:.2f} GHz)",
-        "Peak Result": _drop_exponent(peak),
-        "Base Result": _drop_exponent(f"{base:.3g}"),
+        "Peak Result": _format_score(peak),
+        "Base Result": _format_score(f"{base:.3g}"),
         "Energy Peak Result": "0",
         "Energy Base Result": "600" if number % 97 == 0 else "0",
         "# Cores": str(part.cores * machine.chips),
@@ -169,7 +157,7 @@ def _make_result(machine: _Machine, suite: str, number: int, random: np.random.G
     }
 
 
-def _drop_exponent(number: str) -> str:
+def _format_score(number: str) -> str:
     """Write a score without exponent: 1.23e+03 becomes 1230."""
     return f"{float(number):g}"
 
@@ -203,16 +191,8 @@ def make_defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
     times = max(1, len(sound) // 500)
     chosen = [dict(sound[i]) for i in random.integers(len(sound), size=times * len(changes))] if sound else []
     number = len(sound)
-    rows: list[Row] = []
-    for i, row in enumerate(chosen):
-        # The last change is empty: identical but for its identifier.
-        rows.append(
-            {
-                **row,
-                **changes[i % len(changes)],
-                "Disclosure": format_links(parse_month_text(row["Published"]), number + i, (number + i) % 28 + 1),
-            }
-        )
+    # The last change is empty: identical but for its identifier.
+    rows = [_renumber({**row, **changes[i % len(changes)]}, row, number + i) for i, row in enumerate(chosen)]
     return rows + _make_misnamed(sound, number + len(rows))
 
 
@@ -225,12 +205,12 @@ def _make_misnamed(sound: list[Row], number: int) -> list[Row]:
     )
     match = [(next((row for row in sound if row["Processor "] == name), None), edit) for name, edit in edits]
     return [
-        {
-            **row,
-            **edit,
-            "System": row["System"] + " B",
-            "Disclosure": format_links(parse_month_text(row["Published"]), number + i, (number + i) % 28 + 1),
-        }
+        _renumber({**row, **edit, "System": row["System"] + " B"}, row, number + i)
         for i, (row, edit) in enumerate(match)
         if row is not None
     ]
+
+
+def _renumber(copy: Row, row: Row, number: int) -> Row:
+    """Return a copy of a row with another identifier; its links are those of the month of `row`."""
+    return {**copy, "Disclosure": format_links(parse_month_text(row["Published"]), number, number % 28 + 1)}

@@ -1,6 +1,6 @@
 """Generated dump of SPECjbb2015 results, shaped like the published one, with its known defects.
 
-The numbers are made up: they follow a simple physical law with noise, and describe no real machine.
+The numbers are made up: they follow a simple formula with noise, and describe no real machine.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from perfcast.testing.java_dump import (
     format_jvm,
     format_link,
     format_module,
-    format_month,
     make_defective,
     write_dump,
 )
-from perfcast.testing.servers import format_caches
+from perfcast.testing.servers import format_caches, format_month
 
 HEADER = (
     "Benchmark", "Company", "System", "Max-jOPS\t", "Critical-jOPS\t", "JVM", "JVM Vendor  ", "# of nodes", "# cores",
@@ -67,7 +66,7 @@ def _make_result(machine: Machine, number: int, random: np.random.Generator) -> 
     part, kind = machine.part, str(random.choice(_KINDS, p=[0.5, 0.3, 0.2]))
     nodes = 4 if kind == "JBB2015DIST" and random.random() < 0.3 else 1
     noise = np.exp(random.normal(0, 0.03, 2))
-    base = 900 * machine.cores**0.9 * part.turbo_mhz / 1000 * 1.06**machine.year * nodes
+    base = 900 * machine.cores**0.9 * part.turbo_mhz / 1000 * 1.06**part.years_after_2017 * nodes
     highest = base * (0.8 if kind == "JBB2015COMP" else 1.0) * noise[0]
     critical = highest * min(0.98, 0.6 * float(noise[1]))
     (os, files), (vendor, jvm) = _SYSTEMS[number % len(_SYSTEMS)], format_jvm(machine.month)

@@ -1,6 +1,6 @@
 """Generated dump of SPECpower_ssj2008 results, shaped like the published one, with its known defects.
 
-The numbers are made up: they follow a simple physical law with noise, and describe no real machine.
+The numbers are made up: they follow a simple formula with noise, and describe no real machine.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from perfcast.testing.java_dump import (
     format_jvm,
     format_link,
     format_module,
-    format_month,
     make_defective,
     write_dump,
 )
-from perfcast.testing.servers import format_caches
+from perfcast.testing.servers import format_caches, format_month
 
 HEADER = (
     "Benchmark", "Benchmark Version", "Hardware Vendor\t", "System", "Nodes\t", "Form Factor\t", "Test Method\t",
@@ -70,7 +69,7 @@ def _make_result(machine: Machine, number: int, random: np.random.Generator) -> 
     part = machine.part
     nodes = int(random.choice([1, 2, 4], p=[0.8, 0.1, 0.1]))
     noise = np.exp(random.normal(0, 0.02, 3))
-    full = 9e3 * machine.cores * part.turbo_mhz / 1000 * 1.07**machine.year * noise[0] * nodes
+    full = 9e3 * machine.cores * part.turbo_mhz / 1000 * 1.07**part.years_after_2017 * noise[0] * nodes
     peak = (1.1 * part.tdp_w * machine.chips + 4 * machine.dimms + 20) * noise[1] * nodes
     idle = (0.2 * part.tdp_w * machine.chips + 2 * machine.dimms + 15) * noise[2] * nodes
     operations = [full * load / 100 for load in LOADS]

@@ -19,7 +19,7 @@ from perfcast.data.standardized import Standardized
 from perfcast.features import run
 from perfcast.schema.table import Role, Tag, out_of_bounds
 from perfcast.testing import perfcastdb as fake
-from perfcast.testing.workbook import write_sheet
+from perfcast.testing.perfcastdb import write_sheet
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import sha256
 
