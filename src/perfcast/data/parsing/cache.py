@@ -95,7 +95,7 @@ class L3Cache:
 
 @dataclass(frozen=True)
 class OtherCache:
-    """Any further level. Units: MiB per `l4_scope`; 0 where the value says there is none."""
+    """Any further level. Units: MiB per `l4_scope`; 0 where there is none."""
 
     l4_mb: float | None = None
     l4_scope: str | None = None

@@ -161,7 +161,7 @@ def parse_older_compiler(text: str) -> OlderCompiler:
 
 
 def _parse_segment(segment: str) -> tuple[CompilerPart | None, bool]:
-    """Return the compiler of one segment and whether the segment was understood completely."""
+    """Return the compiler of one segment, and True where nothing else remains of the segment."""
     head, product = extract_first(_HEAD, segment)
     vendor = next((name for name, pattern in _VENDORS if pattern.search(product)), None)
     if head is None or vendor is None:

@@ -235,8 +235,8 @@ def test_read_skus_refuses_sheet_without_column(tmp_path: Path) -> None:
 
 def test_read_skus_uses_first_sample_and_counts_conflicts(tmp_path: Path) -> None:
     titles = ["QDF/SSPEC", *(f"{title} Rte" for title, _ in FIELDS.values())]
-    one, other = ["QA", *["3 GHz"] * len(FIELDS)], ["QA", *["4 GHz"] * len(FIELDS)]
-    write_sheet(tmp_path / "sheet.xlsx", [[], titles, one, [], one, other])
+    first, other = ["QA", *["3 GHz"] * len(FIELDS)], ["QA", *["4 GHz"] * len(FIELDS)]
+    write_sheet(tmp_path / "sheet.xlsx", [[], titles, first, [], first, other])
     skus = read_skus(tmp_path / "sheet.xlsx")
     assert (skus.repeated, skus.conflicts) == (2, 1)
     assert skus.frame.loc["QA", "sku_base_mhz"] == 3000
