@@ -163,20 +163,19 @@ def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
 
 
 def _count_cores(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
-    """Add the enabled cores: as stated, but at most the cores of the part.
+    """Add the enabled cores: as stated, but at most the cores of the CPU model.
 
     A larger number counts threads or is a typing error. A smaller number stands, because firmware can disable cores.
     """
-    part, stated = frame["cores_per_chip_part"], frame["cores_per_chip_stated"]
-    frame["q_cores_mismatch"] = (stated != part).astype("float64")
+    usual, stated = frame["cores_per_chip_part"], frame["cores_per_chip_stated"]
+    frame["q_cores_mismatch"] = (stated != usual).astype("float64")
     frame["cores_enabled_total"] = frame["cores"]
-    repairs.put(
-        frame, "cores_enabled_total", frame["cores"] > part * frame["chips"], part * frame["chips"], "cores_above_part"
-    )
+    total = usual * frame["chips"]
+    repairs.put(frame, "cores_enabled_total", frame["cores"] > total, total, "cores_above_part")
 
 
 def _complete_clocks(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
-    """Set turbo and bus rate as stated, else to the part's most frequent value, else from the catalog."""
+    """Set turbo and bus rate as stated, else to the CPU model's most frequent value, else from the catalog."""
     off = frame["turbo_off"] == 1
     for column in ("turbo_mhz", "bus_mts"):
         known = frame.groupby("part_key")[column].agg(lambda values: values.mode().min())

@@ -103,23 +103,23 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
 
 
 def join_processors(frame: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
-    """Add the facts of each row's part from the family tables and the catalog; unknown facts are missing."""
+    """Add the facts of each row's CPU model from the family tables and the catalog; unknown facts are missing."""
     keys = frame["part_key"].drop_duplicates().astype("str")
     families = pd.DataFrame([look_up_facts(key) for key in keys], index=pd.Index(keys, name="part_key"))
     listed = catalog.lookup(keys)
-    parts = {name: families[fact] for name, fact in _FROM_FAMILY.items()}
-    parts |= {name: listed[name] for name in _FROM_CATALOG}
-    parts |= {name: _fill_missing(listed[name], families[name]) for name in _CATALOG_FIRST}
-    # The family table lists the channels of more parts than the catalog; the two agree wherever both do.
-    parts["mem_channels_per_chip"] = _fill_missing(families["channels_per_chip"], listed["mem_channels_per_chip"])
-    parts |= {"catalog_cores": listed["cores_per_chip"], "catalog_table": listed["table"]}
+    facts = {name: families[fact] for name, fact in _FROM_FAMILY.items()}
+    facts |= {name: listed[name] for name in _FROM_CATALOG}
+    facts |= {name: _fill_missing(listed[name], families[name]) for name in _CATALOG_FIRST}
+    # The family table lists the channels of more CPU models than the catalog; the two agree wherever both do.
+    facts["mem_channels_per_chip"] = _fill_missing(families["channels_per_chip"], listed["mem_channels_per_chip"])
+    facts |= {"catalog_cores": listed["cores_per_chip"], "catalog_table": listed["table"]}
     if is_coded(frame["part_key"]):
         codes, names = encode_texts(frame["part_key"])
         joined = frame.assign(
-            **{name: expand_codes(values.loc[names].tolist(), codes, frame.index) for name, values in parts.items()}
+            **{name: expand_codes(values.loc[names].tolist(), codes, frame.index) for name, values in facts.items()}
         )
     else:
-        joined = frame.join(pd.DataFrame(parts), on="part_key")
+        joined = frame.join(pd.DataFrame(facts), on="part_key")
     return joined.assign(cores_per_chip_stated=joined["cores"] / joined["chips"])
 
 

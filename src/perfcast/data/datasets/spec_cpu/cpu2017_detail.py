@@ -91,7 +91,7 @@ def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
 
 
 def _name_submissions(frame: pd.DataFrame) -> pd.Series:
-    """Return vendor, system, part, chips and month; without the dump, "?" replaces the system name."""
+    """Return vendor, system, CPU model, chips and month; without the dump, "?" replaces the system name."""
     month = frame["published_month"].dt.strftime("%Y-%m")
     chips = frame["chips"].map("{:.0f}".format, na_action="ignore").fillna("?")
     parts = [frame["hw_vendor"].fillna("?"), frame["system_stem"].fillna("?"), frame["part_key"], chips, month]

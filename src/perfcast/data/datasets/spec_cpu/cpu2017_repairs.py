@@ -67,13 +67,13 @@ def repair_cores(frame: pd.DataFrame, repairs: Repairs) -> None:
     A number above the cores of the CPU model counts threads or is a typing error. A smaller one is an error on a rate
     run, which uses all cores. On a speed run it stands, because firmware can disable cores.
     """
-    part, stated = frame["cores_per_chip_part"], frame["cores_per_chip_stated"]
+    usual, stated = frame["cores_per_chip_part"], frame["cores_per_chip_stated"]
     frame["cores_enabled_total"] = frame["cores"]
-    frame["q_cores_mismatch"] = (stated != part).astype("float64")
-    right = part * frame["chips"]
-    repairs.put(frame, "cores_enabled_total", stated > part, right, "cores_above_part")
+    frame["q_cores_mismatch"] = (stated != usual).astype("float64")
+    right = usual * frame["chips"]
+    repairs.put(frame, "cores_enabled_total", stated > usual, right, "cores_above_part")
     repairs.put(
-        frame, "cores_enabled_total", (stated < part) & (frame["metric"] == "rate"), right, "cores_below_part_rate"
+        frame, "cores_enabled_total", (stated < usual) & (frame["metric"] == "rate"), right, "cores_below_part_rate"
     )
 
 

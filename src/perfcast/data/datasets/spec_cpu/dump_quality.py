@@ -56,7 +56,7 @@ def _count_values(values: pd.Series) -> dict[str, int]:
 
 
 def _measure_join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return the parts and rows joined from each catalog table, and the joined shares by year and by fact."""
+    """Return the CPU models and rows joined from each catalog table, and the joined shares by year and by fact."""
     joined = frame["catalog_table"].notna()
     parts = frame.drop_duplicates("part_key")
     year = frame["published_month"].dt.year

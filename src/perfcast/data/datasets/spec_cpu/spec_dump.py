@@ -40,7 +40,7 @@ def read_dump(source: str, path: Path, columns: Sequence[str], plain: Collection
         source: Name of the source, for rejections and errors.
         path: The dump, compressed or not.
         columns: Columns to read.
-        plain: Columns to keep as plain text; the others are coded (`parsing/distinct.py`), which stores each distinct
+        plain: Columns to keep as plain text; the others are coded (`distinct_texts.py`), which stores each distinct
             text of a large dump once. None keeps all as plain text.
 
     Raises:
@@ -193,7 +193,7 @@ def parse_last_month(text: object) -> pd.Timestamp:
 
 
 def name_submissions(frame: pd.DataFrame) -> pd.Series:
-    """Return the test campaign of each row as vendor, system, part, chips and month of publication."""
+    """Return the test campaign of each row as vendor, system, CPU model, chips and month of publication."""
     numbers, first = number_combinations(frame, _SUBMISSION)
     keys = frame[list(_SUBMISSION)].iloc[first]
     texts = keys[["system_stem", "part_key"]].astype("str")
