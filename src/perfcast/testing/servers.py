@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from perfcast.data.processors.cpu_names import part_key
+from perfcast.data.processors.cpu_names import cpu_model_key
 from perfcast.data.processors.families import look_up_facts
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -97,7 +97,7 @@ class Part:
     @cached_property
     def key(self) -> str:
         """Join key of the part."""
-        return part_key(self.name)
+        return cpu_model_key(self.name)
 
     @cached_property
     def facts(self) -> dict[str, float | str | None]:

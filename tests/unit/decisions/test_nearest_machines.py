@@ -73,7 +73,7 @@ def test_differences_are_told_with_both_values_and_a_few_at_most():
             theirs = frame.loc[each.measured.result, difference.column]
             assert difference.own != difference.theirs
             assert (difference.theirs is None and pd.isna(theirs)) or difference.theirs == theirs
-            assert not (difference.assumed and difference.column in ("chips", "part_key"))
+            assert not (difference.assumed and difference.column in ("chips", "cpu_model"))
 
 
 def test_what_was_said_is_no_assumption():

@@ -146,10 +146,10 @@ def test_what_was_given_stays_unless_it_contradicts_what_is_varied():
 def test_more_cores_than_a_part_has_make_all_of_its_machines_hypothetical():
     real = made(GOLD, "cores=10,20")
     assert not any(one.like for one in real.variants) and not real.notes
-    assert real.machines.frame["part_key"].tolist() == ["xeon gold 6148"] * 2
+    assert real.machines.frame["cpu_model"].tolist() == ["xeon gold 6148"] * 2
     other = made(GOLD, "cores=20,40")
     assert [one.like for one in other.variants] == ["xeon gold 6148"] * 2
-    assert other.machines.frame["part_key"].isna().all()
+    assert other.machines.frame["cpu_model"].isna().all()
     assert "xeon gold 6148 has its own cores" in other.notes[0]
     champion = project().champion
     facts = impute(parse_machines(read_machines(GOLD), champion), champion, assume=False).frame
@@ -168,10 +168,10 @@ def test_a_hypothetical_part_that_is_like_the_real_one_is_forecast_like_it():
 
 
 def test_varied_parts_have_their_own_facts():
-    parts = project().champion.reference_data.measured.frame["part_key"].value_counts().index[:2].tolist()
+    parts = project().champion.reference_data.measured.frame["cpu_model"].value_counts().index[:2].tolist()
     found = made({"chips": 2}, "processor=" + "|".join(parts), "chips=1,2")
     facts = project().champion.reference_data.cpu_facts["family"]
-    assert found.machines.frame["part_key"].tolist() == [part for part in parts for _ in (1, 2)]
+    assert found.machines.frame["cpu_model"].tolist() == [part for part in parts for _ in (1, 2)]
     assert completed(found)["family"].tolist() == [facts[part] for part in parts for _ in (1, 2)]
 
 

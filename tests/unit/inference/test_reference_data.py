@@ -47,9 +47,9 @@ def test_the_nearest_are_those_of_sorting_all_by_distance_and_then_the_newest_fi
 def test_what_all_measured_rows_of_a_part_agree_on_is_its_own():
     knowledge = project().champion.reference_data
     frame = knowledge.measured.frame
-    group = next(column.group for column in knowledge.measured.columns if column.name == "part_key")
-    names = [name for name in knowledge.measured.select(role=Role.FEATURE, group=group) if name != "part_key"]
-    rows = frame.groupby("part_key")[names]
+    group = next(column.group for column in knowledge.measured.columns if column.name == "cpu_model")
+    names = [name for name in knowledge.measured.select(role=Role.FEATURE, group=group) if name != "cpu_model"]
+    rows = frame.groupby("cpu_model")[names]
     expected = rows.first().where(rows.nunique() == 1)
     for part in expected.index:
         assert knowledge.find_common_values(Tag.ENTITY, part) == expected.loc[part].dropna().to_dict()
@@ -61,7 +61,7 @@ def test_of_many_results_the_newest_of_every_part_and_task_are_known(monkeypatch
     whole = ReferenceData.gather(standard, project().raw, FEATURES)
     assert len(whole.measured.frame) == len(standard.frame)
     frame = whole.measured.frame
-    questions = [frame["part_key"].astype("str"), frame["suite"].astype("str")]
+    questions = [frame["cpu_model"].astype("str"), frame["suite"].astype("str")]
     count = frame.groupby(questions).ngroups
     monkeypatch.setattr("perfcast.inference.reference_data.MAX_RESULTS", count)
     few = ReferenceData.gather(standard, project().raw, FEATURES)
@@ -69,7 +69,7 @@ def test_of_many_results_the_newest_of_every_part_and_task_are_known(monkeypatch
     assert len(kept) == count
     assert kept.index.equals(pd.RangeIndex(count))
     newest = frame.groupby(questions)["published_month"].max()
-    found = kept.set_index([kept["part_key"].astype("str"), kept["suite"].astype("str")])["published_month"]
+    found = kept.set_index([kept["cpu_model"].astype("str"), kept["suite"].astype("str")])["published_month"]
     pd.testing.assert_series_equal(found.sort_index(), newest.sort_index(), check_names=False)
     # order and cells are those of the whole table
     again = frame[frame["result_id"].isin(kept["result_id"])].reset_index(drop=True)

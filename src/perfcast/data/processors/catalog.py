@@ -1,7 +1,7 @@
 """Processor catalog: four public specification tables and the table of the project, joined by CPU model.
 
 The order is ARK, AMD, xeon, boavizta, project; each table fills only the gaps of the earlier ones. The table of the
-project (`parts.csv`) holds data-sheet values of CPU models that the public tables do not list. Facts that no table
+project (`cpu_models.csv`) holds data-sheet values of CPU models that the public tables do not list. Facts that no table
 states stay missing.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from perfcast.data.bounded_files import PLAIN, header_of, records, text_lines, unpacked
-from perfcast.data.processors.cpu_names import part_key
+from perfcast.data.processors.cpu_names import cpu_model_key
 from perfcast.data.processors.families import read_table
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
@@ -189,7 +189,7 @@ class Catalog:
 
         A model found by its twin (`find_twin_key`) has the table 'twin'; an unknown model has only missing values.
         """
-        wanted = pd.Index(list(keys), name="part_key").unique()
+        wanted = pd.Index(list(keys), name="cpu_model").unique()
         tables = {key: self._find_table(key) for key in wanted}
         twins = {
             key: twin for key in wanted if not tables[key] and (twin := find_twin_key(key)) and self._find_table(twin)
@@ -235,19 +235,19 @@ def _merge_tables(tables: Mapping[str, Mapping[str, dict[str, _Value]]]) -> Cata
         for key, facts in rows.items():
             known = merged.setdefault(key, dict.fromkeys(FACTS))
             known.update({fact: value for fact, value in facts.items() if known[fact] is None})
-    frame = pd.DataFrame.from_dict(merged, orient="index", columns=list(FACTS)).rename_axis("part_key")
+    frame = pd.DataFrame.from_dict(merged, orient="index", columns=list(FACTS)).rename_axis("cpu_model")
     members = {table: frozenset(rows) for table, rows in everything.items()}
     return Catalog(frame.astype({fact: _find_dtype(fact) for fact in FACTS}), members)
 
 
 def _read_project_rows() -> dict[str, dict[str, _Value]]:
     return {
-        row["part_key"]: {
+        row["cpu_model"]: {
             "tdp_w": float(row["tdp_w"]),
             "max_turbo_mhz": float(row["max_turbo_mhz"]),
             "launch_quarter": pd.Timestamp(row["launch_quarter"]) if row["launch_quarter"] else None,
         }
-        for row in read_table("parts.csv")
+        for row in read_table("cpu_models.csv")
     }
 
 
@@ -276,7 +276,7 @@ def _read_rows(path: Path, layout: _Layout) -> dict[str, dict[str, _Value]]:
             row = dict(zip_longest(header, fields[: len(header)]))
             name = row[layout.name] or ""
             if name.strip():
-                rows.setdefault(part_key(name), _parse_facts(row, layout))
+                rows.setdefault(cpu_model_key(name), _parse_facts(row, layout))
         if not rows:
             raise UserError(f"{path.name} must have rows", "it lists no CPU model", _REMEDY)
     return rows

@@ -166,7 +166,7 @@ _SUFFIX = re.compile(r"\d([a-z]{0,3}\+?)(?: v\d)?$")
 _EPYC_MIDDLE = re.compile(r"epyc 7([fh])\d2$|epyc 7\d(f)3$")
 
 
-def part_key(name: str) -> str:
+def cpu_model_key(name: str) -> str:
     """Return the join key of a processor name: vendor word, marks, clock and core count removed, case folded.
 
     '+', suffix letters and 'v4' stay, because they distinguish CPU models (8592+ is not 8592V). The key of a key is the
@@ -181,7 +181,7 @@ def part_key(name: str) -> str:
     return key or folded or " ".join(name.casefold().split())
 
 
-def part_id(key: str) -> str:
+def cpu_model_id(key: str) -> str:
     """Return the key as one word, for file names and reports."""
     return key.replace(" ", "-")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.data.datasets.spec_java.java_machines import java_part_key
+from perfcast.data.datasets.spec_java.java_machines import java_cpu_model_key
 from perfcast.data.parsing.cache import parse_l1, parse_l2, parse_l3, rewrite_cache_text
 from perfcast.data.parsing.jvm import normalize_jvm_vendor, parse_jvm
 from perfcast.data.parsing.memory_modules import parse_dimms, parse_module
@@ -144,8 +144,8 @@ def test_operating_systems(text, name, version):
     ],
 )
 def test_one_part_however_typed(name, key):
-    assert java_part_key(name) == key
-    assert java_part_key(f"  {name.upper()} ") == key
+    assert java_cpu_model_key(name) == key
+    assert java_cpu_model_key(f"  {name.upper()} ") == key
 
 
 @pytest.mark.parametrize("parse", PARSERS)
@@ -154,7 +154,7 @@ def test_one_part_however_typed(name, key):
 def test_any_text_gives_a_result(parse, text):
     assert is_dataclass(parse(text))
     assert isinstance(rewrite_cache_text(text), str)
-    assert isinstance(java_part_key(text), str)
+    assert isinstance(java_cpu_model_key(text), str)
 
 
 @pytest.mark.parametrize("piece", ["1 x ", "PC4-", "DDR4 ", "1.7.0_", "(I+D) per ", "build 11.0.", "R2 Windows ", "0"])

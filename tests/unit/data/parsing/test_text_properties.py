@@ -21,7 +21,7 @@ from perfcast.data.parsing import (
     processor_texts,
 )
 from perfcast.data.parsing.text_normalization import MAX_LENGTH
-from perfcast.data.processors.cpu_names import part_id, part_key
+from perfcast.data.processors.cpu_names import cpu_model_id, cpu_model_key
 from perfcast.inference.machine_fields import MachineFields, read_number
 from perfcast.inference.name_lookup import CpuNames
 from perfcast.microbench.hardware_info import dmidecode, lscpu
@@ -93,10 +93,10 @@ def test_a_larger_unit_makes_a_larger_number(value, unit):
 
 @given(HOSTILE)
 def test_the_key_of_a_key_is_the_key(text):
-    key = part_key(text)
-    assert part_key(key) == key
+    key = cpu_model_key(text)
+    assert cpu_model_key(key) == key
     assert bool(key) == bool(text.split())
-    assert " " not in part_id(key)
+    assert " " not in cpu_model_id(key)
     find_cpu_model(text)
 
 

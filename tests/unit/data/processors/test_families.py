@@ -7,7 +7,7 @@ import re
 import pytest
 
 from perfcast.data.processors import families
-from perfcast.data.processors.cpu_names import find_family, find_suffix, find_tier, list_rule_families, part_key
+from perfcast.data.processors.cpu_names import cpu_model_key, find_family, find_suffix, find_tier, list_rule_families
 from perfcast.data.processors.families import family_table, look_up_facts
 
 
@@ -87,7 +87,7 @@ from perfcast.data.processors.families import family_table, look_up_facts
     ],
 )
 def test_family_by_name(part: str, family: str | None) -> None:
-    assert find_family(part_key(part)) == family
+    assert find_family(cpu_model_key(part)) == family
 
 
 def test_rules_and_table_name_the_same_families() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from perfcast.data.parsing.dimm_part_number import decode_part_number, pool_modules
 from perfcast.data.parsing.operating_system import parse_operating_system
-from perfcast.data.processors.cpu_names import part_key
+from perfcast.data.processors.cpu_names import cpu_model_key
 
 SKU_CODE = "META.metadata.cscope.qdf0"
 CPU_MODEL = "SVR.CPU.CPU Model"
@@ -128,9 +128,9 @@ def _split_pairs(text: str) -> dict[str, str]:
 
 
 def _parse_processor(stated: Mapping[str, str]) -> dict[str, str | None]:
-    key = part_key(stated[CPU_MODEL]) if stated[CPU_MODEL].strip() else None
+    key = cpu_model_key(stated[CPU_MODEL]) if stated[CPU_MODEL].strip() else None
     series = _SERIES.search(key or "")
-    return {"part_key": key, "cpu_series": series[1].lower() if series else None}
+    return {"cpu_model": key, "cpu_series": series[1].lower() if series else None}
 
 
 def _parse_caches(

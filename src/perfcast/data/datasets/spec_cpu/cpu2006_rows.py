@@ -30,7 +30,7 @@ from perfcast.data.parsing.operating_system import parse_older_operating_system
 from perfcast.data.parsing.processor_texts import parse_characteristics, parse_older_orderable
 from perfcast.data.parsing.scalars import Scalar, parse_flag, parse_month, parse_number, parse_pointer_bits
 from perfcast.data.parsing.text_normalization import normalize
-from perfcast.data.processors.cpu_names import part_key
+from perfcast.data.processors.cpu_names import cpu_model_key
 from perfcast.data.sources.spec_cpu2006 import COLUMNS
 
 RAW_COLUMNS = tuple(name for name in COLUMNS if name != "License")
@@ -131,15 +131,15 @@ def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
     """Add the standard columns of the text columns; every distinct text is parsed once."""
     return dump_texts.parse_texts(frame, _FIELDS, _VALUES).assign(
         **split_suite(frame["suite"]),
-        part_key=map_texts(frame["Processor"], older_part_key),
+        cpu_model=map_texts(frame["Processor"], older_cpu_model_key),
         file_system=map_texts(frame["File System"], _parse_file_system),
     )
 
 
-def older_part_key(name: str) -> str:
-    """Return the join key of a processor name in a spelling of 2006 to 2014 (see `part_key`)."""
+def older_cpu_model_key(name: str) -> str:
+    """Return the join key of a processor name in a spelling of 2006 to 2014 (see `cpu_model_key`)."""
     folded = " ".join(name.casefold().split())
-    key = part_key(_CORE_COUNT.sub("", folded))
+    key = cpu_model_key(_CORE_COUNT.sub("", folded))
     for pattern, replacement in _SPELLINGS:
         key = pattern.sub(replacement, key)
     return key

@@ -23,7 +23,7 @@ from perfcast.data.datasets.spec_cpu.spec_dump import (
 )
 from perfcast.data.parsing.distinct_texts import encode_texts, expand_codes, is_coded, map_distinct
 from perfcast.data.processors.catalog import Catalog, read_catalog, read_project_catalog
-from perfcast.data.processors.cpu_names import part_id
+from perfcast.data.processors.cpu_names import cpu_model_id
 from perfcast.data.processors.families import look_up_facts
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame
@@ -86,7 +86,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     frame = frame.assign(
         source=expand_codes([SOURCE], same, frame.index),
         file=expand_codes([path.name], same, frame.index),
-        part_id=map_distinct(frame["part_key"], part_id),
+        cpu_model_id=map_distinct(frame["cpu_model"], cpu_model_id),
         submission_id=name_submissions(frame),
     )
 
@@ -104,8 +104,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
 
 def join_processors(frame: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
     """Add the facts of each row's CPU model from the family tables and the catalog; unknown facts are missing."""
-    keys = frame["part_key"].drop_duplicates().astype("str")
-    families = pd.DataFrame([look_up_facts(key) for key in keys], index=pd.Index(keys, name="part_key"))
+    keys = frame["cpu_model"].drop_duplicates().astype("str")
+    families = pd.DataFrame([look_up_facts(key) for key in keys], index=pd.Index(keys, name="cpu_model"))
     listed = catalog.lookup(keys)
     facts = {name: families[fact] for name, fact in _FROM_FAMILY.items()}
     facts |= {name: listed[name] for name in _FROM_CATALOG}
@@ -113,13 +113,13 @@ def join_processors(frame: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
     # The family table lists the channels of more CPU models than the catalog; the two agree wherever both do.
     facts["mem_channels_per_chip"] = _fill_missing(families["channels_per_chip"], listed["mem_channels_per_chip"])
     facts |= {"catalog_cores": listed["cores_per_chip"], "catalog_table": listed["table"]}
-    if is_coded(frame["part_key"]):
-        codes, names = encode_texts(frame["part_key"])
+    if is_coded(frame["cpu_model"]):
+        codes, names = encode_texts(frame["cpu_model"])
         joined = frame.assign(
             **{name: expand_codes(values.loc[names].tolist(), codes, frame.index) for name, values in facts.items()}
         )
     else:
-        joined = frame.join(pd.DataFrame(facts), on="part_key")
+        joined = frame.join(pd.DataFrame(facts), on="cpu_model")
     return joined.assign(cores_per_chip_stated=joined["cores"] / joined["chips"])
 
 

@@ -36,9 +36,9 @@ _KEYS = (
         "test campaign: vendor, system, processor, chips and month",
         tags=(Tag.BLOCK,),
     ),
-    _name("part_id", "processor", "part_key as one word", role=Role.KEY),
+    _name("cpu_model_id", "processor", "cpu_model as one word", role=Role.KEY),
     _name(
-        "part_key", "processor", "normalized processor name", _IDENTITY, Tag.ENTITY, role=Role.KEY
+        "cpu_model", "processor", "normalized processor name", _IDENTITY, Tag.ENTITY, role=Role.KEY
     ),
 )  # fmt: skip
 

@@ -19,7 +19,7 @@ from perfcast.data.datasets.spec_cpu.dump_quality import summarize_quality
 from perfcast.data.datasets.spec_cpu.quarantine import Quarantine
 from perfcast.data.datasets.spec_cpu.spec_dump import describe_out_of_bounds
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
-from perfcast.data.processors.cpu_names import part_id
+from perfcast.data.processors.cpu_names import cpu_model_id
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame
 from perfcast.schema.table import Table, build_table
@@ -50,7 +50,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     frame = frame.assign(
         source=SOURCE,
         file=frame["source_file"],
-        part_id=frame["part_key"].map(part_id),
+        cpu_model_id=frame["cpu_model"].map(cpu_model_id),
         submission_id=_name_submissions(frame),
     )
     frame = _reject_out_of_bounds(frame, detail.quarantines)
@@ -94,7 +94,7 @@ def _name_submissions(frame: pd.DataFrame) -> pd.Series:
     """Return vendor, system, CPU model, chips and month; without the dump, "?" replaces the system name."""
     month = frame["published_month"].dt.strftime("%Y-%m")
     chips = frame["chips"].map("{:.0f}".format, na_action="ignore").fillna("?")
-    parts = [frame["hw_vendor"].fillna("?"), frame["system_stem"].fillna("?"), frame["part_key"], chips, month]
+    parts = [frame["hw_vendor"].fillna("?"), frame["system_stem"].fillna("?"), frame["cpu_model"], chips, month]
     joined: pd.Series = parts[0].str.cat(parts[1:], sep=" | ")
     return joined
 

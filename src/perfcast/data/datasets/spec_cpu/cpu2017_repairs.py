@@ -46,16 +46,16 @@ def find_modal_cores(frame: pd.DataFrame) -> pd.Series:
     Ties go to the catalog's value, then to the largest. A POWER or SPARC name covers several models with different
     numbers of cores, so the stated number is used.
     """
-    counts = frame.groupby(["part_key", "cores_per_chip_stated"]).size().rename("rows").reset_index()
-    parts = frame.drop_duplicates("part_key").set_index("part_key")
-    counts["part_key"] = counts["part_key"].astype("str")
-    listed = counts["part_key"].map(parts["catalog_cores"].set_axis(parts.index.astype("str"), axis=0))
+    counts = frame.groupby(["cpu_model", "cores_per_chip_stated"]).size().rename("rows").reset_index()
+    parts = frame.drop_duplicates("cpu_model").set_index("cpu_model")
+    counts["cpu_model"] = counts["cpu_model"].astype("str")
+    listed = counts["cpu_model"].map(parts["catalog_cores"].set_axis(parts.index.astype("str"), axis=0))
     counts["listed"] = counts["cores_per_chip_stated"] == listed
-    best = counts.sort_values(["part_key", "rows", "listed", "cores_per_chip_stated"]).drop_duplicates(
-        "part_key", keep="last"
+    best = counts.sort_values(["cpu_model", "rows", "listed", "cores_per_chip_stated"]).drop_duplicates(
+        "cpu_model", keep="last"
     )
-    frequent = best.set_index("part_key")["cores_per_chip_stated"]
-    modal = map_distinct(frame["part_key"], frequent.get)
+    frequent = best.set_index("cpu_model")["cores_per_chip_stated"]
+    modal = map_distinct(frame["cpu_model"], frequent.get)
     trusted = frame["catalog_table"].isin(_TRUSTED_CORES) & frame["catalog_cores"].notna()
     cores = modal.mask(trusted, frame["catalog_cores"])
     return cores.mask(frame["isa"].isin(_ISA_OF_SHARED_NAMES), frame["cores_per_chip_stated"])
@@ -138,9 +138,9 @@ def repair_unstated(frame: pd.DataFrame, repairs: Repairs) -> None:
 def add_flags(frame: pd.DataFrame) -> None:
     """Add the leakage check flags that compare rows; they are provenance, never features."""
     frame["q_peak_lt_base"] = (frame["peak_score"] < frame["base_score"]).astype("float64")
-    same = ["suite", "hw_vendor", "System", "part_key", "base_score", "peak_score", "published_month"]
+    same = ["suite", "hw_vendor", "System", "cpu_model", "base_score", "peak_score", "published_month"]
     frame["q_near_dup"] = frame.duplicated(same).astype("float64")
-    peers = frame.groupby(["part_key", "chips", "suite"])["base_score"]
+    peers = frame.groupby(["cpu_model", "chips", "suite"])["base_score"]
     residual = pd.Series(np.log(frame["base_score"] / peers.transform("median")), index=frame.index)
     frame["q_far_below_peers"] = mark_far_below_peers(frame).astype("float64")
     frame["q_score_residual"] = ((residual.abs() > _FAR_SCORE) & (peers.transform("size") >= MIN_PEERS)).astype(
@@ -154,8 +154,8 @@ def mark_far_below_peers(frame: pd.DataFrame) -> pd.Series:
     Memory is the same where the number of filled channels and the rate are: half the channels explain half a score.
     """
     channels = frame["mem_channels_per_chip"] * frame["chips"]
-    same = frame[["suite", "part_key", "chips", "mem_eff_mts", "base_score"]]
+    same = frame[["suite", "cpu_model", "chips", "mem_eff_mts", "base_score"]]
     same = same.assign(filled=np.fmin(frame["dimm_count"], channels))
-    peers = same.groupby(["suite", "part_key", "chips", "mem_eff_mts", "filled"], dropna=False)["base_score"]
+    peers = same.groupby(["suite", "cpu_model", "chips", "mem_eff_mts", "filled"], dropna=False)["base_score"]
     enough = peers.transform("size") >= MIN_PEERS
     return enough & (frame["base_score"] < MIN_SHARE * peers.transform("median"))

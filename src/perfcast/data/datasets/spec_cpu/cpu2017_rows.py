@@ -39,7 +39,7 @@ from perfcast.data.parsing.scalars import (
 )
 from perfcast.data.parsing.storage import parse_storage
 from perfcast.data.parsing.text_normalization import normalize
-from perfcast.data.processors.cpu_names import part_key
+from perfcast.data.processors.cpu_names import cpu_model_key
 from perfcast.data.sources.spec_cpu2017 import COLUMNS
 from perfcast.data.strict_csv import CsvRows
 
@@ -151,7 +151,7 @@ def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
     return dump_texts.parse_texts(frame, _FIELDS, _VALUES).assign(
         **split_suite(frame["suite"]),
         xalanc_notice=(integer & notice).astype("float64"),
-        part_key=map_texts(frame["Processor"], part_key),
+        cpu_model=map_texts(frame["Processor"], cpu_model_key),
         file_system=map_texts(frame["File System"], lambda text: text.strip().casefold() or None),
     )
 

@@ -43,7 +43,7 @@ def summarize_quality(
         "parse_coverage": coverage,
         "join_coverage": _measure_join_coverage(frame),
         "families": _count_values(table.frame["family"]),
-        "unknown_processors": _count_values(frame.loc[table.frame["family"].isna().to_numpy(), "part_key"]),
+        "unknown_processors": _count_values(frame.loc[table.frame["family"].isna().to_numpy(), "cpu_model"]),
         "missing": {name: round(float(share), 6) for name, share in table.frame.isna().mean().items()},
         "ranges": _find_ranges(table),
         "flags": {name: int(table.frame[name].sum()) for name in table.frame if str(name).startswith("q_")},
@@ -58,9 +58,9 @@ def _count_values(values: pd.Series) -> dict[str, int]:
 def _measure_join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
     """Return the CPU models and rows joined from each catalog table, and the joined shares by year and by fact."""
     joined = frame["catalog_table"].notna()
-    parts = frame.drop_duplicates("part_key")
+    parts = frame.drop_duplicates("cpu_model")
     year = frame["published_month"].dt.year
-    first = frame.groupby("part_key")["published_month"].transform("min").dt.year == year
+    first = frame.groupby("cpu_model")["published_month"].transform("min").dt.year == year
     return {
         "parts": len(parts),
         "rows": len(frame),

@@ -167,7 +167,7 @@ def _split_fields(line: bytes) -> tuple[list[str], str, str]:
         return [], "not_csv", str(error)
 
 
-_SUBMISSION = ("hw_vendor", "system_stem", "part_key", "chips", "published_month")
+_SUBMISSION = ("hw_vendor", "system_stem", "cpu_model", "chips", "published_month")
 
 
 def find_only_file(source: str, folder: Path, endings: tuple[str, ...] = (".csv", ".csv.gz")) -> Path:
@@ -196,14 +196,14 @@ def name_submissions(frame: pd.DataFrame) -> pd.Series:
     """Return the test campaign of each row as vendor, system, CPU model, chips and month of publication."""
     numbers, first = number_combinations(frame, _SUBMISSION)
     keys = frame[list(_SUBMISSION)].iloc[first]
-    texts = keys[["system_stem", "part_key"]].astype("str")
+    texts = keys[["system_stem", "cpu_model"]].astype("str")
     texts = texts.assign(
         chips=keys["chips"].astype("int64").astype("str"),
         month=keys["published_month"].dt.strftime("%Y-%m"),
     )
     joined = keys["hw_vendor"].astype("str").fillna("?").str.cat(texts, sep=" | ")
     coded = expand_codes(joined.tolist(), numbers, frame.index)
-    return coded if is_coded(frame["part_key"]) else coded.astype("str")
+    return coded if is_coded(frame["cpu_model"]) else coded.astype("str")
 
 
 def reject_out_of_bounds(frame: pd.DataFrame, columns: Sequence[Column], quarantine: Quarantine) -> pd.DataFrame:

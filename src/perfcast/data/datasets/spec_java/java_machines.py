@@ -24,7 +24,7 @@ from perfcast.data.parsing.operating_system import parse_any_operating_system
 from perfcast.data.parsing.scalars import parse_month
 from perfcast.data.parsing.storage import parse_storage
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
-from perfcast.data.processors.cpu_names import part_id, part_key
+from perfcast.data.processors.cpu_names import cpu_model_id, cpu_model_key
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame
 from perfcast.schema.table import Column, Kind, build_table
@@ -88,7 +88,7 @@ def parse_machine(frame: pd.DataFrame, texts: Mapping[str, str]) -> pd.DataFrame
     fields = {texts[name]: spec for name, spec in _FIELDS.items()}
     months = {texts[f"{name}_text"]: (parse_month, name) for name in _MONTHS}
     return dump_texts.parse_texts(frame, fields, months, texts["vendor"]).assign(
-        part_key=map_texts(frame[texts["processor"]], java_part_key),
+        cpu_model=map_texts(frame[texts["processor"]], java_cpu_model_key),
         jvm_vendor=map_texts(frame["JVM Vendor"], normalize_jvm_vendor),
         file_system=map_texts(frame["File System"], lambda text: text.strip().casefold() or None),
         form_factor=map_texts(frame[texts["form"]], parse_form_factor),
@@ -127,12 +127,12 @@ def build_machines(
     )
 
 
-def java_part_key(name: str) -> str:
+def java_cpu_model_key(name: str) -> str:
     """Return the join key of a processor name such as `Xeon E5-2660 v2, 2.20 GHz (Turbo up to 3.00 GHz)`."""
     text = " ".join(name.casefold().split())
     for pattern, replacement in _REWRITES:
         text = " ".join(pattern.sub(replacement, text).split())
-    key = part_key(text or name)
+    key = cpu_model_key(text or name)
     return _MISTYPED.get(key, key)
 
 
@@ -158,7 +158,7 @@ def _join_and_repair(frame: pd.DataFrame, catalog: Path | None) -> tuple[pd.Data
         frame[name] = pd.to_numeric(frame[name]).astype("float64")
     repairs = repair.Repairs()
     # Some CPU models of SPECpower are older than the family tables; the first word of the name gives the vendor.
-    vendor = frame["part_key"].str.partition(" ")[0].map(_VENDORS)
+    vendor = frame["cpu_model"].str.partition(" ")[0].map(_VENDORS)
     unnamed = frame["cpu_vendor"].isna() & vendor.notna()
     repairs.put(frame, "cpu_vendor", unnamed, vendor, "vendor_from_name")
     frame["isa"] = frame["isa"].mask(unnamed, "x86")
@@ -176,7 +176,7 @@ def _join_and_repair(frame: pd.DataFrame, catalog: Path | None) -> tuple[pd.Data
     repair.repair_dates(frame, repairs)
     unstated = frame["arch"].isna() & (frame["isa"] == "x86")
     repairs.put(frame, "arch", unstated, pd.Series("x86_64", index=frame.index), "arch_from_isa")
-    frame = frame.assign(part_id=frame["part_key"].map(part_id), submission_id=name_submissions(frame))
+    frame = frame.assign(cpu_model_id=frame["cpu_model"].map(cpu_model_id), submission_id=name_submissions(frame))
     return frame, repairs.counts
 
 

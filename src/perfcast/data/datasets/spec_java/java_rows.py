@@ -35,7 +35,7 @@ def select_columns(names: Iterable[str]) -> tuple[Column, ...]:
     return tuple(_BY_NAME[name] for name in names)
 
 
-KEYS = select_columns(("result_id", "submission_id", "part_id", "part_key"))
+KEYS = select_columns(("result_id", "submission_id", "cpu_model_id", "cpu_model"))
 SUITE = replace(_BY_NAME["suite"], meaning="benchmark and its setup")
 JVM = (
     _feature("jvm_vendor", Kind.CATEGORICAL, "workload", "vendor of the Java virtual machine"),
