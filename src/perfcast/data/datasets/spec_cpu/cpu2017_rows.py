@@ -78,8 +78,9 @@ def _parse_suite(text: str) -> Scalar[str]:
 
 
 _parse_number = partial(parse_number, low=0)
+_OTHER_THAN_NUMBERS: dict[str, Parser] = {"Benchmark": _parse_suite, "Published": parse_month}
 _REQUIRED: dict[str, tuple[str, Parser]] = {
-    name: (column, {"Benchmark": _parse_suite, "Published": parse_month}.get(column, _parse_number))
+    name: (column, _OTHER_THAN_NUMBERS.get(column, _parse_number))
     for name, (column, _) in _DEFECTS.items()
     if column != "Disclosure"
 }
