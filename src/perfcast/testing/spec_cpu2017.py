@@ -13,11 +13,11 @@ import numpy as np
 
 from perfcast.data.sources.spec_cpu2017 import COLUMNS, FILE
 from perfcast.testing.servers import (
+    CPU_MODELS,
     MONTHS,
-    PARTS,
-    Part,
+    CpuModel,
     draw_chips,
-    draw_parts,
+    draw_cpu_models,
     format_caches,
     format_compiler,
     format_csv_line,
@@ -48,7 +48,7 @@ Row = dict[str, str]
 class _Machine:
     """Submission: a machine measured in up to four suites in one month."""
 
-    part: Part
+    cpu_model: CpuModel
     vendor: str
     system: str
     chips: int
@@ -78,30 +78,35 @@ def parse_month_text(text: str) -> int:
 def draw_results(rows: int, random: np.random.Generator) -> list[Row]:
     """Draw sound results as rows of text."""
     rows_made: list[Row] = []
-    parts = draw_parts(PARTS, random)  # so few rows already span the years and families
+    cpu_models = draw_cpu_models(CPU_MODELS, random)  # so few rows already span the years and families
     while len(rows_made) < rows:
-        machine = _draw_machine(next(parts), random)
+        machine = _draw_machine(next(cpu_models), random)
         suites = _SUITES if random.random() < 0.7 else _SUITES[2:]
         rows_made += [_make_result(machine, suite, len(rows_made) + i, random) for i, suite in enumerate(suites)]
     return rows_made[:rows]
 
 
-def _draw_machine(part: Part, random: np.random.Generator) -> _Machine:
+def _draw_machine(cpu_model: CpuModel, random: np.random.Generator) -> _Machine:
     vendor, stem = VENDORS[int(random.integers(len(VENDORS)))]
-    month = int(np.clip(part.launch_month + random.integers(_LONGEST_SALE), _FIRST, LAST))
-    chips = draw_chips(part, random)
+    month = int(np.clip(cpu_model.launch_month + random.integers(_LONGEST_SALE), _FIRST, LAST))
+    chips = draw_chips(cpu_model, random)
     return _Machine(
-        part, vendor, f"{stem}{int(random.integers(1, 10)) * 100 + 40}", chips, month, int(random.choice([16, 32, 64]))
+        cpu_model,
+        vendor,
+        f"{stem}{int(random.integers(1, 10)) * 100 + 40}",
+        chips,
+        month,
+        int(random.choice([16, 32, 64])),
     )
 
 
-def compute_score(part: Part, chips: int, suite: str, threads: int) -> float:
+def compute_score(cpu_model: CpuModel, chips: int, suite: str, threads: int) -> float:
     """Return the noiseless score of a generated machine from cores, clock, generation, and bandwidth for CFP."""
-    cores, ghz = part.cores * chips, (part.mhz + part.turbo_mhz) / 2000
-    compute = ghz * 1.05**part.years_after_2017
-    bandwidth = part.number("channels_per_chip", 8) * part.number("max_mts_1dpc", 3200) * 8e-3 * chips
+    cores, ghz = cpu_model.cores * chips, (cpu_model.mhz + cpu_model.turbo_mhz) / 2000
+    compute = ghz * 1.05**cpu_model.years_after_2017
+    bandwidth = cpu_model.number("channels_per_chip", 8) * cpu_model.number("max_mts_1dpc", 3200) * 8e-3 * chips
     if suite.startswith("CFP"):
-        compute *= np.sqrt(part.number("simd_bits", 128) / 256)
+        compute *= np.sqrt(cpu_model.number("simd_bits", 128) / 256)
     if suite.endswith("rate"):
         throughput = 2.2 * compute * cores * (1.2 if threads > 1 else 1.0)
         return float((throughput**-2 + (1.7 * bandwidth) ** -2) ** -0.5 if suite.startswith("CFP") else throughput)
@@ -111,27 +116,27 @@ def compute_score(part: Part, chips: int, suite: str, threads: int) -> float:
 
 
 def _make_result(machine: _Machine, suite: str, number: int, random: np.random.Generator) -> Row:
-    part, rate = machine.part, suite.endswith("rate")
-    threads = 2 if rate and part.number("smt", 2) > 1 else 1
-    base = compute_score(part, machine.chips, suite, threads) * float(np.exp(random.normal(0, 0.02)))
+    cpu_model, rate = machine.cpu_model, suite.endswith("rate")
+    threads = 2 if rate and cpu_model.number("smt", 2) > 1 else 1
+    base = compute_score(cpu_model, machine.chips, suite, threads) * float(np.exp(random.normal(0, 0.02)))
     peak = f"{base * random.uniform(1.0, 1.06):.3g}" if random.random() < 0.67 else "0"
-    channels, slots = int(part.number("channels_per_chip", 8)), int(random.choice([1, 2], p=[0.7, 0.3]))
-    l1, l2, l3 = format_caches(part)
+    channels, slots = int(cpu_model.number("channels_per_chip", 8)), int(random.choice([1, 2], p=[0.7, 0.3]))
+    l1, l2, l3 = format_caches(cpu_model)
     published, bits = format_month(machine.month), "64-bit" if peak != "0" else "Not Applicable"
     return {
         **dict.fromkeys(HEADER, ""),
         "Benchmark": suite,
         "Hardware Vendor\t": machine.vendor,
-        "System": f"{machine.system} ({part.name}, {part.mhz / 1000:.2f} GHz)",
+        "System": f"{machine.system} ({cpu_model.name}, {cpu_model.mhz / 1000:.2f} GHz)",
         "Peak Result": _format_score(peak),
         "Base Result": _format_score(f"{base:.3g}"),
         "Energy Peak Result": "0",
         "Energy Base Result": "600" if number % 97 == 0 else "0",
-        "# Cores": str(part.cores * machine.chips),
+        "# Cores": str(cpu_model.cores * machine.chips),
         "# Chips ": str(machine.chips),
         "# Enabled Threads Per Core": str(threads),
-        "Processor ": part.name,
-        "Processor MHz": str(part.mhz),
+        "Processor ": cpu_model.name,
+        "Processor MHz": str(cpu_model.mhz),
         "CPU(s) Orderable": {1: "1 chip", 2: "1,2 chips", 4: "2,4 chips"}[machine.chips],
         "Parallel": "No" if rate else "Yes",
         "Base Pointer Size": "64-bit",
@@ -140,11 +145,11 @@ def _make_result(machine: _Machine, suite: str, number: int, random: np.random.G
         "2nd Level Cache": l2,
         "3rd Level Cache": l3,
         "Other Cache": "None",
-        "Memory": format_memory(part, machine.chips * channels * slots, machine.dimm_gb),
+        "Memory": format_memory(cpu_model, machine.chips * channels * slots, machine.dimm_gb),
         "Storage": str(random.choice(["1 x 960 GB SATA SSD", "125 GB on tmpfs", "1 x 1.2 TB SAS, 10000 RPM"])),
         "Operating System": format_operating_system(machine.month // 12),
         "File System": "xfs",
-        "Compiler": format_compiler(part, machine.month // 12),
+        "Compiler": format_compiler(cpu_model, machine.month // 12),
         "HW Avail": format_month(machine.month - 1),
         "SW Avail": format_month(machine.month - 3),
         "License": "55",

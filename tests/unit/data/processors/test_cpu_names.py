@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfcast.data.processors.cpu_names import cpu_model_id, cpu_model_key
-from perfcast.testing.servers import PARTS
+from perfcast.testing.servers import CPU_MODELS
 
 SETTINGS = settings(max_examples=200, deadline=None)
 
@@ -47,7 +47,7 @@ def test_different_parts_keep_different_keys(first: str, other: str) -> None:
 
 @SETTINGS
 @given(
-    st.sampled_from(PARTS),
+    st.sampled_from(CPU_MODELS),
     st.sampled_from(["{}", "  {} ", "{} CPU @ 2.50GHz", "{} Processor", "{} 16-Core Processor", "{} (R)", "{} [B0]"]),
     st.sampled_from([str.upper, str.lower, str.title, str]),
     st.integers(1, 4),
