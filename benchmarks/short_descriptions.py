@@ -24,7 +24,7 @@ from perfcast.schema.table import Table, Tag
 from perfcast.schema.table_files import read_table
 
 FEATURES = ("processor", "memory", "system", "workload", "setup_labels")
-PART = ["part_key", "suite", "chips"]
+PART = ["cpu_model", "suite", "chips"]
 CHIP = ["cores_enabled_total", "cores_per_chip_part", "base_mhz", "max_turbo_mhz", "l3_mb_per_chip", "tdp_w"]
 MEMORY = ["dimm_count", "dimm_gb", "dimm_groups", "ddr_gen", "mem_rated_mts"]
 COMPILER = ["compiler_vendor", "compiler_major_minor"]
@@ -58,7 +58,7 @@ def main() -> None:
     past = Table(standard.dataset, standard.frame[np.isin(part, ["train", "validation"])], standard.columns)
     raw = {path.parent.name: path.parent for path in options.raw.glob("*/manifest.json")}
     reference_data = ReferenceData.gather(past, raw, FEATURES)
-    cpu_facts = find_rules(standard.dataset).read_cpu_facts(raw, standard.frame["part_key"])
+    cpu_facts = find_rules(standard.dataset).read_cpu_facts(raw, standard.frame["cpu_model"])
     reference_data = ReferenceData(reference_data.measured, cpu_facts)
     champion = Champion(standard.dataset, "", "", FEATURES, predictor, reference_data)
     names = [column.name for column in describing_columns(standard, FEATURES)]

@@ -102,7 +102,7 @@ def check(machine):
     names = [reading.column for reading in machine.readings]
     assert len(names) == len(set(names))
     assert not set(names) & set(machine.not_read)
-    assert {"part_key", "chips", "mem_total_gb", "compiler_vendor", "l3_mb_per_chip"} <= {*names, *machine.not_read}
+    assert {"cpu_model", "chips", "mem_total_gb", "compiler_vendor", "l3_mb_per_chip"} <= {*names, *machine.not_read}
     for reading in machine.readings:
         column = DECLARED[reading.column]
         if column.kind is Kind.NUMERICAL:

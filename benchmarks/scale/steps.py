@@ -147,13 +147,13 @@ def predict_machine(folder: Path, name: str, watch: Watch) -> None:
     """Load the champion, then predict machines and find similar ones one at a time."""
     from perfcast.decisions.nearest_machines import find_nearest_machines
     from perfcast.inference import MachineEntry, PredictOptions, load_champion, parse_machines, predict_machines
-    from perfcast.testing.servers import PARTS
+    from perfcast.testing.servers import CPU_MODELS
 
     with watch("load"):
         loaded = load_champion(folder / "champion", DATASET)
 
     def machine(number: int):  # type: ignore[no-untyped-def]
-        part = PARTS[number % len(PARTS)].name
+        part = CPU_MODELS[number % len(CPU_MODELS)].name
         values = {"processor": part, "chips": 1, "tdp": 100 + number / 10}
         return parse_machines([MachineEntry(1, "the machine", values)], loaded)
 

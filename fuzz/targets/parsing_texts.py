@@ -6,14 +6,14 @@ from dataclasses import is_dataclass
 from importlib import import_module
 
 _MODULES = (
-    *("cache", "compiler", "dimms", "disclosure", "jvm", "memory", "older_compiler", "older_memory", "older_system"),
-    *("operating_system", "orderable", "scalars", "spelling", "storage"),
+    *("cache", "compiler", "jvm", "memory", "memory_modules", "older_memory"),
+    *("operating_system", "processor_texts", "scalars", "storage"),
 )
 PARSERS = [
     parse
     for module in _MODULES
-    for name, parse in sorted(vars(import_module(f"perfcast.parsing.{module}")).items())
-    if name.startswith("parse_") and parse.__module__ == f"perfcast.parsing.{module}"
+    for name, parse in sorted(vars(import_module(f"perfcast.data.parsing.{module}")).items())
+    if name.startswith("parse_") and parse.__module__ == f"perfcast.data.parsing.{module}"
 ]
 _TEXTS = (
     "416 GB (9 x 32 GB 2Rx4 PC4-2933Y-R; 2 x 64 GB 4Rx4 PC4-3200AA-L, running at 2666)",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from perfcast.data.parsing.dimm_part_number import decode, pool
-from perfcast.data.processors.cpu_names import part_id, part_key
+from perfcast.data.parsing.dimm_part_number import decode_part_number, pool_modules
+from perfcast.data.processors.cpu_names import cpu_model_id, cpu_model_key
 from perfcast.microbench.hardware_info.cpu_facts import find_cpu_model
 
 SEEDS = [
@@ -19,11 +19,11 @@ SEEDS = [
 def check(data: bytes) -> None:
     """Read a name as everything it can be."""
     text = data.decode("utf-8", errors="replace")
-    key = part_key(text)
-    if part_key(key) != key:
-        raise AssertionError(f"the key of {key!r} is {part_key(key)!r}")
+    key = cpu_model_key(text)
+    if cpu_model_key(key) != key:
+        raise AssertionError(f"the key of {key!r} is {cpu_model_key(key)!r}")
     if text.strip() and not key.strip():
         raise AssertionError(f"{text!r} has no key")
-    part_id(key)
+    cpu_model_id(key)
     find_cpu_model(text)
-    pool([decode(text), decode(key)])
+    pool_modules([decode_part_number(text), decode_part_number(key)])

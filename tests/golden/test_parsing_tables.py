@@ -5,7 +5,7 @@ from pathlib import Path
 import golden_tables
 import pytest
 
-from perfcast.data.parsing import cache, compiler, memory, operating_system, scalars, storage
+from perfcast.data.parsing import cache, compiler, memory, operating_system, processor_texts, scalars, storage
 
 TABLES = Path(__file__).parent / "parsing"
 PARSERS = {
@@ -16,7 +16,7 @@ PARSERS = {
     "cache_other": cache.parse_other_cache,
     "operating_system": operating_system.parse_operating_system,
     "compiler": compiler.parse_compiler,
-    "orderable": scalars.parse_orderable,
+    "orderable": processor_texts.parse_orderable,
     "storage": storage.parse_storage,
     "disclosure": scalars.parse_disclosure,
     "month": scalars.parse_month,

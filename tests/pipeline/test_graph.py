@@ -128,7 +128,7 @@ def test_champion_predicts_with_and_without_mlflow(project):
     import perfcast
 
     part = pd.read_parquet(project / "results" / "champion" / "spec_cpu2017" / "knowledge" / "measured.parquet")
-    machines = pd.DataFrame({"processor": part["part_key"].dropna().unique()[:3], "chips": 1.0})
+    machines = pd.DataFrame({"processor": part["cpu_model"].dropna().unique()[:3], "chips": 1.0})
     direct = perfcast.predict(machines, project / "results" / "champion" / "spec_cpu2017", neighbors=0, explain=False)
     mlflow.set_tracking_uri(f"sqlite:///{project}/results/mlflow/mlflow.db")
     model = mlflow.pyfunc.load_model("models:/perfcast-spec_cpu2017@champion")

@@ -19,10 +19,11 @@ def check_accounting(result: Standardized) -> None:
 
     Raises: RuntimeError when rows do not add up, or values are outside their bounds.
     """
-    kept, merged, rejected = len(result.table.frame), result.rows_merged, len(result.rejected)
-    if result.rows_in != kept + merged + rejected:
+    accepted, merged, rejected = len(result.table.frame), result.rows_merged, len(result.rejected)
+    if result.rows_in != accepted + merged + rejected:
         raise RuntimeError(
-            f"{result.table.dataset}: {result.rows_in} rows in, but {kept} kept + {merged} merged + {rejected} rejected"
+            f"{result.table.dataset}: {result.rows_in} rows in, "
+            f"but {accepted} kept + {merged} merged + {rejected} rejected"
         )
     outside = out_of_bounds(result.table).any()
     if outside.any():

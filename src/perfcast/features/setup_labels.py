@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.data.processors.announcements import core_of
+from perfcast.data.processors.announcements import find_core
 from perfcast.features.feature_math import require
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 
@@ -34,7 +34,7 @@ def _label(name: str, meaning: str) -> Column:
 
 
 def _label_generation(family: pd.Series) -> pd.Series:
-    known = {name: core_of(str(name)) for name in family.dropna().unique()}
+    known = {name: find_core(str(name)) for name in family.dropna().unique()}
     return family.astype("object").map(known).astype("str")
 
 

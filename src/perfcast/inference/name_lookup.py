@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 
-from perfcast.data.processors.cpu_names import part_key
+from perfcast.data.processors.cpu_names import cpu_model_key
 from perfcast.utils.errors import UserError
 
 _JOINTS = re.compile(r"[\s_-]+")
@@ -45,7 +45,7 @@ class CpuNames:
         model whose name has every typed word (`9654`); the only mistyped name, where all digits are right. Otherwise
         there is no model, and the candidates are the possible ones.
         """
-        key = part_key(text)
+        key = cpu_model_key(text)
         if key in self._known:
             return CpuMatch(key, exact=True)
         words = set(_JOINTS.split(key))
@@ -68,7 +68,7 @@ class CpuNames:
 
         Names that contain the typed text elsewhere come after them.
         """
-        key = part_key(text) or text.strip().lower()
+        key = cpu_model_key(text) or text.strip().lower()
         words, squashed = [word for word in _JOINTS.split(key) if word], _squash(key)
         if not squashed:
             return list(self.keys[:count])

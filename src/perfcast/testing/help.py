@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.data.datasets.help.fbnet import BLOCKS
-from perfcast.data.datasets.help.nasbench201 import EDGES, OPERATIONS
+from perfcast.data.datasets.help.search_spaces import CELL_EDGES, CELL_OPERATIONS, FBNET_BLOCKS
 from perfcast.data.sources.help import ARCHITECTURES, DEVICES, REFERENCES, latency_file
 
 NEAR_ZERO = ("pixel3", "raspi4")
@@ -56,21 +55,22 @@ def _draw_latencies(work: np.ndarray, random: np.random.Generator) -> np.ndarray
 
 
 def _draw_cells(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
-    cells = list(product(OPERATIONS, repeat=len(EDGES)))
+    cells = list(product(CELL_OPERATIONS, repeat=len(CELL_EDGES)))
     chosen = [cells[index] for index in random.choice(len(cells), count, replace=False)]
     texts = []
     for first, second, third, fourth, fifth, last in chosen:
         texts.append(f"|{first}~0|+|{second}~0|{third}~1|+|{fourth}~0|{fifth}~1|{last}~2|")
-    work = np.array([[operations.count(name) for name in OPERATIONS[1:]] for operations in chosen], dtype=float)
+    work = np.array([[operations.count(name) for name in CELL_OPERATIONS[1:]] for operations in chosen], dtype=float)
     return {text: position for position, text in enumerate(texts)}, work
 
 
 def _draw_fbnet(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
-    chosen = random.integers(len(BLOCKS), size=(count, 22))
+    chosen = random.integers(len(FBNET_BLOCKS), size=(count, 22))
     networks = [
-        {"op_idx_list": [int(index) for index in row], "arch_str": [BLOCKS[index] for index in row]} for row in chosen
+        {"op_idx_list": [int(index) for index in row], "arch_str": [FBNET_BLOCKS[index] for index in row]}
+        for row in chosen
     ]
-    work = np.array([np.bincount(row, minlength=len(BLOCKS))[:-1] for row in chosen], dtype=float)
+    work = np.array([np.bincount(row, minlength=len(FBNET_BLOCKS))[:-1] for row in chosen], dtype=float)
     return {"dataset": "generated", "num_classes": 10, "arch": networks}, work
 
 

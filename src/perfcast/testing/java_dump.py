@@ -1,4 +1,4 @@
-"""Parts that the generated dumps of the Java benchmarks share: machines, texts in their grammar, and defects."""
+"""Machines, texts and defects that the generated dumps of the Java benchmarks share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from perfcast.testing.servers import PARTS, Part, draw_parts, format_csv_line
+from perfcast.testing.servers import CPU_MODELS, CpuModel, draw_chips, draw_cpu_models, format_csv_line, format_month
 from perfcast.utils.io import atomic_path
 
 Row = dict[str, str]
@@ -16,7 +16,6 @@ VENDORS = (
     ("Dell Inc.", "PowerEdge R"), ("Lenovo Global Technology", "ThinkSystem SR"), ("Acer Incorporated", "Altos R"),
     ("Hewlett-Packard Company", "ProLiant DL"), ("Super Micro Computer, Inc", "SuperServer "),
 )  # fmt: skip
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _LONGEST_SALE = 20
 
 
@@ -24,7 +23,7 @@ _LONGEST_SALE = 20
 class Machine:
     """Generated machine. Units: month is year x 12 + month - 1."""
 
-    part: Part
+    cpu_model: CpuModel
     vendor: str
     system: str
     chips: int
@@ -35,36 +34,29 @@ class Machine:
     @property
     def cores(self) -> int:
         """Cores of all processors."""
-        return self.part.cores * self.chips
+        return self.cpu_model.cores * self.chips
 
     @property
     def threads_per_core(self) -> int:
         """Hardware threads of a core."""
-        return 2 if self.part.number("smt", 2) > 1 else 1
-
-    @property
-    def year(self) -> float:
-        """Launch of the processor in years since 2017."""
-        return self.part.launch[0] + self.part.launch[1] / 12 - 2017
+        return 2 if self.cpu_model.number("smt", 2) > 1 else 1
 
 
 def draw_machines(count: int, first: int, last: int, random: np.random.Generator) -> list[Machine]:
-    """Draw machines published from month `first` to `last`; every part is drawn once before any repeats."""
+    """Draw machines published from month `first` to `last`; every CPU model is drawn once before any repeats."""
     drawn: list[Machine] = []
-    parts = draw_parts(PARTS, random)
+    cpu_models = draw_cpu_models(CPU_MODELS, random)
     while len(drawn) < count:
-        part = next(parts)
+        cpu_model = next(cpu_models)
         vendor, stem = VENDORS[int(random.integers(len(VENDORS)))]
-        launch = part.launch[0] * 12 + part.launch[1] - 1
-        month = launch + int(random.integers(_LONGEST_SALE))
-        if launch > last:
+        month = cpu_model.launch_month + int(random.integers(_LONGEST_SALE))
+        if cpu_model.launch_month > last:
             continue
-        one_socket = part.number("channels_per_chip", 8) == 2 or part.name.endswith("P")
-        chips = 1 if one_socket else int(random.choice([1, 2, 4], p=[0.2, 0.7, 0.1]))
-        dimms = chips * int(part.number("channels_per_chip", 8)) * int(random.choice([1, 2], p=[0.7, 0.3]))
+        chips = draw_chips(cpu_model, random)
+        dimms = chips * int(cpu_model.number("channels_per_chip", 8)) * int(random.choice([1, 2], p=[0.7, 0.3]))
         drawn.append(
             Machine(
-                part,
+                cpu_model,
                 vendor,
                 f"{stem}{int(random.integers(1, 10)) * 100 + 40}",
                 chips,
@@ -78,7 +70,7 @@ def draw_machines(count: int, first: int, last: int, random: np.random.Generator
 
 def format_module(machine: Machine) -> str:
     """Return the description of a module in one of the spellings that occur."""
-    ddr = int(machine.part.number("ddr_gen", 4))
+    ddr = int(machine.cpu_model.number("ddr_gen", 4))
     rate = 4800 if ddr == 5 else 3200
     spelling = machine.month % 3
     if spelling == 0:
@@ -100,11 +92,6 @@ def format_jvm(month: int) -> tuple[str, str]:
         return "IBM Corporation", "IBM J9 VM 8.0.5.16 (IBM JDK8 SR5 FP16)"
     release = 10 + (year - 2018) * 2
     return "Oracle", f"Oracle Java SE {release}.0.2 Java HotSpot(TM) 64-Bit Server VM, version {release}.0.2"
-
-
-def format_month(month: int) -> str:
-    """Format year x 12 + month - 1 as the dumps do: Mon-YYYY."""
-    return f"{_MONTHS[month % 12]}-{month // 12}"
 
 
 def format_link(benchmark: str, month: int, number: int) -> str:

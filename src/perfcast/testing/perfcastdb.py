@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from perfcast.testing.workbook import write_sheet
-from perfcast.utils.io import write_text
+from perfcast.utils.io import atomic_path, write_text
 
 Stated = dict[str, str]
+_TIME = re.compile(rb"(<dcterms:(?:created|modified)[^>]*>)[^<]*")
 
 _HEADER = """
 kubernetes.pod_id|RESULT.@timestamp|RESULT.kubernetes.namespace_name|RESULT.cluster-name|RESULT.kubernetes.host
@@ -63,7 +66,7 @@ _TITLES = (
 
 
 @dataclass(frozen=True)
-class _Part:
+class _CpuSample:
     """Generated processor sample. Units: GHz, MB."""
 
     code: str
@@ -82,38 +85,60 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     There are about `rows` long rows, and at least one run of every suite in either file.
     """
     random = np.random.default_rng(seed)
-    parts = [_draw_part(number, random) for number in range(7)]
+    cpu_models = [_draw_sample(number, random) for number in range(7)]
     folder = Path(folder)
-    for name, offered in {"train": parts[:4], "test": parts[3:]}.items():
+    for name, offered in {"train": cpu_models[:4], "test": cpu_models[3:]}.items():
         lines: list[Stated] = []
         while len(lines) < rows / 2 or not lines:
             for suite, tests in _TESTS.items():
                 extra = _TEST_PART_ONLY.get(suite, ()) if name == "test" else ()
-                part = offered[int(random.integers(len(offered)))]
-                lines += _draw_run(part, suite, (*tests, *extra), random)
+                cpu_model = offered[int(random.integers(len(offered)))]
+                lines += _draw_run(cpu_model, suite, (*tests, *extra), random)
         if name == "train":
             run = lines[0]["kubernetes.pod_id"]
             copied = [line for line in lines if line["kubernetes.pod_id"] == run]
             lines += [{**line, "kubernetes.pod_id": f"{run}33"} for line in copied]
         _write_csv(folder / f"{name}_data.csv", lines)
-    sheet = [_make_sample_row(part) for part in parts]
+    sheet = [_make_sample_row(cpu_model) for cpu_model in cpu_models]
     blank: list[list[str]] = [[]] * 20
     write_sheet(folder / "SPR_QDF_INFO.xlsx", [["", "SPEED States"], list(_TITLES), *sheet, *blank, *sheet, *blank])
     write_text(folder / "characteristic_description.md", "# Generated characteristics\n")
 
 
-def _draw_part(number: int, random: np.random.Generator) -> _Part:
+def write_sheet(path: Path, rows: Sequence[Sequence[str]]) -> None:
+    """Write rows of texts as the only sheet of a workbook; equal rows give equal bytes, an empty row stays empty."""
+    import openpyxl
+
+    workbook = openpyxl.Workbook(write_only=True)
+    sheet = workbook.create_sheet()
+    for row in rows:
+        sheet.append(row)
+    workbook.save(content := io.BytesIO())
+    with atomic_path(path) as temporary, zipfile.ZipFile(content) as saved, zipfile.ZipFile(temporary, "w") as archive:
+        for name in saved.namelist():
+            # openpyxl writes the current time into the properties; ZipInfo without a time gives 1980-01-01.
+            data = _TIME.sub(rb"\g<1>1980-01-01T00:00:00Z", saved.read(name))
+            archive.writestr(zipfile.ZipInfo(name), data, compress_type=zipfile.ZIP_DEFLATED)
+
+
+def _draw_sample(number: int, random: np.random.Generator) -> _CpuSample:
     hbm = number % 3 == 2
     name = f"Intel (R) Xeon (R) CPU Max 94{number}0" if hbm else f"Intel(R) Xeon(R) Platinum 84{number}0Z"
     cores = int(random.choice([40, 48, 56]))
     base = round(float(random.uniform(1.8, 2.7)), 1)
-    return _Part(f"QZ{number:02d}", name, cores, base, round(base + 0.8, 1), 97.5, hbm, whole_system_caches=number == 5)
+    return _CpuSample(
+        f"QZ{number:02d}", name, cores, base, round(base + 0.8, 1), 97.5, hbm, whole_system_caches=number == 5
+    )
 
 
-def _draw_run(part: _Part, suite: str, tests: tuple[str, ...], random: np.random.Generator) -> list[Stated]:
+def _draw_run(cpu_model: _CpuSample, suite: str, tests: tuple[str, ...], random: np.random.Generator) -> list[Stated]:
     run = "-".join(random.bytes(size).hex() for size in (4, 2, 2, 2, 6))
-    stated = {**_describe_software(suite, run), **_describe_processor(part), **_describe_memory(part, suite, random)}
-    speed = part.cores * part.all_core
+    stated = {
+        **_describe_software(suite, run),
+        **_describe_processor(cpu_model),
+        **_describe_memory(cpu_model, suite, random),
+    }
+    speed = cpu_model.cores * cpu_model.all_core
     lines = []
     level = {test: speed * float(random.uniform(0.8, 1.2)) for test in tests}
     for iteration in range(int(random.integers(2, 4))):
@@ -157,31 +182,31 @@ def _describe_software(suite: str, run: str) -> Stated:
     }
 
 
-def _describe_processor(part: _Part) -> Stated:
-    caches = {"L1d": "48", "L1i": "32", "L2": "2048", "L3": f"{part.l3_mb * 1024:g}"}
-    if part.whole_system_caches:
-        total = 2 * part.cores / 1024
+def _describe_processor(cpu_model: _CpuSample) -> Stated:
+    caches = {"L1d": "48", "L1i": "32", "L2": "2048", "L3": f"{cpu_model.l3_mb * 1024:g}"}
+    if cpu_model.whole_system_caches:
+        total = 2 * cpu_model.cores / 1024
         caches = {
             "L1d": f"{48 * total:g}",
             "L1i": f"{32 * total:g}",
             "L2": f"{2048 * total:g}",
-            "L3": f"{2 * part.l3_mb:g}",
+            "L3": f"{2 * cpu_model.l3_mb:g}",
         }
     return {
-        "META.metadata.cscope.qdf0": part.code,
-        "META.metadata.cscope.qdf1": part.code,
-        "META.metadata.cscope.stepping": "B3" if part.hbm else "E5",
-        "SVR.CPU.CPU Model": part.model,
+        "META.metadata.cscope.qdf0": cpu_model.code,
+        "META.metadata.cscope.qdf1": cpu_model.code,
+        "META.metadata.cscope.stepping": "B3" if cpu_model.hbm else "E5",
+        "SVR.CPU.CPU Model": cpu_model.model,
         "SVR.CPU.Microarchitecture": "SPR",
         "SVR.Power.TDP": "350",
-        "SVR.CPU.Base Frequency": f"{part.base:g}",
+        "SVR.CPU.Base Frequency": f"{cpu_model.base:g}",
         "SVR.CPU.Maximum Frequency": "3.8",
-        "SVR.CPU.All-core Maximum Frequency": f"{part.all_core:g}",
+        "SVR.CPU.All-core Maximum Frequency": f"{cpu_model.all_core:g}",
         "SVR.CPU.Thread(s) per Core": "2",
-        "SVR.CPU.Core(s) per Socket": str(part.cores),
+        "SVR.CPU.Core(s) per Socket": str(cpu_model.cores),
         "SVR.CPU.Socket(s)": "2",
-        "SVR.CPU.CPU(s)": str(4 * part.cores),
-        "SVR.CPU.NUMA Node(s)": "8" if part.hbm else "2",
+        "SVR.CPU.CPU(s)": str(4 * cpu_model.cores),
+        "SVR.CPU.NUMA Node(s)": "8" if cpu_model.hbm else "2",
         "SVR.CPU.Prefetchers": "DCU HW  L2 HW",
         "SVR.CPU.Turbo": "Enabled",
         "SVR.ISA": "AVX:Yes AVX2:Yes AVX512F:Yes AVX512_VNNI:Yes AMX-TILE:Yes",
@@ -191,18 +216,18 @@ def _describe_processor(part: _Part) -> Stated:
     }
 
 
-def _describe_memory(part: _Part, suite: str, random: np.random.Generator) -> Stated:
-    size = 0 if part.hbm and suite == "HPCG" else int(random.choice(list(_DIMMS)))
+def _describe_memory(cpu_model: _CpuSample, suite: str, random: np.random.Generator) -> Stated:
+    size = 0 if cpu_model.hbm and suite == "HPCG" else int(random.choice(list(_DIMMS)))
     modules = _CHANNELS if size else 0
     groups, slots, numbers = [], ["0"] * _SLOTS, ["NO DIMM"] * _SLOTS
     if size:
         groups.append(f"{modules * size}GB ({modules}x{size}GB DDR5 4800 MT/s [4800 MT/s])")
         slots = [str(size), "0"] * _CHANNELS
         numbers = [_DIMMS[size], "NO DIMM"] * _CHANNELS
-    if part.hbm:
+    if cpu_model.hbm:
         groups.append(f"{_STACKS * 16}GB ({_STACKS}x16GB HBM2 3200 MT/s [3200 MT/s])")
         slots, numbers = [*slots, *["16"] * _STACKS], [*numbers, *[""] * _STACKS]
-    stacks = _STACKS if part.hbm else 0
+    stacks = _STACKS if cpu_model.hbm else 0
     total = modules * size + stacks * 16
     return {
         "SVR.Memory.Installed": "; ".join(groups),
@@ -213,16 +238,24 @@ def _describe_memory(part: _Part, suite: str, random: np.random.Generator) -> St
         "META.metadata.cscope.MEMINFO.PART_NO": "|".join(numbers),
         "Measure.DIMM.Num": str(modules + stacks),
         "Measure.DIMM.Total": str(total),
-        "Measure.DIMM.PartNo": ("|" if part.hbm and size else "") + _DIMMS.get(size, ""),
+        "Measure.DIMM.PartNo": ("|" if cpu_model.hbm and size else "") + _DIMMS.get(size, ""),
         "Measure.DIMM.Freq": "4800" if size else "3200",
     }
 
 
-def _make_sample_row(part: _Part) -> list[str]:
-    clocks = [f"{part.all_core - step / 10:g}" for step in range(9)]
+def _make_sample_row(cpu_model: _CpuSample) -> list[str]:
+    clocks = [f"{cpu_model.all_core - step / 10:g}" for step in range(9)]
     return [
-        *(part.code, "60", str(part.cores), f"{part.base:g} GHz", f"{part.all_core:g}", "3.8 GHz", "4800"),
-        *(str(part.cores), f"{part.l3_mb:g} MB", "ENABLED", "350 W", f"{part.base:g} GHz"),
+        *(
+            cpu_model.code,
+            "60",
+            str(cpu_model.cores),
+            f"{cpu_model.base:g} GHz",
+            f"{cpu_model.all_core:g}",
+            "3.8 GHz",
+            "4800",
+        ),
+        *(str(cpu_model.cores), f"{cpu_model.l3_mb:g} MB", "ENABLED", "350 W", f"{cpu_model.base:g} GHz"),
         *clocks,
         *("2.5", "2", "4", "80"),
     ]

@@ -10,8 +10,15 @@ from functools import cached_property
 
 import numpy as np
 
-from perfcast.data.processors.cpu_names import part_key
-from perfcast.data.processors.families import facts_of
+from perfcast.data.processors.cpu_names import cpu_model_key
+from perfcast.data.processors.families import look_up_facts
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def format_month(month: int) -> str:
+    """Format year x 12 + month - 1 as the dumps do: Mon-YYYY."""
+    return f"{MONTHS[month % 12]}-{month // 12}"
 
 
 def format_csv_line(fields: Sequence[str], end: str = "\r\n") -> bytes:
@@ -30,23 +37,27 @@ def make_broken_lines(lines: Sequence[bytes], header: Sequence[str], end: str) -
     return [*(format_csv_line(row, end) for row in rows), lines[0].replace(b" GHz", b" GHz \xff\xfe")]
 
 
-def format_caches(part: Part) -> tuple[str, str, str]:
-    """Return the three cache columns of a part."""
+def format_caches(cpu_model: CpuModel) -> tuple[str, str, str]:
+    """Return the three cache columns of a CPU model."""
     l2 = (
-        "2 MB" if part.facts["process_node"] == "Intel 7" else "512 KB" if part.facts["cpu_vendor"] == "AMD" else "1 MB"
+        "2 MB"
+        if cpu_model.facts["process_node"] == "Intel 7"
+        else "512 KB"
+        if cpu_model.facts["cpu_vendor"] == "AMD"
+        else "1 MB"
     )
-    l3 = f"{part.l3_mb} MB I+D on chip per chip"
-    if part.facts["cpu_vendor"] == "AMD":
-        l3 += f", {part.l3_mb // 2} MB shared / {part.cores // 2} cores"
-    if part.facts["family"] == "Sierra Forest":
+    l3 = f"{cpu_model.l3_mb} MB I+D on chip per chip"
+    if cpu_model.facts["cpu_vendor"] == "AMD":
+        l3 += f", {cpu_model.l3_mb // 2} MB shared / {cpu_model.cores // 2} cores"
+    if cpu_model.facts["family"] == "Sierra Forest":
         # As published, the size of a module of four cores is stated per core.
         l2 = "4 MB"
     return "32 KB I + 32 KB D on chip per core", f"{l2} I+D on chip per core", l3
 
 
-def format_memory(part: Part, dimms: int, dimm_gb: int) -> str:
-    """Return the memory column: the fastest DIMMs of the part's generation, running at the part's limit."""
-    ddr, limit = int(part.number("ddr_gen", 4)), int(part.number("max_mts_1dpc", 3200))
+def format_memory(cpu_model: CpuModel, dimms: int, dimm_gb: int) -> str:
+    """Return the memory column: the fastest DIMMs of the CPU model's generation, running at the CPU model's limit."""
+    ddr, limit = int(cpu_model.number("ddr_gen", 4)), int(cpu_model.number("max_mts_1dpc", 3200))
     rated, letters = (3200, "AA") if ddr == 4 else (max(limit, 4800), "B")
     total = dimms * dimm_gb
     capacity = f"{total // 1024} TB" if total % 1024 == 0 else f"{total} GB"
@@ -63,9 +74,9 @@ def format_operating_system(year: int) -> str:
     return "SUSE Linux Enterprise Server 15 SP4 (x86_64), Kernel 5.14.21-150400.22-default"
 
 
-def format_compiler(part: Part, year: int) -> str:
+def format_compiler(cpu_model: CpuModel, year: int) -> str:
     """Return the compiler column: AOCC for AMD, Intel classic and later oneAPI for the others."""
-    if part.facts["cpu_vendor"] == "AMD":
+    if cpu_model.facts["cpu_vendor"] == "AMD":
         return f"C/C++/Fortran: Version {min(5, max(1, year - 2018))}.0.0 of AOCC"
     if year < 2021:
         return (
@@ -79,7 +90,7 @@ def format_compiler(part: Part, year: int) -> str:
 
 
 @dataclass(frozen=True)
-class Part:
+class CpuModel:
     """Generated processor. Units: clock MHz; launch is (year, month)."""
 
     name: str
@@ -89,18 +100,28 @@ class Part:
 
     @cached_property
     def key(self) -> str:
-        """Join key of the part."""
-        return part_key(self.name)
+        """Join key of the CPU model."""
+        return cpu_model_key(self.name)
 
     @cached_property
     def facts(self) -> dict[str, float | str | None]:
-        """Facts of the part from the project's family tables."""
-        return facts_of(self.key)
+        """Facts of the CPU model from the project's family tables."""
+        return look_up_facts(self.key)
 
     def number(self, fact: str, default: float) -> float:
         """Return a numerical fact, or the default where the tables lack it."""
         value = self.facts[fact]
         return default if value is None else float(value)
+
+    @property
+    def launch_month(self) -> int:
+        """Launch as year x 12 + month - 1."""
+        return self.launch[0] * 12 + self.launch[1] - 1
+
+    @property
+    def years_after_2017(self) -> float:
+        """Launch in years after the begin of 2017."""
+        return self.launch[0] + self.launch[1] / 12 - 2017
 
     @property
     def turbo_mhz(self) -> int:
@@ -119,57 +140,63 @@ class Part:
         return self.cores * per_core
 
 
-def parse_parts(launch: tuple[int, int], names: str) -> list[Part]:
+def parse_cpu_models(launch: tuple[int, int], names: str) -> list[CpuModel]:
     """Parse 'name:cores:MHz' items separated by commas."""
     items = (item.strip().split(":") for item in names.split(","))
-    return [Part(name, int(cores), int(mhz), launch) for name, cores, mhz in items]
+    return [CpuModel(name, int(cores), int(mhz), launch) for name, cores, mhz in items]
 
 
-def draw_parts(parts: Sequence[Part], random: np.random.Generator) -> Iterator[Part]:
-    """Yield parts in random order without end, every part once before any repeats."""
+def draw_cpu_models(cpu_models: Sequence[CpuModel], random: np.random.Generator) -> Iterator[CpuModel]:
+    """Yield CPU models in random order without end, every CPU model once before any repeats."""
     while True:
-        yield from (parts[index] for index in reversed(random.permutation(len(parts))))
+        yield from (cpu_models[index] for index in reversed(random.permutation(len(cpu_models))))
 
 
-PARTS: tuple[Part, ...] = (
-    *parse_parts((2017, 6), "Intel Xeon E3-1230 v6:4:3500, SPARC64 XII:12:4250"),
-    *parse_parts(
+def draw_chips(cpu_model: CpuModel, random: np.random.Generator) -> int:
+    """Draw the number of processors of a machine: 1, 2 or 4, and 1 where the CPU model is for one socket."""
+    one_socket = cpu_model.number("channels_per_chip", 8) == 2 or cpu_model.name.endswith("P")
+    return 1 if one_socket else int(random.choice([1, 2, 4], p=[0.2, 0.7, 0.1]))
+
+
+CPU_MODELS: tuple[CpuModel, ...] = (
+    *parse_cpu_models((2017, 6), "Intel Xeon E3-1230 v6:4:3500, SPARC64 XII:12:4250"),
+    *parse_cpu_models(
         (2017, 9), "Intel Xeon Silver 4110:8:2100, Intel Xeon Gold 5118:12:2300, Intel Xeon Gold 6130:16:2100"
     ),
-    *parse_parts(
+    *parse_cpu_models(
         (2017, 9), "Intel Xeon Gold 6148:20:2400, Intel Xeon Gold 6142M:16:2600, Intel Xeon Platinum 8180:28:2500"
     ),
-    *parse_parts((2017, 11), "AMD EPYC 7281:16:2100, AMD EPYC 7601:32:2200"),
-    *parse_parts((2018, 10), "Intel Xeon E-2124:4:3300, Intel Xeon E-2186G:6:3800"),
-    *parse_parts(
+    *parse_cpu_models((2017, 11), "AMD EPYC 7281:16:2100, AMD EPYC 7601:32:2200"),
+    *parse_cpu_models((2018, 10), "Intel Xeon E-2124:4:3300, Intel Xeon E-2186G:6:3800"),
+    *parse_cpu_models(
         (2019, 4), "Intel Xeon Silver 4210:10:2200, Intel Xeon Gold 5218:16:2300, Intel Xeon Gold 6230:20:2100"
     ),
-    *parse_parts(
+    *parse_cpu_models(
         (2019, 4), "Intel Xeon Gold 6248:20:2500, Intel Xeon Platinum 8260:24:2400, Intel Xeon Platinum 8280:28:2700"
     ),
-    *parse_parts(
+    *parse_cpu_models(
         (2019, 8), "AMD EPYC 7302:16:3000, AMD EPYC 7452:32:2350, AMD EPYC 7742:64:2250, AMD EPYC 7F52:16:3500"
     ),
-    *parse_parts((2019, 9), "Intel Xeon E-2236:6:3400, Intel Xeon E-2288G:8:3700"),
-    *parse_parts((2020, 9), "Intel Xeon Platinum 8380H:28:2900, Ampere Altra Q80-30:80:3000"),
-    *parse_parts((2021, 3), "AMD EPYC 7313:16:3000, AMD EPYC 7543P:32:2800, AMD EPYC 7763:64:2450"),
-    *parse_parts(
+    *parse_cpu_models((2019, 9), "Intel Xeon E-2236:6:3400, Intel Xeon E-2288G:8:3700"),
+    *parse_cpu_models((2020, 9), "Intel Xeon Platinum 8380H:28:2900, Ampere Altra Q80-30:80:3000"),
+    *parse_cpu_models((2021, 3), "AMD EPYC 7313:16:3000, AMD EPYC 7543P:32:2800, AMD EPYC 7763:64:2450"),
+    *parse_cpu_models(
         (2021, 4), "Intel Xeon Silver 4314:16:2400, Intel Xeon Gold 6330:28:2000, Intel Xeon Platinum 8380:40:2300"
     ),
-    *parse_parts((2021, 9), "Intel Xeon E-2388G:8:3200"),
-    *parse_parts((2022, 3), "AMD EPYC 7573X:32:2800, Quantum Core X1:48:2600"),
-    *parse_parts((2022, 11), "AMD EPYC 9124:16:3000, AMD EPYC 9354:32:3250, AMD EPYC 9654:96:2400"),
-    *parse_parts(
+    *parse_cpu_models((2021, 9), "Intel Xeon E-2388G:8:3200"),
+    *parse_cpu_models((2022, 3), "AMD EPYC 7573X:32:2800, Quantum Core X1:48:2600"),
+    *parse_cpu_models((2022, 11), "AMD EPYC 9124:16:3000, AMD EPYC 9354:32:3250, AMD EPYC 9654:96:2400"),
+    *parse_cpu_models(
         (2023, 1), "Intel Xeon Silver 4410Y:12:2000, Intel Xeon Gold 6430:32:2100, Intel Xeon Gold 6448Y:32:2100"
     ),
-    *parse_parts(
+    *parse_cpu_models(
         (2023, 1), "Intel Xeon Platinum 8468:48:2100, Intel Xeon Platinum 8480+:56:2000, Intel Xeon Max 9468:48:2100"
     ),
-    *parse_parts((2023, 6), "AMD EPYC 9754:128:2250, AMD EPYC 8324P:32:2650"),
-    *parse_parts(
+    *parse_cpu_models((2023, 6), "AMD EPYC 9754:128:2250, AMD EPYC 8324P:32:2650"),
+    *parse_cpu_models(
         (2023, 12), "Intel Xeon Gold 6534:8:3900, Intel Xeon Gold 6530:32:2100, Intel Xeon Platinum 8592+:64:1900"
     ),
-    *parse_parts((2024, 5), "AMD EPYC 4564P:16:4500, Intel Xeon 6780E:144:2200"),
-    *parse_parts((2024, 9), "AMD EPYC 9755:128:2700, AMD EPYC 9965:192:2250, Intel Xeon 6980P:128:2000"),
+    *parse_cpu_models((2024, 5), "AMD EPYC 4564P:16:4500, Intel Xeon 6780E:144:2200"),
+    *parse_cpu_models((2024, 9), "AMD EPYC 9755:128:2700, AMD EPYC 9965:192:2250, Intel Xeon 6980P:128:2000"),
 )
-"""Parts in order of launch, with names of real families, so that naming rules and family tables apply."""
+"""CPU models in order of launch, with names of real families, so that naming rules and family tables apply."""

@@ -1,6 +1,6 @@
 """Generated dump of SPEC CPU2006 results, shaped like the published one, with its known defects.
 
-The scores are made up: they follow a simple physical law with noise, and describe no real machine.
+The scores are made up: they follow a simple formula with noise, and describe no real machine.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from perfcast.data.sources.spec_cpu2006 import COLUMNS, FILE
 from perfcast.testing.older_servers import (
-    OLDER_PARTS,
+    OLDER_CPU_MODELS,
     find_bus_rate,
     format_characteristics,
     format_older_caches,
@@ -20,18 +21,10 @@ from perfcast.testing.older_servers import (
     format_older_memory,
     format_older_operating_system,
 )
-from perfcast.testing.servers import Part, draw_parts, format_csv_line, make_broken_lines
-from perfcast.testing.spec_cpu2017 import compute_score, format_month
+from perfcast.testing.servers import CpuModel, draw_cpu_models, format_csv_line, format_month, make_broken_lines
+from perfcast.testing.spec_cpu2017 import compute_score
 from perfcast.utils.io import atomic_path
 
-FILE = "cpu2006-results.csv.xz"
-HEADER = (
-    "Benchmark", "Hardware Vendor", "System", "Result", "Baseline", "Cores", "Chips", "Cores Per Chip",
-    "Threads Per Core", "Processor", "Processor MHz", "Processor Characteristics", "CPU(s) Orderable",
-    "Auto Parallelization", "Base Pointer Size", "Peak Pointer Size", "1st Level Cache", "2nd Level Cache",
-    "3rd Level Cache", "Other Cache", "Memory", "Operating System", "File System", "Compiler", "HW Avail", "SW Avail",
-    "License", "Tested By", "Test Sponsor", "Test Date", "Published", "Updated",
-)  # fmt: skip
 _VENDORS = (
     ("Dell Inc.", "PowerEdge R"), ("IBM Corporation", "IBM System x"), ("Fujitsu Siemens Computers", "PRIMERGY RX"),
     ("Hewlett-Packard Company", "ProLiant DL"), ("Sun Microsystems", "Sun Fire X"), ("Bull SAS", "NovaScale R"),
@@ -48,7 +41,7 @@ Row = dict[str, str]
 class _Machine:
     """Submission: a machine measured in up to four suites in one month; `wording` selects the wording of its texts."""
 
-    part: Part
+    cpu_model: CpuModel
     vendor: str
     system: str
     chips: int
@@ -63,55 +56,55 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     sound = _draw_results(rows, random)
     texts = [format_csv_line(list(row.values()), "\n") for row in [*sound, *_make_defective(sound, random)]]
     order = random.permutation(len(texts))
-    lines = [format_csv_line(HEADER, "\n"), *(texts[i] for i in order), *make_broken_lines(texts, HEADER, "\n")]
+    lines = [format_csv_line(COLUMNS, "\n"), *(texts[i] for i in order), *make_broken_lines(texts, COLUMNS, "\n")]
     with atomic_path(Path(folder) / FILE) as path:
         path.write_bytes(lzma.compress(b"".join(lines), preset=1))
 
 
 def _draw_results(rows: int, random: np.random.Generator) -> list[Row]:
     rows_made: list[Row] = []
-    parts = draw_parts(OLDER_PARTS, random)  # so few rows already span the years and families
+    cpu_models = draw_cpu_models(OLDER_CPU_MODELS, random)  # so few rows already span the years and families
     while len(rows_made) < rows:
-        machine = _draw_machine(next(parts), random)
+        machine = _draw_machine(next(cpu_models), random)
         rows_made += [
             _make_result(machine, suite, random) for suite in (_SUITES if random.random() < 0.7 else _SUITES[2:])
         ]
     return rows_made[:rows]
 
 
-def _draw_machine(part: Part, random: np.random.Generator) -> _Machine:
+def _draw_machine(cpu_model: CpuModel, random: np.random.Generator) -> _Machine:
     vendor, stem = _VENDORS[int(random.integers(len(_VENDORS)))]
-    month = int(np.clip(part.launch[0] * 12 + part.launch[1] - 1 + random.integers(_LONGEST_SALE), _FIRST, _LAST))
-    one_socket = " E3-" in part.name or " i3-" in part.name or "X3470" in part.name
+    month = int(np.clip(cpu_model.launch_month + random.integers(_LONGEST_SALE), _FIRST, _LAST))
+    one_socket = " E3-" in cpu_model.name or " i3-" in cpu_model.name or "X3470" in cpu_model.name
     chips = 1 if one_socket else int(random.choice([1, 2, 4], p=[0.2, 0.65, 0.15]))
     system, wording = f"{stem}{int(random.integers(1, 10)) * 100 + 20}", int(random.integers(100))
-    return _Machine(part, vendor, system, chips, month, int(random.choice([2, 4, 8])), wording)
+    return _Machine(cpu_model, vendor, system, chips, month, int(random.choice([2, 4, 8])), wording)
 
 
 def _make_result(machine: _Machine, suite: str, random: np.random.Generator) -> Row:
-    part, rate, year = machine.part, suite.endswith("rate"), machine.month // 12
-    smt = rate and part.number("smt", 1) > 1
-    base = 3 * compute_score(part, machine.chips, suite, 2 if smt else 1) * float(np.exp(random.normal(0, 0.02)))
+    cpu_model, rate, year = machine.cpu_model, suite.endswith("rate"), machine.month // 12
+    smt = rate and cpu_model.number("smt", 1) > 1
+    base = 3 * compute_score(cpu_model, machine.chips, suite, 2 if smt else 1) * float(np.exp(random.normal(0, 0.02)))
     peak = f"{base * random.uniform(1.0, 1.08):.3g}" if random.random() < 0.95 else "0"
-    channels = int(part.number("channels_per_chip", 4 if find_bus_rate(part) else 2))
-    l1, l2, l3 = format_older_caches(part)
-    memory = format_older_memory(part, machine.chips * channels, machine.dimm_gb, machine.wording)
+    channels = int(cpu_model.number("channels_per_chip", 4 if find_bus_rate(cpu_model) else 2))
+    l1, l2, l3 = format_older_caches(cpu_model)
+    memory = format_older_memory(cpu_model, machine.chips * channels, machine.dimm_gb, machine.wording)
     chips = {1: "1 chip", 2: "1,2 chips", 4: "2,4 chip"}[machine.chips]
     return {
-        **dict.fromkeys(HEADER, ""),
+        **dict.fromkeys(COLUMNS, ""),
         "Benchmark": suite,
         "Hardware Vendor": machine.vendor,
-        "System": f"{machine.system} ({part.name}, {part.mhz / 1000:.2f} GHz)",
+        "System": f"{machine.system} ({cpu_model.name}, {cpu_model.mhz / 1000:.2f} GHz)",
         "Result": f"{float(peak):g}",
         "Baseline": f"{float(f'{base:.3g}'):g}",
-        "Cores": str(part.cores * machine.chips),
+        "Cores": str(cpu_model.cores * machine.chips),
         "Chips": str(machine.chips),
-        "Cores Per Chip": str(part.cores),
+        "Cores Per Chip": str(cpu_model.cores),
         "Threads Per Core": "2" if smt else "1",
-        "Processor": part.name,
-        "Processor MHz": str(part.mhz),
-        "Processor Characteristics": format_characteristics(part),
-        "CPU(s) Orderable": "4,8 cores" if part.facts["isa"] == "power" else chips,
+        "Processor": cpu_model.name,
+        "Processor MHz": str(cpu_model.mhz),
+        "Processor Characteristics": format_characteristics(cpu_model),
+        "CPU(s) Orderable": "4,8 cores" if cpu_model.facts["isa"] == "power" else chips,
         "Auto Parallelization": "No" if rate or machine.wording % 2 else "Yes",
         "Base Pointer Size": "32-bit" if suite.startswith("CINT") else "64-bit",
         "Peak Pointer Size": "32/64-bit" if peak != "0" else "Not Applicable",
@@ -122,7 +115,7 @@ def _make_result(machine: _Machine, suite: str, random: np.random.Generator) -> 
         "Memory": memory,
         "Operating System": format_older_operating_system(year, machine.wording),
         "File System": "ext3" if year < 2011 else "ext4",
-        "Compiler": format_older_compiler(part, year, suite.startswith("CFP")),
+        "Compiler": format_older_compiler(cpu_model, year, suite.startswith("CFP")),
         "HW Avail": format_month(machine.month - 1),
         "SW Avail": format_month(machine.month - 4),
         "License": "55",

@@ -1,6 +1,6 @@
 """Generated dump of SPEC CPU2017 results, shaped like the published one, with its known defects.
 
-The scores are made up: they follow a simple physical law with noise, and describe no real machine.
+The scores are made up: they follow a simple formula with noise, and describe no real machine.
 """
 
 from __future__ import annotations
@@ -11,28 +11,25 @@ from pathlib import Path
 
 import numpy as np
 
+from perfcast.data.sources.spec_cpu2017 import COLUMNS, FILE
 from perfcast.testing.servers import (
-    PARTS,
-    Part,
-    draw_parts,
+    CPU_MODELS,
+    MONTHS,
+    CpuModel,
+    draw_chips,
+    draw_cpu_models,
     format_caches,
     format_compiler,
     format_csv_line,
     format_memory,
+    format_month,
     format_operating_system,
     make_broken_lines,
 )
 from perfcast.utils.io import atomic_path
 
-FILE = "cpu2017-results.csv.gz"
-HEADER = (
-    "Benchmark", "Hardware Vendor\t", "System", "Peak Result", "Base Result", "Energy Peak Result",
-    "Energy Base Result", "# Cores", "# Chips ", "# Enabled Threads Per Core", "Processor ", "Processor MHz",
-    "CPU(s) Orderable", "Parallel", "Base Pointer Size", "Peak Pointer Size", "1st Level Cache", "2nd Level Cache",
-    "3rd Level Cache", "Other Cache", "Memory", "Storage", "Operating System", "File System", "Compiler", "HW Avail",
-    "SW Avail", "License", "Tested By", "Test Sponsor", "Test Date", "Published", "Updated ", "Disclosure",
-    "Disclosures",
-)  # fmt: skip
+_STRAY_BLANKS = {"Hardware Vendor": "\t", "# Chips": " ", "Processor": " ", "Updated": " "}
+HEADER = tuple(name + _STRAY_BLANKS.get(name, "") for name in COLUMNS)
 """Names with stray blanks and tabs, as published; the last name has no field in the rows."""
 
 VENDORS = (
@@ -40,7 +37,6 @@ VENDORS = (
     ("Hewlett Packard Enterprise", "ProLiant DL"), ("Supermicro", "SuperServer "), ("Tyrone Systems", "Tyrone DS"),
 )  # fmt: skip
 _SUITES = ("CINT2017", "CFP2017", "CINT2017rate", "CFP2017rate")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _FIRST, LAST = 2017 * 12 + 5, 2024 * 12 + 11
 """First and last month of publication as year x 12 + month - 1."""
 
@@ -52,7 +48,7 @@ Row = dict[str, str]
 class _Machine:
     """Submission: a machine measured in up to four suites in one month."""
 
-    part: Part
+    cpu_model: CpuModel
     vendor: str
     system: str
     chips: int
@@ -73,47 +69,44 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         path.write_bytes(data)
 
 
-def format_month(month: int) -> str:
-    """Format year x 12 + month - 1 as the dump does: Mon-YYYY."""
-    return f"{_MONTHS[month % 12]}-{month // 12}"
-
-
 def parse_month_text(text: str) -> int:
-    """Parse a text of `month_text`: year x 12 + month - 1."""
+    """Parse a text of `format_month`: year x 12 + month - 1."""
     name, year = text.split("-")
-    return int(year) * 12 + _MONTHS.index(name)
+    return int(year) * 12 + MONTHS.index(name)
 
 
 def draw_results(rows: int, random: np.random.Generator) -> list[Row]:
     """Draw sound results as rows of text."""
     rows_made: list[Row] = []
-    parts = draw_parts(PARTS, random)  # so few rows already span the years and families
+    cpu_models = draw_cpu_models(CPU_MODELS, random)  # so few rows already span the years and families
     while len(rows_made) < rows:
-        machine = _draw_machine(next(parts), random)
+        machine = _draw_machine(next(cpu_models), random)
         suites = _SUITES if random.random() < 0.7 else _SUITES[2:]
         rows_made += [_make_result(machine, suite, len(rows_made) + i, random) for i, suite in enumerate(suites)]
     return rows_made[:rows]
 
 
-def _draw_machine(part: Part, random: np.random.Generator) -> _Machine:
+def _draw_machine(cpu_model: CpuModel, random: np.random.Generator) -> _Machine:
     vendor, stem = VENDORS[int(random.integers(len(VENDORS)))]
-    launch = part.launch[0] * 12 + part.launch[1] - 1
-    month = int(np.clip(launch + random.integers(_LONGEST_SALE), _FIRST, LAST))
-    one_socket = part.number("channels_per_chip", 8) == 2 or part.name.endswith("P")
-    chips = 1 if one_socket else int(random.choice([1, 2, 4], p=[0.2, 0.7, 0.1]))
+    month = int(np.clip(cpu_model.launch_month + random.integers(_LONGEST_SALE), _FIRST, LAST))
+    chips = draw_chips(cpu_model, random)
     return _Machine(
-        part, vendor, f"{stem}{int(random.integers(1, 10)) * 100 + 40}", chips, month, int(random.choice([16, 32, 64]))
+        cpu_model,
+        vendor,
+        f"{stem}{int(random.integers(1, 10)) * 100 + 40}",
+        chips,
+        month,
+        int(random.choice([16, 32, 64])),
     )
 
 
-def compute_score(part: Part, chips: int, suite: str, threads: int) -> float:
+def compute_score(cpu_model: CpuModel, chips: int, suite: str, threads: int) -> float:
     """Return the noiseless score of a generated machine from cores, clock, generation, and bandwidth for CFP."""
-    cores, ghz = part.cores * chips, (part.mhz + part.turbo_mhz) / 2000
-    year = part.launch[0] + part.launch[1] / 12 - 2017
-    compute = ghz * 1.05**year
-    bandwidth = part.number("channels_per_chip", 8) * part.number("max_mts_1dpc", 3200) * 8e-3 * chips
+    cores, ghz = cpu_model.cores * chips, (cpu_model.mhz + cpu_model.turbo_mhz) / 2000
+    compute = ghz * 1.05**cpu_model.years_after_2017
+    bandwidth = cpu_model.number("channels_per_chip", 8) * cpu_model.number("max_mts_1dpc", 3200) * 8e-3 * chips
     if suite.startswith("CFP"):
-        compute *= np.sqrt(part.number("simd_bits", 128) / 256)
+        compute *= np.sqrt(cpu_model.number("simd_bits", 128) / 256)
     if suite.endswith("rate"):
         throughput = 2.2 * compute * cores * (1.2 if threads > 1 else 1.0)
         return float((throughput**-2 + (1.7 * bandwidth) ** -2) ** -0.5 if suite.startswith("CFP") else throughput)
@@ -123,27 +116,27 @@ def compute_score(part: Part, chips: int, suite: str, threads: int) -> float:
 
 
 def _make_result(machine: _Machine, suite: str, number: int, random: np.random.Generator) -> Row:
-    part, rate = machine.part, suite.endswith("rate")
-    threads = 2 if rate and part.number("smt", 2) > 1 else 1
-    base = compute_score(part, machine.chips, suite, threads) * float(np.exp(random.normal(0, 0.02)))
+    cpu_model, rate = machine.cpu_model, suite.endswith("rate")
+    threads = 2 if rate and cpu_model.number("smt", 2) > 1 else 1
+    base = compute_score(cpu_model, machine.chips, suite, threads) * float(np.exp(random.normal(0, 0.02)))
     peak = f"{base * random.uniform(1.0, 1.06):.3g}" if random.random() < 0.67 else "0"
-    channels, slots = int(part.number("channels_per_chip", 8)), int(random.choice([1, 2], p=[0.7, 0.3]))
-    l1, l2, l3 = format_caches(part)
+    channels, slots = int(cpu_model.number("channels_per_chip", 8)), int(random.choice([1, 2], p=[0.7, 0.3]))
+    l1, l2, l3 = format_caches(cpu_model)
     published, bits = format_month(machine.month), "64-bit" if peak != "0" else "Not Applicable"
     return {
         **dict.fromkeys(HEADER, ""),
         "Benchmark": suite,
         "Hardware Vendor\t": machine.vendor,
-        "System": f"{machine.system} ({part.name}, {part.mhz / 1000:.2f} GHz)",
-        "Peak Result": _drop_exponent(peak),
-        "Base Result": _drop_exponent(f"{base:.3g}"),
+        "System": f"{machine.system} ({cpu_model.name}, {cpu_model.mhz / 1000:.2f} GHz)",
+        "Peak Result": _format_score(peak),
+        "Base Result": _format_score(f"{base:.3g}"),
         "Energy Peak Result": "0",
         "Energy Base Result": "600" if number % 97 == 0 else "0",
-        "# Cores": str(part.cores * machine.chips),
+        "# Cores": str(cpu_model.cores * machine.chips),
         "# Chips ": str(machine.chips),
         "# Enabled Threads Per Core": str(threads),
-        "Processor ": part.name,
-        "Processor MHz": str(part.mhz),
+        "Processor ": cpu_model.name,
+        "Processor MHz": str(cpu_model.mhz),
         "CPU(s) Orderable": {1: "1 chip", 2: "1,2 chips", 4: "2,4 chips"}[machine.chips],
         "Parallel": "No" if rate else "Yes",
         "Base Pointer Size": "64-bit",
@@ -152,11 +145,11 @@ def _make_result(machine: _Machine, suite: str, number: int, random: np.random.G
         "2nd Level Cache": l2,
         "3rd Level Cache": l3,
         "Other Cache": "None",
-        "Memory": format_memory(part, machine.chips * channels * slots, machine.dimm_gb),
+        "Memory": format_memory(cpu_model, machine.chips * channels * slots, machine.dimm_gb),
         "Storage": str(random.choice(["1 x 960 GB SATA SSD", "125 GB on tmpfs", "1 x 1.2 TB SAS, 10000 RPM"])),
         "Operating System": format_operating_system(machine.month // 12),
         "File System": "xfs",
-        "Compiler": format_compiler(part, machine.month // 12),
+        "Compiler": format_compiler(cpu_model, machine.month // 12),
         "HW Avail": format_month(machine.month - 1),
         "SW Avail": format_month(machine.month - 3),
         "License": "55",
@@ -169,7 +162,7 @@ def _make_result(machine: _Machine, suite: str, number: int, random: np.random.G
     }
 
 
-def _drop_exponent(number: str) -> str:
+def _format_score(number: str) -> str:
     """Write a score without exponent: 1.23e+03 becomes 1230."""
     return f"{float(number):g}"
 
@@ -203,16 +196,8 @@ def make_defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
     times = max(1, len(sound) // 500)
     chosen = [dict(sound[i]) for i in random.integers(len(sound), size=times * len(changes))] if sound else []
     number = len(sound)
-    rows: list[Row] = []
-    for i, row in enumerate(chosen):
-        # The last change is empty: identical but for its identifier.
-        rows.append(
-            {
-                **row,
-                **changes[i % len(changes)],
-                "Disclosure": format_links(parse_month_text(row["Published"]), number + i, (number + i) % 28 + 1),
-            }
-        )
+    # The last change is empty: identical but for its identifier.
+    rows = [_renumber({**row, **changes[i % len(changes)]}, row, number + i) for i, row in enumerate(chosen)]
     return rows + _make_misnamed(sound, number + len(rows))
 
 
@@ -225,12 +210,12 @@ def _make_misnamed(sound: list[Row], number: int) -> list[Row]:
     )
     match = [(next((row for row in sound if row["Processor "] == name), None), edit) for name, edit in edits]
     return [
-        {
-            **row,
-            **edit,
-            "System": row["System"] + " B",
-            "Disclosure": format_links(parse_month_text(row["Published"]), number + i, (number + i) % 28 + 1),
-        }
+        _renumber({**row, **edit, "System": row["System"] + " B"}, row, number + i)
         for i, (row, edit) in enumerate(match)
         if row is not None
     ]
+
+
+def _renumber(copy: Row, row: Row, number: int) -> Row:
+    """Return a copy of a row with another identifier; its links are those of the month of `row`."""
+    return {**copy, "Disclosure": format_links(parse_month_text(row["Published"]), number, number % 28 + 1)}

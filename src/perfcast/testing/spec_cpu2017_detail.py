@@ -17,7 +17,7 @@ import pandas as pd
 
 from perfcast.data.sources.spec_cpu2017_detail import BENCHMARKS
 from perfcast.testing import spec_cpu2017
-from perfcast.testing.servers import PARTS
+from perfcast.testing.servers import CPU_MODELS
 from perfcast.utils.io import write_text
 
 _SUITES = {
@@ -26,7 +26,7 @@ _SUITES = {
     "input_Int_rate.csv": "CINT2017rate",
     "input_Int_speed.csv": "CINT2017",
 }
-_PARTS = {part.name: part for part in PARTS if part.name.startswith(("Intel ", "AMD "))}
+_CPU_MODELS = {cpu_model.name: cpu_model for cpu_model in CPU_MODELS if cpu_model.name.startswith(("Intel ", "AMD "))}
 _LAST_YEAR_AND_MONTH = "202006"
 _MEMORY = re.compile(r"\((\d+) x (\d+) GB .*?PC\d-(\d+)")
 _OPTIONAL = ("arch", "cpus", "threads_per_core", "cores_per_socket", "sockets", "numas")
@@ -57,7 +57,7 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
 
 def _is_detail_result(row: spec_cpu2017.Row) -> bool:
     """Return True for a result with a processor and a date of the detail files."""
-    return row["Processor "] in _PARTS and _find_identifier(row)[8:14] < _LAST_YEAR_AND_MONTH
+    return row["Processor "] in _CPU_MODELS and _find_identifier(row)[8:14] < _LAST_YEAR_AND_MONTH
 
 
 def _find_identifier(row: spec_cpu2017.Row) -> str:
@@ -80,30 +80,30 @@ def _describe_machines(
 
 
 def _describe_machine(row: spec_cpu2017.Row, random: np.random.Generator) -> dict[str, object]:
-    part = _PARTS[row["Processor "]]
-    amd, chips, rate = part.name.startswith("AMD"), int(row["# Chips "]), row["Parallel"] == "No"
+    cpu_model = _CPU_MODELS[row["Processor "]]
+    amd, chips, rate = cpu_model.name.startswith("AMD"), int(row["# Chips "]), row["Parallel"] == "No"
     threads = int(row["# Enabled Threads Per Core"])
     memory = _MEMORY.search(row["Memory"])
     dimms, dimm_gb, rated = (int(number) for number in memory.groups()) if memory else (8, 16, 2666)
     operating_system = row["Operating System"].partition(",")[0]
-    logical = part.cores * chips * threads
+    logical = cpu_model.cores * chips * threads
     return {
         "vendor": "AMD" if amd else "Intel",
         "hardware_vendor": row["Hardware Vendor\t"],
-        "model_name": part.name.removeprefix("AMD ").removeprefix("Intel "),
+        "model_name": cpu_model.name.removeprefix("AMD ").removeprefix("Intel "),
         "test_sponsor": row["Test Sponsor"],
-        "nominal_mhz": part.mhz,
-        "max_mhz": part.turbo_mhz,
+        "nominal_mhz": cpu_model.mhz,
+        "max_mhz": cpu_model.turbo_mhz,
         "arch": "x86_64",
         "cpus": logical,
         "threads_per_core": threads,
-        "cores_per_socket": part.cores,
+        "cores_per_socket": cpu_model.cores,
         "sockets": chips,
         "numas": chips,
         "l1d_cache_kb": 32,
         "l1i_cache_kb": 32,
         "l2_cache_kb": "512" if amd else "1024.0",
-        "l3_cache_kb": part.l3_mb * 1024.0,
+        "l3_cache_kb": cpu_model.l3_mb * 1024.0,
         "mem_kb": int(dimms * dimm_gb * 1024**2 * random.uniform(0.98, 0.985)),
         "mem_channels": dimms,
         "channel_kb": dimm_gb * 1024.0**2,
@@ -115,7 +115,7 @@ def _describe_machine(row: spec_cpu2017.Row, random: np.random.Generator) -> dic
         "compiler": row["Compiler"].partition(",")[0],
         "parallel": row["Parallel"],
         "file_system": str(random.choice(["xfs", "btrfs"])),
-        "threads_or_copies": logical if rate else part.cores * chips,
+        "threads_or_copies": logical if rate else cpu_model.cores * chips,
         "file": f"{_find_identifier(row)}.csv",
         "base": float(row["Base Result"]),
     }

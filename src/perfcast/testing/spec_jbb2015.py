@@ -1,6 +1,6 @@
 """Generated dump of SPECjbb2015 results, shaped like the published one, with its known defects.
 
-The numbers are made up: they follow a simple physical law with noise, and describe no real machine.
+The numbers are made up: they follow a simple formula with noise, and describe no real machine.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from perfcast.testing.java_dump import (
     format_jvm,
     format_link,
     format_module,
-    format_month,
     make_defective,
     write_dump,
 )
-from perfcast.testing.servers import format_caches
+from perfcast.testing.servers import format_caches, format_month
 
 HEADER = (
     "Benchmark", "Company", "System", "Max-jOPS\t", "Critical-jOPS\t", "JVM", "JVM Vendor  ", "# of nodes", "# cores",
@@ -64,14 +63,14 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
 
 
 def _make_result(machine: Machine, number: int, random: np.random.Generator) -> Row:
-    part, kind = machine.part, str(random.choice(_KINDS, p=[0.5, 0.3, 0.2]))
+    cpu_model, kind = machine.cpu_model, str(random.choice(_KINDS, p=[0.5, 0.3, 0.2]))
     nodes = 4 if kind == "JBB2015DIST" and random.random() < 0.3 else 1
     noise = np.exp(random.normal(0, 0.03, 2))
-    base = 900 * machine.cores**0.9 * part.turbo_mhz / 1000 * 1.06**machine.year * nodes
+    base = 900 * machine.cores**0.9 * cpu_model.turbo_mhz / 1000 * 1.06**cpu_model.years_after_2017 * nodes
     highest = base * (0.8 if kind == "JBB2015COMP" else 1.0) * noise[0]
     critical = highest * min(0.98, 0.6 * float(noise[1]))
     (os, files), (vendor, jvm) = _SYSTEMS[number % len(_SYSTEMS)], format_jvm(machine.month)
-    l1, l2, l3 = format_caches(part)
+    l1, l2, l3 = format_caches(cpu_model)
     threads = machine.threads_per_core
     return {
         **dict.fromkeys(HEADER, ""),
@@ -85,12 +84,12 @@ def _make_result(machine: Machine, number: int, random: np.random.Generator) -> 
         "# of nodes": str(nodes),
         "# cores": str(machine.cores * nodes),
         "# chips": str(machine.chips * nodes),
-        "# cores per chip": str(part.cores),
+        "# cores per chip": str(cpu_model.cores),
         # On some rows threads per core holds the total.
         "# of threads per core ": str(threads if number % 9 else threads * machine.cores * nodes),
         "Total # of threads ": str(threads * machine.cores * nodes),
-        "Processor": part.name.replace("Intel Xeon", "Intel(R) Xeon(R)") if number % 2 else part.name,
-        "CPU Speed": str(part.mhz),
+        "Processor": cpu_model.name.replace("Intel Xeon", "Intel(R) Xeon(R)") if number % 2 else cpu_model.name,
+        "CPU Speed": str(cpu_model.mhz),
         "Primary Cache": l1.replace(" KB I + ", "KB(I)+").replace(" KB D ", "KB(D)"),
         "Secondary Cache": l2.replace("I+D on chip", "(I+D)"),
         "Tertiary Cache": l3,

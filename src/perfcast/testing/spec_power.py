@@ -1,6 +1,6 @@
 """Generated dump of SPECpower_ssj2008 results, shaped like the published one, with its known defects.
 
-The numbers are made up: they follow a simple physical law with noise, and describe no real machine.
+The numbers are made up: they follow a simple formula with noise, and describe no real machine.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from perfcast.testing.java_dump import (
     format_jvm,
     format_link,
     format_module,
-    format_month,
     make_defective,
     write_dump,
 )
-from perfcast.testing.servers import format_caches
+from perfcast.testing.servers import format_caches, format_month
 
 HEADER = (
     "Benchmark", "Benchmark Version", "Hardware Vendor\t", "System", "Nodes\t", "Form Factor\t", "Test Method\t",
@@ -67,16 +66,16 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
 
 
 def _make_result(machine: Machine, number: int, random: np.random.Generator) -> Row:
-    part = machine.part
+    cpu_model = machine.cpu_model
     nodes = int(random.choice([1, 2, 4], p=[0.8, 0.1, 0.1]))
     noise = np.exp(random.normal(0, 0.02, 3))
-    full = 9e3 * machine.cores * part.turbo_mhz / 1000 * 1.07**machine.year * noise[0] * nodes
-    peak = (1.1 * part.tdp_w * machine.chips + 4 * machine.dimms + 20) * noise[1] * nodes
-    idle = (0.2 * part.tdp_w * machine.chips + 2 * machine.dimms + 15) * noise[2] * nodes
+    full = 9e3 * machine.cores * cpu_model.turbo_mhz / 1000 * 1.07**cpu_model.years_after_2017 * noise[0] * nodes
+    peak = (1.1 * cpu_model.tdp_w * machine.chips + 4 * machine.dimms + 20) * noise[1] * nodes
+    idle = (0.2 * cpu_model.tdp_w * machine.chips + 2 * machine.dimms + 15) * noise[2] * nodes
     operations = [full * load / 100 for load in LOADS]
     watts = [idle + (peak - idle) * load / 100 for load in (*LOADS, 0)]
     (os, version, files), (vendor, jvm) = _PLATFORMS[number % len(_PLATFORMS)], format_jvm(machine.month)
-    l1, l2, l3 = format_caches(part)
+    l1, l2, l3 = format_caches(cpu_model)
     shared = nodes > 1
     return {
         **dict.fromkeys(HEADER, ""),
@@ -92,10 +91,10 @@ def _make_result(machine: Machine, number: int, random: np.random.Generator) -> 
         **{name: f"{value:.6g}" for name, value in zip(WATTS, watts, strict=True)},
         "# Cores": str(machine.cores * nodes),
         "# Chips ": str(machine.chips * nodes),
-        "# Cores Per Chip ": str(part.cores),
+        "# Cores Per Chip ": str(cpu_model.cores),
         "# Threads Per Core": str(machine.threads_per_core),
-        "Processor ": f"{part.name} {part.mhz / 1000:.2f} GHz" if number % 2 else part.name,
-        "Processor MHz": str(part.mhz),
+        "Processor ": f"{cpu_model.name} {cpu_model.mhz / 1000:.2f} GHz" if number % 2 else cpu_model.name,
+        "Processor MHz": str(cpu_model.mhz),
         "1st Level Cache": l1,
         "2nd Level Cache": l2,
         "3rd Level Cache": l3,

@@ -145,10 +145,10 @@ def test_variants_keep_given_fields_without_contradiction():
 def test_too_many_cores_make_a_hypothetical_cpu_model():
     real = made(GOLD, "cores=10,20")
     assert not any(variant.like for variant in real.variants) and not real.notes
-    assert real.machines.frame["part_key"].tolist() == ["xeon gold 6148"] * 2
+    assert real.machines.frame["cpu_model"].tolist() == ["xeon gold 6148"] * 2
     other = made(GOLD, "cores=20,40")
     assert [variant.like for variant in other.variants] == ["xeon gold 6148"] * 2
-    assert other.machines.frame["part_key"].isna().all()
+    assert other.machines.frame["cpu_model"].isna().all()
     assert "xeon gold 6148 has its own cores" in other.notes[0]
     champion = project().champion
     facts = impute(parse_machines(read_machines(GOLD), champion), champion, assume=False).frame
@@ -169,10 +169,10 @@ def test_hypothetical_cpu_model_is_predicted_like_its_base():
 
 
 def test_varied_cpu_models_have_their_facts():
-    parts = project().champion.reference_data.measured.frame["part_key"].value_counts().index[:2].tolist()
+    parts = project().champion.reference_data.measured.frame["cpu_model"].value_counts().index[:2].tolist()
     grid = made({"chips": 2}, "processor=" + "|".join(parts), "chips=1,2")
     facts = project().champion.reference_data.cpu_facts["family"]
-    assert grid.machines.frame["part_key"].tolist() == [part for part in parts for _ in (1, 2)]
+    assert grid.machines.frame["cpu_model"].tolist() == [part for part in parts for _ in (1, 2)]
     assert completed(grid)["family"].tolist() == [facts[part] for part in parts for _ in (1, 2)]
 
 

@@ -17,16 +17,24 @@ from perfcast.utils.errors import UserError
 
 def test_describing_columns_are_features_keys_fields_and_dates():
     names = {column.name for column in describing_columns(project().standard, FEATURES)}
-    assert {"part_key", "suite", "cores_enabled_total", "hw_avail", "sw_avail", "test_month", "launch_quarter"} <= names
+    assert {
+        "cpu_model",
+        "suite",
+        "cores_enabled_total",
+        "hw_avail",
+        "sw_avail",
+        "test_month",
+        "launch_quarter",
+    } <= names
     assert "cores_per_chip_stated" in names
     assert not {"base_score", "peak_score", "published_month", "updated", "q_date"} & names
 
 
 def test_fill_cpu_facts_keeps_given_values():
     known = RULES.fill_cpu_facts(
-        make_row(part_key="xeon gold 6148", simd_bits=256.0), RULES.read_cpu_facts({}, ["xeon gold 6148"])
+        make_row(cpu_model="xeon gold 6148", simd_bits=256.0), RULES.read_cpu_facts({}, ["xeon gold 6148"])
     ).iloc[0]
-    assert known["part_id"] == "xeon-gold-6148"
+    assert known["cpu_model_id"] == "xeon-gold-6148"
     assert known["family"] == "Skylake-SP"
     assert known["mem_channels_per_chip"] == 6
     assert known["simd_bits"] == 256
@@ -36,17 +44,17 @@ def test_fill_cpu_facts_keeps_given_values():
 def test_fill_cpu_facts_uses_the_catalog():
     listed = project().standard.frame.dropna(subset=["tdp_w"]).iloc[0]
     known = RULES.fill_cpu_facts(
-        make_row(part_key=listed["part_key"]), project().champion.reference_data.cpu_facts
+        make_row(cpu_model=listed["cpu_model"]), project().champion.reference_data.cpu_facts
     ).iloc[0]
     assert known["tdp_w"] == listed["tdp_w"]
 
 
 def test_fill_cpu_facts_of_an_unknown_name_uses_its_family():
     facts = RULES.fill_cpu_facts(
-        make_row(part_key="xeon gold 6149"), RULES.read_cpu_facts({}, ["xeon gold 6148"])
+        make_row(cpu_model="xeon gold 6149"), RULES.read_cpu_facts({}, ["xeon gold 6148"])
     ).iloc[0]
     assert facts["family"] == "Skylake-SP"
-    unknown = RULES.fill_cpu_facts(make_row(part_key="foo 99"), project().champion.reference_data.cpu_facts).iloc[0]
+    unknown = RULES.fill_cpu_facts(make_row(cpu_model="foo 99"), project().champion.reference_data.cpu_facts).iloc[0]
     assert unknown[["family", "tdp_w", "simd_bits", "cores_per_chip_part"]].isna().all()
 
 
@@ -153,6 +161,6 @@ def test_impute_records_the_origin_of_every_value():
     missing = completed.frame.isna().to_numpy()
     assert (completed.origins.to_numpy() == "missing").tolist() == missing.tolist()
     row = completed.origins.iloc[0]
-    assert row[["part_key", "family", "compiler_vendor"]].tolist() == ["given", "looked up", "assumed"]
+    assert row[["cpu_model", "family", "compiler_vendor"]].tolist() == ["given", "looked up", "assumed"]
     without = impute(described, champion, assume=False).origins
     assert not (without == "assumed").any(axis=None)

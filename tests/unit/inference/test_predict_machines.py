@@ -91,8 +91,8 @@ def test_more_cores_give_more_throughput():
 def test_common_values_of_a_cpu_model_are_filled():
     champion = project().champion
     frame = champion.reference_data.measured.frame
-    part = frame.loc[frame["l3_mb_per_chip"].notna(), "part_key"].iloc[0]
-    others = replace(champion.reference_data.measured, frame=frame[frame["part_key"] != part])
+    part = frame.loc[frame["l3_mb_per_chip"].notna(), "cpu_model"].iloc[0]
+    others = replace(champion.reference_data.measured, frame=frame[frame["cpu_model"] != part])
     without = replace(champion, reference_data=ReferenceData(others, champion.reference_data.cpu_facts))
     machine = {"processor": part, "suite": "CINT2017rate"}
     missing = [predict(machine, candidate).to_frame()["features_missing"].iloc[0] for candidate in (champion, without)]

@@ -49,9 +49,9 @@ def test_find_nearest_sorts_by_distance_and_then_newest_first():
 def test_find_common_values_of_a_cpu_model():
     reference_data = project().champion.reference_data
     frame = reference_data.measured.frame
-    group = next(column.group for column in reference_data.measured.columns if column.name == "part_key")
-    names = [name for name in reference_data.measured.select(role=Role.FEATURE, group=group) if name != "part_key"]
-    rows = frame.groupby("part_key")[names]
+    group = next(column.group for column in reference_data.measured.columns if column.name == "cpu_model")
+    names = [name for name in reference_data.measured.select(role=Role.FEATURE, group=group) if name != "cpu_model"]
+    rows = frame.groupby("cpu_model")[names]
     expected = rows.first().where(rows.nunique() == 1)
     for part in expected.index:
         assert reference_data.find_common_values(Tag.ENTITY, part) == expected.loc[part].dropna().to_dict()
@@ -63,7 +63,7 @@ def test_gather_keeps_the_newest_result_of_every_output(monkeypatch):
     whole = ReferenceData.gather(standard, project().raw, FEATURES)
     assert len(whole.measured.frame) == len(standard.frame)
     frame = whole.measured.frame
-    outputs = [frame["part_key"].astype("str"), frame["suite"].astype("str")]
+    outputs = [frame["cpu_model"].astype("str"), frame["suite"].astype("str")]
     count = frame.groupby(outputs).ngroups
     monkeypatch.setattr("perfcast.inference.reference_data.MAX_RESULTS", count)
     reduced = ReferenceData.gather(standard, project().raw, FEATURES)
@@ -71,9 +71,9 @@ def test_gather_keeps_the_newest_result_of_every_output(monkeypatch):
     assert len(newest_rows) == count
     assert newest_rows.index.equals(pd.RangeIndex(count))
     newest = frame.groupby(outputs)["published_month"].max()
-    newest_of_rows = newest_rows.set_index([newest_rows["part_key"].astype("str"), newest_rows["suite"].astype("str")])[
-        "published_month"
-    ]
+    newest_of_rows = newest_rows.set_index(
+        [newest_rows["cpu_model"].astype("str"), newest_rows["suite"].astype("str")]
+    )["published_month"]
     pd.testing.assert_series_equal(newest_of_rows.sort_index(), newest.sort_index(), check_names=False)
     # order and cells are those of the whole table
     again = frame[frame["result_id"].isin(newest_rows["result_id"])].reset_index(drop=True)

@@ -121,7 +121,7 @@ def test_more_measurements_narrow_more():
 def test_shared_labels_are_the_entity_and_its_slices():
     table = project().champion.reference_data.measured
     labels = shared_labels(table)
-    assert list(labels.columns) == ["everything", "cpu_vendor", "family", "part_key", "identity"]
+    assert list(labels.columns) == ["everything", "cpu_vendor", "family", "cpu_model", "identity"]
     assert labels.notna().all(axis=None)
     assert labels["identity"].nunique() > labels[table.column_of(Tag.ENTITY)].nunique()
 

@@ -1,4 +1,4 @@
-"""Decoder of part numbers of memory modules; a property that the number does not give for certain is missing.
+"""Decoder of part numbers of memory modules; a property that the number does not determine is missing.
 
 Micron DDR5 numbers were checked against the stated sizes and against DRAM devices = ranks x 80 bits / width. SK hynix
 and Samsung codes were checked against the stated sizes; their ranks and widths need the vendor's tables and stay
@@ -25,7 +25,7 @@ _DATA_BITS = 64
 
 
 @dataclass(frozen=True)
-class DimmPart:
+class DimmModule:
     """Memory module; a property is None where the part number does not give it for certain.
 
     Units: `capacity_gb` GiB, `density_gbit` Gibit per DRAM device, `width` bits per device, `rated_mts` MT/s. Only
@@ -43,15 +43,15 @@ class DimmPart:
     rated_mts: float | None = None
 
 
-def decode(part_number: str) -> DimmPart:
-    """Decode one part number, such as `MTC10F1084S1RC48BA1`. An unknown number gives a part without properties."""
+def decode_part_number(part_number: str) -> DimmModule:
+    """Decode one part number, such as `MTC10F1084S1RC48BA1`. An unknown number has no properties."""
     text = part_number.strip().upper()
     if match := _MICRON.fullmatch(text):
         return _decode_micron(match)
     if match := _HYNIX.fullmatch(text):
-        return DimmPart(vendor="SK hynix", ddr_gen=5, capacity_gb=_HYNIX_GB.get(match["size"]))
+        return DimmModule(vendor="SK hynix", ddr_gen=5, capacity_gb=_HYNIX_GB.get(match["size"]))
     if match := _SAMSUNG.fullmatch(text):
-        return DimmPart(
+        return DimmModule(
             vendor="Samsung",
             dimm_type="R",
             ddr_gen=5,
@@ -59,15 +59,15 @@ def decode(part_number: str) -> DimmPart:
             capacity_gb=float(match["depth"]) * _DATA_BITS / 8 or None,
             rated_mts=_SAMSUNG_MTS.get(match["bin"]),
         )
-    return DimmPart()
+    return DimmModule()
 
 
-def _decode_micron(match: re.Match[str]) -> DimmPart:
+def _decode_micron(match: re.Match[str]) -> DimmModule:
     devices, ranks, width = int(match["devices"]), int(match["ranks"]), int(match["width"])
     capacity = 2.0 ** int(match["log2_gb"])
     if match["type"] != "R" or devices != ranks * _RDIMM_BITS // width:
-        return DimmPart(vendor="Micron", ddr_gen=5)
-    return DimmPart(
+        return DimmModule(vendor="Micron", ddr_gen=5)
+    return DimmModule(
         vendor="Micron",
         dimm_type="R",
         ddr_gen=5,
@@ -80,18 +80,18 @@ def _decode_micron(match: re.Match[str]) -> DimmPart:
     )
 
 
-def pool(parts: Sequence[DimmPart]) -> DimmPart:
+def pool_modules(modules: Sequence[DimmModule]) -> DimmModule:
     """Summarize the modules of one system: numbers by their mean, texts by the common value or "mixed".
 
-    A property that one of the modules lacks is missing. No modules give a part without properties.
+    A property that one of the modules lacks is missing; without modules all are missing.
     """
     pooled: dict[str, str | float | None] = {}
-    for field in fields(DimmPart):
-        values = [getattr(part, field.name) for part in parts]
+    for field in fields(DimmModule):
+        values = [getattr(module, field.name) for module in modules]
         if not values or None in values:
             pooled[field.name] = None
         elif isinstance(values[0], str):
             pooled[field.name] = values[0] if len(set(values)) == 1 else "mixed"
         else:
             pooled[field.name] = sum(values) / len(values)
-    return DimmPart(**pooled)  # type: ignore[arg-type]
+    return DimmModule(**pooled)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Columns that name a Java virtual machine: which one, and the Java release it implements."""
+"""Parsers of columns about the Java virtual machine: its name, vendor and Java release."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _COMPANIES = (
 
 @dataclass(frozen=True)
 class Jvm:
-    """What a JVM value states; None where it does not.
+    """Java virtual machine as stated; None for what the text omits.
 
     `jvm_release` is the Java release (7 for 1.7.0_80, 17 for 17.0.2), `jvm_update` its update (80, 2); of IBM's J9,
     which states no update, the service release.
@@ -65,9 +65,9 @@ def parse_jvm(text: str) -> Jvm:
     """Parse values such as `Java HotSpot(TM) 64-Bit Server VM 18.9 (build 11.0.15+8-LTS-149, mixed mode)`."""
     value = normalize(text)
     name = next((name for name, pattern in _NAMES if pattern.search(value)), None)
-    match = _first(_RELEASES, value)
+    match = _search_first(_RELEASES, value)
     if match is None and name == "J9":
-        match = _first(_J9_RELEASES, value)
+        match = _search_first(_J9_RELEASES, value)
     groups = match.groupdict() if match else {}
     release, update = groups.get("release"), groups.get("update")
     if name == "J9" and update is None and (service := _SERVICE_RELEASE.search(value)):
@@ -80,11 +80,11 @@ def parse_jvm(text: str) -> Jvm:
     )
 
 
-def canonical_jvm_vendor(text: str) -> str | None:
-    """Return who made the JVM, aliases merged; Sun's is Oracle's, BEA stays apart because JRockit was its own."""
+def normalize_jvm_vendor(text: str) -> str | None:
+    """Return the vendor of the JVM with aliases merged; Sun is Oracle, BEA stays apart because of JRockit."""
     folded = normalize(text).casefold()
     return next((name for start, name in _COMPANIES if folded.startswith(start)), normalize(text) or None)
 
 
-def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> re.Match[str] | None:
+def _search_first(patterns: tuple[re.Pattern[str], ...], text: str) -> re.Match[str] | None:
     return next((match for pattern in patterns if (match := pattern.search(text))), None)

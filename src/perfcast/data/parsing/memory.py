@@ -1,4 +1,4 @@
-"""The `Memory` column: capacity, groups of modules, ranks, generation, rated and running transfer rate."""
+"""Parser of the `Memory` column: capacity, groups of modules, and transfer rates snapped to the JEDEC grades."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from perfcast.data.parsing.memory_speed import ddr_generation, rated_mts, snap
-from perfcast.data.parsing.text_normalization import compile_pattern, normalize, take, take_all, used_up
+from perfcast.data.parsing.text_normalization import compile_pattern, extract_all, extract_first, is_consumed, normalize
 
 ECC_BY_TYPE: dict[str, bool | None] = {"R": True, "L": True, "E": True, "M": True, "U": False, "S": None}
 """Module type letter -> error correction: registered, load-reduced, unbuffered with and without ECC, SO-DIMM
 (either), multiplexed-rank."""
+
+JEDEC_MTS = (800, 1066, 1333, 1600, 1866, 2133, 2400, 2667, 2933, *range(3200, 9201, 400))
+"""Grades of DDR3, DDR4 and DDR5 in MT/s (JESD79-3, -4, -5)."""
+
+_MIN_BANDWIDTH = {3: 6400, 4: 12800, 5: 25600}
+_BYTES_PER_TRANSFER = 8
+_FASTEST_DDR4 = 3200
 
 _GB_PER = {"MB": 1 / 1024, "GB": 1.0, "TB": 1024.0}
 _CAPACITY = compile_pattern(r"^(\d{1,6}(?:\.\d{1,3})?) ?([TGM]B)\b")
@@ -48,11 +54,11 @@ class ModuleGroup:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a memory value states; None where it does not.
+    """Memory as stated; None for what the text omits.
 
     Units: `*_gb` GiB, `*_mts` MT/s. `mem_total_gb` is the stated capacity, `mem_sum_gb` count times size of all
     groups; both include HBM. `dimm_*` leave HBM out: count over all DIMM groups, `dimm_groups` their number; size,
-    ranks, width and type are those of the group with most modules. `mem_rated_mts` is the slowest group's,
+    ranks, width and type are those of the largest group. `mem_rated_mts` is the slowest group's,
     `mem_eff_mts` the running rate or else the rated one.
     """
 
@@ -76,19 +82,19 @@ class Memory:
 
 def parse_memory(text: str) -> Memory:
     """Parse values such as `96 GB (6 x 16 GB 1Rx4 PC4-2933Y-R, running at 2666)`."""
-    capacity, remainder = take(_CAPACITY, normalize(text))
-    matches, remainder = take_all(_GROUP, remainder)
-    running, remainder = take(_RUNNING, remainder)
-    _, remainder = take_all(_TAIL, remainder)
+    capacity, remainder = extract_first(_CAPACITY, normalize(text))
+    matches, remainder = extract_all(_GROUP, remainder)
+    running, remainder = extract_first(_RUNNING, remainder)
+    _, remainder = extract_all(_TAIL, remainder)
 
-    groups = tuple(map(_group, matches))
+    groups = tuple(map(_parse_group, matches))
     dimms = [group for group in groups if not group.hbm]
     main = max(dimms, key=lambda group: group.count, default=None)
     rates = [group.rated_mts for group in dimms if group.rated_mts is not None]
     rated = min(rates, default=None)
-    running_mts = snap(int(running[1])) if running else None
+    running_mts = snap_to_grade(int(running[1])) if running else None
     return Memory(
-        mem_total_gb=_gb(capacity[1], capacity[2]) if capacity else None,
+        mem_total_gb=to_gib(capacity[1], capacity[2]) if capacity else None,
         mem_sum_gb=_sum_gb(groups) if groups else None,
         hbm_gb=_sum_gb(group for group in groups if group.hbm) if groups else None,
         dimm_count=sum(group.count for group in dimms) if groups else None,
@@ -103,30 +109,62 @@ def parse_memory(text: str) -> Memory:
         mem_running_mts=running_mts,
         mem_eff_mts=running_mts or rated,
         groups=groups,
-        complete=capacity is not None and used_up(remainder) and all(map(_understood, matches, groups)),
+        complete=capacity is not None and is_consumed(remainder) and all(map(_is_complete, matches, groups)),
     )
 
 
-def _group(match: re.Match[str]) -> ModuleGroup:
+def to_gib(number: str, unit: str) -> float:
+    """Convert a size in MB, GB or TB to GiB."""
+    return float(number) * _GB_PER[unit.upper()]
+
+
+def find_ddr_generation(label: int, number: int) -> int | None:
+    """Return the DDR generation of a label PC<label>-<number>; None for generations before DDR3 or after DDR5.
+
+    A PC4 label with a rate that only DDR5 reaches is a misprint of PC5.
+    """
+    if label == 4 and _FASTEST_DDR4 < number < _MIN_BANDWIDTH[4]:
+        return 5
+    return label if label in _MIN_BANDWIDTH else None
+
+
+def convert_label_rate(generation: int, number: int) -> int:
+    """Return the rated MT/s of a module label's number.
+
+    The number is module bandwidth in MB/s (8 bytes per transfer) from the smallest bandwidth of its generation
+    upwards and MT/s below: one threshold for all generations would misread multiplexed-rank DDR5 (12800 MT/s).
+    """
+    if number >= _MIN_BANDWIDTH[generation]:
+        return snap_to_grade(number / _BYTES_PER_TRANSFER, tolerance=10)
+    return snap_to_grade(number)
+
+
+def snap_to_grade(mts: float, tolerance: float = 2) -> int:
+    """Return the JEDEC grade within `tolerance` MT/s (labels round 2666.67 either way), else the rounded number."""
+    nearest = min(JEDEC_MTS, key=lambda grade: abs(grade - mts))
+    return nearest if abs(nearest - mts) <= tolerance else round(mts)
+
+
+def _parse_group(match: re.Match[str]) -> ModuleGroup:
     generation = rate = None
     if match["speed"]:
         # A pair such as 88/56 gives two rates in hundreds of MT/s; the first is the faster mode.
         number = int(match["speed"]) * (100 if match["slower"] and len(match["speed"]) < 3 else 1)
-        generation = ddr_generation(int(match["pc"]), number)
-        rate = rated_mts(generation, number) if generation else None
+        generation = find_ddr_generation(int(match["pc"]), number)
+        rate = convert_label_rate(generation, number) if generation else None
     return ModuleGroup(
         count=int(match["count"]),
-        size_gb=_gb(match["size"], match["unit"]),
+        size_gb=to_gib(match["size"], match["unit"]),
         hbm=match["hbm"] is not None,
         ranks=int(match["ranks"]) * int(match["stack"] or 1) if match["ranks"] else None,
         width=int(match["width"]) if match["width"] else None,
         ddr_gen=generation,
         rated_mts=rate,
-        dimm_type=_type(match),
+        dimm_type=_find_type(match),
     )
 
 
-def _type(match: re.Match[str]) -> str | None:
+def _find_type(match: re.Match[str]) -> str | None:
     letter = match["type"]
     if letter is None and match["registered"]:
         letter = "R"
@@ -137,8 +175,8 @@ def _type(match: re.Match[str]) -> str | None:
     return letter if letter in ECC_BY_TYPE else None
 
 
-def _understood(match: re.Match[str], group: ModuleGroup) -> bool:
-    """Tell whether a group says what kind of module it is, with no letter or generation that is unknown."""
+def _is_complete(match: re.Match[str], group: ModuleGroup) -> bool:
+    """Return whether a group states its kind of module, without an unknown letter or generation."""
     if match["hbm"] or match["sdram"]:
         return True
     return group.ddr_gen is not None and (match["type"] is None or group.dimm_type is not None)
@@ -146,7 +184,3 @@ def _understood(match: re.Match[str], group: ModuleGroup) -> bool:
 
 def _sum_gb(groups: Iterable[ModuleGroup]) -> float:
     return sum((group.count * group.size_gb for group in groups), start=0.0)
-
-
-def _gb(number: str, unit: str) -> float:
-    return float(number) * _GB_PER[unit.upper()]

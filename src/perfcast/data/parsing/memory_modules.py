@@ -1,13 +1,12 @@
-"""Memory told in two columns: how many modules of which size, and what kind of module."""
+"""Parsers of memory in two columns: number and size of the modules, and their kind."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from perfcast.data.parsing.memory import ECC_BY_TYPE
-from perfcast.data.parsing.memory_speed import ddr_generation, rated_mts, snap
-from perfcast.data.parsing.text_normalization import compile_pattern, normalize, take_all, used_up
+from perfcast.data.parsing.memory import ECC_BY_TYPE, convert_label_rate, find_ddr_generation, snap_to_grade
+from perfcast.data.parsing.text_normalization import compile_pattern, extract_all, is_consumed, normalize
 
 _GROUP = compile_pattern(r"\b(\d{1,4}) ?x ?(\d{1,6}) ?([GM])B?\b")
 _TAIL = compile_pattern(r"\b\d{1,2}D?Rx\d{1,2}\b|\bPC\d-\w{1,10}\b|\band\b|\bDIMMs?\b")
@@ -39,7 +38,7 @@ _TYPO = 0.01
 
 @dataclass(frozen=True)
 class Dimms:
-    """Modules of one system. Units: GiB; `dimm_gb` is the size in the group with most modules."""
+    """Modules of one system. Units: GiB; `dimm_gb` is the size in the largest group."""
 
     dimm_count: int | None = None
     dimm_gb: float | None = None
@@ -50,7 +49,7 @@ class Dimms:
 
 @dataclass(frozen=True)
 class Module:
-    """What a description of a module states; None where it does not.
+    """Module as described; None for what the text omits.
 
     Units: MT/s. `ranks` count stacked dies. `dimm_type` is a letter of `memory.ECC_BY_TYPE`, or F for fully buffered.
     """
@@ -68,8 +67,8 @@ class Module:
 
 def parse_dimms(text: str) -> Dimms:
     """Parse values such as `12 x 16384 MB` or `6 x 2 GB, 6 x 1 GB`; sizes near a power of two are snapped to it."""
-    matches, remainder = take_all(_GROUP, normalize(text))
-    groups = [(int(match[1]), _gb(int(match[2]), match[3].upper())) for match in matches if int(match[1])]
+    matches, remainder = extract_all(_GROUP, normalize(text))
+    groups = [(int(match[1]), _to_gib(int(match[2]), match[3].upper())) for match in matches if int(match[1])]
     if not groups:
         return Dimms()
     return Dimms(
@@ -77,7 +76,7 @@ def parse_dimms(text: str) -> Dimms:
         dimm_gb=max(groups)[1],
         dimm_groups=len(groups),
         mem_sum_gb=sum(count * size for count, size in groups),
-        complete=used_up(_TAIL.sub(" ", remainder)),
+        complete=is_consumed(_TAIL.sub(" ", remainder)),
     )
 
 
@@ -86,11 +85,11 @@ def parse_module(text: str) -> Module:
     value = normalize(text.replace("_", " "))
     ranks, label = _RANKS.search(value), _LABEL.search(value)
     running = _RUNNING.search(value)
-    generation, rated = _speed(label, _RUNNING.sub(" ", value))
-    kind = _type(label, generation, value)
-    running_mts = snap(int(running[1])) if running else None
+    generation, rated = _find_speed(label, _RUNNING.sub(" ", value))
+    kind = _find_type(label, generation, value)
+    running_mts = snap_to_grade(int(running[1])) if running else None
     return Module(
-        dimm_ranks=_ranks(ranks),
+        dimm_ranks=_count_ranks(ranks),
         dimm_width=int(ranks[3]) if ranks and ranks[3] else None,
         dimm_type=kind,
         ecc=True if _ECC.search(value) or kind == "F" else ECC_BY_TYPE.get(kind or ""),
@@ -102,7 +101,7 @@ def parse_module(text: str) -> Module:
     )
 
 
-def _gb(number: int, unit: str) -> float:
+def _to_gib(number: int, unit: str) -> float:
     # "2048 GB" modules are megabytes with the wrong unit; 8196 and 32678 MB are mistyped powers of two.
     gb = number / 1024 if unit == "M" or number > _LARGEST_DIMM_GB else float(number)
     power = 2.0 ** round(gb).bit_length()
@@ -110,36 +109,36 @@ def _gb(number: int, unit: str) -> float:
     return near if abs(gb / near - 1) < _TYPO else gb
 
 
-def _ranks(match: re.Match[str] | None) -> int | None:
+def _count_ranks(match: re.Match[str] | None) -> int | None:
     if match is None:
         return None
     return int(match[4]) if match[4] else int(match[1]) * int(match[2] or 1)
 
 
-def _speed(label: re.Match[str] | None, text: str) -> tuple[int | None, int | None]:
+def _find_speed(label: re.Match[str] | None, text: str) -> tuple[int | None, int | None]:
     """Return DDR generation and rated MT/s: of a label PC4-2933, else of words such as DDR4 2933 MHz."""
     if label is not None and label["gen"] is not None:
         number = int(label["speed"]) * (100 if label["slower"] and len(label["speed"]) < 3 else 1)
-        return _of_label(int(label["gen"]), number)
+        return _convert_label(int(label["gen"]), number)
     named = _NAMED.search(text)
     if named is not None:
-        return _of_label(int(named["gen"]), int(named["speed"]))
+        return _convert_label(int(named["gen"]), int(named["speed"]))
     generation, rate = _GENERATION.search(text), _RATE.search(text)
-    return int(generation[1] or generation[2]) if generation else None, snap(int(rate[1])) if rate else None
+    return int(generation[1] or generation[2]) if generation else None, snap_to_grade(int(rate[1])) if rate else None
 
 
-def _of_label(label: int, number: int) -> tuple[int | None, int | None]:
+def _convert_label(label: int, number: int) -> tuple[int | None, int | None]:
     if label == 2:
         return 2, _DDR2.get(number, number if number in _DDR2.values() else None)
-    generation = ddr_generation(label, number)
+    generation = find_ddr_generation(label, number)
     if generation is None:
         return None, None
-    rate = rated_mts(generation, number)
+    rate = convert_label_rate(generation, number)
     # "PC4-32003" is 3200 with a digit of the next word.
-    return generation, rate if rate <= _FASTEST[generation] or number < 10_000 else snap(int(str(number)[:4]))
+    return generation, rate if rate <= _FASTEST[generation] or number < 10_000 else snap_to_grade(int(str(number)[:4]))
 
 
-def _type(label: re.Match[str] | None, generation: int | None, text: str) -> str | None:
+def _find_type(label: re.Match[str] | None, generation: int | None, text: str) -> str | None:
     letter = label["type"] if label else None
     if letter is None and label and generation in (2, 3):
         # Labels before DDR4 put the type where later ones put the latency bin: PC3L-10600R.

@@ -1,20 +1,19 @@
-"""The `Memory` column as it was typed before its form was fixed (results of 2006 to 2014): DDR to DDR3, any wording.
+"""Parser of the `Memory` column of 2006 to 2014, before its form was fixed: DDR to DDR3, in any wording.
 
-`PC2-5300F`, `DDR2-667 FB-DIMM`, `4x1GB Micron, DDR3 1066` and `667 MHz ECC CL5 FB-DIMM` all say the same kind of thing.
-The text is free, so complete means that capacity, modules and rate were found.
+Examples: `PC2-5300F`, `DDR2-667 FB-DIMM`, `4x1GB Micron, DDR3 1066` and `667 MHz ECC CL5 FB-DIMM`. The text is free, so
+complete means that it states capacity, modules and rate.
 """
 
 from __future__ import annotations
 
 import re
 
-from perfcast.data.parsing.memory import ECC_BY_TYPE, Memory
-from perfcast.data.parsing.text_normalization import compile_pattern, normalize, take
+from perfcast.data.parsing.memory import ECC_BY_TYPE, Memory, to_gib
+from perfcast.data.parsing.text_normalization import compile_pattern, extract_first, normalize
 
 GRADES_MTS = (200, 266, 333, 400, 533, 667, 800, 1066, 1333, 1600, 1866)
 """Grades of DDR, DDR2 and DDR3 in MT/s (JESD79, -2, -3)."""
 
-_GB_PER = {"MB": 1 / 1024, "GB": 1.0, "TB": 1024.0}
 _CAPACITY = compile_pattern(r"^(\d{1,6}(?:\.\d{1,3})?) ?([TGM]B)(?![a-z])")
 _GROUP = compile_pattern(r"(?<![\w.])(\d{1,5}) ?[x*] ?(\d{1,5}(?:\.\d{1,2})?) ?([GM]B)(?![a-z])")
 _GROUP_REVERSED = compile_pattern(r"(?<![\w.])(\d{1,5}(?:\.\d{1,2})?) ?([GM]B) ?(?:DIMM ?)?[x*] ?(\d{1,5})(?![\w.])")
@@ -57,24 +56,24 @@ def parse_older_memory(text: str) -> Memory:
     Units as in `Memory`. `dimm_type` is F for fully buffered modules besides the letters of later generations.
     """
     value = normalize(text)
-    capacity, remainder = take(_CAPACITY, value)
-    running, remainder = take(_RUNNING, remainder)
-    groups = [(int(count), _gb(size, unit)) for count, size, unit in _GROUP.findall(remainder)] or [
-        (int(count), _gb(size, unit)) for size, unit, count in _GROUP_REVERSED.findall(remainder)
+    capacity, remainder = extract_first(_CAPACITY, value)
+    running, remainder = extract_first(_RUNNING, remainder)
+    groups = [(int(count), to_gib(size, unit)) for count, size, unit in _GROUP.findall(remainder)] or [
+        (int(count), to_gib(size, unit)) for size, unit, count in _GROUP_REVERSED.findall(remainder)
     ]
     groups = [(count, size) for count, size in groups if count and size]
     main = max(groups, default=None)
-    generation, rate, letter = _module(remainder)
+    generation, rate, letter = _find_module(remainder)
     kind = letter or next((name for name, pattern in _KINDS if pattern.search(remainder)), None)
-    ranks, width = _ranks(remainder)
-    running_mts = _snap(int(running[1])) if running else None
+    ranks, width = _count_ranks(remainder)
+    running_mts = _snap_to_grade(int(running[1])) if running else None
     ecc = _ECC_BY_TYPE[kind] if kind else None
     if _NO_ECC.search(remainder):
         ecc = False
     elif _ECC.search(remainder):
         ecc = True
     return Memory(
-        mem_total_gb=_gb(capacity[1], capacity[2]) if capacity else None,
+        mem_total_gb=to_gib(capacity[1], capacity[2]) if capacity else None,
         mem_sum_gb=sum(count * size for count, size in groups) if groups else None,
         hbm_gb=0.0 if capacity or groups else None,
         dimm_count=sum(count for count, _ in groups) if groups else None,
@@ -92,7 +91,7 @@ def parse_older_memory(text: str) -> Memory:
     )
 
 
-def _module(text: str) -> tuple[int | None, int | None, str | None]:
+def _find_module(text: str) -> tuple[int | None, int | None, str | None]:
     """Return generation, rated MT/s and type letter of the first label that has a rate."""
     generation = letter = None
     for match in (*_LABEL.finditer(text), *_LABEL_BARE.finditer(text), *_DDR.finditer(text)):
@@ -102,37 +101,37 @@ def _module(text: str) -> tuple[int | None, int | None, str | None]:
         letter = letter or _KIND_LETTERS.get((fields["type"] or "")[:1].upper())
         if fields["speed"]:
             number = int(fields["speed"])
-            rate = _rated(number)
+            rate = _find_rate(number)
             if rate is not None:
-                return stated or generation or _generation_of(number), rate, letter
+                return stated or generation or _find_generation(number), rate, letter
     clock = _CLOCK.search(text)
-    rate = _rated(int(clock[1])) if clock else None
+    rate = _find_rate(int(clock[1])) if clock else None
     if generation is None and rate is not None and _KINDS[0][1].search(text):
         generation = 2
     return generation, rate, letter
 
 
-def _generation_of(number: int) -> int | None:
-    """Return the generation that a module's bandwidth in MB/s tells, or a rate that only DDR has without a number."""
+def _find_generation(number: int) -> int | None:
+    """Return the DDR generation by the bandwidth in MB/s, or by a rate that only the first generation has."""
     if number <= _FASTEST_DDR:
         return 1
-    fitting = [generation for generation, least in _MIN_OF_GENERATION.items() if number >= least]
+    fitting = [generation for generation, low in _MIN_OF_GENERATION.items() if number >= low]
     return fitting[-1] if fitting else None
 
 
-def _rated(number: int) -> int | None:
+def _find_rate(number: int) -> int | None:
     """Return the MT/s of a label's number, which is MB/s from 2000 upwards; None where it is no grade."""
     mts = number / _BYTES_PER_TRANSFER if number >= _MIN_BANDWIDTH else float(number)
-    snapped = _snap(mts)
+    snapped = _snap_to_grade(mts)
     return snapped if snapped in GRADES_MTS else None
 
 
-def _snap(mts: float) -> int:
+def _snap_to_grade(mts: float) -> int:
     nearest = min(GRADES_MTS, key=lambda grade: abs(grade - mts))
     return nearest if abs(nearest - mts) <= _TOLERANCE * nearest else round(mts)
 
 
-def _ranks(text: str) -> tuple[int | None, int | None]:
+def _count_ranks(text: str) -> tuple[int | None, int | None]:
     device = _DEVICE.search(text)
     if device:
         return int(device[1]), int(device[2])
@@ -141,7 +140,3 @@ def _ranks(text: str) -> tuple[int | None, int | None]:
         return None, None
     word = (match["number"] or match["letter"]).lower()
     return (int(word) if word.isdigit() else _RANK_WORDS[word]) or None, None
-
-
-def _gb(number: str, unit: str) -> float:
-    return float(number) * _GB_PER[unit.upper()]

@@ -1,4 +1,4 @@
-"""Columns that hold one plain value: numbers with bounds, flags, pointer sizes, months."""
+"""Parsers of columns with one plain value: number, flag, pointer size, month, link to the result."""
 
 from __future__ import annotations
 
@@ -6,8 +6,15 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Generic, TypeVar
 
-from perfcast.data.parsing.text_normalization import compile_pattern, normalize, take, take_all, used_up
+from perfcast.data.parsing.text_normalization import compile_pattern, extract_all, is_consumed, normalize
 
+T = TypeVar("T")
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = compile_pattern(rf"^({'|'.join(_MONTHS)})[- ](\d{{4}})$")
+_NUMBER = compile_pattern(r"^[+-]?\d{1,12}(?:\.\d{1,12})?$")
+_POINTER = compile_pattern(r"^(32/64|32|64)[- ]?bits?$")
+_SHOWN = 40
 _IDENTIFIER = r"cpu2017-(\d{4})(\d{2})(\d{2})-\d{5}"
 _LINK = compile_pattern(
     rf"<a href ?= ?\"[\w./:-]{{0,200}}?res(\d{{4}}q[1-4])/({_IDENTIFIER})\.[a-z]{{2,5}}\"> ?\w{{1,10}} ?</a>"
@@ -30,68 +37,20 @@ class Disclosure:
 
 def parse_disclosure(text: str) -> Disclosure:
     """Parse links `<A HREF=".../res2020q4/cpu2017-20201109-00001.html">HTML</A>`, or a bare identifier."""
-    matches, remainder = take_all(_LINK, normalize(text))
+    matches, remainder = extract_all(_LINK, normalize(text))
     if not matches:
-        matches, remainder = take_all(_PLAIN, remainder)
+        matches, remainder = extract_all(_PLAIN, remainder)
     if not matches:
         return Disclosure()
     first = matches[0]
     agree = {(match[1].lower(), match[2].lower()) for match in matches}
-    day = _day(int(first[3]), int(first[4]), int(first[5]))
+    day = _make_date(int(first[3]), int(first[4]), int(first[5]))
     return Disclosure(
         result_id=first[2].lower(),
         arrival_day=day,
         quarter=first[1].lower() or None,
-        complete=len(agree) == 1 and day is not None and used_up(remainder),
+        complete=len(agree) == 1 and day is not None and is_consumed(remainder),
     )
-
-
-def _day(year: int, month: int, day: int) -> date | None:
-    try:
-        return date(year, month, day)
-    except ValueError:
-        return None
-
-
-_CORES = compile_pattern(r";[\d,. ]{1,60}cores?\b")
-_RANGE = compile_pattern(r"(?<!\w)(\d{1,3}) ?(?:-|\bto\b) ?(\d{1,3})(?!\w)")
-_COUNT = compile_pattern(r"(?<!\w)\d{1,3}(?!\w)")
-_WORDS = compile_pattern(r"\bor\b|\b(?:cpu )?[cx]hips?\b|\(s\)|\)s(?!\w)|\bCMIOUs?\b|\(on host\)")
-
-
-@dataclass(frozen=True)
-class Orderable:
-    """Orderable chips: least, most, and every count; a range stands for all counts in it."""
-
-    orderable_min: int | None = None
-    orderable_max: int | None = None
-    counts: tuple[int, ...] = ()
-    complete: bool = False
-
-
-def parse_orderable(text: str) -> Orderable:
-    """Parse values such as `1,2 chips`, `1, 2, 4 chip(s)` or `4 to 16 chips`."""
-    _, remainder = take(_CORES, normalize(text))
-    ranges, remainder = take_all(_RANGE, remainder)
-    listed, remainder = take_all(_COUNT, remainder)
-    _, remainder = take_all(_WORDS, remainder)
-    numbers = {int(match[0]) for match in listed}
-    for match in ranges:
-        low, high = sorted((int(match[1]), int(match[2])))
-        numbers.update(range(low, high + 1))
-    counts = tuple(sorted(numbers - {0}))
-    if not counts:
-        return Orderable()
-    return Orderable(counts[0], counts[-1], counts, complete=0 not in numbers and used_up(remainder))
-
-
-T = TypeVar("T")
-
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = compile_pattern(rf"^({'|'.join(_MONTHS)})[- ](\d{{4}})$")
-_NUMBER = compile_pattern(r"^[+-]?\d{1,12}(?:\.\d{1,12})?$")
-_POINTER = compile_pattern(r"^(32/64|32|64)[- ]?bits?$")
-_SHOWN = 40
 
 
 @dataclass(frozen=True)
@@ -103,7 +62,7 @@ class Scalar(Generic[T]):
 
     @property
     def complete(self) -> bool:
-        """Whether the text gave a value."""
+        """True where the text gave a value."""
         return self.value is not None
 
 
@@ -159,3 +118,10 @@ def parse_month(text: str) -> Scalar[date]:
     if match is None or match[2] == "0000":
         return Scalar(reason=f"not a month such as Jan-2020: {value[:_SHOWN]!r}")
     return Scalar(date(int(match[2]), _MONTHS.index(match[1].lower()) + 1, 1))
+
+
+def _make_date(year: int, month: int, day: int) -> date | None:
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None

@@ -1,4 +1,4 @@
-"""The `Storage` column: class and raw capacity of the storage that held the benchmark."""
+"""Parser of the `Storage` column: class and raw capacity of the storage of the benchmark."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Storage:
 
     Units: `storage_gb` is 10^9 bytes, number of devices times size, whatever the RAID level leaves of it.
     `storage_class` is ram, nvme, ssd or hdd; a SATA or SAS device of unstated kind counts as hdd.
-    Makers and models are free text, so complete means that class and capacity were found.
+    Vendors and models are free text, so complete means that class and capacity are stated.
     """
 
     storage_class: str | None = None
@@ -42,13 +42,10 @@ def parse_storage(text: str) -> Storage:
     """Parse values such as `1 x 960 GB SATA SSD`, `2 x SAS HDD, 600GB, 10K RPM` or `800 GB tmpfs`."""
     value = normalize(text)
     kind = next((name for name, pattern in _CLASSES if pattern.search(value)), None)
-    sizes = [_gb(*match) for match in _SIZE.findall(value)] or [_gb(*match) for match in _SHORT_SIZE.findall(value)]
+    matches = _SIZE.findall(value) or _SHORT_SIZE.findall(value)
+    sizes = [float(number) * _GB_PER[unit.upper()] for number, unit in matches]
     size = next((gb for gb in sizes if gb >= _MIN_GB), None)
     count = _COUNT.match(value)
     devices = int(count[1]) if count else 1
     capacity = size * devices if size is not None and devices else None
     return Storage(kind, capacity, complete=kind is not None and capacity is not None)
-
-
-def _gb(number: str, unit: str) -> float:
-    return float(number) * _GB_PER[unit.upper()]

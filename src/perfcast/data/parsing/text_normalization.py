@@ -1,7 +1,7 @@
-"""What all parsers of text columns share: normal form, bounded length, and knowing when a text is used up.
+"""Steps that all parsers of text columns share: normal form, bounded length, and extraction of known pieces.
 
-A parser takes the pieces it knows out of the normal form; the text was understood completely when nothing but
-punctuation is left. An incomplete result holds what was found all the same. Every pattern works on single blanks and
+A parser extracts the pieces that it knows from the normal form. The text is complete when nothing but punctuation
+remains; an incomplete result keeps the known pieces. Every pattern works on single blanks and
 bounded repetitions, so that time grows linearly.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 MAX_LENGTH = 2000
-"""Characters beyond which a value is not looked at: real ones are below 300."""
+"""Longest text that is parsed; real ones have below 300 characters."""
 
 _ABSENT = frozenset({"", "redacted", "n/a", "na", "nc", "-", "--", "unknown", "not applicable", "tbd"})
 _WORD = re.compile(r"[^ ,;:.()\[\]+-]")
@@ -26,22 +26,22 @@ def normalize(text: str) -> str:
     return "" if len(text) > MAX_LENGTH else " ".join(text.split())
 
 
-def states_something(text: str) -> bool:
-    """Tell whether a value states anything, as opposed to an empty, redacted or not applicable one."""
+def is_stated(text: str) -> bool:
+    """Return whether a value states anything; an empty, redacted or not applicable one does not."""
     return len(text) > MAX_LENGTH or normalize(text).casefold() not in _ABSENT
 
 
-def take(pattern: re.Pattern[str], text: str) -> tuple[re.Match[str] | None, str]:
+def extract_first(pattern: re.Pattern[str], text: str) -> tuple[re.Match[str] | None, str]:
     """Return the first match (or None) and the text with a blank in the place of that match."""
     match = pattern.search(text)
     return match, text if match is None else f"{text[: match.start()]} {text[match.end() :]}"
 
 
-def take_all(pattern: re.Pattern[str], text: str) -> tuple[list[re.Match[str]], str]:
+def extract_all(pattern: re.Pattern[str], text: str) -> tuple[list[re.Match[str]], str]:
     """Return all matches in order and the text with a blank in the place of each."""
     return list(pattern.finditer(text)), pattern.sub(" ", text)
 
 
-def used_up(remainder: str) -> bool:
-    """Tell whether nothing but blanks and punctuation is left."""
+def is_consumed(remainder: str) -> bool:
+    """Return whether nothing but blanks and punctuation remains."""
     return _WORD.search(remainder) is None

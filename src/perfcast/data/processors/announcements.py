@@ -1,10 +1,9 @@
-"""Processor cores: which core a family has, and the gains per clock and per process that their makers announced.
+"""Cores of processor families, and the gains per clock and per process that their vendors announced.
 
-The facts are two tables beside this module. `cores.csv` has one row per core design: the core it follows, the process
-its servers are made in, and the gain in instructions per clock that the maker announced (percent, average over
-workloads), with the day and the place. `processes.csv` has one row per process: the one it follows and the announced
-gain in performance at the same power; a gain said per watt is brought to that by its cube root, for power grows about
-with the cube of the clock (as in features/_physics.py). See `_announcements.py` for what they claim and what not.
+The facts are two tables beside this module. `cores.csv` has one row per core design: its predecessor, the process of
+its servers, and the announced gain in instructions per clock (percent, mean over workloads), with day and source.
+`processes.csv` has one row per process: its predecessor and the announced gain in performance at the same power. A gain
+per watt is converted by its cube root, because power grows about with the cube of the clock (`sustained_clock.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from perfcast.data.processors.families import family_table, read_table
 
 @dataclass(frozen=True)
 class Announcement:
-    """One design: vendor, predecessor, announced gain over it (fraction), day and source of the announcement."""
+    """Announcement of a design: vendor, predecessor, gain over it as a fraction, day and source."""
 
     name: str
     vendor: str
@@ -46,7 +45,7 @@ def read_announcements(file: str, key: str) -> dict[str, Announcement]:
     }
 
 
-def announced_logs(table: Mapping[str, Announcement], as_of: pd.Timestamp) -> dict[str, float]:
+def sum_announced_logs(table: Mapping[str, Announcement], as_of: pd.Timestamp) -> dict[str, float]:
     """Return the natural logarithm of every design's announced level over the oldest one of its line.
 
     The sum of the gains announced on or before `as_of` along its line. A design without an announced gain has the
@@ -88,31 +87,31 @@ def process_table() -> Mapping[str, Announcement]:
 
 @cache
 def processes_of_cores() -> Mapping[str, str]:
-    """Return the process that the servers of a core are made in, for the cores of which the table says so."""
+    """Return the process of the servers of every core for which the table states it."""
     return {row["core"]: row["process"] for row in read_table("cores.csv") if row["process"]}
 
 
-def core_of(family: str | None) -> str | None:
-    """Return the core of a processor family, None where the table does not say."""
+def find_core(family: str | None) -> str | None:
+    """Return the core of a processor family, None where the table does not state it."""
     return family_table().get(family or "", {}).get("core") or None
 
 
 @cache
 def ancestry(core: str) -> tuple[str, ...]:
-    """Return a core and those it follows, the oldest first. Raises: KeyError for a core not in the table."""
-    found = core_table()[core]
-    return (*(ancestry(found.predecessor) if found.predecessor else ()), core)
+    """Return a core and its predecessors, the oldest first. Raises: KeyError for a core that the table lacks."""
+    predecessor = core_table()[core].predecessor
+    return (*(ancestry(predecessor) if predecessor else ()), core)
 
 
 def announced_index(as_of: pd.Timestamp) -> dict[str, float]:
     """Return the natural logarithm of every core's announced performance per clock over the oldest core of its line."""
-    return announced_logs(core_table(), as_of)
+    return sum_announced_logs(core_table(), as_of)
 
 
 def announced_power_index(as_of: pd.Timestamp) -> dict[str, float]:
-    """Return the natural logarithm of what every core's process was announced to give at the same power.
+    """Return the natural logarithm of the announced performance at the same power of every core's process.
 
-    Over the oldest process of its line, by core; cores whose process the table does not name are left out.
+    It is relative to the oldest process of its line; cores without a process in the table are left out.
     """
-    levels = announced_logs(process_table(), as_of)
+    levels = sum_announced_logs(process_table(), as_of)
     return {core: levels[process] for core, process in processes_of_cores().items()}

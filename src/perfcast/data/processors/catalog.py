@@ -1,7 +1,7 @@
-"""Processor catalog: four public specification tables, joined by CPU model, and the table of the project.
+"""Processor catalog: four public specification tables and the table of the project, joined by CPU model.
 
-The order is ARK, AMD, xeon, boavizta, project; each table fills only the gaps of those before it. The table of the
-project (`parts.csv`) holds data-sheet values of CPU models that the public tables do not list. Facts that no table
+The order is ARK, AMD, xeon, boavizta, project; each table fills only the gaps of the earlier ones. The table of the
+project (`cpu_models.csv`) holds data-sheet values of CPU models that the public tables do not list. Facts that no table
 states stay missing.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from perfcast.data.bounded_files import PLAIN, header_of, records, text_lines, unpacked
-from perfcast.data.processors.cpu_names import part_key
+from perfcast.data.processors.cpu_names import cpu_model_key
 from perfcast.data.processors.families import read_table
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
@@ -50,31 +50,31 @@ _DAY = re.compile(
 _LOWER_BOUNDS = {"tdp_w": 10.0, "max_turbo_mhz": 800.0, "base_mhz": 800.0, "cores_per_chip": 1.0}
 
 
-def _first(text: str) -> float | None:
+def _parse_first(text: str) -> float | None:
     match = _NUMBER.search(text)
     return float(match[0]) if match else None
 
 
-def _largest(text: str) -> float | None:
+def _parse_largest(text: str) -> float | None:
     return max((float(number) for number in _NUMBER.findall(text)), default=None)
 
 
-def _mhz(text: str) -> float | None:
+def _parse_mhz(text: str) -> float | None:
     match = _CLOCK.search(text)
     return float(round(float(match[1]) * (1000 if match[2].upper() == "G" else 1))) if match else None
 
 
-def _ghz_number(text: str) -> float | None:
-    value = _first(text)
+def _parse_ghz(text: str) -> float | None:
+    value = _parse_first(text)
     return None if value is None else float(round(value * 1000))
 
 
-def _quarter(text: str) -> pd.Timestamp | None:
+def _parse_quarter(text: str) -> pd.Timestamp | None:
     match = _QUARTER.search(text)
     return pd.Timestamp(2000 + int(match[2]), 3 * int(match[1]) - 2, 1) if match else None
 
 
-def _quarter_of_day(text: str) -> pd.Timestamp | None:
+def _parse_quarter_of_day(text: str) -> pd.Timestamp | None:
     """Return the quarter of a day written 2021-03-15 or 3/15/2021."""
     match = _DAY.search(text)
     if match is None:
@@ -83,7 +83,7 @@ def _quarter_of_day(text: str) -> pd.Timestamp | None:
     return pd.Timestamp(year, 3 * ((month - 1) // 3) + 1, 1)
 
 
-def _amd_pcie(text: str) -> float | None:
+def _parse_amd_pcie(text: str) -> float | None:
     # 'PCIe 4.0 x128' states lanes too; 'x128' alone states no generation.
     match = re.search(r"PCIe\D*(\d)\.\d", text)
     return float(match[1]) if match else None
@@ -105,17 +105,17 @@ _LAYOUTS = (
         "intel-cpus.csv",
         "CpuName",
         {
-            "tdp_w": ("MaxTDP", _first),
-            "max_turbo_mhz": ("ClockSpeedMax", _mhz),
-            "base_mhz": ("ClockSpeed", _mhz),
-            "cores_per_chip": ("CoreCount", _first),
-            "mem_channels_per_chip": ("NumMemoryChannels", _first),
-            "launch_quarter": ("BornOnDate", _quarter),
+            "tdp_w": ("MaxTDP", _parse_first),
+            "max_turbo_mhz": ("ClockSpeedMax", _parse_mhz),
+            "base_mhz": ("ClockSpeed", _parse_mhz),
+            "cores_per_chip": ("CoreCount", _parse_first),
+            "mem_channels_per_chip": ("NumMemoryChannels", _parse_first),
+            "launch_quarter": ("BornOnDate", _parse_quarter),
             "process_node": ("Lithography", lambda text: text or None),
-            "upi_links": ("UltraPathInterconnectLinks", _first),
-            "fma_units": ("AVX512FusedMultiplyAddUnits", _first),
-            "pcie_gen": ("PCIExpressRevision", _largest),
-            "max_sockets": ("ScalableSockets", _first),
+            "upi_links": ("UltraPathInterconnectLinks", _parse_first),
+            "fma_units": ("AVX512FusedMultiplyAddUnits", _parse_first),
+            "pcie_gen": ("PCIExpressRevision", _parse_largest),
+            "max_sockets": ("ScalableSockets", _parse_first),
         },
     ),
     _Layout(
@@ -123,14 +123,14 @@ _LAYOUTS = (
         "amd-cpus.csv",
         "Model",
         {
-            "tdp_w": ("Default TDP", _first),
-            "max_turbo_mhz": ("Max. Boost Clock ¹ ²", _mhz),
-            "base_mhz": ("Base Clock", _mhz),
-            "cores_per_chip": ("# of CPU Cores", _first),
-            "mem_channels_per_chip": ("Memory Channels", _first),
-            "launch_quarter": ("Launch Date", _quarter_of_day),
-            "pcie_gen": ("PCI Express® Version", _amd_pcie),
-            "max_sockets": ("Socket Count", _largest),
+            "tdp_w": ("Default TDP", _parse_first),
+            "max_turbo_mhz": ("Max. Boost Clock ¹ ²", _parse_mhz),
+            "base_mhz": ("Base Clock", _parse_mhz),
+            "cores_per_chip": ("# of CPU Cores", _parse_first),
+            "mem_channels_per_chip": ("Memory Channels", _parse_first),
+            "launch_quarter": ("Launch Date", _parse_quarter_of_day),
+            "pcie_gen": ("PCI Express® Version", _parse_amd_pcie),
+            "max_sockets": ("Socket Count", _parse_largest),
         },
     ),
     _Layout(
@@ -138,11 +138,11 @@ _LAYOUTS = (
         "intel_xeon_processors_v1_8.csv",
         "Product",
         {
-            "tdp_w": ("TDP(W)", _first),
-            "max_turbo_mhz": ("Max. Turbo Freq.(GHz)", _ghz_number),
-            "base_mhz": ("Base Freq.(GHz)", _ghz_number),
-            "cores_per_chip": ("Cores", _first),
-            "launch_quarter": ("Release Date", _quarter),
+            "tdp_w": ("TDP(W)", _parse_first),
+            "max_turbo_mhz": ("Max. Turbo Freq.(GHz)", _parse_ghz),
+            "base_mhz": ("Base Freq.(GHz)", _parse_ghz),
+            "cores_per_chip": ("Cores", _parse_first),
+            "launch_quarter": ("Release Date", _parse_quarter),
         },
     ),
     _Layout(
@@ -150,10 +150,10 @@ _LAYOUTS = (
         "boavizta_cpu_specs.csv",
         "name",
         {
-            "tdp_w": ("tdp", _first),
-            "base_mhz": ("frequency", _mhz),
-            "cores_per_chip": ("cores", _first),
-            "launch_quarter": ("release_date", _quarter_of_day),
+            "tdp_w": ("tdp", _parse_first),
+            "base_mhz": ("frequency", _parse_mhz),
+            "cores_per_chip": ("cores", _parse_first),
+            "launch_quarter": ("release_date", _parse_quarter_of_day),
         },
     ),
 )
@@ -164,7 +164,7 @@ _MEMORY_TIER = re.compile(r"(xeon (?:gold|platinum) \d[12]\d\d)m")
 _ONE_SOCKET = re.compile(r"(epyc \d{4})p")
 
 
-def fallback_key(key: str) -> str | None:
+def find_twin_key(key: str) -> str | None:
     """Return the key of the CPU model with the same specification, or None.
 
     Xeon x1xxM and x2xxM differ from the model without M in memory capacity only (later M models are different ones).
@@ -178,7 +178,7 @@ def fallback_key(key: str) -> str | None:
 class Catalog:
     """Joined catalog.
 
-    Shapes: `facts` has one row per part key and the columns FACTS; `members` holds the part keys of each table.
+    Shapes: `facts` has one row per CPU model and the columns FACTS; `members` holds the keys of each table.
     """
 
     facts: pd.DataFrame
@@ -187,26 +187,28 @@ class Catalog:
     def lookup(self, keys: Iterable[str]) -> pd.DataFrame:
         """Return the facts of each key and the column `table`, the first table that lists the CPU model.
 
-        A model found by its twin (`fallback_key`) has the table 'twin'; an unknown model has only missing values.
+        A model found by its twin (`find_twin_key`) has the table 'twin'; an unknown model has only missing values.
         """
-        wanted = pd.Index(list(keys), name="part_key").unique()
-        tables = {key: self._table(key) for key in wanted}
-        twins = {key: twin for key in wanted if not tables[key] and (twin := fallback_key(key)) and self._table(twin)}
+        wanted = pd.Index(list(keys), name="cpu_model").unique()
+        tables = {key: self._find_table(key) for key in wanted}
+        twins = {
+            key: twin for key in wanted if not tables[key] and (twin := find_twin_key(key)) and self._find_table(twin)
+        }
         facts = self.facts.reindex(wanted)
         # facts that the tables leave out come from the twin
-        others = self.facts.reindex([fallback_key(key) or key for key in wanted]).set_axis(wanted, axis=0)
+        others = self.facts.reindex([find_twin_key(key) or key for key in wanted]).set_axis(wanted, axis=0)
         facts = facts.combine_first(others).reindex(wanted)[list(FACTS)]
         facts.loc[[key for key in twins if _ONE_SOCKET.fullmatch(key)], "max_sockets"] = 1.0
         source = ["twin" if key in twins else tables[key] for key in wanted]
         return facts.assign(table=pd.Series(source, index=wanted, dtype="str"))
 
-    def _table(self, key: str) -> str | None:
+    def _find_table(self, key: str) -> str | None:
         return next((table for table in TABLES if key in self.members.get(table, ())), None)
 
 
 def read_project_catalog() -> Catalog:
     """Return a catalog of the project's table alone, for use without the source."""
-    return _merged({})
+    return _merge_tables({})
 
 
 def read_catalog(folder: Path) -> Catalog:
@@ -221,35 +223,35 @@ def read_catalog(folder: Path) -> Catalog:
         raise UserError(
             f"the processor catalog must have one of {', '.join(layout.file for layout in _LAYOUTS)}",
             f"{folder} has none",
-            "ingest the source cpu_catalog again",
+            _REMEDY,
         )
-    return _merged(tables)
+    return _merge_tables(tables)
 
 
-def _merged(tables: Mapping[str, Mapping[str, dict[str, _Value]]]) -> Catalog:
+def _merge_tables(tables: Mapping[str, Mapping[str, dict[str, _Value]]]) -> Catalog:
     merged: dict[str, dict[str, _Value]] = {}
-    everything = {**tables, _PROJECT: _project_rows()}
+    everything = {**tables, _PROJECT: _read_project_rows()}
     for rows in everything.values():
         for key, facts in rows.items():
             known = merged.setdefault(key, dict.fromkeys(FACTS))
             known.update({fact: value for fact, value in facts.items() if known[fact] is None})
-    frame = pd.DataFrame.from_dict(merged, orient="index", columns=list(FACTS)).rename_axis("part_key")
+    frame = pd.DataFrame.from_dict(merged, orient="index", columns=list(FACTS)).rename_axis("cpu_model")
     members = {table: frozenset(rows) for table, rows in everything.items()}
-    return Catalog(frame.astype({fact: _dtype(fact) for fact in FACTS}), members)
+    return Catalog(frame.astype({fact: _find_dtype(fact) for fact in FACTS}), members)
 
 
-def _project_rows() -> dict[str, dict[str, _Value]]:
+def _read_project_rows() -> dict[str, dict[str, _Value]]:
     return {
-        row["part_key"]: {
+        row["cpu_model"]: {
             "tdp_w": float(row["tdp_w"]),
             "max_turbo_mhz": float(row["max_turbo_mhz"]),
             "launch_quarter": pd.Timestamp(row["launch_quarter"]) if row["launch_quarter"] else None,
         }
-        for row in read_table("parts.csv")
+        for row in read_table("cpu_models.csv")
     }
 
 
-def _dtype(fact: str) -> str:
+def _find_dtype(fact: str) -> str:
     return {"launch_quarter": "datetime64[us]", "process_node": "str"}.get(fact, "float64")
 
 
@@ -274,13 +276,13 @@ def _read_rows(path: Path, layout: _Layout) -> dict[str, dict[str, _Value]]:
             row = dict(zip_longest(header, fields[: len(header)]))
             name = row[layout.name] or ""
             if name.strip():
-                rows.setdefault(part_key(name), _row_facts(row, layout))
+                rows.setdefault(cpu_model_key(name), _parse_facts(row, layout))
         if not rows:
             raise UserError(f"{path.name} must have rows", "it lists no CPU model", _REMEDY)
     return rows
 
 
-def _row_facts(row: Mapping[str, str | None], layout: _Layout) -> dict[str, _Value]:
+def _parse_facts(row: Mapping[str, str | None], layout: _Layout) -> dict[str, _Value]:
     facts = {fact: read((row[column] or "").strip()) for fact, (column, read) in layout.facts.items()}
     for fact, low in _LOWER_BOUNDS.items():
         value = facts.get(fact)

@@ -96,7 +96,7 @@ def _read_storage(text: str) -> Mapping[str, Cell]:
 
 
 SERVER_FIELDS = (
-    alias_field("processor", "part_key", "the processor's name", "AMD EPYC 9654", "cpu"),
+    alias_field("processor", "cpu_model", "the processor's name", "AMD EPYC 9654", "cpu"),
     alias_field("cores", "cores_per_chip_stated", "enabled cores of each processor", "96", "cores_per_chip"),
     alias_field("sockets", "chips", "processors", "2"),
     Field("memory", "modules of memory", "24 x 64 GB DDR5-4800", _MEMORY, _read_memory),

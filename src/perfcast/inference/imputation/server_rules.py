@@ -11,7 +11,7 @@ import pandas as pd
 
 from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
-from perfcast.data.processors.cpu_names import part_id
+from perfcast.data.processors.cpu_names import cpu_model_id
 from perfcast.inference.imputation.rules import Block, ImputationRules, Violation, fill_missing
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS, find_server_violations
 
@@ -67,7 +67,7 @@ class ServerRules(ImputationRules):
         ),
         Block("size of the processor", ("l3_mb_per_chip", "tdp_w"), (("family", "cores_per_chip_part"),), recent=False),
         Block("clocks of the processor", ("max_turbo_mhz",), (("family",),), recent=False),
-        Block("processors", ("chips",), (("part_key",), ("family",), ("cpu_vendor",), ()), recent=False),
+        Block("processors", ("chips",), (("cpu_model",), ("family",), ("cpu_vendor",), ()), recent=False),
         Block(
             "compiler",
             (
@@ -105,24 +105,24 @@ class ServerRules(ImputationRules):
         """Return the facts of the family tables and of the CPU catalog; without the catalog, those of the former."""
         catalog = read_catalog(raw[CATALOG]) if CATALOG in raw else read_project_catalog()
         named = pd.Series(sorted({*catalog.facts.index, *measured}), dtype="str")
-        known = join_processors(pd.DataFrame({"part_key": named, "cores": np.nan, "chips": np.nan}), catalog)
+        known = join_processors(pd.DataFrame({"cpu_model": named, "cores": np.nan, "chips": np.nan}), catalog)
         clock = named.map(catalog.lookup(named)["base_mhz"])
         known = known.drop(columns=["cores", "chips", "cores_per_chip_stated"]).assign(
             base_mhz=clock, cores_per_chip_part=known["catalog_cores"], ddr_gen=known["family_ddr_gen"]
         )
-        return known.set_index("part_key")
+        return known.set_index("cpu_model")
 
     def fill_cpu_facts(self, frame: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
         """Fill the facts of a row's CPU model; a model that no table lists has the facts of its family."""
-        named = frame["part_key"].dropna()
+        named = frame["cpu_model"].dropna()
         others = sorted(set(named) - set(facts.index))
         if others:
-            unlisted = pd.DataFrame({"part_key": pd.Series(others, dtype="str"), "cores": np.nan, "chips": np.nan})
-            ruled = join_processors(unlisted, read_project_catalog()).set_index("part_key")
+            unlisted = pd.DataFrame({"cpu_model": pd.Series(others, dtype="str"), "cores": np.nan, "chips": np.nan})
+            ruled = join_processors(unlisted, read_project_catalog()).set_index("cpu_model")
             family_facts = ruled.assign(ddr_gen=ruled["family_ddr_gen"]).reindex(columns=facts.columns)
             facts = pd.concat([facts, family_facts])
-        known = facts[[name for name in facts if name in frame]].reindex(frame["part_key"]).set_axis(frame.index)
-        return fill_missing(frame, {**known, "part_id": frame["part_key"].map(part_id, na_action="ignore")})
+        known = facts[[name for name in facts if name in frame]].reindex(frame["cpu_model"]).set_axis(frame.index)
+        return fill_missing(frame, {**known, "cpu_model_id": frame["cpu_model"].map(cpu_model_id, na_action="ignore")})
 
     def fill_implied(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Fill cores, memory and architecture by arithmetic on the same row."""

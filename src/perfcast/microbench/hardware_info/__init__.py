@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from perfcast.data.datasets.spec_cpu.cpu2017_columns import COLUMNS
-from perfcast.data.datasets.spec_cpu.cpu2017_repairs import canonical_company
+from perfcast.data.parsing.company_names import normalize_company
 from perfcast.microbench.hardware_info import readings
 from perfcast.microbench.hardware_info.cpu_facts import read_clocks, read_cpu_model, read_vectors
 from perfcast.microbench.hardware_info.cpu_topology import read_caches, read_cores
@@ -102,6 +102,6 @@ def _read_vendor(collector: ReadingCollector, host: Host, environment: Environme
         return
     text = host.read_text(f"{DMI}/sys_vendor")[:200]
     if not _PLACEHOLDER.fullmatch(text):
-        name = canonical_company(text)
+        name = normalize_company(text)
         collector.add("hw_vendor", _FIRMWARE_NAMES.get((name or "").casefold(), name), text, f"{DMI}/sys_vendor")
     collector.add_missing(["hw_vendor"], "the firmware does not have the vendor of the machine: give it")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from perfcast.data.processors.cpu_names import part_key
-from perfcast.data.processors.families import facts_of, family_of
+from perfcast.data.processors.cpu_names import cpu_model_key, find_family
+from perfcast.data.processors.families import look_up_facts
 from perfcast.microbench.hardware_info import readings
 from perfcast.microbench.hardware_info.readings import Host, ReadingCollector
 from perfcast.microbench.hardware_info.system_facts import Environment
@@ -68,14 +68,14 @@ _NAME = "give the value or the name of the processor"
 
 
 def read_cpu_model(collector: ReadingCollector, host: Host, fields: readings.Fields, where: str) -> None:
-    """Read part_key, cpu_vendor and isa."""
+    """Read cpu_model, cpu_vendor and isa."""
     model, firmware = readings.first_value(fields, "Model name"), readings.first_value(fields, "BIOS Model name")
     # on Arm, only the firmware has the model; on other machines the firmware can be wrong
     for text in (firmware, model) if readings.first_value(fields, "Architecture") == "aarch64" else (model, firmware):
         key = find_cpu_model(text)
-        if key and collector.add("part_key", key, text, where):
+        if key and collector.add("cpu_model", key, text, where):
             break
-    collector.add_missing(["part_key"], _explain_missing_model(model, where))
+    collector.add_missing(["cpu_model"], _explain_missing_model(model, where))
 
     machine = readings.first_value(fields, "Architecture") or host.run_or_empty("uname", "-m")
     source = where if readings.first_value(fields, "Architecture") else "uname"
@@ -91,27 +91,27 @@ def read_cpu_model(collector: ReadingCollector, host: Host, fields: readings.Fie
         # the firmware of a virtual machine has the vendor of the hypervisor; an x86 processor has its own
         if isa != "x86" or name == "Vendor ID":
             collector.add("cpu_vendor", stated, text, where)
-    vendor = facts_of(collector.get_text("part_key") or "")["cpu_vendor"]
-    collector.add("cpu_vendor", vendor, collector.get_text("part_key") or "", where)
+    vendor = look_up_facts(collector.get_text("cpu_model") or "")["cpu_vendor"]
+    collector.add("cpu_vendor", vendor, collector.get_text("cpu_model") or "", where)
     collector.add_missing(["cpu_vendor"], "no source has the vendor of the processor: give it")
 
 
 def find_cpu_model(text: str) -> str | None:
-    """Return the key of the CPU model in a name, as `processors.names.part_key`; None for a name without a model.
+    """Return the key of the CPU model in a name, by `cpu_model_key`; None for a name without a model.
 
     Names of core designs (Neoverse-N1), product lines (AMD EPYC) and engineering samples contain no model.
     """
     name = " ".join(text.split())
     if not name or len(name) > _MAX_LENGTH or _NOT_A_MODEL.search(name) or _CORE_DESIGNS.match(name):
         return None
-    key = part_key(_IGNORED_WORDS.sub("", name))
+    key = cpu_model_key(_IGNORED_WORDS.sub("", name))
     key = " ".join(_KUNPENG.sub("kunpeng 920 ", key).split())
     return key if re.search(r"[a-z]", key) and re.search(r"\d", _MODEL_VERSION.sub("", key)) else None
 
 
 def is_known_cpu_model(collector: ReadingCollector) -> bool:
     """Return whether the family tables have the CPU model, so that their values replace guesses."""
-    return family_of(collector.get_text("part_key") or "") is not None
+    return find_family(collector.get_text("cpu_model") or "") is not None
 
 
 def _explain_missing_model(model: str, where: str) -> str:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from perfcast.data.parsing.memory_speed import snap
+from perfcast.data.parsing.memory import snap_to_grade
 from perfcast.microbench.hardware_info.readings import FAILURES, Host, ReadingCollector
 from perfcast.microbench.hardware_info.system_facts import Environment
 
@@ -130,7 +130,7 @@ def _module(values: dict[str, str]) -> Module | None:
 
 def _parse_rate(text: str) -> int | None:
     match = _RATE.match(text)
-    return snap(int(match[1])) if match and int(match[1]) else None
+    return snap_to_grade(int(match[1])) if match and int(match[1]) else None
 
 
 def _type(words: str, check_bits: bool | None) -> str | None:

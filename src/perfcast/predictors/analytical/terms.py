@@ -13,7 +13,13 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.data.processors.announcements import ancestry, announced_index, announced_power_index, core_of, core_table
+from perfcast.data.processors.announcements import (
+    ancestry,
+    announced_index,
+    announced_power_index,
+    core_table,
+    find_core,
+)
 from perfcast.features.encoding.columns import codes, distinct_labels, labels
 from perfcast.predictors.analytical.server_quantities import COLUMNS_READ, ServerQuantities, column_values, log_column
 from perfcast.schema.table import Column, Kind, Role, Tag
@@ -239,7 +245,7 @@ def _map_texts(X: pd.DataFrame, name: str, function: Callable[[str], str]) -> np
 
 def cores_of_rows(X: pd.DataFrame) -> np.ndarray:
     """Return the core design of every row's processor family, "" where it is unknown, (n,) object."""
-    return _map_texts(X, "family", lambda family: core_of(family) or "")
+    return _map_texts(X, "family", lambda family: find_core(family) or "")
 
 
 def _compilers(X: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

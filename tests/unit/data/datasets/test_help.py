@@ -13,7 +13,7 @@ import yaml
 from perfcast import splits
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.data.datasets.help.latency_rows import parse_device_name
-from perfcast.data.datasets.help.nasbench201 import EDGES, encode_cells
+from perfcast.data.datasets.help.search_spaces import CELL_EDGES, encode_cells
 from perfcast.data.datasets.help.torch_files import read_torch
 from perfcast.data.sources.help import DEVICES, list_files
 from perfcast.features import cell_graph, inverted_residuals, mobile_stages
@@ -142,7 +142,7 @@ class TestRows:
         frame = encode_cells({other: 1, text: 0})
         assert frame["op_2_3"].tolist() == ["none", "skip_connect"]
         operations = ["none", "nor_conv_3x3", "skip_connect", "avg_pool_3x3", "nor_conv_1x1", "none"]
-        assert frame[list(EDGES)].iloc[0].tolist() == operations
+        assert frame[list(CELL_EDGES)].iloc[0].tolist() == operations
         for wrong in (text.replace("none~2", "none~1"), text.replace("none~2", "magic~2")):
             with pytest.raises(UserError, match="six known operations"):
                 encode_cells({wrong: 0})

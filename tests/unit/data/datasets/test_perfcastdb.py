@@ -18,8 +18,8 @@ from perfcast.data.datasets.perfcastdb.sample_skus import FIELDS, parse_quantity
 from perfcast.data.standardized import Standardized
 from perfcast.features import run
 from perfcast.schema.table import Role, Tag, out_of_bounds
-from perfcast.testing import runs_table as fake
-from perfcast.testing.workbook import write_sheet
+from perfcast.testing import perfcastdb as fake
+from perfcast.testing.perfcastdb import write_sheet
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import sha256
 
@@ -235,8 +235,8 @@ def test_read_skus_refuses_sheet_without_column(tmp_path: Path) -> None:
 
 def test_read_skus_uses_first_sample_and_counts_conflicts(tmp_path: Path) -> None:
     titles = ["QDF/SSPEC", *(f"{title} Rte" for title, _ in FIELDS.values())]
-    one, other = ["QA", *["3 GHz"] * len(FIELDS)], ["QA", *["4 GHz"] * len(FIELDS)]
-    write_sheet(tmp_path / "sheet.xlsx", [[], titles, one, [], one, other])
+    first, other = ["QA", *["3 GHz"] * len(FIELDS)], ["QA", *["4 GHz"] * len(FIELDS)]
+    write_sheet(tmp_path / "sheet.xlsx", [[], titles, first, [], first, other])
     skus = read_skus(tmp_path / "sheet.xlsx")
     assert (skus.repeated, skus.conflicts) == (2, 1)
     assert skus.frame.loc["QA", "sku_base_mhz"] == 3000

@@ -12,7 +12,7 @@ import pytest
 
 from perfcast import splits
 from perfcast.data.datasets.spec_cpu.cpu2006 import build
-from perfcast.data.datasets.spec_cpu.cpu2006_rows import older_part_key
+from perfcast.data.datasets.spec_cpu.cpu2006_rows import older_cpu_model_key
 from perfcast.data.standardized import Standardized
 from perfcast.schema.table import Role
 from perfcast.testing import cpu_catalog, spec_cpu2006
@@ -89,7 +89,7 @@ def test_build_counts_and_flags_repairs(built: Standardized) -> None:
 
 
 def test_build_converts_caches_to_one_scope(built: Standardized) -> None:
-    frame = built.table.frame.set_index("part_key")
+    frame = built.table.frame.set_index("cpu_model")
     assert set(frame.loc["xeon e5450", "l2_kb_per_core"]) == {3072}
     assert set(frame.loc["xeon 5160", "l2_kb_per_core"]) == {3072}
     assert set(frame.loc["opteron 6276", "l1i_kb"]) == {32}
@@ -99,9 +99,9 @@ def test_build_converts_caches_to_one_scope(built: Standardized) -> None:
 def test_build_keeps_unknown_processor_without_family(built: Standardized) -> None:
     frame = built.table.frame
     unknown = frame[frame["family"].isna()]
-    assert set(unknown["part_key"]) == set(built.quality["unknown_processors"]) == {"vector v9"}
+    assert set(unknown["cpu_model"]) == set(built.quality["unknown_processors"]) == {"vector v9"}
     assert unknown[["tdp_w", "mem_channels_per_chip"]].isna().all(axis=None)
-    assert frame.loc[frame["part_key"] == "itanium 2 9040", "family"].unique().tolist() == ["Montecito"]
+    assert frame.loc[frame["cpu_model"] == "itanium 2 9040", "family"].unique().tolist() == ["Montecito"]
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_build_keeps_unknown_processor_without_family(built: Standardized) -> No
     ],
 )
 def test_older_part_key_unifies_spellings(typed: str, key: str) -> None:
-    assert older_part_key(typed) == key
-    assert older_part_key(key) == key
+    assert older_cpu_model_key(typed) == key
+    assert older_cpu_model_key(key) == key
 
 
 def test_build_limits_effective_memory_rate(built: Standardized) -> None:
@@ -146,10 +146,10 @@ def test_front_side_bus_replaces_missing_channels(built: Standardized) -> None:
     for module in ("processor", "memory", "system", "workload", "front_side_bus"):
         table = plugins.load("features", module).derive(table)
     frame = table.frame
-    bus = frame[frame["part_key"] == "xeon e5450"]
+    bus = frame[frame["cpu_model"] == "xeon e5450"]
     assert bus["bus_gbps_total"].tolist() == (bus["chips"] * 1333 * 8 / 1000).tolist()
     assert (bus["path_gbps_total"] == bus["bus_gbps_total"]).all()
-    with_channels = frame[(frame["part_key"] == "xeon x5570") & frame["mem_gbps_total"].notna()]
+    with_channels = frame[(frame["cpu_model"] == "xeon x5570") & frame["mem_gbps_total"].notna()]
     assert (with_channels["path_gbps_total"] == with_channels["mem_gbps_total"]).all()
     assert set(frame.loc[frame["family"] == "Westmere-EP", "has_bus"]) == {0}
 
@@ -173,7 +173,7 @@ def test_build_quarantines_bad_row_alone(
     result = build_dump(tmp_path, lines[0] + change(row) + good)
     assert result.rows_in == 2
     assert result.rejected[["line", "reason"]].to_numpy().tolist() == [[2, reason]]
-    assert result.table.frame["part_key"].tolist() == ["opteron 2384"]
+    assert result.table.frame["cpu_model"].tolist() == ["opteron 2384"]
 
 
 @pytest.mark.parametrize(

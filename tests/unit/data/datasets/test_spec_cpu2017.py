@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from perfcast.data.datasets.spec_cpu.cpu2017 import build
-from perfcast.data.datasets.spec_cpu.cpu2017_repairs import canonical_company
-from perfcast.data.datasets.spec_cpu.cpu2017_texts import extract_system_stem
+from perfcast.data.datasets.spec_cpu.dump_texts import extract_system_stem
+from perfcast.data.parsing.company_names import normalize_company
 from perfcast.data.standardized import Standardized
 from perfcast.schema.table_files import write_table
 from perfcast.testing import cpu_catalog, spec_cpu2017
@@ -74,7 +74,7 @@ def test_quality_reports_parse_coverage_of_99_percent(built: Standardized) -> No
 def test_build_counts_repairs_and_keeps_stated_values(built: Standardized) -> None:
     frame, repairs = built.table.frame, built.quality["repairs"]
     assert repairs["capacity_mb_for_gb"] == repairs["ddr_gen_from_rate"] == repairs["test_month_after_publication"] == 1
-    twice = frame[(frame["part_key"] == "xeon e-2236") & (frame["q_cores_mismatch"] == 1)]
+    twice = frame[(frame["cpu_model"] == "xeon e-2236") & (frame["q_cores_mismatch"] == 1)]
     assert twice[["cores_per_chip_stated", "cores_per_chip_part", "cores_enabled_total"]].to_numpy().tolist() == [
         [12, 6, 6]
     ]
@@ -84,12 +84,12 @@ def test_build_counts_repairs_and_keeps_stated_values(built: Standardized) -> No
 
 def test_build_unifies_spellings_of_a_processor(built: Standardized) -> None:
     frame = built.table.frame
-    assert frame.loc[frame["part_key"] == "xeon gold 6534", "part_id"].unique().tolist() == ["xeon-gold-6534"]
-    assert not frame["part_key"].str.contains("  ").any()
+    assert frame.loc[frame["cpu_model"] == "xeon gold 6534", "cpu_model_id"].unique().tolist() == ["xeon-gold-6534"]
+    assert not frame["cpu_model"].str.contains("  ").any()
 
 
 def test_build_keeps_unknown_processor_without_family(built: Standardized) -> None:
-    unknown = built.table.frame[built.table.frame["part_key"] == "quantum core x1"]
+    unknown = built.table.frame[built.table.frame["cpu_model"] == "quantum core x1"]
     assert len(unknown) == built.quality["unknown_processors"]["quantum core x1"] > 0
     assert unknown[["family", "tdp_w", "mem_channels_per_chip"]].isna().all(axis=None)
 
@@ -150,7 +150,7 @@ def test_build_quarantines_bad_row_alone(
     result = build_dump(tmp_path, lines[0] + change(row) + good)
     assert result.rows_in == 2
     assert result.rejected[["line", "reason"]].to_numpy().tolist() == [[2, reason]]
-    assert result.table.frame["part_key"].tolist() == ["epyc 7742"]
+    assert result.table.frame["cpu_model"].tolist() == ["epyc 7742"]
 
 
 def test_build_rejects_repeated_identifier_and_merges_repeated_line(lines: list[bytes], tmp_path: Path) -> None:
@@ -228,4 +228,4 @@ def test_extract_system_stem(system: str, processor: str, stem: str) -> None:
     ],
 )
 def test_canonical_company(signed: str, name: str) -> None:
-    assert canonical_company(signed) == name
+    assert normalize_company(signed) == name

@@ -248,7 +248,7 @@ def test_build_converts_detail_columns_to_standard_units(
     text = read(raw[DETAIL])
     row = text[text["sockets"] != ""].iloc[0]
     built_row = frame.loc[row["file"].removesuffix(".csv")]
-    assert built_row["part_key"] == row["model_name"].casefold()
+    assert built_row["cpu_model"] == row["model_name"].casefold()
     assert built_row["cores_enabled_total"] == int(row["sockets"]) * int(row["cores_per_socket"])
     assert built_row["dimm_count"] == int(row["mem_channels"])
     assert built_row["dimm_count"] * built_row["dimm_gb"] == built_row["mem_total_gb"]

@@ -12,7 +12,7 @@ from perfcast.data.datasets.spec_cpu.cpu2017_repairs import MIN_PEERS, mark_far_
 def results(scores: list[float], **columns: object) -> pd.DataFrame:
     same = {
         "suite": "CINT2017rate",
-        "part_key": "epyc 7742",
+        "cpu_model": "epyc 7742",
         "chips": 2.0,
         "dimm_count": 16.0,
         "mem_channels_per_chip": 8.0,
@@ -31,7 +31,7 @@ def test_mark_far_below_peers_requires_enough_peers() -> None:
 
 
 @pytest.mark.parametrize(
-    "column", ["suite", "part_key", "chips", "dimm_count", "mem_eff_mts"], ids=lambda name: f"another {name}"
+    "column", ["suite", "cpu_model", "chips", "dimm_count", "mem_eff_mts"], ids=lambda name: f"another {name}"
 )
 def test_mark_far_below_peers_ignores_other_machines(column: str) -> None:
     frame = results([600, 610, 620, 630, 640, 100])

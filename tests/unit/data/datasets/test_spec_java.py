@@ -11,8 +11,8 @@ from perfcast.data.datasets.spec_java.java_machines import parse_form_factor
 from perfcast.data.datasets.spec_java.java_rows import parse_identity, parse_measured
 from perfcast.schema.table import Role
 from perfcast.testing import cpu_catalog
-from perfcast.testing import jbb2015 as fake_jbb2015
-from perfcast.testing import power as fake_power
+from perfcast.testing import spec_jbb2015 as fake_jbb2015
+from perfcast.testing import spec_power as fake_power
 from perfcast.utils.errors import UserError
 
 MODULES = {"spec_power": (power, fake_power), "spec_jbb2015": (jbb2015, fake_jbb2015)}

@@ -34,7 +34,7 @@ def test_read_hardware_reads_a_server_with_two_sockets(tmp_path, spelling):
     machine = read(tmp_path, outputs, XEON_FILES)
     check(machine)
     assert values(machine) == {
-        "part_key": "xeon gold 6252",
+        "cpu_model": "xeon gold 6252",
         "cpu_vendor": "Intel",
         "isa": "x86",
         "arch": "x86_64",
@@ -138,8 +138,8 @@ def test_epyc_without_smt(tmp_path):
     machine = read(tmp_path, outputs, files)
     check(machine)
     columns = values(machine)
-    assert {name: columns[name] for name in ("part_key", "chips", "cores_enabled_total", "threads_per_core")} == {
-        "part_key": "epyc 9654",
+    assert {name: columns[name] for name in ("cpu_model", "chips", "cores_enabled_total", "threads_per_core")} == {
+        "cpu_model": "epyc 9654",
         "chips": 2,
         "cores_enabled_total": 192,
         "threads_per_core": 1,
@@ -159,7 +159,7 @@ def test_arm_server_has_its_model_from_firmware_and_its_sockets_from_the_kernel(
     machine = read(tmp_path, {"lscpu -J": as_json(ALTRA)}, {**packages, "/etc/os-release": OS["ubuntu"]})
     check(machine)
     columns = values(machine)
-    assert (columns["part_key"], columns["cpu_vendor"], columns["isa"]) == ("altra q80-30", "Ampere", "arm")
+    assert (columns["cpu_model"], columns["cpu_vendor"], columns["isa"]) == ("altra q80-30", "Ampere", "arm")
     assert (columns["chips"], columns["cores_enabled_total"], columns["threads_per_core"]) == (2, 160, 1)
     assert (columns["l1d_kb"], columns["l2_kb_per_core"]) == (64, 1024)
     assert (columns["max_turbo_mhz"], columns["simd_bits"], columns["has_amx"]) == (3000, 128, 0)
@@ -182,7 +182,7 @@ def test_virtual_arm_machine_with_a_core_design_has_no_model(tmp_path):
     firmware = {"/sys/class/dmi/id/sys_vendor": "Amazon EC2\n", "/sys/class/dmi/id/product_name": "m7g.large\n"}
     machine = read(tmp_path, {"lscpu -J": as_json(fields)}, firmware)
     check(machine)
-    assert "design" in machine.not_read["part_key"]
+    assert "design" in machine.not_read["cpu_model"]
     assert "SVE" in machine.not_read["simd_bits"]
     assert "cpu_vendor" in machine.not_read
     assert "hw_vendor" in machine.not_read
@@ -226,7 +226,7 @@ def test_virtual_machine_without_firmware_tables(tmp_path):
     machine = read(tmp_path, outputs, files)
     check(machine)
     columns = values(machine)
-    assert "no CPU model" in machine.not_read["part_key"]
+    assert "no CPU model" in machine.not_read["cpu_model"]
     assert columns["mem_total_gb"] == 32, "the table of the hypervisor has the memory of the guest"
     assert (columns["chips"], columns["cores_enabled_total"], columns["l2_kb_per_core"]) == (1, 4, 4096)
     assert (columns["file_system"], columns["storage_gb"]) == ("ext4", 107)
@@ -240,7 +240,7 @@ def test_virtual_machine_without_firmware_tables(tmp_path):
 
 def test_caches_of_a_hypervisor_are_ignored_for_a_known_model(tmp_path):
     columns = values(read(tmp_path, guest("Intel(R) Xeon(R) Platinum 8375C CPU @ 2.90GHz")))
-    assert columns["part_key"] == "xeon platinum 8375c"
+    assert columns["cpu_model"] == "xeon platinum 8375c"
     assert columns["base_mhz"] == 2900
     assert not {"l2_kb_per_core", "l3_mb_per_chip", "simd_bits"} & set(columns)
 
@@ -293,7 +293,7 @@ def test_laptop_with_two_kinds_of_cores(tmp_path, topology):
     machine = read(tmp_path, outputs, files)
     check(machine)
     columns = values(machine)
-    assert (columns["part_key"], columns["cores_enabled_total"], columns["chips"]) == ("core i7-1260p", 12, 1)
+    assert (columns["cpu_model"], columns["cores_enabled_total"], columns["chips"]) == ("core i7-1260p", 12, 1)
     assert (columns["base_mhz"], columns["max_turbo_mhz"], columns["l3_mb_per_chip"]) == (2100, 4700, 18)
     assert (columns["mem_total_gb"], columns["has_amx"], columns["hw_vendor"]) == (16, 0, "Lenovo")
     assert (columns["storage_class"], columns["storage_gb"]) == ("nvme", 512)
@@ -315,7 +315,7 @@ def test_container(tmp_path):
     machine = read(tmp_path, {"uname -m": "x86_64\n"}, files)
     check(machine)
     columns = values(machine)
-    assert (columns["part_key"], columns["cpu_vendor"], columns["arch"]) == ("xeon gold 6252", "Intel", "x86_64")
+    assert (columns["cpu_model"], columns["cpu_vendor"], columns["arch"]) == ("xeon gold 6252", "Intel", "x86_64")
     assert "container" in machine.not_read["file_system"]
     assert "not installed" in machine.not_read["dimm_count"]
     text = " ".join(machine.notes)

@@ -49,6 +49,9 @@ _NUMBERS = (
     "power_w",
 )
 _CASE = ["m", "n", "k", "kernel", "requested_layout", "requested_tile_m", "requested_tile_n", "alpha", "beta"]
+_FIELDS = [*dict.fromkeys((*_NUMBERS, *_CASE, "device", "described_kernel"))] + [
+    f"problem_size_{side}" for side in ("m", "n", "k")
+]
 _IDLE_MIB = 8.0
 """Largest memory in use, in MiB, without a context of any process; a context needs over a hundred."""
 
@@ -165,8 +168,3 @@ def _summarize_quality(frame: pd.DataFrame) -> dict[str, Any]:
         "shapes": int(frame["shape"].nunique()),
         "shared": {str(name): {"rows": int(row["size"]), "shared": int(row["sum"])} for name, row in shared.iterrows()},
     }
-
-
-_FIELDS = [*dict.fromkeys((*_NUMBERS, *_CASE, "device", "described_kernel"))] + [
-    f"problem_size_{side}" for side in ("m", "n", "k")
-]

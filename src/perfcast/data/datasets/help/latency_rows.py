@@ -18,6 +18,11 @@ from perfcast.data.strict_csv import Rejection, build_rejected_frame
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.utils.errors import UserError
 
+SOURCE = "help"
+PUBLISHED_PART = "published_part"
+_REMEDY = "ingest the source again"
+_PROTOCOL_REMEDY = "edit options.protocol in the dataset's conf"
+
 _GPUS = {
     "1080ti": "GeForce GTX 1080 Ti",
     "2080ti": "GeForce RTX 2080 Ti",
@@ -41,98 +46,6 @@ _OTHERS = {
     "eyeriss": ("accelerator", "Eyeriss"),
     "fpga": ("accelerator", "FPGA"),
 }
-
-
-def parse_device_name(device: str) -> tuple[str, str, float]:
-    """Return the kind, model and batch size of a device from the name of its file.
-
-    The kind is gpu, cpu, phone, board or accelerator. The batch size is NaN where the name does not contain it.
-
-    Raises:
-        ValueError: The name is none of HELP's.
-    """
-    if device in _OTHERS:
-        return (*_OTHERS[device], np.nan)
-    match = re.fullmatch(r"(.+)_(\d+)", device)
-    if not match or match[1] not in _GPUS:
-        raise ValueError(f"{device!r} is not a device of HELP")
-    return "gpu", _GPUS[match[1]], float(match[2])
-
-
-_REMEDY_HELP_PARTS = "edit options.protocol in the dataset's conf"
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """The authors' split: devices by subset, and architectures by position.
-
-    Training devices use the first `pool` architectures and the references. Other devices train on the references
-    alone. Validation devices are evaluated on the pool. Test devices are evaluated on the next `queries`
-    architectures, without the share `trimmed` of the fastest and of the slowest. The pool holds at most four fifths of
-    the architectures.
-    """
-
-    train: tuple[str, ...]
-    validation: tuple[str, ...]
-    test: tuple[str, ...]
-    pool: int
-    queries: int
-    trimmed: float
-
-
-def read_protocol(options: Mapping[str, Any], devices: Sequence[str]) -> Protocol:
-    """Return option `protocol`.
-
-    Raises:
-        UserError: The option is incomplete, or lists a device that the dataset lacks or lists twice.
-    """
-    protocol = options.get("protocol")
-    keys = {"train", "validation", "test", "pool", "queries", "trimmed"}
-    if not isinstance(protocol, Mapping) or set(protocol) != keys:
-        value = sorted(protocol) if isinstance(protocol, Mapping) else protocol
-        raise UserError(
-            f"option 'protocol' must have the keys {', '.join(sorted(keys))}", f"found {value!r}", _REMEDY_HELP_PARTS
-        )
-    subsets = {subset: tuple(protocol[subset]) for subset in ("train", "validation", "test")}
-    listed = [device for subset in subsets.values() for device in subset]
-    unknown = sorted(set(listed) - set(devices))
-    if unknown or len(set(listed)) < len(listed):
-        fact = f"the dataset has no {', '.join(unknown)}" if unknown else "one device is listed twice"
-        raise UserError("option 'protocol' must list different devices of the dataset", fact, _REMEDY_HELP_PARTS)
-    pool, queries, trimmed = int(protocol["pool"]), int(protocol["queries"]), float(protocol["trimmed"])
-    return Protocol(**subsets, pool=pool, queries=queries, trimmed=trimmed)
-
-
-def assign_subsets(protocol: Protocol, device: str, latency: np.ndarray, references: Sequence[int]) -> np.ndarray:
-    """Return the subset of each architecture on a device: train, validation, test, or unused.
-
-    A reference is never evaluated, although the authors left one reference among their test architectures.
-
-    Shapes: latency (architectures,) -> (architectures,) object.
-    Units: latency ms, NaN where it was quarantined.
-    """
-    count = len(latency)
-    position = np.arange(count)
-    pool = min(protocol.pool, count * 4 // 5)
-    pooled = position < pool
-    reference = np.isin(position, list(references))
-    subsets = np.full(count, "unused", dtype=object)
-    if device in protocol.train:
-        subsets[pooled | reference] = "train"
-    elif device in protocol.validation:
-        subsets[pooled] = "validation"
-        subsets[reference] = "train"
-    elif device in protocol.test:
-        query_rows = np.flatnonzero((position >= pool) & (position < pool + protocol.queries))
-        order = query_rows[np.argsort(latency[query_rows], kind="stable")]
-        subsets[order[int(len(order) * protocol.trimmed) : int(len(order) * (1 - protocol.trimmed))]] = "test"
-        subsets[reference] = "train"
-    return subsets
-
-
-SOURCE = "help"
-PUBLISHED_PART = "published_part"
-_REMEDY = "ingest the source again"
 
 DEVICE_COLUMNS = (
     Column("result_id", Kind.CATEGORICAL, Role.KEY, "device", meaning="device and architecture", tags=(Tag.ROW,)),
@@ -190,6 +103,24 @@ LATENCY_COLUMNS = (
 )
 
 
+@dataclass(frozen=True)
+class Protocol:
+    """The authors' split: devices by subset, and architectures by position.
+
+    Training devices use the first `pool` architectures and the references. Other devices train on the references
+    alone. Validation devices are evaluated on the pool. Test devices are evaluated on the next `queries`
+    architectures, without the share `trimmed` of the fastest and of the slowest. The pool holds at most four fifths of
+    the architectures.
+    """
+
+    train: tuple[str, ...]
+    validation: tuple[str, ...]
+    test: tuple[str, ...]
+    pool: int
+    queries: int
+    trimmed: float
+
+
 def build_space(
     space: str,
     raw: Mapping[str, Path],
@@ -203,7 +134,7 @@ def build_space(
         space: Name of the search space: fbnet, nasbench201 or ofa.
         raw: Folder of each source.
         options: `near_zero`, the share of a device's median latency below which a latency is not a measurement, and
-            `protocol`, see `_help_parts.Protocol`.
+            `protocol`, see `Protocol`.
         columns: Columns of the architectures.
         encode: Function from the content of the architecture file to one row per architecture.
 
@@ -264,6 +195,72 @@ def build_space(
             "distinct_latencies": {device: int(values.nunique()) for device, values in _group_by_device(rows)},
         },
     )
+
+
+def parse_device_name(device: str) -> tuple[str, str, float]:
+    """Return the kind, model and batch size of a device from the name of its file.
+
+    The kind is gpu, cpu, phone, board or accelerator. The batch size is NaN where the name does not contain it.
+
+    Raises:
+        ValueError: The name is none of HELP's.
+    """
+    if device in _OTHERS:
+        return (*_OTHERS[device], np.nan)
+    match = re.fullmatch(r"(.+)_(\d+)", device)
+    if not match or match[1] not in _GPUS:
+        raise ValueError(f"{device!r} is not a device of HELP")
+    return "gpu", _GPUS[match[1]], float(match[2])
+
+
+def read_protocol(options: Mapping[str, Any], devices: Sequence[str]) -> Protocol:
+    """Return option `protocol`.
+
+    Raises:
+        UserError: The option is incomplete, or lists a device that the dataset lacks or lists twice.
+    """
+    protocol = options.get("protocol")
+    keys = {"train", "validation", "test", "pool", "queries", "trimmed"}
+    if not isinstance(protocol, Mapping) or set(protocol) != keys:
+        value = sorted(protocol) if isinstance(protocol, Mapping) else protocol
+        raise UserError(
+            f"option 'protocol' must have the keys {', '.join(sorted(keys))}", f"found {value!r}", _PROTOCOL_REMEDY
+        )
+    subsets = {subset: tuple(protocol[subset]) for subset in ("train", "validation", "test")}
+    listed = [device for subset in subsets.values() for device in subset]
+    unknown = sorted(set(listed) - set(devices))
+    if unknown or len(set(listed)) < len(listed):
+        fact = f"the dataset has no {', '.join(unknown)}" if unknown else "one device is listed twice"
+        raise UserError("option 'protocol' must list different devices of the dataset", fact, _PROTOCOL_REMEDY)
+    pool, queries, trimmed = int(protocol["pool"]), int(protocol["queries"]), float(protocol["trimmed"])
+    return Protocol(**subsets, pool=pool, queries=queries, trimmed=trimmed)
+
+
+def assign_subsets(protocol: Protocol, device: str, latency: np.ndarray, references: Sequence[int]) -> np.ndarray:
+    """Return the subset of each architecture on a device: train, validation, test, or unused.
+
+    A reference is never evaluated, although the authors left one reference among their test architectures.
+
+    Shapes: latency (architectures,) -> (architectures,) object.
+    Units: latency ms, NaN where it was quarantined.
+    """
+    count = len(latency)
+    position = np.arange(count)
+    pool = min(protocol.pool, count * 4 // 5)
+    pooled = position < pool
+    reference = np.isin(position, list(references))
+    subsets = np.full(count, "unused", dtype=object)
+    if device in protocol.train:
+        subsets[pooled | reference] = "train"
+    elif device in protocol.validation:
+        subsets[pooled] = "validation"
+        subsets[reference] = "train"
+    elif device in protocol.test:
+        query_rows = np.flatnonzero((position >= pool) & (position < pool + protocol.queries))
+        order = query_rows[np.argsort(latency[query_rows], kind="stable")]
+        subsets[order[int(len(order) * protocol.trimmed) : int(len(order) * (1 - protocol.trimmed))]] = "test"
+        subsets[reference] = "train"
+    return subsets
 
 
 def _group_by_device(rows: pd.DataFrame) -> list[tuple[str, pd.Series]]:

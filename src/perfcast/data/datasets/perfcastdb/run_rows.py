@@ -48,7 +48,7 @@ class LongRows:
         self.frame = self.frame[~rows]
 
     def merge(self, rows: pd.Series, rule: str) -> None:
-        """Drop the rows of a boolean mask that are count_folded into others, and count them under the rule."""
+        """Drop the rows of a boolean mask that are folded into others, and count them under the rule."""
         self.merged[rule] = self.merged.get(rule, 0) + int(rows.sum())
         self.frame = self.frame[~rows]
 
@@ -142,7 +142,7 @@ class Runs:
 
 
 def pivot_runs(frame: pd.DataFrame) -> Runs:
-    """Pivot clean_rows long rows: the mean over iterations of each test becomes a column.
+    """Pivot clean long rows: the mean over iterations of each test becomes a column.
 
     Units: values in MB/s, ns and GFLOP/s; the spread is (max - min) / mean.
     """
@@ -170,7 +170,7 @@ def pivot_runs(frame: pd.DataFrame) -> Runs:
 
 
 def count_folded(frame: pd.DataFrame, runs: Sequence[str]) -> dict[str, int]:
-    """Count the rows that were count_folded into a run: averaged iterations, and tests after the first."""
+    """Count the rows that were folded into a run: averaged iterations, and tests after the first."""
     iterations = frame[_make_run_keys(frame).isin(list(runs))]
     keys = pd.DataFrame({"run": _make_run_keys(iterations), "test": _name_targets(iterations)})
     tests = len(keys.drop_duplicates())

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from perfcast.data.parsing.dimm_part_number import decode, pool
+from perfcast.data.parsing.dimm_part_number import decode_part_number, pool_modules
 from perfcast.data.parsing.operating_system import parse_operating_system
-from perfcast.data.processors.cpu_names import part_key
+from perfcast.data.processors.cpu_names import cpu_model_key
 
 SKU_CODE = "META.metadata.cscope.qdf0"
 CPU_MODEL = "SVR.CPU.CPU Model"
@@ -128,9 +128,9 @@ def _split_pairs(text: str) -> dict[str, str]:
 
 
 def _parse_processor(stated: Mapping[str, str]) -> dict[str, str | None]:
-    key = part_key(stated[CPU_MODEL]) if stated[CPU_MODEL].strip() else None
+    key = cpu_model_key(stated[CPU_MODEL]) if stated[CPU_MODEL].strip() else None
     series = _SERIES.search(key or "")
-    return {"part_key": key, "cpu_series": series[1].lower() if series else None}
+    return {"cpu_model": key, "cpu_series": series[1].lower() if series else None}
 
 
 def _parse_caches(
@@ -199,7 +199,7 @@ def list_part_numbers(stated: Mapping[str, str]) -> list[str]:
 
 def _parse_modules(stated: Mapping[str, str]) -> dict[str, Any]:
     numbers = list_part_numbers(stated)
-    pooled = pool([decode(number) for number in numbers])
+    pooled = pool_modules([decode_part_number(number) for number in numbers])
     ddr = parse_slot_sizes(stated[SLOT_SIZES])[:_DDR_SLOTS]
     channels = [any(ddr[i : i + _SLOTS_PER_CHANNEL]) for i in range(0, len(ddr), _SLOTS_PER_CHANNEL)]
     return {

@@ -48,7 +48,7 @@ def _sku_columns() -> list[Column]:
 KEYS = [
     _key("result_id", "workload", "run and suite", Tag.ROW),
     _key("run_id", "workload", "run identifier of the publisher", Tag.BLOCK),
-    _key("part_key", "processor", "normalized processor name", Tag.ENTITY, Tag.IDENTITY, Tag.CONFIG),
+    _key("cpu_model", "processor", "normalized processor name", Tag.ENTITY, Tag.IDENTITY, Tag.CONFIG),
 ]
 WORKLOAD = [
     _category("suite", "workload", "benchmark suite", (Tag.TASK, Tag.CONFIG)),

@@ -17,12 +17,13 @@ from perfcast.data.datasets.spec_cpu.cpu2006_rows import (
     parse_texts,
     screen_rows,
 )
-from perfcast.data.datasets.spec_cpu.cpu2017 import join_processors, summarize_quality
+from perfcast.data.datasets.spec_cpu.cpu2017 import join_processors
 from perfcast.data.datasets.spec_cpu.cpu2017_columns import COLUMNS as COLUMNS_2017
-from perfcast.data.datasets.spec_cpu.cpu2017_rows import Quarantine
+from perfcast.data.datasets.spec_cpu.dump_quality import summarize_quality
+from perfcast.data.datasets.spec_cpu.quarantine import Quarantine
 from perfcast.data.datasets.spec_cpu.spec_dump import find_only_file, name_submissions, read_dump, reject_out_of_bounds
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
-from perfcast.data.processors.cpu_names import part_id
+from perfcast.data.processors.cpu_names import cpu_model_id
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
@@ -133,7 +134,10 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     frame = join_processors(frame, catalog).assign(cores_per_chip_stated=stated)
     repairs = _repair_rows(frame)
     frame = frame.assign(
-        source=SOURCE, file=path.name, part_id=frame["part_key"].map(part_id), submission_id=name_submissions(frame)
+        source=SOURCE,
+        file=path.name,
+        cpu_model_id=frame["cpu_model"].map(cpu_model_id),
+        submission_id=name_submissions(frame),
     )
     frame = reject_out_of_bounds(frame, COLUMNS, quarantine)
     table = build_table(SOURCE, frame, COLUMNS)
@@ -162,24 +166,23 @@ def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
 
 
 def _count_cores(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
-    """Add the enabled cores: as stated, but at most the cores of the part.
+    """Add the enabled cores: as stated, but at most the cores of the CPU model.
 
     A larger number counts threads or is a typing error. A smaller number stands, because firmware can disable cores.
     """
-    part, stated = frame["cores_per_chip_part"], frame["cores_per_chip_stated"]
-    frame["q_cores_mismatch"] = (stated != part).astype("float64")
+    usual, stated = frame["cores_per_chip_part"], frame["cores_per_chip_stated"]
+    frame["q_cores_mismatch"] = (stated != usual).astype("float64")
     frame["cores_enabled_total"] = frame["cores"]
-    repairs.put(
-        frame, "cores_enabled_total", frame["cores"] > part * frame["chips"], part * frame["chips"], "cores_above_part"
-    )
+    total = usual * frame["chips"]
+    repairs.put(frame, "cores_enabled_total", frame["cores"] > total, total, "cores_above_part")
 
 
 def _complete_clocks(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
-    """Set turbo and bus rate as stated, else to the part's most frequent value, else from the catalog."""
+    """Set turbo and bus rate as stated, else to the CPU model's most frequent value, else from the catalog."""
     off = frame["turbo_off"] == 1
     for column in ("turbo_mhz", "bus_mts"):
-        known = frame.groupby("part_key")[column].agg(lambda values: values.mode().min())
-        usual = frame["part_key"].map(known)
+        known = frame.groupby("cpu_model")[column].agg(lambda values: values.mode().min())
+        usual = frame["cpu_model"].map(known)
         repairs.put(frame, column, frame[column].isna() & usual.notna() & ~off, usual, f"{column}_of_part")
     listed = frame["max_turbo_mhz"]
     frame["max_turbo_mhz"] = frame["turbo_mhz"].where(frame["turbo_mhz"].notna(), listed)

@@ -11,8 +11,9 @@ import pandas as pd
 
 from perfcast.data.datasets.spec_cpu import cpu2017_repairs as repair
 from perfcast.data.datasets.spec_cpu.cpu2017_columns import COLUMNS
-from perfcast.data.datasets.spec_cpu.cpu2017_rows import RAW_COLUMNS, Quarantine, screen_rows
-from perfcast.data.datasets.spec_cpu.cpu2017_texts import parse_coverage, parse_texts
+from perfcast.data.datasets.spec_cpu.cpu2017_rows import RAW_COLUMNS, parse_coverage, parse_texts, screen_rows
+from perfcast.data.datasets.spec_cpu.dump_quality import summarize_quality
+from perfcast.data.datasets.spec_cpu.quarantine import Quarantine
 from perfcast.data.datasets.spec_cpu.spec_dump import (
     find_only_file,
     name_submissions,
@@ -20,103 +21,14 @@ from perfcast.data.datasets.spec_cpu.spec_dump import (
     read_dump,
     reject_out_of_bounds,
 )
-from perfcast.data.parsing.distinct_texts import by_distinct, codes_of, is_coded, spread, value_counts
-from perfcast.data.processors.catalog import TABLES, Catalog, read_catalog, read_project_catalog
-from perfcast.data.processors.cpu_names import part_id
-from perfcast.data.processors.families import facts_of
+from perfcast.data.parsing.distinct_texts import encode_texts, expand_codes, is_coded, map_distinct
+from perfcast.data.processors.catalog import Catalog, read_catalog, read_project_catalog
+from perfcast.data.processors.cpu_names import cpu_model_id
+from perfcast.data.processors.families import look_up_facts
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame
-from perfcast.schema.table import Kind, Table, build_table
+from perfcast.schema.table import build_table
 from perfcast.utils.errors import UserError
-
-
-def summarize_quality(
-    frame: pd.DataFrame,
-    table: Table,
-    repairs: Mapping[str, int],
-    after: int,
-    coverage: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Any]:
-    """Return the quality facts of a standardized dump.
-
-    Args:
-        frame: Accepted rows with raw and intermediate columns.
-        table: The same rows with standard columns.
-        repairs: Number of repaired rows by rule.
-        after: Number of rows published after the last month.
-        coverage: Parse coverage by raw column.
-    """
-    return {
-        "after_published_until": after,
-        "parse_coverage": coverage,
-        "join_coverage": _measure_join_coverage(frame),
-        "families": _count_values(table.frame["family"]),
-        "unknown_processors": _count_values(frame.loc[table.frame["family"].isna().to_numpy(), "part_key"]),
-        "missing": {name: round(float(share), 6) for name, share in table.frame.isna().mean().items()},
-        "ranges": _find_ranges(table),
-        "flags": {name: int(table.frame[name].sum()) for name in table.frame if str(name).startswith("q_")},
-        "repairs": dict(sorted(repairs.items())),
-    }
-
-
-def _count_values(values: pd.Series) -> dict[str, int]:
-    return {str(value): int(count) for value, count in value_counts(values).sort_index().items()}
-
-
-def _measure_join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return the parts and rows joined from each catalog table, and the joined shares by year and by fact."""
-    joined = frame["catalog_table"].notna()
-    parts = frame.drop_duplicates("part_key")
-    year = frame["published_month"].dt.year
-    first = frame.groupby("part_key")["published_month"].transform("min").dt.year == year
-    facts = (
-        "tdp_w",
-        "max_turbo_mhz",
-        "mem_channels_per_chip",
-        "launch_quarter",
-        "process_node",
-        "upi_links",
-        "fma_units",
-    )
-    return {
-        "parts": len(parts),
-        "rows": len(frame),
-        "by_table": {
-            name: {
-                "parts": int((parts["catalog_table"] == name).sum()),
-                "rows": int((frame["catalog_table"] == name).sum()),
-            }
-            for name in (*TABLES, "twin")
-        },
-        "share_of_rows": _compute_share(joined),
-        "share_of_parts": _compute_share(parts["catalog_table"].notna()),
-        "share_of_rows_by_year": _compute_share_by_year(joined, year),
-        "share_of_rows_of_new_parts_by_year": _compute_share_by_year(joined[first], year[first]),
-        "share_of_rows_with": {name: _compute_share(frame[name].notna()) for name in facts},
-    }
-
-
-def _compute_share(flags: pd.Series) -> float:
-    return round(float(flags.mean()), 6) if len(flags) else 0.0
-
-
-def _compute_share_by_year(flags: pd.Series, year: pd.Series) -> dict[str, float]:
-    return {str(key): _compute_share(group) for key, group in flags.groupby(year)}
-
-
-def _find_ranges(table: Table) -> dict[str, list[Any]]:
-    """Return [minimum, maximum] of every numerical and date column with a value."""
-    ranges: dict[str, list[Any]] = {}
-    for column in table.columns:
-        values = table.frame[column.name].dropna()
-        if values.empty:
-            continue
-        if column.kind is Kind.NUMERICAL:
-            ranges[column.name] = [float(values.min()), float(values.max())]
-        elif column.kind is Kind.DATE:
-            ranges[column.name] = [values.min().strftime("%Y-%m-%d"), values.max().strftime("%Y-%m-%d")]
-    return ranges
-
 
 SOURCE, CATALOG = "spec_cpu2017", "cpu_catalog"
 _ALL_DIFFERENT = ("Disclosure",)
@@ -172,9 +84,9 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     repairs = _repair_rows(frame)
     same = np.zeros(len(frame), dtype=np.int8)
     frame = frame.assign(
-        source=spread([SOURCE], same, frame.index),
-        file=spread([path.name], same, frame.index),
-        part_id=by_distinct(frame["part_key"], part_id),
+        source=expand_codes([SOURCE], same, frame.index),
+        file=expand_codes([path.name], same, frame.index),
+        cpu_model_id=map_distinct(frame["cpu_model"], cpu_model_id),
         submission_id=name_submissions(frame),
     )
 
@@ -191,23 +103,23 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
 
 
 def join_processors(frame: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
-    """Add the facts of each row's part from the family tables and the catalog; unknown facts are missing."""
-    keys = frame["part_key"].drop_duplicates().astype("str")
-    families = pd.DataFrame([facts_of(key) for key in keys], index=pd.Index(keys, name="part_key"))
+    """Add the facts of each row's CPU model from the family tables and the catalog; unknown facts are missing."""
+    keys = frame["cpu_model"].drop_duplicates().astype("str")
+    families = pd.DataFrame([look_up_facts(key) for key in keys], index=pd.Index(keys, name="cpu_model"))
     listed = catalog.lookup(keys)
-    parts = {name: families[fact] for name, fact in _FROM_FAMILY.items()}
-    parts |= {name: listed[name] for name in _FROM_CATALOG}
-    parts |= {name: _fill_missing(listed[name], families[name]) for name in _CATALOG_FIRST}
-    # The family table lists the channels of more parts than the catalog; the two agree wherever both do.
-    parts["mem_channels_per_chip"] = _fill_missing(families["channels_per_chip"], listed["mem_channels_per_chip"])
-    parts |= {"catalog_cores": listed["cores_per_chip"], "catalog_table": listed["table"]}
-    if is_coded(frame["part_key"]):
-        codes, names = codes_of(frame["part_key"])
+    facts = {name: families[fact] for name, fact in _FROM_FAMILY.items()}
+    facts |= {name: listed[name] for name in _FROM_CATALOG}
+    facts |= {name: _fill_missing(listed[name], families[name]) for name in _CATALOG_FIRST}
+    # The family table lists the channels of more CPU models than the catalog; the two agree wherever both do.
+    facts["mem_channels_per_chip"] = _fill_missing(families["channels_per_chip"], listed["mem_channels_per_chip"])
+    facts |= {"catalog_cores": listed["cores_per_chip"], "catalog_table": listed["table"]}
+    if is_coded(frame["cpu_model"]):
+        codes, names = encode_texts(frame["cpu_model"])
         joined = frame.assign(
-            **{name: spread(values.loc[names].tolist(), codes, frame.index) for name, values in parts.items()}
+            **{name: expand_codes(values.loc[names].tolist(), codes, frame.index) for name, values in facts.items()}
         )
     else:
-        joined = frame.join(pd.DataFrame(parts), on="part_key")
+        joined = frame.join(pd.DataFrame(facts), on="cpu_model")
     return joined.assign(cores_per_chip_stated=joined["cores"] / joined["chips"])
 
 

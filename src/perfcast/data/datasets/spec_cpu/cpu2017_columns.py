@@ -36,9 +36,9 @@ _KEYS = (
         "test campaign: vendor, system, processor, chips and month",
         tags=(Tag.BLOCK,),
     ),
-    _name("part_id", "processor", "part_key as one word", role=Role.KEY),
+    _name("cpu_model_id", "processor", "cpu_model as one word", role=Role.KEY),
     _name(
-        "part_key", "processor", "normalized processor name", _IDENTITY, Tag.ENTITY, role=Role.KEY
+        "cpu_model", "processor", "normalized processor name", _IDENTITY, Tag.ENTITY, role=Role.KEY
     ),
 )  # fmt: skip
 
@@ -154,10 +154,8 @@ _AUDIT = (
     _name("sponsor", "provenance", "sponsor of the test", role=Role.PROVENANCE),
     _name("peak_ptr", "provenance", "pointer size of the peak run", role=Role.PROVENANCE),
     _flag("xalanc_notice", "provenance", "1 under SPEC's notice of 2024 on 523/623.xalancbmk", role=Role.PROVENANCE),
-    Column(
-        "cores_per_chip_stated", Kind.NUMERICAL, Role.PROVENANCE, "provenance", "", "cores per chip as published", 1, 512
-    ),
-    _flag("q_cores_mismatch", "provenance", "1 where stated cores per chip are not the processor's", role=Role.PROVENANCE),
+    Column("cores_per_chip_stated", Kind.NUMERICAL, Role.PROVENANCE, "provenance", "", "cores as published", 1, 512),
+    _flag("q_cores_mismatch", "provenance", "1 where stated cores are not the processor's", role=Role.PROVENANCE),
     _flag("q_mem_arith", "provenance", "1 where the capacity differs from DIMMs x size", role=Role.PROVENANCE),
     _flag("q_ddr_gen", "provenance", "1 where the DDR generation was corrected", role=Role.PROVENANCE),
     _flag("q_date", "provenance", "1 where a date after publication was removed", role=Role.PROVENANCE),

@@ -9,16 +9,17 @@ from typing import Any
 import pandas as pd
 
 from perfcast.data.datasets.spec_cpu import cpu2017_repairs as repair
-from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors, summarize_quality
+from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import COLUMNS, OMITTED, refuse_leaks
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_join import SOURCE as PUBLISHED
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_join import join_published, read_published
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_rows import SOURCE, read_detail
-from perfcast.data.datasets.spec_cpu.cpu2017_rows import Quarantine
-from perfcast.data.datasets.spec_cpu.cpu2017_texts import parse_coverage
+from perfcast.data.datasets.spec_cpu.cpu2017_rows import parse_coverage
+from perfcast.data.datasets.spec_cpu.dump_quality import summarize_quality
+from perfcast.data.datasets.spec_cpu.quarantine import Quarantine
 from perfcast.data.datasets.spec_cpu.spec_dump import describe_out_of_bounds
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
-from perfcast.data.processors.cpu_names import part_id
+from perfcast.data.processors.cpu_names import cpu_model_id
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame
 from perfcast.schema.table import Table, build_table
@@ -49,7 +50,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     frame = frame.assign(
         source=SOURCE,
         file=frame["source_file"],
-        part_id=frame["part_key"].map(part_id),
+        cpu_model_id=frame["cpu_model"].map(cpu_model_id),
         submission_id=_name_submissions(frame),
     )
     frame = _reject_out_of_bounds(frame, detail.quarantines)
@@ -90,10 +91,10 @@ def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
 
 
 def _name_submissions(frame: pd.DataFrame) -> pd.Series:
-    """Return vendor, system, part, chips and month; without the dump, "?" replaces the system name."""
+    """Return vendor, system, CPU model, chips and month; without the dump, "?" replaces the system name."""
     month = frame["published_month"].dt.strftime("%Y-%m")
     chips = frame["chips"].map("{:.0f}".format, na_action="ignore").fillna("?")
-    parts = [frame["hw_vendor"].fillna("?"), frame["system_stem"].fillna("?"), frame["part_key"], chips, month]
+    parts = [frame["hw_vendor"].fillna("?"), frame["system_stem"].fillna("?"), frame["cpu_model"], chips, month]
     joined: pd.Series = parts[0].str.cat(parts[1:], sep=" | ")
     return joined
 

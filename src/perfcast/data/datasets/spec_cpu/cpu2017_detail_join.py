@@ -15,13 +15,12 @@ import pandas as pd
 
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import TARGETS
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_rows import TEXTS
-from perfcast.data.datasets.spec_cpu.cpu2017_rows import RAW_COLUMNS, SUITES
-from perfcast.data.datasets.spec_cpu.cpu2017_texts import parse_texts
+from perfcast.data.datasets.spec_cpu.cpu2017_rows import RAW_COLUMNS, SUITES, parse_texts
 from perfcast.data.datasets.spec_cpu.spec_dump import find_only_file, read_dump
 from perfcast.data.parsing.distinct_texts import parse_column
-from perfcast.data.parsing.memory_speed import snap
+from perfcast.data.parsing.memory import snap_to_grade
 from perfcast.data.parsing.scalars import parse_month, parse_number
-from perfcast.data.parsing.text_normalization import states_something
+from perfcast.data.parsing.text_normalization import is_stated
 
 SOURCE = "spec_cpu2017"
 _SCORES = ("Base Result", "Peak Result", "Energy Base Result")
@@ -82,7 +81,7 @@ def join_published(frame: pd.DataFrame, published: Published) -> tuple[pd.DataFr
         **dict.fromkeys(_SCORES, ""),
         **{column: frame[name] for column, name in _FROM_DETAIL.items()},
         **{
-            column: texts[column].where(texts[column].map(states_something), frame[name])
+            column: texts[column].where(texts[column].map(is_stated), frame[name])
             for column, name in _LONGER_IN_DUMP.items()
         },
         Processor=frame["vendor"] + " " + frame["model_name"],
@@ -116,7 +115,7 @@ def _combine_memory(frame: pd.DataFrame, parsed: pd.DataFrame) -> dict[str, pd.S
     """Return the published capacity, else DIMMs x size; DIMMs as counted on the machine; rates as JEDEC grades."""
     dimm_gb = (frame["dimm_kb"] / 1024**2).fillna(parsed["dimm_gb"])
     count = frame["dimm_count"].fillna(parsed["dimm_count"])
-    graded = frame["mem_data_rate"].map(snap, na_action="ignore").astype("float64")
+    graded = frame["mem_data_rate"].map(snap_to_grade, na_action="ignore").astype("float64")
     rated = graded.fillna(parsed["mem_rated_mts"])
     return {
         "dimm_gb": dimm_gb,

@@ -9,10 +9,10 @@ from pathlib import Path
 import pandas as pd
 
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import OMITTED, SUITES, TARGETS
-from perfcast.data.datasets.spec_cpu.cpu2017_rows import MAX_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine
+from perfcast.data.datasets.spec_cpu.quarantine import MAX_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine
 from perfcast.data.parsing.distinct_texts import parse_column
 from perfcast.data.parsing.scalars import parse_disclosure, parse_number
-from perfcast.data.parsing.text_normalization import states_something
+from perfcast.data.parsing.text_normalization import is_stated
 from perfcast.data.sources.spec_cpu2017_detail import BENCHMARKS
 from perfcast.data.strict_csv import read_rows
 
@@ -101,7 +101,7 @@ def _screen_rows(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.Dat
     )
     frame = quarantine.reject(frame, frame["result_id"].isna(), "no_result_id", frame["file"])
     frame = quarantine.reject(frame, frame["arrival_day"].isna(), "date_impossible", frame["file"])
-    frame = quarantine.reject(frame, ~frame["model_name"].map(states_something), "no_processor", frame["file"])
+    frame = quarantine.reject(frame, ~frame["model_name"].map(is_stated), "no_processor", frame["file"])
 
     texts = raw[benchmarks]
     infinite = texts.apply(lambda column: column.str.strip().str.lstrip("+-").str.casefold().isin(_NOT_FINITE))
@@ -109,7 +109,7 @@ def _screen_rows(raw: pd.DataFrame, name: str, quarantine: Quarantine) -> pd.Dat
     frame = _reject_cells(frame, frame[benchmarks].isna(), "score_not_numeric", texts, quarantine)
     frame = _reject_cells(frame, frame[benchmarks] == 0, "no_score", texts, quarantine)
 
-    stated = raw[list(NUMBERS)].apply(lambda column: column.map(states_something))
+    stated = raw[list(NUMBERS)].apply(lambda column: column.map(is_stated))
     missing = frame[list(NUMBERS.values())].isna().set_axis(list(NUMBERS), axis=1)
     frame = _reject_cells(frame, missing & stated.loc[frame.index], "count_not_numeric", raw[list(NUMBERS)], quarantine)
     return _reject_cells(frame, _mark_impossible_counts(frame), "impossible_counts", raw[list(_COUNTS)], quarantine)

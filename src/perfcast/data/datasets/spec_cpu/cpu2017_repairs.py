@@ -1,72 +1,11 @@
-"""Counted repairs of the dump's known errors, and leakage check flags. No repair depends on a score."""
+"""Counted repairs of the dumps' known errors, and the flags of the leakage check. No repair depends on a score."""
 
 from __future__ import annotations
-
-import re
 
 import numpy as np
 import pandas as pd
 
-from perfcast.data.parsing.distinct_texts import by_distinct
-
-_ALIASES: tuple[tuple[str, str], ...] = (
-    ("lenovo", "Lenovo"),
-    ("dell", "Dell"),
-    ("hpe", "HPE"),
-    ("hewlett packard", "HPE"),
-    ("hewlett-packard", "HPE"),
-    ("cisco", "Cisco"),
-    ("huawei", "Huawei"),
-    ("intel supermicro", "Supermicro"),
-    ("supermicro", "Supermicro"),
-    ("supermico", "Supermicro"),
-    ("super micro", "Supermicro"),
-    ("asustek", "ASUS"),
-    ("xfusion", "xFusion"),
-    ("fujitsu", "Fujitsu"),
-    ("nec", "NEC"),
-    ("tyrone", "Tyrone"),
-    ("netweb", "Netweb"),
-    ("new h3c", "H3C"),
-    ("h3c", "H3C"),
-    ("inspur", "Inspur"),
-    ("ieit", "Inspur"),
-    ("kaytus", "Kaytus"),
-    ("giga-byte", "Gigabyte"),
-    ("giga computing", "Gigabyte"),
-    ("quanta", "Quanta"),
-    ("fusionstor", "FusionStor"),
-    ("bull", "Atos"),
-    ("atos", "Atos"),
-    ("eviden", "Atos"),
-    ("zte", "ZTE"),
-    ("altos", "Altos"),
-    ("epsylon", "Epsylon"),
-    ("esconet", "Esconet"),
-    ("asrock", "ASRock Rack"),
-    ("intel", "Intel"),
-    ("ibm", "IBM"),
-    ("oracle", "Oracle"),
-    ("acer", "Acer"),
-    ("china academy of information", "CAICT"),
-    ("telecommunications technology association", "TTA"),
-)
-_PATTERNS = tuple((re.compile(rf"{re.escape(start)}\b"), name) for start, name in _ALIASES)
-_LEGAL_FORM = re.compile(
-    r"[,\s]+(?:inc|ltd|co|corp|corporation|incorporated|limited|gmbh|s\.?r\.?o|sp\. z o\.o|pte|technologies)\.?$",
-    re.IGNORECASE,
-)
-
-
-def canonical_company(name: str) -> str | None:
-    """Return the canonical name of a company; for an unlisted company, its name without the legal form."""
-    text = " ".join(name.split())
-    folded = text.casefold()
-    listed = next((canonical for pattern, canonical in _PATTERNS if pattern.match(folded)), None)
-    while listed is None and (shorter := _LEGAL_FORM.sub("", text)) not in ("", text):
-        text = shorter
-    return listed or text.strip(" ,.") or None
-
+from perfcast.data.parsing.distinct_texts import map_distinct
 
 MIN_SHARE = 2 / 3
 """Smallest plausible share of the peers' median score.
@@ -76,29 +15,15 @@ comes from a throttled machine. Its error is a hundred times the usual one and w
 
 MIN_PEERS = 5
 
-
-def mark_far_below_peers(frame: pd.DataFrame) -> pd.Series:
-    """Mark scores below MIN_SHARE of the median of at least MIN_PEERS results of one suite, part, chips and memory.
-
-    Memory is the same where the number of filled channels and the rate are: half the channels explain half a score.
-    """
-    channels = frame["mem_channels_per_chip"] * frame["chips"]
-    same = frame[["suite", "part_key", "chips", "mem_eff_mts", "base_score"]]
-    same = same.assign(filled=np.fmin(frame["dimm_count"], channels))
-    peers = same.groupby(["suite", "part_key", "chips", "mem_eff_mts", "filled"], dropna=False)["base_score"]
-    enough = peers.transform("size") >= MIN_PEERS
-    return enough & (frame["base_score"] < MIN_SHARE * peers.transform("median"))
-
-
 _TRUSTED_CORES = ("ark", "amd", "twin")
 """Catalog tables without any conflict with the dump's core counts."""
 
-_NAMES_OF_SEVERAL_PARTS = ("power", "sparc")
+_ISA_OF_SHARED_NAMES = ("power", "sparc")
 
 _SIERRA_FOREST_MODULE = 4
 """Cores that share a second-level cache in Sierra Forest; the dump states the module's size per core."""
 
-_FAR_SCORE, _MIN_PEERS = 0.3, 5
+_FAR_SCORE = 0.3
 _ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
 
 
@@ -116,39 +41,39 @@ class Repairs:
 
 
 def find_modal_cores(frame: pd.DataFrame) -> pd.Series:
-    """Return the cores per chip of each row's part: from the trusted catalog, else the part's most frequent value.
+    """Return the cores per chip of each row's CPU model: from the trusted catalog, else its most frequent value.
 
-    Ties go to the catalog's value, then to the largest. A POWER or SPARC name covers several parts with different
-    numbers of cores, so their stated number is used.
+    Ties go to the catalog's value, then to the largest. A POWER or SPARC name covers several models with different
+    numbers of cores, so the stated number is used.
     """
-    counts = frame.groupby(["part_key", "cores_per_chip_stated"]).size().rename("rows").reset_index()
-    parts = frame.drop_duplicates("part_key").set_index("part_key")
-    counts["part_key"] = counts["part_key"].astype("str")
-    listed = counts["part_key"].map(parts["catalog_cores"].set_axis(parts.index.astype("str"), axis=0))
+    counts = frame.groupby(["cpu_model", "cores_per_chip_stated"]).size().rename("rows").reset_index()
+    parts = frame.drop_duplicates("cpu_model").set_index("cpu_model")
+    counts["cpu_model"] = counts["cpu_model"].astype("str")
+    listed = counts["cpu_model"].map(parts["catalog_cores"].set_axis(parts.index.astype("str"), axis=0))
     counts["listed"] = counts["cores_per_chip_stated"] == listed
-    best = counts.sort_values(["part_key", "rows", "listed", "cores_per_chip_stated"]).drop_duplicates(
-        "part_key", keep="last"
+    best = counts.sort_values(["cpu_model", "rows", "listed", "cores_per_chip_stated"]).drop_duplicates(
+        "cpu_model", keep="last"
     )
-    frequent = best.set_index("part_key")["cores_per_chip_stated"]
-    modal = by_distinct(frame["part_key"], frequent.get)
+    frequent = best.set_index("cpu_model")["cores_per_chip_stated"]
+    modal = map_distinct(frame["cpu_model"], frequent.get)
     trusted = frame["catalog_table"].isin(_TRUSTED_CORES) & frame["catalog_cores"].notna()
     cores = modal.mask(trusted, frame["catalog_cores"])
-    return cores.mask(frame["isa"].isin(_NAMES_OF_SEVERAL_PARTS), frame["cores_per_chip_stated"])
+    return cores.mask(frame["isa"].isin(_ISA_OF_SHARED_NAMES), frame["cores_per_chip_stated"])
 
 
 def repair_cores(frame: pd.DataFrame, repairs: Repairs) -> None:
     """Add the total of enabled cores, corrected where the stated number is impossible, and its flag.
 
-    A number above the cores of the part counts threads or is a typing error. A smaller one is an error on a rate run,
-    which uses all cores. On a speed run it stands, because firmware can disable cores.
+    A number above the cores of the CPU model counts threads or is a typing error. A smaller one is an error on a rate
+    run, which uses all cores. On a speed run it stands, because firmware can disable cores.
     """
-    part, stated = frame["cores_per_chip_part"], frame["cores_per_chip_stated"]
+    usual, stated = frame["cores_per_chip_part"], frame["cores_per_chip_stated"]
     frame["cores_enabled_total"] = frame["cores"]
-    frame["q_cores_mismatch"] = (stated != part).astype("float64")
-    right = part * frame["chips"]
-    repairs.put(frame, "cores_enabled_total", stated > part, right, "cores_above_part")
+    frame["q_cores_mismatch"] = (stated != usual).astype("float64")
+    right = usual * frame["chips"]
+    repairs.put(frame, "cores_enabled_total", stated > usual, right, "cores_above_part")
     repairs.put(
-        frame, "cores_enabled_total", (stated < part) & (frame["metric"] == "rate"), right, "cores_below_part_rate"
+        frame, "cores_enabled_total", (stated < usual) & (frame["metric"] == "rate"), right, "cores_below_part_rate"
     )
 
 
@@ -204,7 +129,7 @@ def repair_unstated(frame: pd.DataFrame, repairs: Repairs) -> None:
         frame["energy_base"] = frame["energy_base"].where(frame["energy_base"] > 1)
     unstated = frame["arch"].isna() & frame["isa"].isin(_ARCHITECTURE)
     frame["arch"] = frame["arch"].astype("str")
-    implied = by_distinct(frame["isa"], _ARCHITECTURE.get).astype("str")
+    implied = map_distinct(frame["isa"], _ARCHITECTURE.get).astype("str")
     repairs.put(frame, "arch", unstated, implied, "arch_from_isa")
     below = frame["max_turbo_mhz"] < frame["base_mhz"]
     repairs.put(frame, "max_turbo_mhz", below, frame["base_mhz"], "turbo_below_base")
@@ -213,11 +138,24 @@ def repair_unstated(frame: pd.DataFrame, repairs: Repairs) -> None:
 def add_flags(frame: pd.DataFrame) -> None:
     """Add the leakage check flags that compare rows; they are provenance, never features."""
     frame["q_peak_lt_base"] = (frame["peak_score"] < frame["base_score"]).astype("float64")
-    same = ["suite", "hw_vendor", "System", "part_key", "base_score", "peak_score", "published_month"]
+    same = ["suite", "hw_vendor", "System", "cpu_model", "base_score", "peak_score", "published_month"]
     frame["q_near_dup"] = frame.duplicated(same).astype("float64")
-    peers = frame.groupby(["part_key", "chips", "suite"])["base_score"]
+    peers = frame.groupby(["cpu_model", "chips", "suite"])["base_score"]
     residual = pd.Series(np.log(frame["base_score"] / peers.transform("median")), index=frame.index)
     frame["q_far_below_peers"] = mark_far_below_peers(frame).astype("float64")
-    frame["q_score_residual"] = ((residual.abs() > _FAR_SCORE) & (peers.transform("size") >= _MIN_PEERS)).astype(
+    frame["q_score_residual"] = ((residual.abs() > _FAR_SCORE) & (peers.transform("size") >= MIN_PEERS)).astype(
         "float64"
     )
+
+
+def mark_far_below_peers(frame: pd.DataFrame) -> pd.Series:
+    """Mark scores below MIN_SHARE of the median of MIN_PEERS or more results of one suite, CPU model, chips and memory.
+
+    Memory is the same where the number of filled channels and the rate are: half the channels explain half a score.
+    """
+    channels = frame["mem_channels_per_chip"] * frame["chips"]
+    same = frame[["suite", "cpu_model", "chips", "mem_eff_mts", "base_score"]]
+    same = same.assign(filled=np.fmin(frame["dimm_count"], channels))
+    peers = same.groupby(["suite", "cpu_model", "chips", "mem_eff_mts", "filled"], dropna=False)["base_score"]
+    enough = peers.transform("size") >= MIN_PEERS
+    return enough & (frame["base_score"] < MIN_SHARE * peers.transform("median"))

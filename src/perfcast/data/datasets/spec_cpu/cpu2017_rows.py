@@ -1,54 +1,50 @@
-"""Screening of the CPU2017 dump: text rows to typed rows, and the reasons to quarantine a row."""
+"""Rows of the CPU2017 dump: screening with the reasons to quarantine a row, and the standard columns of the texts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from perfcast.data.parsing.distinct_texts import Parsed, by_distinct, parse_column
-from perfcast.data.parsing.scalars import Scalar, parse_disclosure, parse_month, parse_number
-from perfcast.data.parsing.text_normalization import normalize, states_something
-from perfcast.data.strict_csv import CsvRows, Rejection
-
-RAW_COLUMNS = (
-    "Benchmark",
-    "Hardware Vendor",
-    "System",
-    "Peak Result",
-    "Base Result",
-    "Energy Base Result",
-    "# Cores",
-    "# Chips",
-    "# Enabled Threads Per Core",
-    "Processor",
-    "Processor MHz",
-    "CPU(s) Orderable",
-    "Parallel",
-    "Base Pointer Size",
-    "Peak Pointer Size",
-    "1st Level Cache",
-    "2nd Level Cache",
-    "3rd Level Cache",
-    "Other Cache",
-    "Memory",
-    "Storage",
-    "Operating System",
-    "File System",
-    "Compiler",
-    "HW Avail",
-    "SW Avail",
-    "Tested By",
-    "Test Sponsor",
-    "Test Date",
-    "Published",
-    "Updated",
-    "Disclosure",
+from perfcast.data.datasets.spec_cpu import dump_texts
+from perfcast.data.datasets.spec_cpu.dump_texts import (
+    L3_FIELDS,
+    MEMORY_FIELDS,
+    SYSTEM_FIELDS,
+    Fields,
+    Parser,
+    Values,
+    describe_coverage,
+    map_texts,
+    measure_coverages,
+    split_suite,
 )
-"""Required columns of the dump; the others (license number, peak energy) are unused."""
+from perfcast.data.datasets.spec_cpu.quarantine import MAX_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine, reject_untyped
+from perfcast.data.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
+from perfcast.data.parsing.compiler import is_under_xalanc_notice, parse_compiler
+from perfcast.data.parsing.distinct_texts import Coverage, map_distinct, parse_column
+from perfcast.data.parsing.memory import parse_memory
+from perfcast.data.parsing.operating_system import parse_operating_system
+from perfcast.data.parsing.processor_texts import parse_orderable
+from perfcast.data.parsing.scalars import (
+    Scalar,
+    parse_disclosure,
+    parse_flag,
+    parse_month,
+    parse_number,
+    parse_pointer_bits,
+)
+from perfcast.data.parsing.storage import parse_storage
+from perfcast.data.parsing.text_normalization import normalize
+from perfcast.data.processors.cpu_names import cpu_model_key
+from perfcast.data.sources.spec_cpu2017 import COLUMNS
+from perfcast.data.strict_csv import CsvRows
+
+RAW_COLUMNS = tuple(name for name in COLUMNS if name not in {"Energy Peak Result", "License", "Disclosures"})
+"""Columns that are read; peak energy and license number are unused, the last name has no field."""
 
 SUITES = {
     "CINT2017rate": "CINT2017rate",
@@ -63,31 +59,56 @@ SUITES = {
 FIRST_MONTH = pd.Timestamp(2017, 6, 1)
 """Month in which SPEC released CPU2017; no result is older."""
 
-MAX_CORES_PER_CHIP = 512
-THREADS_PER_CORE = (1, 2, 4, 8)
-_MANY_DEFECTS = 2
-_SHOWN = 120
+_DEFECTS = {
+    "suite": ("Benchmark", "unknown_suite"),
+    "base_score": ("Base Result", "score_not_numeric"),
+    "peak_score": ("Peak Result", "score_not_numeric"),
+    "cores": ("# Cores", "count_not_numeric"),
+    "chips": ("# Chips", "count_not_numeric"),
+    "threads_per_core": ("# Enabled Threads Per Core", "count_not_numeric"),
+    "base_mhz": ("Processor MHz", "count_not_numeric"),
+    "published_month": ("Published", "date_impossible"),
+    "result_id": ("Disclosure", "no_result_id"),
+}
+"""Typed column -> its raw column, and the reason where only that column is invalid."""
 
 
-class Quarantine:
-    """Collector of the rejected rows of one file; its frames have the column `line_in_file` and a unique index."""
+def _parse_suite(text: str) -> Scalar[str]:
+    return Scalar(SUITES.get(normalize(text)))
 
-    def __init__(self, source: str, file: str, rejections: tuple[Rejection, ...] = ()) -> None:
-        self.source, self.file, self.rejections = source, file, list(rejections)
 
-    def reject(self, frame: pd.DataFrame, bad: pd.Series, reason: str, detail: pd.Series) -> pd.DataFrame:
-        """Quarantine the rows where `bad` holds, and return the others.
-
-        Shapes: `bad` has the frame's index; the index of `detail` contains at least the bad rows.
-        """
-        if not bad.any():  # also without rows: then `bad` is not boolean and would select columns
-            return frame
-        lines = frame.loc[bad, "line_in_file"]
-        self.rejections += [
-            Rejection(self.source, self.file, int(line), reason, str(text)[:_SHOWN])
-            for line, text in zip(lines, detail.loc[lines.index], strict=True)
-        ]
-        return frame[~bad]
+_parse_number = partial(parse_number, low=0)
+_OTHER_THAN_NUMBERS: dict[str, Parser] = {"Benchmark": _parse_suite, "Published": parse_month}
+_REQUIRED: dict[str, tuple[str, Parser]] = {
+    name: (column, _OTHER_THAN_NUMBERS.get(column, _parse_number))
+    for name, (column, _) in _DEFECTS.items()
+    if column != "Disclosure"
+}
+"""Typed column -> its raw column and parser."""
+_FIELDS: Fields = {
+    "1st Level Cache": (parse_l1, ("l1i_kb", "l1d_kb")),
+    "2nd Level Cache": (parse_l2, ("l2_kb", "l2_scope", "l2_kb_per_core")),
+    "3rd Level Cache": (parse_l3, L3_FIELDS),
+    "Other Cache": (parse_other_cache, ("l4_mb",)),
+    "Memory": (parse_memory, MEMORY_FIELDS),
+    "Storage": (parse_storage, ("storage_class", "storage_gb")),
+    "Operating System": (parse_operating_system, SYSTEM_FIELDS),
+    "Compiler": (
+        parse_compiler,
+        ("compiler_vendor", "compiler_major_minor", "compiler_classic", "oneapi", "mixed_fortran"),
+    ),
+    "CPU(s) Orderable": (parse_orderable, ("orderable_min", "orderable_max")),
+}
+_VALUES: Values = {
+    "Parallel": (parse_flag, "parallel"),
+    "Base Pointer Size": (parse_pointer_bits, "base_ptr"),
+    "Peak Pointer Size": (parse_pointer_bits, "peak_ptr"),
+    "Energy Base Result": (_parse_number, "energy_base"),
+    "Test Date": (parse_month, "test_month"),
+    "HW Avail": (parse_month, "hw_avail"),
+    "SW Avail": (parse_month, "sw_avail"),
+    "Updated": (parse_month, "updated"),
+}
 
 
 @dataclass(frozen=True)
@@ -101,48 +122,6 @@ class Screened:
 
     frame: pd.DataFrame
     after: int
-
-
-def _parse_suite(text: str) -> Scalar[str]:
-    return Scalar(SUITES.get(normalize(text)))
-
-
-def _parse_required(raw: pd.DataFrame) -> pd.DataFrame:
-    """Add the typed required columns to the raw frame; a value is missing where its text is invalid."""
-    number = partial(parse_number, low=0)
-    parsers: dict[str, tuple[str, Callable[[str], Parsed]]] = {
-        "suite": ("Benchmark", _parse_suite),
-        "base_score": ("Base Result", number),
-        "peak_score": ("Peak Result", number),
-        "cores": ("# Cores", number),
-        "chips": ("# Chips", number),
-        "threads_per_core": ("# Enabled Threads Per Core", number),
-        "base_mhz": ("Processor MHz", number),
-        "published_month": ("Published", parse_month),
-    }
-    values = {name: parse_column(raw[column], parse, ["value"])["value"] for name, (column, parse) in parsers.items()}
-    disclosure = parse_column(raw["Disclosure"], parse_disclosure, ["result_id", "arrival_day", "complete"])
-    values["published_month"] = pd.to_datetime(values["published_month"])
-    return raw.assign(
-        **values,
-        result_id=disclosure["result_id"],
-        arrival_day=pd.to_datetime(disclosure["arrival_day"]),
-        disclosure_parsed=disclosure["complete"],
-    )
-
-
-_DEFECTS = {
-    "suite": ("Benchmark", "unknown_suite"),
-    "base_score": ("Base Result", "score_not_numeric"),
-    "peak_score": ("Peak Result", "score_not_numeric"),
-    "cores": ("# Cores", "count_not_numeric"),
-    "chips": ("# Chips", "count_not_numeric"),
-    "threads_per_core": ("# Enabled Threads Per Core", "count_not_numeric"),
-    "base_mhz": ("Processor MHz", "count_not_numeric"),
-    "published_month": ("Published", "date_impossible"),
-    "result_id": ("Disclosure", "no_result_id"),
-}
-"""Typed column -> its raw column, and the reason where only that column is invalid."""
 
 
 def screen_rows(rows: CsvRows, quarantine: Quarantine, until: pd.Timestamp) -> Screened:
@@ -166,52 +145,47 @@ def screen_rows(rows: CsvRows, quarantine: Quarantine, until: pd.Timestamp) -> S
     return Screened(frame, int(after.sum()))
 
 
+def parse_texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Add the standard columns of the text columns; every distinct text is parsed once."""
+    notice = map_distinct(frame["Compiler"], lambda text: is_under_xalanc_notice("CINT", parse_compiler(text)))
+    integer = frame["suite"].str.startswith("CINT")
+    return dump_texts.parse_texts(frame, _FIELDS, _VALUES).assign(
+        **split_suite(frame["suite"]),
+        xalanc_notice=(integer & notice).astype("float64"),
+        cpu_model=map_texts(frame["Processor"], cpu_model_key),
+        file_system=map_texts(frame["File System"], lambda text: text.strip().casefold() or None),
+    )
+
+
+def parse_coverage(frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Return the coverage of each raw column; see `measure_coverages`."""
+    parsers = {column: parse for column, (parse, _) in (*_FIELDS.items(), *_VALUES.items())}
+    parsers |= {column: parse for column, parse in _REQUIRED.values() if column != "Benchmark"}
+    # Links differ on every row, so parsing them again would take longer than all other columns together.
+    parsed = int(frame["disclosure_parsed"].sum())
+    links = Coverage(rows=len(frame), stated=len(frame), complete=parsed, examples=())
+    return {**measure_coverages(frame, parsers), "Disclosure": describe_coverage(links)}
+
+
+def _parse_required(raw: pd.DataFrame) -> pd.DataFrame:
+    """Add the typed required columns to the raw frame; a value is missing where its text is invalid."""
+    values = {name: parse_column(raw[column], parse, ["value"])["value"] for name, (column, parse) in _REQUIRED.items()}
+    disclosure = parse_column(raw["Disclosure"], parse_disclosure, ["result_id", "arrival_day", "complete"])
+    values["published_month"] = pd.to_datetime(values["published_month"])
+    return raw.assign(
+        **values,
+        result_id=disclosure["result_id"],
+        arrival_day=pd.to_datetime(disclosure["arrival_day"]),
+        disclosure_parsed=disclosure["complete"],
+    )
+
+
 def _mark_repeated(frame: pd.DataFrame) -> pd.Series:
     """Mark rows that repeat an earlier identifier without being whole copies of that row."""
     # Copies share their identifier, so only rows with a repeated one are compared.
     shared = frame[frame["result_id"].duplicated(keep=False)]
     again = shared["result_id"].duplicated() & ~shared.duplicated(list(RAW_COLUMNS))
     return again.reindex(frame.index, fill_value=False)
-
-
-def reject_untyped(frame: pd.DataFrame, quarantine: Quarantine, reasons: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
-    """Quarantine rows that lack a required value; several missing values mean shifted columns.
-
-    A peak score that is not stated is no defect.
-
-    Args:
-        frame: Rows with raw and typed columns.
-        quarantine: Collector of the rejected rows.
-        reasons: Typed column -> its raw column, and the reason where only that column is invalid.
-    """
-    missing = pd.DataFrame({name: frame[name].isna() for name in reasons}, index=frame.index)
-    missing["peak_score"] &= by_distinct(frame[reasons["peak_score"][0]], states_something)
-    return reject_defects(frame, quarantine, missing, reasons)
-
-
-def reject_defects(
-    frame: pd.DataFrame, quarantine: Quarantine, missing: pd.DataFrame, reasons: Mapping[str, tuple[str, str]]
-) -> pd.DataFrame:
-    """Quarantine rows with an invalid required text; two such texts mean shifted columns.
-
-    `reasons` maps a typed column to its raw column, and to the reason where only that column is invalid.
-
-    Shapes: `missing` has a boolean column per key of `reasons`, on the frame's index.
-    """
-    defects = missing.sum(axis=1)
-    raw_columns = [column for column, _ in reasons.values()]
-    detail = pd.Series("", index=frame.index[defects > 0], dtype="object")
-    for row in detail.index:
-        wrong = [column for column, bad in zip(raw_columns, missing.loc[row], strict=True) if bad]
-        detail[row] = ", ".join(f"{column}={normalize(str(frame.at[row, column]))!r}" for column in wrong)
-    shifted = defects >= _MANY_DEFECTS
-    single = {reason: pd.Series(False, index=frame.index) for _, reason in reasons.values()}
-    for name, (_, reason) in reasons.items():
-        single[reason] |= missing[name] & ~shifted
-    valid_rows = quarantine.reject(frame, shifted, "shifted_columns", detail)
-    for reason, bad in single.items():
-        valid_rows = quarantine.reject(valid_rows, bad[valid_rows.index], reason, detail)
-    return valid_rows
 
 
 def _mark_possible_counts(frame: pd.DataFrame) -> pd.Series:

@@ -14,8 +14,8 @@ import pandas as pd
 import pyarrow as pa
 
 from perfcast.data.bounded_files import header_of, kind_by_content, unpacked
-from perfcast.data.datasets.spec_cpu.cpu2017_rows import Quarantine
-from perfcast.data.parsing.distinct_texts import combinations, is_coded, spread
+from perfcast.data.datasets.spec_cpu.quarantine import Quarantine
+from perfcast.data.parsing.distinct_texts import expand_codes, is_coded, number_combinations
 from perfcast.data.strict_csv import CsvRows, Rejection, limit_rows, require_rows
 from perfcast.schema.table import Column, Kind, as_declared, outside, select
 from perfcast.utils import size_limits
@@ -40,7 +40,7 @@ def read_dump(source: str, path: Path, columns: Sequence[str], plain: Collection
         source: Name of the source, for rejections and errors.
         path: The dump, compressed or not.
         columns: Columns to read.
-        plain: Columns to keep as plain text; the others are coded (`parsing/distinct.py`), which stores each distinct
+        plain: Columns to keep as plain text; the others are coded (`distinct_texts.py`), which stores each distinct
             text of a large dump once. None keeps all as plain text.
 
     Raises:
@@ -167,7 +167,7 @@ def _split_fields(line: bytes) -> tuple[list[str], str, str]:
         return [], "not_csv", str(error)
 
 
-_SUBMISSION = ("hw_vendor", "system_stem", "part_key", "chips", "published_month")
+_SUBMISSION = ("hw_vendor", "system_stem", "cpu_model", "chips", "published_month")
 
 
 def find_only_file(source: str, folder: Path, endings: tuple[str, ...] = (".csv", ".csv.gz")) -> Path:
@@ -193,17 +193,17 @@ def parse_last_month(text: object) -> pd.Timestamp:
 
 
 def name_submissions(frame: pd.DataFrame) -> pd.Series:
-    """Return the test campaign of each row as vendor, system, part, chips and month of publication."""
-    numbers, first = combinations(frame, _SUBMISSION)
+    """Return the test campaign of each row as vendor, system, CPU model, chips and month of publication."""
+    numbers, first = number_combinations(frame, _SUBMISSION)
     keys = frame[list(_SUBMISSION)].iloc[first]
-    texts = keys[["system_stem", "part_key"]].astype("str")
+    texts = keys[["system_stem", "cpu_model"]].astype("str")
     texts = texts.assign(
         chips=keys["chips"].astype("int64").astype("str"),
         month=keys["published_month"].dt.strftime("%Y-%m"),
     )
     joined = keys["hw_vendor"].astype("str").fillna("?").str.cat(texts, sep=" | ")
-    coded = spread(joined.tolist(), numbers, frame.index)
-    return coded if is_coded(frame["part_key"]) else coded.astype("str")
+    coded = expand_codes(joined.tolist(), numbers, frame.index)
+    return coded if is_coded(frame["cpu_model"]) else coded.astype("str")
 
 
 def reject_out_of_bounds(frame: pd.DataFrame, columns: Sequence[Column], quarantine: Quarantine) -> pd.DataFrame:

@@ -3,30 +3,52 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from perfcast.data.datasets.spec_cpu import cpu2017_repairs as repair
-from perfcast.data.datasets.spec_cpu.cpu2017 import join_processors
-from perfcast.data.datasets.spec_cpu.cpu2017_repairs import canonical_company
-from perfcast.data.datasets.spec_cpu.cpu2017_texts import extract_system_stems, map_texts, serialize_coverage
-from perfcast.data.datasets.spec_cpu.spec_dump import name_submissions
-from perfcast.data.datasets.spec_java.java_rows import MEMORY, PROCESSOR
-from perfcast.data.parsing.cache import L1Cache, L2Cache, L3Cache, parse_l1, parse_l2, parse_l3
-from perfcast.data.parsing.distinct_texts import Parsed, measure, parse_column
-from perfcast.data.parsing.jvm import canonical_jvm_vendor, parse_jvm
+from perfcast.data.datasets.spec_cpu import dump_texts
+from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors
+from perfcast.data.datasets.spec_cpu.dump_quality import summarize_quality
+from perfcast.data.datasets.spec_cpu.dump_texts import L3_FIELDS, SYSTEM_FIELDS, Fields, map_texts, measure_coverages
+from perfcast.data.datasets.spec_cpu.quarantine import THREADS_PER_CORE
+from perfcast.data.datasets.spec_cpu.spec_dump import name_submissions, reject_out_of_bounds
+from perfcast.data.datasets.spec_java.java_rows import MEMORY, PROCESSOR, Results
+from perfcast.data.parsing.cache import parse_l1, parse_l2, parse_l3, rewrite_cache_text
+from perfcast.data.parsing.jvm import normalize_jvm_vendor, parse_jvm
 from perfcast.data.parsing.memory_modules import parse_dimms, parse_module
+from perfcast.data.parsing.operating_system import parse_any_operating_system
 from perfcast.data.parsing.scalars import parse_month
-from perfcast.data.parsing.spelling import parse_any_operating_system, tidy_cache
 from perfcast.data.parsing.storage import parse_storage
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
-from perfcast.data.processors.cpu_names import part_id, part_key
-from perfcast.schema.table import Kind
+from perfcast.data.processors.cpu_names import cpu_model_id, cpu_model_key
+from perfcast.data.standardized import Standardized
+from perfcast.data.strict_csv import build_rejected_frame
+from perfcast.schema.table import Column, Kind, build_table
 
-_REPLACED = tuple(
+_FIELDS: Fields = {
+    "l1": (lambda text: parse_l1(rewrite_cache_text(text)), ("l1i_kb", "l1d_kb")),
+    "l2": (lambda text: parse_l2(rewrite_cache_text(text)), ("l2_kb", "l2_scope", "l2_kb_per_core")),
+    "l3": (lambda text: parse_l3(rewrite_cache_text(text)), L3_FIELDS),
+    "dimms": (parse_dimms, ("dimm_count", "dimm_gb", "dimm_groups", "mem_sum_gb")),
+    "module": (
+        parse_module,
+        (
+            *("dimm_ranks", "dimm_width", "dimm_type", "ecc", "ddr_gen"),
+            *("mem_rated_mts", "mem_running_mts", "mem_eff_mts"),
+        ),
+    ),
+    "jvm": (parse_jvm, ("jvm_name", "jvm_release", "jvm_update")),
+    "os": (parse_any_operating_system, SYSTEM_FIELDS),
+    "disk": (parse_storage, ("storage_class",)),
+}
+"""Common name of a text column -> its parser, and the parsed fields that become columns of the same name."""
+
+_MONTHS = ("hw_avail", "sw_avail", "updated")
+_REWRITES = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
         (r"[®™]", " "),
@@ -50,20 +72,8 @@ _MISTYPED = {
     "xeon 8490h": "xeon platinum 8490h",
     "xeon platinum 6252": "xeon gold 6252",
 }
-"""Key without series, or with that of another part -> the only part of that number."""
+"""Key with a missing or wrong series -> the only CPU model of that number."""
 
-
-def java_part_key(name: str) -> str:
-    """Return the join key of a processor name such as `Xeon E5-2660 v2, 2.20 GHz (Turbo up to 3.00 GHz)`."""
-    text = " ".join(name.casefold().split())
-    for pattern, replacement in _REPLACED:
-        text = " ".join(pattern.sub(replacement, text).split())
-    key = part_key(text or name)
-    return _MISTYPED.get(key, key)
-
-
-CATALOG = "cpu_catalog"
-_THREADS_PER_CORE = (1, 2, 4, 8)
 _LARGEST_L3_MB, _LARGEST_L3_OF_A_CORE_MB = 2048, 32
 _MIN_L2_PER_CORE_KB = 128
 _OLDEST_TEST = pd.DateOffset(months=24)
@@ -73,74 +83,57 @@ _SHAPES = (("tower", "tower"), ("blade", "blade"), ("module", "blade"), ("node",
 _CACHES = ("l1i_kb", "l1d_kb", "l2_kb_per_core", "l3_mb_per_chip", "l3_slice_mb")
 
 
-def _parse_l1(text: str) -> L1Cache:
-    return parse_l1(tidy_cache(text))
-
-
-def _parse_l2(text: str) -> L2Cache:
-    return parse_l2(tidy_cache(text))
-
-
-def _parse_l3(text: str) -> L3Cache:
-    return parse_l3(tidy_cache(text))
-
-
-_FIELDS: dict[str, tuple[Callable[[str], Parsed], dict[str, str]]] = {
-    "l1": (_parse_l1, {name: name for name in ("l1i_kb", "l1d_kb")}),
-    "l2": (_parse_l2, {name: name for name in ("l2_kb", "l2_scope", "l2_kb_per_core")}),
-    "l3": (
-        _parse_l3,
-        {name: name for name in ("l3_mb_per_chip", "l3_slice_mb", "l3_cores_per_slice", "l3_asymmetric")},
-    ),
-    "dimms": (parse_dimms, {name: name for name in ("dimm_count", "dimm_gb", "dimm_groups", "mem_sum_gb")}),
-    "module": (
-        parse_module,
-        {
-            name: name
-            for name in (
-                *("dimm_ranks", "dimm_width", "dimm_type", "ecc", "ddr_gen"),
-                *("mem_rated_mts", "mem_running_mts", "mem_eff_mts"),
-            )
-        },
-    ),
-    "jvm": (parse_jvm, {name: name for name in ("jvm_name", "jvm_release", "jvm_update")}),
-    "os": (parse_any_operating_system, {name: name for name in ("os_name", "os_version", "kernel_series", "arch")}),
-    "disk": (parse_storage, {"storage_class": "storage_class"}),
-    "hw_avail_text": (parse_month, {"value": "hw_avail"}),
-    "sw_avail_text": (parse_month, {"value": "sw_avail"}),
-    "updated_text": (parse_month, {"value": "updated"}),
-}
-"""Common name of a text column -> its parser, and parsed field -> standard column."""
-
-
 def parse_machine(frame: pd.DataFrame, texts: Mapping[str, str]) -> pd.DataFrame:
     """Add the standard columns of a dump's texts; `texts` maps common names of _FIELDS to raw columns."""
-    parts: dict[str, pd.Series] = {}
-    for name, (parse, fields) in _FIELDS.items():
-        parsed = parse_column(frame[texts[name]], parse)
-        parts |= {column: parsed[field] for field, column in fields.items()}
-    parts |= {name: pd.to_datetime(parts[name]) for name in ("hw_avail", "sw_avail", "updated")}
-    return frame.assign(
-        **parts,
-        part_key=map_texts(frame[texts["processor"]], java_part_key),
-        hw_vendor=map_texts(frame[texts["vendor"]], canonical_company),
-        tester=map_texts(frame["Tested By"], canonical_company),
-        sponsor=map_texts(frame["Test Sponsor"], canonical_company),
-        jvm_vendor=map_texts(frame["JVM Vendor"], canonical_jvm_vendor),
+    fields = {texts[name]: spec for name, spec in _FIELDS.items()}
+    months = {texts[f"{name}_text"]: (parse_month, name) for name in _MONTHS}
+    return dump_texts.parse_texts(frame, fields, months, texts["vendor"]).assign(
+        cpu_model=map_texts(frame[texts["processor"]], java_cpu_model_key),
+        jvm_vendor=map_texts(frame["JVM Vendor"], normalize_jvm_vendor),
         file_system=map_texts(frame["File System"], lambda text: text.strip().casefold() or None),
         form_factor=map_texts(frame[texts["form"]], parse_form_factor),
-        system_stem=extract_system_stems(frame),
         # The texts of these benchmarks never state memory in the package, which the memory features need.
         hbm_gb=0.0,
         Memory=frame[texts["module"]],
-        # All cores work in these benchmarks, as in a rate run; fewer cores than the part has are typing errors.
+        # All cores work in these benchmarks, as in a rate run; fewer cores than the CPU model has are typing errors.
         metric="rate",
     )
 
 
-def parse_coverage(frame: pd.DataFrame, texts: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Return the coverage of each text column: rows, stated rows, completely parsed rows, their share, examples."""
-    return serialize_coverage({texts[name]: measure(frame[texts[name]], parse) for name, (parse, _) in _FIELDS.items()})
+def build_machines(
+    frame: pd.DataFrame,
+    results: Results,
+    *,
+    columns: Sequence[Column],
+    texts: Mapping[str, str],
+    raw: Mapping[str, Path],
+    options: Mapping[str, Any],
+) -> Standardized:
+    """Build the dataset from parsed rows: join and repair, quarantine values out of bounds, summarize the quality."""
+    quarantine = results.quarantine
+    frame, repairs = _join_and_repair(frame, raw.get(CATALOG))
+    frame = frame.assign(source=quarantine.source, file=quarantine.file)
+    frame = reject_out_of_bounds(frame, columns, quarantine)
+    facts = {"published_until": options.get("published_until")}
+    table = build_table(quarantine.source, frame, columns, facts)
+    parsers = {texts[name]: parse for name, (parse, _) in _FIELDS.items()}
+    parsers |= {texts[f"{name}_text"]: parse_month for name in _MONTHS}
+    return Standardized(
+        table,
+        build_rejected_frame(quarantine.rejections),
+        results.rows_in,
+        {"identical_but_for_disclosure": results.identical},
+        summarize_quality(frame, table, repairs, results.after, measure_coverages(frame, parsers)),
+    )
+
+
+def java_cpu_model_key(name: str) -> str:
+    """Return the join key of a processor name such as `Xeon E5-2660 v2, 2.20 GHz (Turbo up to 3.00 GHz)`."""
+    text = " ".join(name.casefold().split())
+    for pattern, replacement in _REWRITES:
+        text = " ".join(pattern.sub(replacement, text).split())
+    key = cpu_model_key(text or name)
+    return _MISTYPED.get(key, key)
 
 
 def parse_form_factor(text: str) -> str | None:
@@ -150,7 +143,7 @@ def parse_form_factor(text: str) -> str | None:
     return f"{height[1]}U" if height else next((shape for word, shape in _SHAPES if word in folded), None)
 
 
-def join_and_repair(frame: pd.DataFrame, catalog: Path | None) -> tuple[pd.DataFrame, dict[str, int]]:
+def _join_and_repair(frame: pd.DataFrame, catalog: Path | None) -> tuple[pd.DataFrame, dict[str, int]]:
     """Join the processor catalog and repair known errors; return the frame and the changed rows by rule.
 
     Shapes: `frame` comes from `parse_machine`. It also has cores, chips, threads_stated, threads_total_stated and
@@ -159,13 +152,13 @@ def join_and_repair(frame: pd.DataFrame, catalog: Path | None) -> tuple[pd.DataF
     facts = read_catalog(catalog) if catalog is not None else read_project_catalog()
     # The copy consolidates the blocks of a frame that grew by columns; later steps are slow without it.
     frame = join_processors(frame, facts).copy()
-    # Without any known part a column of facts holds no numbers, and comparisons with it would fail.
+    # Without any known CPU model a column of facts holds no numbers, and comparisons with it would fail.
     numbers = [column.name for column in PROCESSOR if column.kind is Kind.NUMERICAL and column.name in frame]
     for name in (*numbers, "family_ddr_gen", "catalog_cores"):
         frame[name] = pd.to_numeric(frame[name]).astype("float64")
     repairs = repair.Repairs()
-    # Some parts of SPECpower are older than the family tables; the first word of the name gives the vendor.
-    vendor = frame["part_key"].str.partition(" ")[0].map(_VENDORS)
+    # Some CPU models of SPECpower are older than the family tables; the first word of the name gives the vendor.
+    vendor = frame["cpu_model"].str.partition(" ")[0].map(_VENDORS)
     unnamed = frame["cpu_vendor"].isna() & vendor.notna()
     repairs.put(frame, "cpu_vendor", unnamed, vendor, "vendor_from_name")
     frame["isa"] = frame["isa"].mask(unnamed, "x86")
@@ -183,15 +176,15 @@ def join_and_repair(frame: pd.DataFrame, catalog: Path | None) -> tuple[pd.DataF
     repair.repair_dates(frame, repairs)
     unstated = frame["arch"].isna() & (frame["isa"] == "x86")
     repairs.put(frame, "arch", unstated, pd.Series("x86_64", index=frame.index), "arch_from_isa")
-    frame = frame.assign(part_id=frame["part_key"].map(part_id), submission_id=name_submissions(frame))
+    frame = frame.assign(cpu_model_id=frame["cpu_model"].map(cpu_model_id), submission_id=name_submissions(frame))
     return frame, repairs.counts
 
 
 def _repair_threads(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
     """Derive threads per core from the total where that is possible; some rows state the total instead."""
     counted = frame["threads_total_stated"] / frame["cores_enabled_total"]
-    stated = frame["threads_stated"].where(frame["threads_stated"].isin(_THREADS_PER_CORE))
-    frame["threads_per_core"] = counted.where(counted.isin(_THREADS_PER_CORE), stated)
+    stated = frame["threads_stated"].where(frame["threads_stated"].isin(THREADS_PER_CORE))
+    frame["threads_per_core"] = counted.where(counted.isin(THREADS_PER_CORE), stated)
     repairs.counts["threads_per_core_from_total"] = int((frame["threads_per_core"] != frame["threads_stated"]).sum())
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.datasets.spec_cpu.cpu2017_columns import COLUMNS as CPU2017
-from perfcast.data.datasets.spec_cpu.cpu2017_rows import MAX_CORES_PER_CHIP, Quarantine, reject_defects
+from perfcast.data.datasets.spec_cpu.quarantine import MAX_CORES_PER_CHIP, Quarantine, reject_defects
 from perfcast.data.datasets.spec_cpu.spec_dump import find_only_file, read_dump
 from perfcast.data.parsing.distinct_texts import Parsed, parse_column
 from perfcast.data.parsing.scalars import Scalar, parse_month
@@ -35,7 +35,7 @@ def select_columns(names: Iterable[str]) -> tuple[Column, ...]:
     return tuple(_BY_NAME[name] for name in names)
 
 
-KEYS = select_columns(("result_id", "submission_id", "part_id", "part_key"))
+KEYS = select_columns(("result_id", "submission_id", "cpu_model_id", "cpu_model"))
 SUITE = replace(_BY_NAME["suite"], meaning="benchmark and its setup")
 JVM = (
     _feature("jvm_vendor", Kind.CATEGORICAL, "workload", "vendor of the Java virtual machine"),

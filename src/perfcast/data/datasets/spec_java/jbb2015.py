@@ -8,18 +8,16 @@ from typing import Any
 
 import pandas as pd
 
-from perfcast.data.datasets.spec_cpu.cpu2017 import summarize_quality
-from perfcast.data.datasets.spec_cpu.spec_dump import parse_last_month, reject_out_of_bounds
+from perfcast.data.datasets.spec_cpu.spec_dump import parse_last_month
 from perfcast.data.datasets.spec_java import java_rows as shared
-from perfcast.data.datasets.spec_java.java_machines import CATALOG, join_and_repair, parse_coverage, parse_machine
+from perfcast.data.datasets.spec_java.java_machines import build_machines, parse_machine
 from perfcast.data.datasets.spec_java.java_rows import Typed, parse_measured, read_results, reject_impossible_counts
 from perfcast.data.parsing.distinct_texts import parse_column
 from perfcast.data.parsing.scalars import Scalar
 from perfcast.data.parsing.text_normalization import normalize
 from perfcast.data.sources.spec_jbb2015 import COLUMNS as RAW_COLUMNS
 from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import build_rejected_frame
-from perfcast.schema.table import Column, build_table
+from perfcast.schema.table import Column
 
 SOURCE = "spec_jbb2015"
 SUITES = {"JBB2015COMP": "COMPOSITE", "JBB2015MULTI": "MULTI", "JBB2015DIST": "DISTRIBUTED"}
@@ -86,7 +84,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
             month.
     """
     results = read_results(SOURCE, raw[SOURCE], RAW_COLUMNS, _TYPED, parse_last_month(options.get("published_until")))
-    quarantine, frame = results.quarantine, results.frame
+    frame = results.frame
     withdrawn = (frame["max_jops"] == 0) | (frame["critical_jops"] == 0)
     frame = results.reject(frame, withdrawn, "no_score", frame["result_id"].astype("str"))
     # Critical throughput comes from the same ramp, so a value above the highest is a typing error.
@@ -96,17 +94,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     )
     frame = reject_impossible_counts(frame, results)
     frame = _parse_jbb_columns(parse_machine(frame, _TEXTS))
-    frame, repairs = join_and_repair(frame, raw.get(CATALOG))
-    frame = frame.assign(source=SOURCE, file=quarantine.file)
-    frame = reject_out_of_bounds(frame, COLUMNS, quarantine)
-    table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")})
-    return Standardized(
-        table,
-        build_rejected_frame(quarantine.rejections),
-        results.rows_in,
-        {"identical_but_for_disclosure": results.identical},
-        summarize_quality(frame, table, repairs, results.after, parse_coverage(frame, _TEXTS)),
-    )
+    return build_machines(frame, results, columns=COLUMNS, texts=_TEXTS, raw=raw, options=options)
 
 
 def _parse_jbb_columns(frame: pd.DataFrame) -> pd.DataFrame:

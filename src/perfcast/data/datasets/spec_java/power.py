@@ -10,10 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from perfcast.data.datasets.spec_cpu.cpu2017 import summarize_quality
-from perfcast.data.datasets.spec_cpu.spec_dump import parse_last_month, reject_out_of_bounds
+from perfcast.data.datasets.spec_cpu.spec_dump import parse_last_month
 from perfcast.data.datasets.spec_java import java_rows as shared
-from perfcast.data.datasets.spec_java.java_machines import CATALOG, join_and_repair, parse_coverage, parse_machine
+from perfcast.data.datasets.spec_java.java_machines import build_machines, parse_machine
 from perfcast.data.datasets.spec_java.java_rows import (
     Results,
     Typed,
@@ -25,8 +24,7 @@ from perfcast.data.parsing.distinct_texts import parse_column
 from perfcast.data.parsing.scalars import parse_month
 from perfcast.data.sources.spec_power import COLUMNS as NEEDED
 from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import build_rejected_frame
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 SOURCE = "spec_power"
 SUITE = "SPECpower_ssj2008"
@@ -105,22 +103,11 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
             month.
     """
     results = read_results(SOURCE, raw[SOURCE], RAW_COLUMNS, _TYPED, parse_last_month(options.get("published_until")))
-    quarantine = results.quarantine
     frame = _screen_rows(results.frame, results)
     version = frame["Operating System Version"]
     frame = frame.assign(os=frame["Operating System"] + " " + version, suite=SUITE)
     frame = _divide_by_nodes(parse_machine(frame, _TEXTS))
-    frame, repairs = join_and_repair(frame, raw.get(CATALOG))
-    frame = frame.assign(source=SOURCE, file=quarantine.file)
-    frame = reject_out_of_bounds(frame, COLUMNS, quarantine)
-    table = build_table(SOURCE, frame, COLUMNS, {"published_until": options.get("published_until")})
-    return Standardized(
-        table,
-        build_rejected_frame(quarantine.rejections),
-        results.rows_in,
-        {"identical_but_for_disclosure": results.identical},
-        summarize_quality(frame, table, repairs, results.after, parse_coverage(frame, _TEXTS)),
-    )
+    return build_machines(frame, results, columns=COLUMNS, texts=_TEXTS, raw=raw, options=options)
 
 
 def _screen_rows(frame: pd.DataFrame, results: Results) -> pd.DataFrame:

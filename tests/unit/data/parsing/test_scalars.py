@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perfcast.data.parsing.processor_texts import parse_orderable
 from perfcast.data.parsing.scalars import (
     parse_disclosure,
     parse_integer,
     parse_month,
     parse_number,
-    parse_orderable,
     parse_score,
 )
 from perfcast.data.parsing.storage import parse_storage

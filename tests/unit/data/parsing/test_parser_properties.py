@@ -1,4 +1,4 @@
-"""What every parser must hold: any text is taken, blanks and case carry nothing, long and hostile texts end quickly."""
+"""Properties of every parser: any text gives a result, blanks and case change nothing, long texts end quickly."""
 
 import string
 from dataclasses import is_dataclass
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.data.parsing import cache, compiler, memory, operating_system, scalars, storage
+from perfcast.data.parsing import cache, compiler, memory, operating_system, processor_texts, scalars, storage
 from perfcast.data.parsing.text_normalization import MAX_LENGTH
 
 WELL_FORMED = {
@@ -19,7 +19,7 @@ WELL_FORMED = {
     operating_system.parse_operating_system: "SUSE Linux Enterprise Server 15 SP3 (x86_64), Kernel 5.3.18-99-default",
     compiler.parse_compiler: "C/C++: Version 2.3.0 of AOCC;, Fortran: Version 9.2.0 of GCC",
     scalars.parse_disclosure: '<A HREF="/cpu2017/results/res2030q4/cpu2017-20301109-00042.html">HTML</A>',
-    scalars.parse_orderable: "1, 3 to 6 chip(s)",
+    processor_texts.parse_orderable: "1, 3 to 6 chip(s)",
     storage.parse_storage: "3 x 450 GB SATA SSD, RAID 0",
     scalars.parse_number: "7.25",
     scalars.parse_integer: "7",

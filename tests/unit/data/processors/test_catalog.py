@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from perfcast.data.processors.catalog import FACTS, Catalog, fallback_key, read_catalog, read_project_catalog
+from perfcast.data.processors.catalog import FACTS, Catalog, find_twin_key, read_catalog, read_project_catalog
 from perfcast.testing import cpu_catalog
 from perfcast.utils.errors import UserError
 
@@ -24,11 +24,11 @@ def catalog(folder: Path) -> Catalog:
     return read_catalog(folder)
 
 
-def test_tables_are_asked_in_order(catalog: Catalog) -> None:
-    found = catalog.lookup(
+def test_tables_fill_gaps_in_order(catalog: Catalog) -> None:
+    facts = catalog.lookup(
         ["xeon gold 6148", "epyc 7742", "xeon e-2388g", "xeon 6980p", "epyc 7543p", "xeon gold 6142m"]
     )
-    tables = found["table"].astype(object).where(found["table"].notna(), None)
+    tables = facts["table"].astype(object).where(facts["table"].notna(), None)
     assert tables.to_dict() == {
         "xeon gold 6148": "ark",
         "epyc 7742": "amd",
@@ -48,9 +48,9 @@ def test_units(catalog: Catalog) -> None:
 
 def test_a_cache_size_in_the_power_column_is_not_a_power(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "intel_xeon_processors_v1_8.csv").write_bytes((folder / "intel_xeon_processors_v1_8.csv").read_bytes())
-    found = read_catalog(tmp_path).lookup(["xeon platinum 8380h", "xeon gold 6148"])
-    assert pd.isna(found.loc["xeon platinum 8380h", "tdp_w"])
-    assert found.loc["xeon gold 6148", "tdp_w"] > 10
+    facts = read_catalog(tmp_path).lookup(["xeon platinum 8380h", "xeon gold 6148"])
+    assert pd.isna(facts.loc["xeon platinum 8380h", "tdp_w"])
+    assert facts.loc["xeon gold 6148", "tdp_w"] > 10
 
 
 def test_one_socket_twin_scales_to_one_socket(catalog: Catalog) -> None:
@@ -69,13 +69,13 @@ def test_one_socket_twin_scales_to_one_socket(catalog: Catalog) -> None:
     ],
 )
 def test_only_two_kinds_of_parts_have_twins(key: str, twin: str | None) -> None:
-    assert fallback_key(key) == twin
+    assert find_twin_key(key) == twin
 
 
 def test_missing_stays_missing() -> None:
-    found = read_project_catalog().lookup(["no such part"])
-    assert found[list(FACTS)].isna().all(axis=None)
-    assert found["table"].isna().all()
+    facts = read_project_catalog().lookup(["no such part"])
+    assert facts[list(FACTS)].isna().all(axis=None)
+    assert facts["table"].isna().all()
 
 
 def test_a_renamed_column_is_named(folder: Path, tmp_path: Path) -> None:
@@ -98,12 +98,12 @@ def test_the_projects_table_comes_last_and_has_twins_too(catalog: Catalog) -> No
     assert facts["max_turbo_mhz"].item() == 3600
 
 
-def test_a_part_named_without_its_clock_takes_the_twins() -> None:
+def test_a_model_without_clock_has_its_twins_clock() -> None:
     facts = pd.DataFrame(index=pd.Index(["xeon gold 6142m", "xeon gold 6142"]), columns=list(FACTS), dtype=object)
     facts.loc["xeon gold 6142m", "tdp_w"] = 150.0
     facts.loc["xeon gold 6142", ["tdp_w", "max_turbo_mhz"]] = (999.0, 3700.0)
-    found = Catalog(facts, {"xeon": frozenset(facts.index)}).lookup(["xeon gold 6142m"]).iloc[0]
-    assert (found["tdp_w"], found["max_turbo_mhz"], found["table"]) == (150.0, 3700.0, "xeon")
+    facts = Catalog(facts, {"xeon": frozenset(facts.index)}).lookup(["xeon gold 6142m"]).iloc[0]
+    assert (facts["tdp_w"], facts["max_turbo_mhz"], facts["table"]) == (150.0, 3700.0, "xeon")
 
 
 def test_the_projects_table_is_plausible() -> None:

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from perfcast.data.processors import families
-from perfcast.data.processors.cpu_names import part_key
-from perfcast.data.processors.families import facts_of, family_of, family_table, rule_families, suffix_of, tier_of
+from perfcast.data.processors.cpu_names import cpu_model_key, find_family, find_suffix, find_tier, list_rule_families
+from perfcast.data.processors.families import family_table, look_up_facts
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ from perfcast.data.processors.families import facts_of, family_of, family_table,
     ],
 )
 def test_family_by_name(part: str, family: str | None) -> None:
-    assert family_of(part_key(part)) == family
+    assert find_family(cpu_model_key(part)) == family
 
 
 def test_rules_and_table_name_the_same_families() -> None:
-    assert set(rule_families()) == set(family_table())
+    assert set(list_rule_families()) == set(family_table())
 
 
 def test_every_family_states_its_source_and_has_known_predecessors() -> None:
@@ -111,7 +111,7 @@ def test_facts_are_plausible() -> None:
 
 
 def test_exceptions_name_real_families_and_facts_and_each_applies_to_a_key() -> None:
-    for entry in families._exceptions():
+    for entry in families._read_exceptions():
         assert entry.family in family_table()
         assert entry.fact in families.NUMERIC_FACTS
         assert entry.value is not None
@@ -138,11 +138,11 @@ def test_exceptions_name_real_families_and_facts_and_each_applies_to_a_key() -> 
     ],
 )
 def test_tiers_differ_from_their_family(key: str, fact: str, value: float) -> None:
-    assert facts_of(key)[fact] == value
+    assert look_up_facts(key)[fact] == value
 
 
 def test_unknown_part_has_no_facts() -> None:
-    facts = facts_of("quantum core x1")
+    facts = look_up_facts("quantum core x1")
     assert {name for name, value in facts.items() if value is not None} == {"suffix"}
 
 
@@ -159,4 +159,4 @@ def test_unknown_part_has_no_facts() -> None:
     ],
 )
 def test_tier_and_suffix(key: str, tier: str | None, suffix: str) -> None:
-    assert (tier_of(key), suffix_of(key)) == (tier, suffix)
+    assert (find_tier(key), find_suffix(key)) == (tier, suffix)

@@ -4,8 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.data.parsing.memory import ECC_BY_TYPE, parse_memory
-from perfcast.data.parsing.memory_speed import JEDEC_MTS, ddr_generation, rated_mts, snap
+from perfcast.data.parsing.memory import (
+    ECC_BY_TYPE,
+    JEDEC_MTS,
+    convert_label_rate,
+    find_ddr_generation,
+    parse_memory,
+    snap_to_grade,
+)
 
 GRADES = {4: (1600, 1866, 2133, 2400, 2667, 2933, 3200), 5: (4000, 4400, 4800, 5200, 5600, 6400, 8800)}
 GROUP = st.tuples(
@@ -71,20 +77,20 @@ def test_a_generated_text_round_trips(groups, generation, separator, hbm, data):
     ],
 )
 def test_the_number_of_a_label_is_a_rate_or_a_bandwidth_by_generation(generation, number, mts):
-    assert rated_mts(generation, number) == mts
+    assert convert_label_rate(generation, number) == mts
 
 
 @pytest.mark.parametrize(
     ("label", "number", "generation"), [(4, 3200, 4), (4, 4800, 5), (4, 25600, 4), (5, 4800, 5), (2, 5300, None)]
 )
 def test_a_ddr4_label_cannot_have_a_rate_of_ddr5(label, number, generation):
-    assert ddr_generation(label, number) == generation
+    assert find_ddr_generation(label, number) == generation
 
 
 @given(st.sampled_from(JEDEC_MTS), st.integers(-2, 2))
 def test_rates_near_a_grade_become_the_grade(grade, error):
-    assert snap(grade + error) == grade
-    assert snap(grade + 30) == grade + 30
+    assert snap_to_grade(grade + error) == grade
+    assert snap_to_grade(grade + 30) == grade + 30
 
 
 def test_the_stated_capacity_and_the_sum_of_modules_are_kept_apart():

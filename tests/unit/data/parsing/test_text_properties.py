@@ -1,4 +1,4 @@
-"""What every reader of outside words must hold, beyond the parsers of `test_parsing_properties`."""
+"""Properties of all parsers of outside texts, beyond those of `test_parser_properties`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfcast.data.datasets.gpperf import gemm_records
-from perfcast.data.parsing import compiler, dimm_part_number, jvm, memory_modules, older_memory, older_system, spelling
+from perfcast.data.parsing import (
+    compiler,
+    dimm_part_number,
+    jvm,
+    memory_modules,
+    older_memory,
+    operating_system,
+    processor_texts,
+)
 from perfcast.data.parsing.text_normalization import MAX_LENGTH
-from perfcast.data.processors.cpu_names import part_id, part_key
+from perfcast.data.processors.cpu_names import cpu_model_id, cpu_model_key
 from perfcast.inference.machine_fields import MachineFields, read_number
 from perfcast.inference.name_lookup import CpuNames
 from perfcast.microbench.hardware_info import installed_memory as dmidecode
@@ -28,10 +36,10 @@ PARSERS = {
     jvm.parse_jvm: "Oracle Java HotSpot 64-bit Server VM 1.8.0_25 on Linux, version 1.8.0_25",
     compiler.parse_older_compiler: "Intel C++ Compiler for Linux32 and Linux64 version 11.1 Build 20091130",
     older_memory.parse_older_memory: "16 GB (8x2 GB PC3-8500R, 2 rank, CL7-7-7, ECC)",
-    older_system.parse_characteristics: "Turbo Boost Technology up to 3.33 GHz",
-    older_system.parse_older_operating_system: "SuSE Linux Enterprise Server 10 (x86_64) SP3, Kernel 2.6.16.60-0.54.5",
-    older_system.parse_older_orderable: "1,2 chips",
-    spelling.parse_any_operating_system: "Microsoft Windows Server 2008 R2 Enterprise (64 bit)",
+    processor_texts.parse_characteristics: "Turbo Boost Technology up to 3.33 GHz",
+    operating_system.parse_older_operating_system: "SuSE Linux Enterprise Server 10 (x86_64) SP3, Kernel 2.6.16.60",
+    processor_texts.parse_older_orderable: "1,2 chips",
+    operating_system.parse_any_operating_system: "Microsoft Windows Server 2008 R2 Enterprise (64 bit)",
 }
 EXAMPLES = pytest.mark.parametrize(("parse", "text"), PARSERS.items(), ids=[parse.__name__ for parse in PARSERS])
 PIECES = st.sampled_from(sorted({piece for text in PARSERS.values() for piece in text.split()}) + list(" ,;()+-/x@²٢"))
@@ -43,10 +51,10 @@ UNITS = ("MHz", "MT/s", "KiB", "MiB", "GiB", "GB", "W", "bit", "")
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_any_text_gives_one_result(parse, text, data):
-    said = data.draw(HOSTILE)
-    found = parse(said)
-    assert is_dataclass(found)
-    assert parse(said) == found
+    drawn = data.draw(HOSTILE)
+    result = parse(drawn)
+    assert is_dataclass(result)
+    assert parse(drawn) == result
 
 
 @EXAMPLES
@@ -86,10 +94,10 @@ def test_a_larger_unit_makes_a_larger_number(value, unit):
 
 @given(HOSTILE)
 def test_the_key_of_a_key_is_the_key(text):
-    key = part_key(text)
-    assert part_key(key) == key
+    key = cpu_model_key(text)
+    assert cpu_model_key(key) == key
     assert bool(key) == bool(text.split())
-    assert " " not in part_id(key)
+    assert " " not in cpu_model_id(key)
     find_cpu_model(text)
 
 
@@ -98,26 +106,26 @@ NAMES = CpuNames(["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platin
 
 @given(HOSTILE | st.sampled_from(NAMES.keys))
 def test_a_part_that_is_found_is_a_known_one(text):
-    found = NAMES.find(text)
-    assert found.key is None or (found.key in NAMES.keys and not found.candidates)
-    assert set(found.candidates) <= set(NAMES.keys)
+    result = NAMES.find(text)
+    assert result.key is None or (result.key in NAMES.keys and not result.candidates)
+    assert set(result.candidates) <= set(NAMES.keys)
     assert set(NAMES.complete(text, 3)) <= set(NAMES.keys)
     if text in NAMES.keys:
-        assert (found.key, found.exact) == (text, True)
+        assert (result.key, result.exact) == (text, True)
 
 
 @given(st.lists(st.text(alphabet=string.ascii_uppercase + string.digits + "-", max_size=24) | st.text(), max_size=5))
 def test_part_numbers_of_modules_say_what_all_agree_on(texts):
-    parts = [dimm_part_number.decode(text) for text in texts]
-    assert dimm_part_number.pool(parts * 2) == dimm_part_number.pool(parts)
+    parts = [dimm_part_number.decode_part_number(text) for text in texts]
+    assert dimm_part_number.pool_modules(parts * 2) == dimm_part_number.pool_modules(parts)
 
 
 @given(st.text(alphabet="0123456789,\n\r xGPU_") | st.text())
 def test_every_stretch_of_lines_is_a_record_or_has_a_reason(text):
-    found = list(gemm_records.parse_records(text))
-    assert all(bool(record.fields) != bool(record.reason) for record in found)
-    assert [record.line for record in found] == sorted({record.line for record in found})
-    assert bool(found) == any(line.rstrip("\r") for line in text.split("\n"))
+    result = list(gemm_records.parse_records(text))
+    assert all(bool(record.fields) != bool(record.reason) for record in result)
+    assert [record.line for record in result] == sorted({record.line for record in result})
+    assert bool(result) == any(line.rstrip("\r") for line in text.split("\n"))
 
 
 @given(
@@ -150,9 +158,9 @@ VALUES = st.none() | st.text() | st.integers() | st.floats() | st.booleans() | s
 
 
 @given(st.dictionaries(st.sampled_from(["part", "clock", "available", "Clock", "processor.clock"]) | st.text(), VALUES))
-def test_words_are_cells_within_bounds_or_one_line(said):
+def test_fields_are_cells_within_bounds_or_one_line(stated):
     try:
-        cells = WORDS.cells(said, "machine 1")
+        cells = WORDS.cells(stated, "machine 1")
     except UserError as error:
         assert str(error).isprintable()
         return

@@ -34,17 +34,17 @@ def test_l2_of_a_chip_has_no_share_per_core():
 def test_l3_slices_round_trip(total, mb, cores):
     plain = parse_l3(f"{total} MB I+D on chip per chip")
     sliced = parse_l3(f"{total} MB I+D on chip per chip, {mb} MB shared / {cores} cores")
-    own = parse_l3(f"{total} MB I+D on chip per chip, {mb} MB per core")
+    per_core = parse_l3(f"{total} MB I+D on chip per chip, {mb} MB per core")
     assert plain.complete
     assert (plain.l3_mb_per_chip, plain.l3_slice_mb, plain.l3_cores_per_slice) == (total, None, None)
     assert (sliced.l3_mb_per_chip, sliced.l3_slice_mb, sliced.l3_cores_per_slice) == (total, mb, cores)
-    assert (own.l3_mb_per_chip, own.l3_slice_mb, own.l3_cores_per_slice) == (total, mb, 1)
+    assert (per_core.l3_mb_per_chip, per_core.l3_slice_mb, per_core.l3_cores_per_slice) == (total, mb, 1)
     assert not sliced.l3_asymmetric
 
 
 @settings(max_examples=50, deadline=None)
 @given(small=MB, cores=CORES)
-def test_unlike_slices_are_asymmetric_and_their_mean_keeps_the_total(small, cores):
+def test_different_slices_are_asymmetric_and_their_mean_keeps_the_total(small, cores):
     large = 3 * small
     slices = f"{large} MB shared / {cores} cores + {small} MB shared / {cores} cores"
     l3 = parse_l3(f"{small + large} MB I+D on chip per chip, {slices}")

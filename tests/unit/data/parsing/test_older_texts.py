@@ -14,11 +14,8 @@ from perfcast.data.parsing.cache import parse_l1, parse_l2
 from perfcast.data.parsing.compiler import parse_older_compiler
 from perfcast.data.parsing.distinct_texts import Parsed
 from perfcast.data.parsing.older_memory import parse_older_memory
-from perfcast.data.parsing.older_system import (
-    parse_characteristics,
-    parse_older_operating_system,
-    parse_older_orderable,
-)
+from perfcast.data.parsing.operating_system import parse_older_operating_system
+from perfcast.data.parsing.processor_texts import parse_characteristics, parse_older_orderable
 from perfcast.data.parsing.text_normalization import MAX_LENGTH
 
 PARSERS: tuple[Callable[[str], Parsed], ...] = (
@@ -79,8 +76,8 @@ def test_wordings_of_memory(
     text: str, total: float, count: int, size: float, generation: int, mts: int, kind: str | None, ranks: int | None
 ) -> None:
     memory = parse_older_memory(text)
-    found = (memory.mem_total_gb, memory.dimm_count, memory.dimm_gb, memory.ddr_gen, memory.mem_rated_mts)
-    assert (*found, memory.dimm_type, memory.dimm_ranks) == (total, count, size, generation, mts, kind, ranks)
+    parsed = (memory.mem_total_gb, memory.dimm_count, memory.dimm_gb, memory.ddr_gen, memory.mem_rated_mts)
+    assert (*parsed, memory.dimm_type, memory.dimm_ranks) == (total, count, size, generation, mts, kind, ranks)
     assert memory.complete
     assert memory.mem_sum_gb == total
 
@@ -100,7 +97,7 @@ def test_memory_that_leaves_something_out_is_incomplete(text: str) -> None:
     assert not parse_older_memory(text).complete
 
 
-def test_error_correction_as_said_else_as_the_type_tells() -> None:
+def test_error_correction_as_stated_else_by_the_type() -> None:
     assert parse_older_memory("3 GB (3 x 1 GB DDR2-800 non-ECC)").ecc is False
     assert parse_older_memory("3 GB (3 x 1 GB PC3-10600U)").ecc is False
     assert parse_older_memory("3 GB (3 x 1 GB PC3-10600R)").ecc is True
@@ -131,9 +128,9 @@ def test_error_correction_as_said_else_as_the_type_tells() -> None:
     ],
 )  # fmt: skip
 def test_wordings_of_compilers(text: str, vendor: str | None, version: str | None, mixed: bool | None) -> None:
-    found = parse_older_compiler(text)
-    assert (found.compiler_vendor, found.compiler_major_minor, found.mixed_compilers) == (vendor, version, mixed)
-    assert found.complete == (version is not None)
+    parsed = parse_older_compiler(text)
+    assert (parsed.compiler_vendor, parsed.compiler_major_minor, parsed.mixed_compilers) == (vendor, version, mixed)
+    assert parsed.complete == (version is not None)
 
 
 @pytest.mark.parametrize(
@@ -152,12 +149,12 @@ def test_wordings_of_compilers(text: str, vendor: str | None, version: str | Non
     ],
 )  # fmt: skip
 def test_wordings_of_operating_systems(text: str, name: str, version: str, kernel: str | None) -> None:
-    found = parse_older_operating_system(text)
-    assert (found.os_name, found.os_version, found.kernel_series) == (name, version, kernel)
+    parsed = parse_older_operating_system(text)
+    assert (parsed.os_name, parsed.os_version, parsed.kernel_series) == (name, version, kernel)
 
 
 @pytest.mark.parametrize(
-    ("text", "least", "most"),
+    ("text", "low", "high"),
     [
         ("1,2,3 chip", 1, 3),
         ("1 or 3 chips (fault tolerant, see Platform Notes)", 1, 3),
@@ -167,9 +164,9 @@ def test_wordings_of_operating_systems(text: str, name: str, version: str, kerne
         ("", None, None),
     ],
 )
-def test_chips_that_can_be_ordered(text: str, least: int | None, most: int | None) -> None:
-    found = parse_older_orderable(text)
-    assert (found.orderable_min, found.orderable_max) == (least, most)
+def test_chips_that_can_be_ordered(text: str, low: int | None, high: int | None) -> None:
+    parsed = parse_older_orderable(text)
+    assert (parsed.orderable_min, parsed.orderable_max) == (low, high)
 
 
 @pytest.mark.parametrize(
@@ -182,9 +179,9 @@ def test_chips_that_can_be_ordered(text: str, least: int | None, most: int | Non
         ("X9999", None, None, None),
     ],
 )
-def test_what_is_said_of_a_processor(text: str, turbo: float | None, off: bool | None, bus: float | None) -> None:
-    found = parse_characteristics(text)
-    assert (found.turbo_mhz, found.turbo_off, found.bus_mts) == (turbo, off, bus)
+def test_characteristics_of_a_processor(text: str, turbo: float | None, off: bool | None, bus: float | None) -> None:
+    parsed = parse_characteristics(text)
+    assert (parsed.turbo_mhz, parsed.turbo_off, parsed.bus_mts) == (turbo, off, bus)
 
 
 def test_caches_that_cores_share_or_that_count_otherwise() -> None:

@@ -9,8 +9,8 @@ from perfcast.data.processors.announcements import (
     ancestry,
     announced_index,
     announced_power_index,
-    core_of,
     core_table,
+    find_core,
     process_table,
     processes_of_cores,
 )
@@ -52,10 +52,10 @@ def test_a_process_counts_for_its_cores_once_it_was_announced():
 
 
 def test_families_find_their_core():
-    assert core_of("Genoa-X") == "Zen 4"
-    assert core_of("Cascade Lake-SP") == "Skylake"
-    assert core_of("no such family") is None
-    assert core_of(None) is None
+    assert find_core("Genoa-X") == "Zen 4"
+    assert find_core("Cascade Lake-SP") == "Skylake"
+    assert find_core("no such family") is None
+    assert find_core(None) is None
 
 
 def test_ancestry_goes_back_to_the_first_core():

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.data.datasets.spec_java.java_machines import java_part_key
-from perfcast.data.parsing.cache import parse_l1, parse_l2, parse_l3
-from perfcast.data.parsing.jvm import canonical_jvm_vendor, parse_jvm
+from perfcast.data.datasets.spec_java.java_machines import java_cpu_model_key
+from perfcast.data.parsing.cache import parse_l1, parse_l2, parse_l3, rewrite_cache_text
+from perfcast.data.parsing.jvm import normalize_jvm_vendor, parse_jvm
 from perfcast.data.parsing.memory_modules import parse_dimms, parse_module
-from perfcast.data.parsing.spelling import parse_any_operating_system, tidy_cache
+from perfcast.data.parsing.operating_system import parse_any_operating_system
 from perfcast.data.parsing.text_normalization import MAX_LENGTH
 
 PARSERS = (parse_jvm, parse_dimms, parse_module, parse_any_operating_system)
@@ -38,14 +38,14 @@ PARSERS = (parse_jvm, parse_dimms, parse_module, parse_any_operating_system)
     ],
 )
 def test_jvm(text, name, release, update):
-    found = parse_jvm(text)
-    assert (found.jvm_name, found.jvm_release, found.jvm_update) == (name, release, update)
-    assert found.complete == (name is not None)
+    parsed = parse_jvm(text)
+    assert (parsed.jvm_name, parsed.jvm_release, parsed.jvm_update) == (name, release, update)
+    assert parsed.complete == (name is not None)
 
 
-def test_makers_of_virtual_machines():
+def test_vendors_of_virtual_machines():
     names = ["Oracle Corp.", "oracl", "Sun Microsystems Inc.", "Bea Systems,Inc.", "IBM Corparation", "Azul", " "]
-    assert [canonical_jvm_vendor(name) for name in names] == ["Oracle", "Oracle", "Oracle", "BEA", "IBM", "Azul", None]
+    assert [normalize_jvm_vendor(name) for name in names] == ["Oracle", "Oracle", "Oracle", "BEA", "IBM", "Azul", None]
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_makers_of_virtual_machines():
     ],
 )
 def test_dimms(text, count, size, total):
-    found = parse_dimms(text)
-    assert (found.dimm_count, found.dimm_gb, found.mem_sum_gb) == (count, size, total)
+    parsed = parse_dimms(text)
+    assert (parsed.dimm_count, parsed.dimm_gb, parsed.mem_sum_gb) == (count, size, total)
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_dimms(text, count, size, total):
     ],
 )
 def test_module(text, generation, rated, running, kind, ranks):
-    found = parse_module(text)
-    assert (found.ddr_gen, found.mem_rated_mts, found.mem_running_mts) == (generation, rated, running)
-    assert found.dimm_ranks == ranks
-    assert kind is None or found.dimm_type == kind
-    assert found.mem_eff_mts == (running or rated)
+    parsed = parse_module(text)
+    assert (parsed.ddr_gen, parsed.mem_rated_mts, parsed.mem_running_mts) == (generation, rated, running)
+    assert parsed.dimm_ranks == ranks
+    assert kind is None or parsed.dimm_type == kind
+    assert parsed.mem_eff_mts == (running or rated)
 
 
 def test_caches_in_any_spelling():
@@ -98,15 +98,15 @@ def test_caches_in_any_spelling():
         "32 KB (I) + 48 KB (D) per core",
         "32 KB I+48 KB D On Chip Per Core",
     ):
-        cache = parse_l1(tidy_cache(text))
+        cache = parse_l1(rewrite_cache_text(text))
         assert (cache.l1i_kb, cache.l1d_kb, cache.complete) == (32, 48, True)
     for text in ("2MB (I+D) per core", "2048 KB (I+D)on chip per core", "2M (I+D) per core", "2 MB per core"):
-        assert parse_l2(tidy_cache(text)).l2_kb_per_core == 2048
+        assert parse_l2(rewrite_cache_text(text)).l2_kb_per_core == 2048
     for text in ("38.5M I+D on chip per chip", "38.5 MB L3 cache per chip", "38.5MB (I+D) on chip per chipp"):
-        assert parse_l3(tidy_cache(text)).l3_mb_per_chip == 38.5
-    sliced = parse_l3(tidy_cache("64 MB (I+D) on chip per chip (8 MB / 4 cores)"))
+        assert parse_l3(rewrite_cache_text(text)).l3_mb_per_chip == 38.5
+    sliced = parse_l3(rewrite_cache_text("64 MB (I+D) on chip per chip (8 MB / 4 cores)"))
     assert (sliced.l3_mb_per_chip, sliced.l3_slice_mb, sliced.l3_cores_per_slice) == (64, 8, 4)
-    assert parse_l3(tidy_cache("None")).l3_mb_per_chip == 0
+    assert parse_l3(rewrite_cache_text("None")).l3_mb_per_chip == 0
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_caches_in_any_spelling():
     ],
 )
 def test_operating_systems(text, name, version):
-    found = parse_any_operating_system(text)
-    assert (found.os_name, found.os_version) == (name, version)
+    parsed = parse_any_operating_system(text)
+    assert (parsed.os_name, parsed.os_version) == (name, version)
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ def test_operating_systems(text, name, version):
     ],
 )
 def test_one_part_however_typed(name, key):
-    assert java_part_key(name) == key
-    assert java_part_key(f"  {name.upper()} ") == key
+    assert java_cpu_model_key(name) == key
+    assert java_cpu_model_key(f"  {name.upper()} ") == key
 
 
 @pytest.mark.parametrize("parse", PARSERS)
@@ -153,14 +153,14 @@ def test_one_part_however_typed(name, key):
 @given(text=st.text() | st.text(alphabet=string.digits + "xGMB PCRD-().,/", max_size=80))
 def test_any_text_gives_a_result(parse, text):
     assert is_dataclass(parse(text))
-    assert isinstance(tidy_cache(text), str)
-    assert isinstance(java_part_key(text), str)
+    assert isinstance(rewrite_cache_text(text), str)
+    assert isinstance(java_cpu_model_key(text), str)
 
 
 @pytest.mark.parametrize("piece", ["1 x ", "PC4-", "DDR4 ", "1.7.0_", "(I+D) per ", "build 11.0.", "R2 Windows ", "0"])
 def test_long_texts_end_quickly(piece):
     start = time.process_time()
     for text in (piece * (MAX_LENGTH // len(piece)), piece * MAX_LENGTH):
-        for parse in (*PARSERS, tidy_cache):
+        for parse in (*PARSERS, rewrite_cache_text):
             parse(text)
     assert time.process_time() - start < 2
