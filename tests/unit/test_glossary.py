@@ -73,7 +73,7 @@ def test_texts_use_the_glossary() -> None:
     assert not wrong, "\n".join(["texts have words that docs/glossary.md replaces:", *wrong])
 
 
-@pytest.mark.parametrize("source", ["told = 1", "def backtest(): ...", "self.batch_rows = 1", "def f(most_rows): ..."])
+@pytest.mark.parametrize("source", ["told = 1", "def rehearse(): ...", "self.batch_rows = 1", "def f(most_rows): ..."])
 def test_a_banned_name_is_detected(source: str) -> None:
     assert any(is_banned(name) for _, name in defined_names(ast.parse(source)))
 

@@ -77,7 +77,7 @@ def test_a_table_taken_by_groups_of_rows_is_the_whole_one(tmp_path, monkeypatch,
     write_table(table, tmp_path / "whole")
     count = count_row_groups(tmp_path / "whole")
     assert count == max(1, (rows + 1) // 2)
-    write_tables((read_table(tmp_path / "whole", group=one) for one in range(count)), tmp_path / "parts")
+    write_tables((read_table(tmp_path / "whole", group=number) for number in range(count)), tmp_path / "parts")
     pd.testing.assert_frame_equal(read_table(tmp_path / "parts").frame, table.frame)
     assert sha256(tmp_path / "parts") == sha256(tmp_path / "whole")
 

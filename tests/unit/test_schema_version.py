@@ -5,7 +5,7 @@ import shutil
 
 import pyarrow.parquet as pq
 import pytest
-from forecasting_project import project
+from champion_project import project
 
 from perfcast.cli.main import main
 from perfcast.inference import load_champion

@@ -1,5 +1,5 @@
 # Raw files, byte-exact and checked by sha256. The only rules that may use the network.
-from perfcast.cli._common import embedded_folder
+from perfcast.cli._arguments import embedded_folder
 from perfcast.cli.pipeline.ingest import at_hand
 
 

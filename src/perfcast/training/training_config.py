@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TrainingConfig:
-    """How a network is trained: the base of every neural estimator.
+    """Hyperparameters of training, the base of every neural estimator.
 
     linear_skip         add a ridge regression per task, which the network corrects
     early_stopping      choose the number of epochs on the validation rows

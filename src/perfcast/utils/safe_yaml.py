@@ -7,7 +7,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.composer import Composer
-from ruamel.yaml.constructor import SafeConstructor
+from ruamel.yaml.constructor import DuplicateKeyError, SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
 from ruamel.yaml.representer import SafeRepresenter
@@ -64,6 +64,7 @@ def read_yaml_text(text: str, source: str, *, references: bool = False) -> Any:
     except YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         where = f"line {mark.line + 1}: " if mark else ""
+        problem = "a name is repeated" if isinstance(error, DuplicateKeyError) else problem
         raise UserError(f"{source} must be YAML", f"{where}{problem or error}") from None
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
         # from its constructors: numbers too long, and tags on the wrong kind of value

@@ -9,6 +9,7 @@ import pytest
 from perfcast import splits
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.splits.declaration import LearningCurvePoint, declaration_of, declare_learning_curve, declare_split
+from perfcast.utils import plugins
 
 COLUMNS = (
     Column("id", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.ROW,)),
@@ -45,7 +46,7 @@ def test_shares_are_nested_whole_groups_and_as_large_as_they_say(base, shares):
     groups = given.frame["block" if base == "random" else "part"]
     for fold in folds[-1]:
         for part in ("train", "validation"):
-            held = [set(given.frame.index[one[fold] == part]) for one in folds]
+            held = [set(given.frame.index[fold_part[fold] == part]) for fold_part in folds]
             assert all(smaller < larger for smaller, larger in pairwise(held))
             largest = groups[list(held[-1])].value_counts().max()
             for share, rows in zip(shares, held, strict=False):
@@ -107,19 +108,23 @@ def test_a_learning_curve_split_has_a_share_or_years(amounts):
         LearningCurvePoint("random", **amounts)
 
 
-def test_a_split_of_a_new_module_is_known_without_naming_it_anywhere(monkeypatch, tmp_path):
-    (tmp_path / "mine.py").write_text(
+def test_a_split_of_a_new_module_needs_no_other_edit(monkeypatch, tmp_path):
+    (tmp_path / "splits").mkdir()
+    (tmp_path / "splits" / "mine.py").write_text(
         "from perfcast.splits.declaration import declare_split\n"
-        "@declare_split('my rows')\n"
+        "@declare_split('my rows', 'rows of mine')\n"
         "def my_split(table, seed):\n"
         "    raise NotImplementedError\n"
     )
-    monkeypatch.setattr(splits, "__path__", [*splits.__path__, str(tmp_path)])
+    monkeypatch.setattr(splits, "__path__", [*splits.__path__, str(tmp_path / "splits")])
+    monkeypatch.setattr(plugins, "_ROOT", tmp_path)
+    plugins.names.cache_clear()
     splits._functions.cache_clear()
     try:
         assert "my_split" in splits.names()
         assert splits.is_compared("my_split")
     finally:
         monkeypatch.undo()
+        plugins.names.cache_clear()
         splits._functions.cache_clear()
     assert "my_split" not in splits.names()

@@ -203,20 +203,20 @@ def with_workers(workers):
 
 
 def test_more_threads_asks_about_the_largest_number_of_workers():
-    asked = with_workers([1, 2, 4, 4, 1, 2, 1, 1, 2, 2, 1, 1])
-    fold = splits.make("more_threads", asked, 0)["fold_0"]
-    assert (fold == "test").tolist() == (asked.frame["cores"] == 4).tolist()
+    worker_table = with_workers([1, 2, 4, 4, 1, 2, 1, 1, 2, 2, 1, 1])
+    fold = splits.make("more_threads", worker_table, 0)["fold_0"]
+    assert (fold == "test").tolist() == (worker_table.frame["cores"] == 4).tolist()
     assert (fold == "validation").any()
-    both = fold.mask(asked.frame["cores"] == 2, "test").to_frame()
-    assert splits.leaks(asked, both, "more_threads") == []
-    one_too_few = fold.mask(asked.frame.index == 0, "test").to_frame()
-    assert any("as many workers" in problem for problem in splits.leaks(asked, one_too_few, "more_threads"))
+    both = fold.mask(worker_table.frame["cores"] == 2, "test").to_frame()
+    assert splits.leaks(worker_table, both, "more_threads") == []
+    one_too_few = fold.mask(worker_table.frame.index == 0, "test").to_frame()
+    assert any("as many workers" in problem for problem in splits.leaks(worker_table, one_too_few, "more_threads"))
 
 
 def test_a_block_with_more_threads_is_not_learned_from():
-    asked = with_workers([1, 2, 4, 1, 2, 1])
-    asked.frame.loc[[0, 2], "block"] = "both"
-    fold = splits.make("more_threads", asked, 0)["fold_0"]
+    worker_table = with_workers([1, 2, 4, 1, 2, 1])
+    worker_table.frame.loc[[0, 2], "block"] = "both"
+    fold = splits.make("more_threads", worker_table, 0)["fold_0"]
     assert (fold[0], fold[2]) == ("unused", "test")
 
 
@@ -232,14 +232,16 @@ def test_rows_that_only_share_a_fingerprint_are_no_leak(monkeypatch):
     folds = pd.DataFrame({"fold_0": ["train", "train", "test", "test"]})
     assert splits.leaks(given_, folds, "unseen_cpu") == []
     given_ = table(["2020-01-01"] * 4, parts=["a", "b", "b", "d"])
-    assert splits.leaks(given_, folds, "unseen_cpu") == ["fold_0: 1 entities both in train or valid and in test"]
+    assert splits.leaks(given_, folds, "unseen_cpu") == ["fold_0: 1 entities both in train or validation and in test"]
 
 
 def test_equal_features_are_a_leak_however_zero_and_missing_are_written():
     folds = pd.DataFrame({"fold_0": ["train", "test", "train", "test"]})
     other = float(np.frombuffer(np.uint64(0x7FF8_0000_0000_0001).tobytes())[0])
     given_ = table(["2020-01-01"] * 4, cores=[0.0, -0.0, np.nan, other])
-    assert splits.leaks(given_, folds, "random") == ["fold_0: 2 feature vectors both in train or valid and in test"]
+    assert splits.leaks(given_, folds, "random") == [
+        "fold_0: 2 feature vectors both in train or validation and in test"
+    ]
 
 
 def test_a_split_of_coded_texts_is_that_of_plain_ones():

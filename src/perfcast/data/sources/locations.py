@@ -58,7 +58,7 @@ class LocatedSource:
 
     @property
     def is_local(self) -> bool:
-        """Whether every file of one snapshot is on this machine."""
+        """True when every file of one snapshot is on this machine."""
         return bool(self.files)
 
 

@@ -81,12 +81,12 @@ def test_an_older_python_is_told(project, monkeypatch):
     )
 
 
-def test_a_configuration_that_is_not_valid_is_told_in_its_own_words(project):
+def test_check_configuration_names_the_wrong_key(project):
     assert single(doctor.check_configuration(make_place(project))).state == FINE
-    asked = make_place(project)
+    options = make_place(project)
     text = (project / "params.yaml").read_text().replace("preset: quick", "preset: quik")
     (project / "params.yaml").write_text(text)
-    finding = single(doctor.check_configuration(asked))
+    finding = single(doctor.check_configuration(options))
     assert finding.state == BROKEN
     assert "preset" in finding.fact
 
@@ -105,9 +105,9 @@ def test_too_little_room_is_told(project, monkeypatch):
     assert {finding.state for finding in doctor.check_free_space(make_place(project))} == {FINE}
     monkeypatch.setattr(doctor, "DISK", 1 << 60)
     monkeypatch.setattr(doctor, "MEMORY", 1 << 60)
-    told = {finding.what: finding for finding in doctor.check_free_space(make_place(project))}
-    assert {name: told[name].state for name in told} == {"disk": BROKEN, "memory": CARE, "cores": FINE}
-    assert "make room" in told["disk"].remedy
+    findings = {finding.what: finding for finding in doctor.check_free_space(make_place(project))}
+    assert {name: findings[name].state for name in findings} == {"disk": BROKEN, "memory": CARE, "cores": FINE}
+    assert "make room" in findings["disk"].remedy
     monkeypatch.undo()
     monkeypatch.setattr(os, "access", lambda folder, mode: False)
     assert doctor.check_free_space(make_place(project))[0].fact == "project cannot be written to"
@@ -163,20 +163,20 @@ def test_leftovers_counts_partial_files(project):
     assert doctor.check_leftovers(make_place(project))[1].state == FINE
 
 
-def test_runs_whose_process_is_gone_are_counted(project):
-    asked = make_place(project)
-    assert single(doctor.check_tracking(asked)).fact.startswith("no store yet")
+def test_check_tracking_counts_abandoned_runs(project):
+    options = make_place(project)
+    assert single(doctor.check_tracking(options)).fact.startswith("no store yet")
     store = Store(
         f"sqlite:///{project / 'results' / 'mlflow' / 'mlflow.db'}", project / "results/mlflow/artifacts", "x"
     )
     with start_run(store, "a", "run", {}):
-        assert single(doctor.check_tracking(asked)).state == FINE, "this process is there"
+        assert single(doctor.check_tracking(options)).state == FINE, "this process is there"
         with sqlite3.connect(project / "results" / "mlflow" / "mlflow.db") as base:
             base.execute("update tags set value = replace(value, ?, ?)", (f":{os.getpid()}:", ":999999999:"))
-        finding = single(doctor.check_tracking(asked))
+        finding = single(doctor.check_tracking(options))
     assert (finding.state, finding.fact.split()[0]) == (CARE, "1")
     (project / "results" / "mlflow" / "mlflow.db").write_bytes(b"no store")
-    finding = single(doctor.check_tracking(asked))
+    finding = single(doctor.check_tracking(options))
     assert (finding.state, "\n" in finding.fact) == (BROKEN, False)
 
 

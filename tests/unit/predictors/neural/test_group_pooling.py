@@ -60,8 +60,8 @@ def test_distinct_rows_give_every_row_back(predictor: GroupPoolingPredictor) -> 
     everything = slice(None)
     first, place = distinct_rows(rows, everything, everything)
     assert len(first) == 50
-    for kept in (rows.numbers, rows.missing, rows.codes, rows.strings):
-        assert torch.equal(kept[first][place], kept)
+    for array in (rows.numbers, rows.missing, rows.codes, rows.strings):
+        assert torch.equal(array[first][place], array)
 
 
 def test_rows_that_differ_in_one_missing_value_are_distinct(predictor: GroupPoolingPredictor) -> None:
@@ -80,10 +80,10 @@ def test_a_group_without_names_or_without_numbers_is_read(predictor: GroupPoolin
     )
     inputs = [column.name for column in columns if column.role is not Role.TARGET]
     X = table.frame[inputs]
-    own = GroupPoolingPredictor(d_token=8, d_block=16, epochs=1).fit(X, table.frame[["score"]], columns=columns)
-    assert isinstance(own.network_, GroupPoolingNetwork)
-    assert 0 in own.network_.number_sizes
-    assert 0 in own.network_.category_sizes
-    rows = encoded(own, X)
+    predictor = GroupPoolingPredictor(d_token=8, d_block=16, epochs=1).fit(X, table.frame[["score"]], columns=columns)
+    assert isinstance(predictor.network_, GroupPoolingNetwork)
+    assert 0 in predictor.network_.number_sizes
+    assert 0 in predictor.network_.category_sizes
+    rows = encoded(predictor, X)
     with torch.inference_mode():
-        torch.testing.assert_close(own._predict_scaled(rows), own.network_(rows))
+        torch.testing.assert_close(predictor._predict_scaled(rows), predictor.network_(rows))

@@ -160,9 +160,9 @@ def test_an_unseen_string_is_told_by_its_letters() -> None:
     y = targets(X).mul(np.where(X["dimm"].str.startswith("M393"), 1.0, 3.0), axis=0)
     predictor = NCPP(**SMALL, epochs=40, learning_rate=1e-2).fit(X, y, columns=COLUMNS)
     X = X.assign(dimm="M393-A")
-    like, unlike = (predictor.predict(X.assign(dimm=name)) for name in ("M393-C", "####"))
+    similar, different = (predictor.predict(X.assign(dimm=name)) for name in ("M393-C", "####"))
     known = predictor.predict(X)
-    assert np.abs(np.log(like / known)).to_numpy().mean() < np.abs(np.log(unlike / known)).to_numpy().mean()
+    assert np.abs(np.log(similar / known)).to_numpy().mean() < np.abs(np.log(different / known)).to_numpy().mean()
 
 
 def test_attention_tells_where_the_network_looks() -> None:

@@ -1,4 +1,4 @@
-"""What the neural predictors share, told on the cheapest of them."""
+"""The base of the neural predictors, tested with the cheapest one."""
 
 from __future__ import annotations
 
