@@ -19,7 +19,8 @@ TEXTS = sorted(
     path
     for folder in ("src", "tests", "benchmarks", "fuzz", "conf", "workflow", "docs")
     for path in (ROOT / folder).rglob("*")
-    if path.suffix in {".py", ".yaml", ".smk", ".md", ".html", ".js", ".css", ".rst"} and path != LIST
+    if path.suffix in {".py", ".yaml", ".smk", ".md", ".html", ".js", ".css", ".rst"}
+    and path not in (LIST, Path(__file__))
 )
 
 
