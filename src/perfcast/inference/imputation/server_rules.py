@@ -13,7 +13,8 @@ from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import cpu_model_id
 from perfcast.inference.imputation.rules import Block, ImputationRules, Violation, fill_missing
-from perfcast.inference.imputation.server_fields import SERVER_FIELDS, find_server_violations
+from perfcast.inference.imputation.server_fields import SERVER_FIELDS
+from perfcast.inference.imputation.server_limits import find_server_violations
 
 _ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
 

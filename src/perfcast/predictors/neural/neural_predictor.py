@@ -49,7 +49,7 @@ class NeuralPredictor(TrainingConfig, Predictor):
     validation rows, or without `early_stopping`, the second step alone trains the network, for the full number of
     epochs. That takes half the time.
 
-    `history_` has one entry per epoch: epoch, train_loss, validation_loss, valid_error (mean absolute, standardized logs),
+    `history_` has one entry per epoch: epoch, train_loss, validation_loss, valid_error (mean absolute, scaled logs),
     learning_rate of the first step, refit_loss of the second; NaN where there was none. `validation_mape_` is the mean
     absolute percentage error of the first step on the validation rows, in percent; NaN without them.
     A subclass is a dataclass of the hyperparameters of its network and implements `build_network`.
