@@ -25,7 +25,7 @@ def format_ranking(ranking: Ranking, width: int | None = None) -> str:
     """Return the candidates in a table, the best first, and notes under it."""
     header = ["rank", "name", "score", f"{100 * ranking.level:g} % interval", *ranking.targets]
     header += ["all targets"] if len(ranking.targets) > 1 else []
-    header += ["watts", "price", *([ranking.by, "its interval"] if _has_own_column(ranking) else []), "in_domain_score"]
+    header += ["watts", "price", *([ranking.by, "its interval"] if _has_own_column(ranking) else []), "in-domain score"]
     rows = [_ranked_cells(candidate, ranking) for candidate in ranking.candidates]
     table = render_table(*drop_empty_columns(header, rows), width)
     return "\n".join([table, *_format_notes((_explain_score(ranking), *ranking.notes), width)])
@@ -102,7 +102,7 @@ def _format_wide(grid: Grid, width: int | None) -> str:
             estimate.in_domain_score for estimate in combination.estimates if estimate.in_domain_score is not None
         ]
         rows.append([*cells, f"{min(supports):.2f}" if supports else ""])
-    return render_table(*drop_empty_columns([*grid.names, *titles, "in_domain_score"], rows), width)
+    return render_table(*drop_empty_columns([*grid.names, *titles, "in-domain score"], rows), width)
 
 
 def _format_long(grid: Grid, width: int | None) -> str:
@@ -113,7 +113,7 @@ def _format_long(grid: Grid, width: int | None) -> str:
             support = "" if estimate.in_domain_score is None else f"{estimate.in_domain_score:.2f}"
             cells = [*combination.values.values(), grid.outputs[Output.of(estimate)]]
             rows.append([*cells, *_estimate_cells(estimate), support])
-    header = [*grid.names, "task", "estimate", _interval_title(grid), "in_domain_score"]
+    header = [*grid.names, "task", "estimate", _interval_title(grid), "in-domain score"]
     return render_table(*drop_empty_columns(header, rows), width)
 
 

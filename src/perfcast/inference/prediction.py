@@ -133,7 +133,7 @@ class Predictions(Answer):
 
 GROUPS = {"provenance": "dates"}
 """Groups of columns that are shown under another name."""
-_HEADER = ["task", "estimate", "interval", "unit", "in_domain_score", "assumed", "least like anything measured"]
+_HEADER = ["task", "estimate", "interval", "unit", "in-domain score", "assumed values", "least similar group"]
 
 
 def format_predictions(predictions: Predictions, width: int | None = None) -> str:
@@ -163,7 +163,7 @@ def _format_prediction(prediction: Prediction, width: int | None) -> str:
         rows = [row for estimate in estimates for row in _neighbor_rows(estimate)]
         parts.append(render_table(["task", "score", "machine", "published", "distance"], rows, width))
     if any(estimate.typical for estimate in estimates):
-        parts.append("what drove it: the forecast of a typical machine of the last year, times")
+        parts.append("drivers: factors on the score of a typical machine of the last year")
         groups = sorted({driver.group for estimate in estimates for driver in estimate.drivers})
         rows = [[each.task, *_driver_cells(each, groups), _typical_cell(each)] for each in estimates]
         header = ["task", *[GROUPS.get(group, group) for group in groups], "typical machine"]

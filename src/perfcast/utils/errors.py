@@ -19,7 +19,8 @@ class UserError(Exception):
 
     def __init__(self, requirement: str, fact: str, remedy: str = "") -> None:
         self.requirement, self.fact, self.remedy = requirement, fact, remedy
-        text = f"{requirement}, but {fact}"
+        # a requirement of one word is the field alone: "cores: 24 per chip is more than the 16 of this CPU model"
+        text = f"{requirement}{', but' if ' ' in requirement else ':'} {fact}"
         if remedy:
             text += f"; {remedy}"
         super().__init__(printable(text))

@@ -64,7 +64,7 @@ def test_predict_command_prints_estimates_intervals_and_notes(capsys):
     command = ["predict", "--results", str(project().results), "--processor", "Xeon Gold 6148", "--chips", "2"]
     assert main(command) == 0
     printed = capsys.readouterr()
-    for words in ("90 % interval", "nearest measured machines", "what drove it", "given (", "looked up (", "assumed ("):
+    for words in ("90 % interval", "nearest measured machines", "drivers", "given (", "looked up (", "assumed ("):
         assert words in printed.out
     assert "estimates are not official results" in printed.err
     assert main([*command, "--json"]) == 0
