@@ -34,7 +34,7 @@ def test_plain_values(text, value):
 @pytest.mark.parametrize(
     ("text", "pattern"),
     [
-        ("a: 1\nb: 2\na: 3\n", "line 3.*duplicate key"),
+        ("a: 1\nb: 2\na: 3\n", "line 3.*a name is repeated"),
         ("a: &x [1]\nb: *x\n", "line 2: references"),
         ("a: *x", "line 1: references"),
         ("a: [1\nb: 2", "line 2"),
