@@ -154,7 +154,7 @@
       split.items.forEach((item, place) => {
         if (!run || !chosen.every(([codes, code]) => codes[item] === code)) return;
         const error = (100 * run.off[place]) / SCALE;
-        const half = run.half && run.half[place] >= 0 ? run.half[place] / SCALE : null;
+        const half = run.half_width && run.half_width[place] >= 0 ? run.half_width[place] / SCALE : null;
         const measured = data.measured[item];
         const predicted = measured * (1 + error / 100);
         const log = Math.log(predicted / measured);
