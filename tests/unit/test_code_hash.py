@@ -63,3 +63,12 @@ def test_comments_docstrings_and_formatting_do_not_count(package):
 
 def test_the_package_itself_is_hashed():
     assert "perfcast.data.sources.ingestion" in code_hash.closure("perfcast.cli.pipeline.ingest")
+
+
+def test_a_data_file_in_a_folder_without_modules_changes_the_digest(package):
+    (package / "features" / "templates").mkdir()
+    script = package / "features" / "templates" / "page.js"
+    script.write_text("let a = 1;")
+    before = code_hash.code_digest("perfcast.a")
+    script.write_text("let a = 2;")
+    assert code_hash.code_digest("perfcast.a") != before

@@ -75,7 +75,9 @@ def code_digest(*modules: str) -> str:
     members = closure(*modules)
     folders = {path.parent for module in members if (path := _path(module)) is not None} - {_ROOT}
     hashes = {module: _parse(module)[1] for module in members}
-    for folder in folders:
+    # a subfolder without modules, such as report/templates, belongs to the package above it
+    data = {part for folder in folders for part in folder.iterdir() if part.is_dir() and not any(part.glob("*.py"))}
+    for folder in folders | data:
         for path in folder.iterdir():
             if path.suffix in _DATA_SUFFIXES:
                 hashes[str(path.relative_to(_ROOT))] = hashlib.sha256(path.read_bytes()).digest()
