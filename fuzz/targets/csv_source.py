@@ -12,9 +12,10 @@ import tempfile
 
 from _refusing import refusing, written
 
+from perfcast.data.datasets.host.host_gemm import CONFIGURATION as COLUMNS
+from perfcast.data.datasets.host.host_gemm import TABLE
 from perfcast.data.processors.catalog import read_catalog
 from perfcast.data.sources.file_checks import check_csv
-from perfcast.data.sources.host_gemm import COLUMNS, MEASUREMENTS
 from perfcast.data.strict_csv import read_rows
 from perfcast.testing import cpu_catalog, host_gemm
 
@@ -23,7 +24,7 @@ host_gemm.write(_made, rows=5, seed=0)
 cpu_catalog.write(_made, rows=4, seed=0)
 CATALOG = ("boavizta_cpu_specs.csv", "intel_xeon_processors_v1_8.csv", "amd-cpus.csv")
 SEEDS = [
-    b"\x00" + gzip.decompress((_made / MEASUREMENTS).read_bytes()),
+    b"\x00" + gzip.decompress((_made / TABLE).read_bytes()),
     *(bytes([1 + number]) + (_made / name).read_bytes() for number, name in enumerate(CATALOG)),
     b'\x00m,n,k\r\n"1,2\r\n\xff,1,2\r\n',
 ]

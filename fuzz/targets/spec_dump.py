@@ -14,15 +14,13 @@ from _refusing import refusing, written
 
 from perfcast.data.datasets.spec_cpu.spec_dump import read_dump
 from perfcast.data.datasets.spec_java.power import build
-from perfcast.data.sources import spec_power as power
-from perfcast.data.sources.spec_cpu2017 import FILE
 from perfcast.testing import spec_cpu2017, spec_power
 
 _made = Path(tempfile.mkdtemp(prefix="perfcast-fuzz-seeds-"))
 spec_power.write(_made, rows=4, seed=0)
 spec_cpu2017.write(_made, rows=4, seed=0)
-_POWER = (_made / power.FILE).read_bytes()
-SEEDS = [b"\x00" + _POWER[:8000], b"\x01" + gzip.decompress((_made / FILE).read_bytes())[:8000]]
+_POWER = (_made / spec_power.FILE).read_bytes()
+SEEDS = [b"\x00" + _POWER[:8000], b"\x01" + gzip.decompress((_made / spec_cpu2017.FILE).read_bytes())[:8000]]
 WANTED = ("Benchmark", "Hardware Vendor", "System", "Peak Result", "Base Result")
 
 
@@ -37,7 +35,7 @@ def check(data: bytes) -> None:
             if dump.rows_in != len(dump.frame) + len(dump.rejections):
                 raise AssertionError("rows are lost")
         return
-    path = written(f"power/{power.FILE}", data[1:])
+    path = written(f"power/{spec_power.FILE}", data[1:])
     with refusing():
         made = build({"spec_power": path.parent}, {"published_until": None})
         if made.rows_in != len(made.table.frame) + made.rows_merged + len(made.rejected):

@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from perfcast.data.datasets.spec_cpu import cpu2006_rows, cpu2017_rows
+from perfcast.data.datasets.spec_java import jbb2015, power
+from perfcast.data.sources.ingestion import check_structure
 from perfcast.data.sources.source_spec import parse_source
 from perfcast.utils import plugins
 from perfcast.utils.errors import UserError
@@ -22,14 +25,17 @@ def spec(request):
 
 
 def test_every_module_with_a_check_is_named_by_a_conf_file():
-    conf_modules = {yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8"))["module"] for name in NAMES}
+    confs = [yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8")) for name in NAMES]
+    conf_modules = {conf["module"] for conf in confs if "module" in conf}
     checked = {path.stem for path in MODULES.glob("*.py") if re.search(r"^def check\(", path.read_text(), re.MULTILINE)}
     assert checked == conf_modules
 
 
-def test_module_has_a_check(spec):
-    check = plugins.load("data.sources", spec.module).check
-    assert list(inspect.signature(check).parameters) == ["folder"]
+def test_structure_is_checked_by_columns_or_by_a_module(spec):
+    assert spec.columns or spec.module
+    if spec.module:
+        check = plugins.load("data.sources", spec.module).check
+        assert list(inspect.signature(check).parameters) == ["folder"]
 
 
 def test_spec_states_license_and_terms(spec):
@@ -61,7 +67,19 @@ def test_snapshots_have_the_same_file_names(spec):
 
 
 def test_check_reads_the_declared_files(spec, tmp_path):
-    """The error for an empty folder names a declared file, so conf and module agree on names."""
+    """The error for an empty folder names a declared file, so the files and their check agree on names."""
     with pytest.raises(UserError) as caught:
-        plugins.load("data.sources", spec.module).check(tmp_path)
+        check_structure(spec, tmp_path)
     assert any(file.name in str(caught.value) for file in spec.snapshots[0].files)
+
+
+@pytest.mark.parametrize("module", [cpu2006_rows, cpu2017_rows, jbb2015, power])
+def test_ingestion_requires_the_columns_that_a_dataset_of_a_dump_reads(module):
+    """Only the levels of SPECpower that conf leaves out are checked by the dataset alone."""
+    required = {frozenset(columns) for name in NAMES for columns in _columns(name).values()}
+    read = {name for name in module.RAW_COLUMNS if not re.search(r"@ ?[1-9]0% of target load", name)}
+    assert any(read <= columns for columns in required)
+
+
+def _columns(name):
+    return parse_source(name, yaml.safe_load((CONF / f"{name}.yaml").read_text(encoding="utf-8"))).columns

@@ -14,7 +14,7 @@ rule ingest:
         folder=subpath(output[0], parent=True),
         origin=lambda w: f"{RESULTS}/logs/ingest/{w.source}.json",
         conf=lambda w: GRAPH.conf_digest("source", w.source),
-        code=lambda w: GRAPH.code("ingest", f"data.sources.{w.source}"),
+        code=lambda w: GRAPH.code("ingest", *GRAPH.source_modules(w.source)),
         # A missing source is ingested again when a mirror has it.
         at_hand=lambda w, output: GRAPH.is_at_hand(
             Path(output[0]),

@@ -112,6 +112,11 @@ class Graph:
         loaded = [*modules, *[f"splits.{name}" for name in splits]]
         return code_digest(f"perfcast.cli.pipeline.{command}", *[f"perfcast.{module}" for module in loaded])
 
+    def source_modules(self, source: str) -> list[str]:
+        """Return the module that checks the files of a source, for `code`; none where conf declares all."""
+        module = read_conf(self.conf, "source", source).get("module")
+        return [f"data.sources.{module}"] if module else []
+
     def predictor_module(self, predictor: str) -> str:
         """Return the module of a predictor, for `code`."""
         return read_predictor(self.conf, predictor).module.removeprefix("perfcast.")

@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from perfcast.testing.servers import CPU_MODELS, CpuModel, draw_chips, draw_cpu_models, format_csv_line, format_month
+from perfcast.testing.servers import (
+    CPU_MODELS,
+    Machine,
+    Row,
+    draw_chips,
+    draw_cpu_models,
+    format_csv_line,
+    format_month,
+)
 from perfcast.utils.io import atomic_path
 
-Row = dict[str, str]
 VENDORS = (
     ("Dell Inc.", "PowerEdge R"), ("Lenovo Global Technology", "ThinkSystem SR"), ("Acer Incorporated", "Altos R"),
     ("Hewlett-Packard Company", "ProLiant DL"), ("Super Micro Computer, Inc", "SuperServer "),
 )  # fmt: skip
 _LONGEST_SALE = 20
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Generated machine. Units: month is year x 12 + month - 1."""
-
-    cpu_model: CpuModel
-    vendor: str
-    system: str
-    chips: int
-    month: int
-    dimms: int
-    dimm_gb: int
-
-    @property
-    def cores(self) -> int:
-        """Cores of all processors."""
-        return self.cpu_model.cores * self.chips
-
-    @property
-    def threads_per_core(self) -> int:
-        """Hardware threads of a core."""
-        return 2 if self.cpu_model.number("smt", 2) > 1 else 1
 
 
 def draw_machines(count: int, first: int, last: int, random: np.random.Generator) -> list[Machine]:
@@ -54,17 +37,8 @@ def draw_machines(count: int, first: int, last: int, random: np.random.Generator
             continue
         chips = draw_chips(cpu_model, random)
         dimms = chips * int(cpu_model.number("channels_per_chip", 8)) * int(random.choice([1, 2], p=[0.7, 0.3]))
-        drawn.append(
-            Machine(
-                cpu_model,
-                vendor,
-                f"{stem}{int(random.integers(1, 10)) * 100 + 40}",
-                chips,
-                int(np.clip(month, first, last)),
-                dimms,
-                int(random.choice([16, 32, 64])),
-            )
-        )
+        system, month = f"{stem}{int(random.integers(1, 10)) * 100 + 40}", int(np.clip(month, first, last))
+        drawn.append(Machine(cpu_model, vendor, system, chips, month, int(random.choice([16, 32, 64])), dimms))
     return drawn
 
 
@@ -112,6 +86,26 @@ def make_defective(sound: Sequence[Row], changes: Sequence[Row], benchmark: str,
         copy = {**sound[number], "Disclosure": format_link(benchmark, month, len(sound) + number)}
         rows.append({**copy, **({"Published": format_month(month)} if change else {}), **change})
     return rows
+
+
+def write_results(
+    path: Path,
+    header: Sequence[str],
+    make_result: Callable[[Machine, int, np.random.Generator], Row],
+    changes: Sequence[Row],
+    months: tuple[int, int],
+    *,
+    rows: int,
+    seed: int,
+) -> None:
+    """Write a dump of `rows` sound results published in `months`, first to last, and every known defect once.
+
+    The name of the benchmark is that of the file up to "-results".
+    """
+    random = np.random.default_rng(seed)
+    sound = [make_result(machine, i, random) for i, machine in enumerate(draw_machines(rows, *months, random))]
+    benchmark = path.name.partition("-results")[0]
+    write_dump(path, header, [*sound, *make_defective(sound, changes, benchmark, months[0] + 20)])
 
 
 def write_dump(path: Path, header: Sequence[str], rows: Sequence[Row], broken: bool = True) -> None:

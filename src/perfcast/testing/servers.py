@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +13,7 @@ import numpy as np
 from perfcast.data.processors.cpu_names import cpu_model_key
 from perfcast.data.processors.families import look_up_facts
 
+Row = dict[str, str]
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -140,6 +141,34 @@ class CpuModel:
         return self.cores * per_core
 
 
+@dataclass(frozen=True)
+class Machine:
+    """Submission: a machine with its month of publication, measured in one suite or more.
+
+    Units: `month` is year x 12 + month - 1. `dimms` is 0 where a result draws the number of modules itself; `wording`
+    selects the wording of texts.
+    """
+
+    cpu_model: CpuModel
+    vendor: str
+    system: str
+    chips: int
+    month: int
+    dimm_gb: int
+    dimms: int = 0
+    wording: int = 0
+
+    @property
+    def cores(self) -> int:
+        """Cores of all processors."""
+        return self.cpu_model.cores * self.chips
+
+    @property
+    def threads_per_core(self) -> int:
+        """Hardware threads of a core."""
+        return 2 if self.cpu_model.number("smt", 2) > 1 else 1
+
+
 def parse_cpu_models(launch: tuple[int, int], names: str) -> list[CpuModel]:
     """Parse 'name:cores:MHz' items separated by commas."""
     items = (item.strip().split(":") for item in names.split(","))
@@ -150,6 +179,37 @@ def draw_cpu_models(cpu_models: Sequence[CpuModel], random: np.random.Generator)
     """Yield CPU models in random order without end, every CPU model once before any repeats."""
     while True:
         yield from (cpu_models[index] for index in reversed(random.permutation(len(cpu_models))))
+
+
+def draw_results(
+    rows: int,
+    random: np.random.Generator,
+    *,
+    cpu_models: Sequence[CpuModel],
+    suites: Sequence[str],
+    draw_machine: Callable[[CpuModel, np.random.Generator], Machine],
+    make_result: Callable[[Machine, str, int, np.random.Generator], Row],
+) -> list[Row]:
+    """Draw sound results of machines that are measured in all suites, or in the last two.
+
+    The CPU models are drawn evenly, so that few rows already span the years and families.
+    """
+    made: list[Row] = []
+    drawn = draw_cpu_models(cpu_models, random)
+    while len(made) < rows:
+        machine = draw_machine(next(drawn), random)
+        measured = suites if random.random() < 0.7 else suites[2:]
+        made += [make_result(machine, suite, len(made) + i, random) for i, suite in enumerate(measured)]
+    return made[:rows]
+
+
+def copy_with_defects(
+    sound: Sequence[Row], changes: Sequence[Row], random: np.random.Generator
+) -> list[tuple[Row, Row]]:
+    """Return pairs of a sound row and its copy with one defect, each `len(sound) // 500` times and at least once."""
+    times = max(1, len(sound) // 500)
+    chosen = [sound[i] for i in random.integers(len(sound), size=times * len(changes))] if sound else []
+    return [(row, {**row, **changes[i % len(changes)]}) for i, row in enumerate(chosen)]
 
 
 def draw_chips(cpu_model: CpuModel, random: np.random.Generator) -> int:

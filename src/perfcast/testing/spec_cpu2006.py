@@ -6,12 +6,10 @@ The scores are made up: they follow a simple formula with noise, and describe no
 from __future__ import annotations
 
 import lzma
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from perfcast.data.sources.spec_cpu2006 import COLUMNS, FILE
 from perfcast.testing.older_servers import (
     OLDER_CPU_MODELS,
     find_bus_rate,
@@ -21,10 +19,27 @@ from perfcast.testing.older_servers import (
     format_older_memory,
     format_older_operating_system,
 )
-from perfcast.testing.servers import CpuModel, draw_cpu_models, format_csv_line, format_month, make_broken_lines
+from perfcast.testing.servers import (
+    CpuModel,
+    Machine,
+    Row,
+    copy_with_defects,
+    draw_results,
+    format_csv_line,
+    format_month,
+    make_broken_lines,
+)
 from perfcast.testing.spec_cpu2017 import compute_score
 from perfcast.utils.io import atomic_path
 
+FILE = "cpu2006-results.csv.xz"
+HEADER = (
+    "Benchmark", "Hardware Vendor", "System", "Result", "Baseline", "Cores", "Chips", "Cores Per Chip",
+    "Threads Per Core", "Processor", "Processor MHz", "Processor Characteristics", "CPU(s) Orderable",
+    "Auto Parallelization", "Base Pointer Size", "Peak Pointer Size", "1st Level Cache", "2nd Level Cache",
+    "3rd Level Cache", "Other Cache", "Memory", "Operating System", "File System", "Compiler", "HW Avail", "SW Avail",
+    "License", "Tested By", "Test Sponsor", "Test Date", "Published", "Updated",
+)  # fmt: skip
 _VENDORS = (
     ("Dell Inc.", "PowerEdge R"), ("IBM Corporation", "IBM System x"), ("Fujitsu Siemens Computers", "PRIMERGY RX"),
     ("Hewlett-Packard Company", "ProLiant DL"), ("Sun Microsystems", "Sun Fire X"), ("Bull SAS", "NovaScale R"),
@@ -34,54 +49,31 @@ _FIRST, _LAST = 2006 * 12 + 8, 2014 * 12 + 1
 """First and last month of publication as year x 12 + month - 1."""
 
 _LONGEST_SALE = 30
-Row = dict[str, str]
-
-
-@dataclass(frozen=True)
-class _Machine:
-    """Submission: a machine measured in up to four suites in one month; `wording` selects the wording of its texts."""
-
-    cpu_model: CpuModel
-    vendor: str
-    system: str
-    chips: int
-    month: int
-    dimm_gb: int
-    wording: int
 
 
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write cpu2006-results.csv.xz: `rows` sound results of 2006-09 to 2014-02, and every known defect a few times."""
     random = np.random.default_rng([seed, 2006])
-    sound = _draw_results(rows, random)
+    sound = draw_results(
+        rows, random, cpu_models=OLDER_CPU_MODELS, suites=_SUITES, draw_machine=_draw_machine, make_result=_make_result
+    )
     texts = [format_csv_line(list(row.values()), "\n") for row in [*sound, *_make_defective(sound, random)]]
     order = random.permutation(len(texts))
-    lines = [format_csv_line(COLUMNS, "\n"), *(texts[i] for i in order), *make_broken_lines(texts, COLUMNS, "\n")]
+    lines = [format_csv_line(HEADER, "\n"), *(texts[i] for i in order), *make_broken_lines(texts, HEADER, "\n")]
     with atomic_path(Path(folder) / FILE) as path:
         path.write_bytes(lzma.compress(b"".join(lines), preset=1))
 
 
-def _draw_results(rows: int, random: np.random.Generator) -> list[Row]:
-    rows_made: list[Row] = []
-    cpu_models = draw_cpu_models(OLDER_CPU_MODELS, random)  # so few rows already span the years and families
-    while len(rows_made) < rows:
-        machine = _draw_machine(next(cpu_models), random)
-        rows_made += [
-            _make_result(machine, suite, random) for suite in (_SUITES if random.random() < 0.7 else _SUITES[2:])
-        ]
-    return rows_made[:rows]
-
-
-def _draw_machine(cpu_model: CpuModel, random: np.random.Generator) -> _Machine:
+def _draw_machine(cpu_model: CpuModel, random: np.random.Generator) -> Machine:
     vendor, stem = _VENDORS[int(random.integers(len(_VENDORS)))]
     month = int(np.clip(cpu_model.launch_month + random.integers(_LONGEST_SALE), _FIRST, _LAST))
     one_socket = " E3-" in cpu_model.name or " i3-" in cpu_model.name or "X3470" in cpu_model.name
     chips = 1 if one_socket else int(random.choice([1, 2, 4], p=[0.2, 0.65, 0.15]))
     system, wording = f"{stem}{int(random.integers(1, 10)) * 100 + 20}", int(random.integers(100))
-    return _Machine(cpu_model, vendor, system, chips, month, int(random.choice([2, 4, 8])), wording)
+    return Machine(cpu_model, vendor, system, chips, month, int(random.choice([2, 4, 8])), wording=wording)
 
 
-def _make_result(machine: _Machine, suite: str, random: np.random.Generator) -> Row:
+def _make_result(machine: Machine, suite: str, number: int, random: np.random.Generator) -> Row:
     cpu_model, rate, year = machine.cpu_model, suite.endswith("rate"), machine.month // 12
     smt = rate and cpu_model.number("smt", 1) > 1
     base = 3 * compute_score(cpu_model, machine.chips, suite, 2 if smt else 1) * float(np.exp(random.normal(0, 0.02)))
@@ -91,13 +83,12 @@ def _make_result(machine: _Machine, suite: str, random: np.random.Generator) -> 
     memory = format_older_memory(cpu_model, machine.chips * channels, machine.dimm_gb, machine.wording)
     chips = {1: "1 chip", 2: "1,2 chips", 4: "2,4 chip"}[machine.chips]
     return {
-        **dict.fromkeys(COLUMNS, ""),
         "Benchmark": suite,
         "Hardware Vendor": machine.vendor,
         "System": f"{machine.system} ({cpu_model.name}, {cpu_model.mhz / 1000:.2f} GHz)",
         "Result": f"{float(peak):g}",
         "Baseline": f"{float(f'{base:.3g}'):g}",
-        "Cores": str(cpu_model.cores * machine.chips),
+        "Cores": str(machine.cores),
         "Chips": str(machine.chips),
         "Cores Per Chip": str(cpu_model.cores),
         "Threads Per Core": "2" if smt else "1",
@@ -128,7 +119,7 @@ def _make_result(machine: _Machine, suite: str, random: np.random.Generator) -> 
 
 
 def _make_defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
-    """Return copies of sound rows with one known defect each, `len(sound) // 500` times each and at least once."""
+    """Return copies of sound rows with one known defect each."""
     changes: list[Row] = [
         {"Baseline": "0", "Result": "0"},
         {"Baseline": "NC"},
@@ -145,7 +136,5 @@ def _make_defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
         {"Result": "0.01"},
         {},
     ]  # fmt: skip
-    times = max(1, len(sound) // 500)
-    chosen = [dict(sound[i]) for i in random.integers(len(sound), size=times * len(changes))] if sound else []
     # The last change is empty: a repeated row.
-    return [{**row, **changes[i % len(changes)]} for i, row in enumerate(chosen)]
+    return [copy for _, copy in copy_with_defects(sound, changes, random)]

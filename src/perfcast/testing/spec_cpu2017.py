@@ -6,18 +6,19 @@ The scores are made up: they follow a simple formula with noise, and describe no
 from __future__ import annotations
 
 import gzip
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from perfcast.data.sources.spec_cpu2017 import COLUMNS, FILE
+from perfcast.testing import servers
 from perfcast.testing.servers import (
     CPU_MODELS,
     MONTHS,
     CpuModel,
+    Machine,
+    Row,
+    copy_with_defects,
     draw_chips,
-    draw_cpu_models,
     format_caches,
     format_compiler,
     format_csv_line,
@@ -28,8 +29,15 @@ from perfcast.testing.servers import (
 )
 from perfcast.utils.io import atomic_path
 
-_STRAY_BLANKS = {"Hardware Vendor": "\t", "# Chips": " ", "Processor": " ", "Updated": " "}
-HEADER = tuple(name + _STRAY_BLANKS.get(name, "") for name in COLUMNS)
+FILE = "cpu2017-results.csv.gz"
+HEADER = (
+    "Benchmark", "Hardware Vendor\t", "System", "Peak Result", "Base Result", "Energy Peak Result",
+    "Energy Base Result", "# Cores", "# Chips ", "# Enabled Threads Per Core", "Processor ", "Processor MHz",
+    "CPU(s) Orderable", "Parallel", "Base Pointer Size", "Peak Pointer Size", "1st Level Cache", "2nd Level Cache",
+    "3rd Level Cache", "Other Cache", "Memory", "Storage", "Operating System", "File System", "Compiler", "HW Avail",
+    "SW Avail", "License", "Tested By", "Test Sponsor", "Test Date", "Published", "Updated ", "Disclosure",
+    "Disclosures",
+)  # fmt: skip
 """Names with stray blanks and tabs, as published; the last name has no field in the rows."""
 
 VENDORS = (
@@ -41,19 +49,6 @@ _FIRST, LAST = 2017 * 12 + 5, 2024 * 12 + 11
 """First and last month of publication as year x 12 + month - 1."""
 
 _LONGEST_SALE = 20
-Row = dict[str, str]
-
-
-@dataclass(frozen=True)
-class _Machine:
-    """Submission: a machine measured in up to four suites in one month."""
-
-    cpu_model: CpuModel
-    vendor: str
-    system: str
-    chips: int
-    month: int
-    dimm_gb: int
 
 
 def write(folder: Path, *, rows: int, seed: int) -> None:
@@ -77,27 +72,17 @@ def parse_month_text(text: str) -> int:
 
 def draw_results(rows: int, random: np.random.Generator) -> list[Row]:
     """Draw sound results as rows of text."""
-    rows_made: list[Row] = []
-    cpu_models = draw_cpu_models(CPU_MODELS, random)  # so few rows already span the years and families
-    while len(rows_made) < rows:
-        machine = _draw_machine(next(cpu_models), random)
-        suites = _SUITES if random.random() < 0.7 else _SUITES[2:]
-        rows_made += [_make_result(machine, suite, len(rows_made) + i, random) for i, suite in enumerate(suites)]
-    return rows_made[:rows]
+    return servers.draw_results(
+        rows, random, cpu_models=CPU_MODELS, suites=_SUITES, draw_machine=_draw_machine, make_result=_make_result
+    )
 
 
-def _draw_machine(cpu_model: CpuModel, random: np.random.Generator) -> _Machine:
+def _draw_machine(cpu_model: CpuModel, random: np.random.Generator) -> Machine:
     vendor, stem = VENDORS[int(random.integers(len(VENDORS)))]
     month = int(np.clip(cpu_model.launch_month + random.integers(_LONGEST_SALE), _FIRST, LAST))
     chips = draw_chips(cpu_model, random)
-    return _Machine(
-        cpu_model,
-        vendor,
-        f"{stem}{int(random.integers(1, 10)) * 100 + 40}",
-        chips,
-        month,
-        int(random.choice([16, 32, 64])),
-    )
+    system = f"{stem}{int(random.integers(1, 10)) * 100 + 40}"
+    return Machine(cpu_model, vendor, system, chips, month, int(random.choice([16, 32, 64])))
 
 
 def compute_score(cpu_model: CpuModel, chips: int, suite: str, threads: int) -> float:
@@ -115,9 +100,9 @@ def compute_score(cpu_model: CpuModel, chips: int, suite: str, threads: int) -> 
     )
 
 
-def _make_result(machine: _Machine, suite: str, number: int, random: np.random.Generator) -> Row:
+def _make_result(machine: Machine, suite: str, number: int, random: np.random.Generator) -> Row:
     cpu_model, rate = machine.cpu_model, suite.endswith("rate")
-    threads = 2 if rate and cpu_model.number("smt", 2) > 1 else 1
+    threads = machine.threads_per_core if rate else 1
     base = compute_score(cpu_model, machine.chips, suite, threads) * float(np.exp(random.normal(0, 0.02)))
     peak = f"{base * random.uniform(1.0, 1.06):.3g}" if random.random() < 0.67 else "0"
     channels, slots = int(cpu_model.number("channels_per_chip", 8)), int(random.choice([1, 2], p=[0.7, 0.3]))
@@ -132,7 +117,7 @@ def _make_result(machine: _Machine, suite: str, number: int, random: np.random.G
         "Base Result": _format_score(f"{base:.3g}"),
         "Energy Peak Result": "0",
         "Energy Base Result": "600" if number % 97 == 0 else "0",
-        "# Cores": str(cpu_model.cores * machine.chips),
+        "# Cores": str(machine.cores),
         "# Chips ": str(machine.chips),
         "# Enabled Threads Per Core": str(threads),
         "Processor ": cpu_model.name,
@@ -177,7 +162,7 @@ def format_links(month: int, number: int, day: int) -> str:
 
 
 def make_defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
-    """Return copies of sound rows with one known defect each, `len(sound) // 500` times each and at least once."""
+    """Return copies of sound rows with one known defect each."""
     changes: list[Row] = [
         {"Base Result": "0", "Peak Result": "0"},
         {"Base Result": "0", "Processor ": "redacted", "Processor MHz": "0", "# Cores": "0"},
@@ -193,11 +178,10 @@ def make_defective(sound: list[Row], random: np.random.Generator) -> list[Row]:
         {"Peak Result": "1"},
         {},
     ]  # fmt: skip
-    times = max(1, len(sound) // 500)
-    chosen = [dict(sound[i]) for i in random.integers(len(sound), size=times * len(changes))] if sound else []
     number = len(sound)
     # The last change is empty: identical but for its identifier.
-    rows = [_renumber({**row, **changes[i % len(changes)]}, row, number + i) for i, row in enumerate(chosen)]
+    copies = copy_with_defects(sound, changes, random)
+    rows = [_renumber(copy, row, number + i) for i, (row, copy) in enumerate(copies)]
     return rows + _make_misnamed(sound, number + len(rows))
 
 

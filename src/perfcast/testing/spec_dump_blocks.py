@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-from perfcast.data.sources.spec_cpu2017 import FILE
 from perfcast.testing import spec_cpu2017 as spec
 from perfcast.testing.servers import format_month
 from perfcast.utils.io import atomic_path
@@ -38,7 +37,7 @@ def write_tiled(folder: Path, *, rows: int, seed: int, block_rows: int = BLOCK_R
     sound = spec.draw_results(min(rows, block_rows), random)
     counts: Counter[int] = Counter()
     with (
-        atomic_path(Path(folder) / FILE) as path,
+        atomic_path(Path(folder) / spec.FILE) as path,
         path.open("wb") as raw,
         # No name and no time in the gzip header, so that equal rows give equal bytes.
         gzip.GzipFile("", "wb", compresslevel=1, fileobj=raw, mtime=0) as file,

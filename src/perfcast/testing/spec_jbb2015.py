@@ -9,19 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from perfcast.data.sources.spec_jbb2015 import FILE
-from perfcast.testing.java_dump import (
-    Machine,
-    Row,
-    draw_machines,
-    format_jvm,
-    format_link,
-    format_module,
-    make_defective,
-    write_dump,
-)
-from perfcast.testing.servers import format_caches, format_month
+from perfcast.testing.java_dump import format_jvm, format_link, format_module, write_results
+from perfcast.testing.servers import Machine, Row, format_caches, format_month
 
+FILE = "jbb2015-results.csv"
 HEADER = (
     "Benchmark", "Company", "System", "Max-jOPS\t", "Critical-jOPS\t", "JVM", "JVM Vendor  ", "# of nodes", "# cores",
     "# chips", "# cores per chip", "# of threads per core ", "Total # of threads ", "Processor", "CPU Speed",
@@ -33,7 +24,7 @@ HEADER = (
 """Names with stray blanks and tabs, as published; the last two names have no field in the rows."""
 
 _KINDS = ("JBB2015MULTI", "JBB2015COMP", "JBB2015DIST")
-_FIRST, _LAST = 2017 * 12 + 5, 2025 * 12 + 5
+_MONTHS = 2017 * 12 + 5, 2025 * 12 + 5
 _SYSTEMS = (
     ("Windows Server 2019 Datacenter", "NTFS"),
     ("Red Hat Enterprise Linux release 8.2 (Ootpa), 4.18.0-193.el8.x86_64", "XFS"),
@@ -56,10 +47,7 @@ _CHANGES: tuple[Row, ...] = (
 
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write the dump: `rows` sound results of 2017-06 to 2025-06, and every known defect once."""
-    random = np.random.default_rng(seed)
-    drawn = draw_machines(rows, _FIRST, _LAST, random)
-    sound = [_make_result(machine, number, random) for number, machine in enumerate(drawn)]
-    write_dump(Path(folder) / FILE, HEADER, [*sound, *make_defective(sound, _CHANGES, "jbb2015", _FIRST + 20)])
+    write_results(Path(folder) / FILE, HEADER, _make_result, _CHANGES, _MONTHS, rows=rows, seed=seed)
 
 
 def _make_result(machine: Machine, number: int, random: np.random.Generator) -> Row:

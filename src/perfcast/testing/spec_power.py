@@ -10,19 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from perfcast.data.datasets.spec_java.power import LOADS, OPERATIONS, WATTS
-from perfcast.data.sources.spec_power import FILE
-from perfcast.testing.java_dump import (
-    Machine,
-    Row,
-    draw_machines,
-    format_jvm,
-    format_link,
-    format_module,
-    make_defective,
-    write_dump,
-)
-from perfcast.testing.servers import format_caches, format_month
+from perfcast.testing.java_dump import format_jvm, format_link, format_module, write_results
+from perfcast.testing.servers import Machine, Row, format_caches, format_month
 
+FILE = "power_ssj2008-results.csv"
 HEADER = (
     "Benchmark", "Benchmark Version", "Hardware Vendor\t", "System", "Nodes\t", "Form Factor\t", "Test Method\t",
     "Result", *OPERATIONS, *WATTS, "# Cores", "# Chips ", "# Cores Per Chip ", "# Threads Per Core", "Processor ",
@@ -33,7 +24,7 @@ HEADER = (
 )  # fmt: skip
 """Names with stray blanks and tabs, as published; the last two names have no field in the rows."""
 
-_FIRST, _LAST = 2017 * 12 + 5, 2023 * 12 + 4
+_MONTHS = 2017 * 12 + 5, 2023 * 12 + 4
 _PLATFORMS = (
     ("Microsoft Windows Server 2019 Datacenter", "Version 1809 (OS Build 17763.1)", "NTFS"),
     ("Windows 2008 Server Enterprise x64 Edition", "R2 SP1", "NTFS"),
@@ -57,12 +48,7 @@ _CHANGES: tuple[Row, ...] = (
 
 def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write the dump: `rows` sound results of 2017-06 to 2023-05, and every known defect once."""
-    random = np.random.default_rng(seed)
-    sound = [
-        _make_result(machine, number, random)
-        for number, machine in enumerate(draw_machines(rows, _FIRST, _LAST, random))
-    ]
-    write_dump(Path(folder) / FILE, HEADER, [*sound, *make_defective(sound, _CHANGES, "power_ssj2008", _FIRST + 20)])
+    write_results(Path(folder) / FILE, HEADER, _make_result, _CHANGES, _MONTHS, rows=rows, seed=seed)
 
 
 def _make_result(machine: Machine, number: int, random: np.random.Generator) -> Row:

@@ -1,4 +1,4 @@
-"""Sources: published or embedded files, one module per source with a `check` of its structure.
+"""Sources: published or embedded files, declared by conf/source/<name>.yaml: addresses, checksums, required columns.
 
-conf/source/<name>.yaml declares the files of a source and names its module. This package alone uses the network.
+A source whose files are more than CSV tables has a module with a `check`. This package alone uses the network.
 """

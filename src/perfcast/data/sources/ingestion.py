@@ -11,10 +11,11 @@ from typing import Any
 from rich.filesize import decimal
 
 from perfcast.data.sources.download import DownloadLimits
+from perfcast.data.sources.file_checks import check_csv, check_machine_description
 from perfcast.data.sources.locations import NOT_FOUND, FailedAttempt, format_attempts
 from perfcast.data.sources.source_spec import MANIFEST, Snapshot, SourceSpec
 from perfcast.data.sources.staging import FileProgress, FileStager
-from perfcast.utils import plugins
+from perfcast.utils import plugins, size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, write_json
 
@@ -63,10 +64,11 @@ def ingest_source(
     """Write the files of one source and its manifest to the folder `out`, from the first origin that provides them.
 
     The order is cache, mirror folders, published address (only if `network`). The checksum of every file is verified
-    before it is used. Then the module of the source checks the structure of the files.
+    before it is used. Then the structure of the files is checked (`check_structure`).
     Raises: UserError when the files fail that check, or when `strict` and a file is missing.
     """
-    check = plugins.load("data.sources", spec.module).check
+    if spec.module:
+        plugins.load("data.sources", spec.module)  # an unknown name is an error even where the files are missing
     with atomic_folder(out) as folder:
         staging = folder / _STAGING
         staging.mkdir()
@@ -80,10 +82,24 @@ def ingest_source(
         else:
             result = _describe_present(spec, snapshot, stager)
             _move_files(snapshot, stager, folder)
-            check(folder)
+            check_structure(spec, folder)
         shutil.rmtree(staging)
         write_json(folder / MANIFEST, _build_manifest(spec, result))
     return result
+
+
+def check_structure(spec: SourceSpec, folder: Path) -> None:
+    """Check the columns of CSV files, machine descriptions (JSON), and what the module of the source knows.
+
+    Raises: UserError when a file is absent, damaged or of another structure.
+    """
+    for name, columns in spec.columns.items():
+        check_csv(folder / name, columns, encoding_by_row=spec.dump, max_bytes=size_limits.DUMP if spec.dump else None)
+    for file in spec.snapshots[0].files:
+        if file.name.endswith(".json"):
+            check_machine_description(folder / file.name, spec.remedy)
+    if spec.module:
+        plugins.load("data.sources", spec.module).check(folder)
 
 
 def _choose_snapshot(spec: SourceSpec, stager: FileStager, *, network: bool) -> Snapshot | None:

@@ -16,8 +16,9 @@ MAX_FILE_BYTES = 64_000_000
 """Bound in bytes of an embedded file, whose size is not declared."""
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_REQUIRED_KEYS = {"title", "module", "license", "terms", "citation"}
-_OPTIONAL_KEYS = {"homepage", "retrieved", "files", "snapshots", "embedded", "remedy"}
+_REQUIRED_KEYS = {"title", "license", "terms", "citation"}
+_OPTIONAL_TEXTS = {"module", "homepage", "retrieved", "remedy"}
+_OPTIONAL_KEYS = {*_OPTIONAL_TEXTS, "files", "snapshots", "embedded", "dump", "columns"}
 _OPTIONAL_FILE_KEYS = {"sha256", "bytes", "max_bytes", "mirror", "url"}
 
 
@@ -48,7 +49,11 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """Source as declared in conf/source; any one of its `snapshots` suffices."""
+    """Source as declared in conf/source; any one of its `snapshots` suffices.
+
+    `columns` maps CSV files to the columns that they must have. Rows of a `dump` may have defects, even of encoding,
+    because the dataset rejects them one by one. `module` checks what columns do not describe; "" for none.
+    """
 
     name: str
     title: str
@@ -60,6 +65,8 @@ class SourceSpec:
     retrieved: str
     embedded: bool
     remedy: str
+    dump: bool
+    columns: Mapping[str, tuple[str, ...]]
     snapshots: tuple[Snapshot, ...]
 
 
@@ -81,9 +88,7 @@ def parse_source(name: str, conf: Mapping[str, Any]) -> SourceSpec:
     """
     context = f"source {name!r}"
     _check_keys(context, conf, _REQUIRED_KEYS, _OPTIONAL_KEYS)
-    embedded = conf.get("embedded", False)
-    if not isinstance(embedded, bool):
-        raise UserError(f"'embedded' of {context} must be true or false", f"got {embedded!r}")
+    embedded, dump = (_require_flag(context, conf, key) for key in ("embedded", "dump"))
     if ("files" in conf) == ("snapshots" in conf):
         raise UserError(f"{context} must declare either 'files' or 'snapshots'", "both or neither is declared")
     if "files" in conf:
@@ -95,10 +100,10 @@ def parse_source(name: str, conf: Mapping[str, Any]) -> SourceSpec:
         name=name,
         embedded=embedded,
         snapshots=snapshots,
-        homepage=_require_text(context, conf, "homepage") if "homepage" in conf else "",
-        retrieved=_require_text(context, conf, "retrieved") if "retrieved" in conf else "",
-        remedy=_require_text(context, conf, "remedy") if "remedy" in conf else "",
+        dump=dump,
+        columns=_parse_columns(context, conf.get("columns", {}), snapshots),
         **{key: _require_text(context, conf, key) for key in sorted(_REQUIRED_KEYS)},
+        **{key: _require_text(context, conf, key) if key in conf else "" for key in sorted(_OPTIONAL_TEXTS)},
     )
 
 
@@ -112,6 +117,15 @@ def _parse_snapshots(context: str, entries: Any, embedded: bool) -> Iterator[Sna
         names.add(name)
         origin = _require_text(context, entry, "derived_from") if "derived_from" in entry else None
         yield Snapshot(name, _parse_files(f"{context}, snapshot {name!r}", entry["files"], embedded), origin)
+
+
+def _parse_columns(context: str, entries: Any, snapshots: Sequence[Snapshot]) -> dict[str, tuple[str, ...]]:
+    _check_keys(f"'columns' of {context}", entries, set(), {file.name for file in snapshots[0].files})
+    inside = f"'columns' of {context}"
+    return {
+        name: tuple(_require_text(inside, {name: column}, name) for column in _require_list(inside, name, columns))
+        for name, columns in entries.items()
+    }
 
 
 def _parse_files(context: str, entries: Any, embedded: bool) -> tuple[SourceFile, ...]:
@@ -181,6 +195,13 @@ def _check_keys(context: str, conf: Any, required: set[str], optional: set[str])
 def _require_list(context: str, key: str, value: Any) -> Sequence[Any]:
     if isinstance(value, str) or not isinstance(value, Sequence) or not value:
         raise UserError(f"{key!r} of {context} must be a non-empty list", f"got {value!r:.80}")
+    return value
+
+
+def _require_flag(context: str, conf: Mapping[str, Any], key: str) -> bool:
+    value = conf.get(key, False)
+    if not isinstance(value, bool):
+        raise UserError(f"{key!r} of {context} must be true or false", f"got {value!r}")
     return value
 
 

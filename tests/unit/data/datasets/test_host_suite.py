@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from perfcast.config.conf_files import read_yaml
 from perfcast.data.datasets.host import host_suite
-from perfcast.data.sources import host_suite as source
+from perfcast.data.sources.ingestion import check_structure
+from perfcast.data.sources.source_spec import parse_source
 from perfcast.features import working_set
 from perfcast.schema.table import Role, Tag
 from perfcast.splits import make
@@ -18,6 +20,7 @@ from perfcast.testing import host_suite as fake
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import sha256, write_json
 
+SPEC = parse_source("host_suite", read_yaml(Path(__file__).parents[4] / "conf/source/host_suite.yaml"))
 GOOD = {
     "kernel": "triad",
     "variant": "float64",
@@ -129,12 +132,12 @@ def test_build_refuses_invalid_max_spread(tmp_path: Path, value: Any) -> None:
 @pytest.mark.parametrize("name", ["host_suite.json", "host_suite.csv.gz"])
 def test_source_and_build_name_absent_file(tmp_path: Path, name: str) -> None:
     raw = write(tmp_path, [GOOD])
-    source.check(tmp_path)
+    check_structure(SPEC, tmp_path)
     (tmp_path / name).unlink()
     with pytest.raises(UserError, match=name):
         host_suite.build(raw, {})
     with pytest.raises(UserError, match=name):
-        source.check(tmp_path)
+        check_structure(SPEC, tmp_path)
 
 
 def test_working_set_compares_bytes_with_caches(tmp_path: Path) -> None:

@@ -1,5 +1,4 @@
 import gzip
-import importlib
 import io
 import json
 import lzma
@@ -7,20 +6,28 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.data.sources import cpu_catalog, host_gemm, perfcastdb, spec_cpu2006, spec_cpu2017, spec_cpu2017_detail
+from perfcast.data.sources import perfcastdb, spec_cpu2017_detail
 from perfcast.data.sources.file_checks import MAX_HEADER_BYTES, check_csv, check_text, read_header
+from perfcast.data.sources.ingestion import check_structure
+from perfcast.data.sources.source_spec import SourceSpec, parse_source
 from perfcast.utils.errors import UserError
 
 LIMITED = settings(max_examples=100, deadline=None)
 
 
+def compress_as(name: str, body: bytes) -> bytes:
+    """Return the content of a file of this name."""
+    compressors = {".gz": lambda: gzip.compress(body, mtime=0), ".xz": lambda: lzma.compress(body)}
+    return compressors.get(Path(name).suffix, lambda: body)()
+
+
 def write_file(folder: Path, body: bytes, name: str = "t.csv") -> Path:
     path = folder / name
-    compressors = {".gz": lambda: gzip.compress(body, mtime=0), ".xz": lambda: lzma.compress(body)}
-    path.write_bytes(compressors.get(path.suffix, lambda: body)())
+    path.write_bytes(compress_as(name, body))
     return path
 
 
@@ -145,32 +152,36 @@ def workbook(*members: str) -> bytes:
     return buffer.getvalue()
 
 
+def spec_of(source: str) -> SourceSpec:
+    """Return a source as conf declares it."""
+    path = Path(__file__).parents[4] / f"conf/source/{source}.yaml"
+    return parse_source(source, yaml.safe_load(path.read_text(encoding="utf-8")))
+
+
 def valid_files(source: str) -> dict[str, bytes]:
     """Return the smallest files that pass the check of a source."""
-    if source == "spec_cpu2006":
-        return {spec_cpu2006.FILE: lzma.compress(csv_of(spec_cpu2006.COLUMNS))}
-    if source == "spec_cpu2017":
-        return {spec_cpu2017.FILE: gzip.compress(csv_of(spec_cpu2017.COLUMNS))}
     if source == "spec_cpu2017_detail":
         scores = spec_cpu2017_detail.BENCHMARKS
         return {name: csv_of((*spec_cpu2017_detail.SYSTEM_COLUMNS, *scores[name])) for name in scores}
-    if source == "cpu_catalog":
-        return {name: csv_of(columns) for name, columns in cpu_catalog.COLUMNS.items()}
     if source == "perfcastdb":
         runs = {name: csv_of(perfcastdb.COLUMNS) for name in perfcastdb.RUNS}
         return {**runs, perfcastdb.DESCRIPTION: b"# columns\n", perfcastdb.PROCESSORS: workbook("xl/workbook.xml")}
-    measured = gzip.compress(csv_of(host_gemm.COLUMNS))
-    return {host_gemm.MEASUREMENTS: measured, host_gemm.MACHINE: json.dumps({"threads": 2}).encode()}
+    described = {file.name: json.dumps({"threads": 2}).encode() for file in spec_of(source).snapshots[0].files}
+    tables = {name: csv_of(columns) for name, columns in spec_of(source).columns.items()}
+    return {**described, **{name: compress_as(name, body) for name, body in tables.items()}}
 
 
 CODECS = {".gz": (gzip.decompress, gzip.compress), ".xz": (lzma.decompress, lzma.compress)}
-SOURCES = ["spec_cpu2006", "spec_cpu2017", "spec_cpu2017_detail", "cpu_catalog", "perfcastdb", "host_gemm"]
+SOURCES = [
+    *("spec_cpu2006", "spec_cpu2017", "spec_cpu2017_detail", "spec_jbb2015", "spec_power"),
+    *("cpu_catalog", "perfcastdb", "host_gemm", "host_suite"),
+]
 
 
 def run_check(source: str, files: dict[str, bytes], folder: Path) -> None:
     for name, body in files.items():
         (folder / name).write_bytes(body)
-    importlib.import_module(f"perfcast.data.sources.{source}").check(folder)
+    check_structure(spec_of(source), folder)
 
 
 @pytest.mark.parametrize("source", SOURCES)

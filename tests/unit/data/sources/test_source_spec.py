@@ -9,6 +9,7 @@ SHA = "0f" * 32
 FILE = {"name": "a.csv", "sha256": SHA, "bytes": 5, "mirror": "s/a.csv", "url": "https://example.org/a.csv"}
 ABOUT = {key: f"the {key}" for key in ("title", "module", "license", "terms", "citation", "homepage")}
 CONF = {**ABOUT, "files": [FILE]}
+OPTIONAL = ("snapshots", "embedded", "remedy", "dump", "columns")
 
 
 def test_parse_source_returns_the_declared_fields():
@@ -28,6 +29,13 @@ def test_parse_source_bounds_an_unknown_size():
 def test_parse_source_accepts_embedded_files_with_a_name_only():
     file = parse_source("s", {**ABOUT, "embedded": True, "files": [{"name": "a.csv"}]}).snapshots[0].files[0]
     assert (file.sha256, file.url, file.max_bytes) == (None, None, MAX_FILE_BYTES)
+
+
+def test_parse_source_reads_required_columns_without_surplus_blanks():
+    spec = parse_source("s", {**CONF, "dump": True, "columns": {"a.csv": ["a  b\t", "c"]}})
+    assert (spec.dump, spec.columns) == (True, {"a.csv": ("a b", "c")})
+    plain = {key: value for key, value in CONF.items() if key != "module"}
+    assert (parse_source("s", plain).module, parse_source("s", plain).columns) == ("", {})
 
 
 def conf_with(**values):
@@ -59,6 +67,11 @@ def test_parse_source_reads_the_origin_of_a_subset():
         (conf_with(embedded="yes"), "must be true or false"),
         (conf_with(snapshots=[]), "either 'files' or 'snapshots'"),
         (ABOUT, "either 'files' or 'snapshots'"),
+        (conf_with(dump="yes"), "'dump' of source 's' must be true or false"),
+        (conf_with(columns=["a"]), "must be a mapping"),
+        (conf_with(columns={"b.csv": ["a"]}), "did you mean 'a.csv'"),
+        (conf_with(columns={"a.csv": []}), "a non-empty list"),
+        (conf_with(columns={"a.csv": ["a", 7]}), "'a.csv' of 'columns' of source 's' must be a non-empty text"),
         (conf_with(files=[]), "a non-empty list"),
         (conf_with(files="a.csv"), "a non-empty list"),
         (conf_with(files=["a.csv"]), "must be a mapping"),
@@ -102,7 +115,7 @@ ANY = st.recursive(
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.dictionaries(st.sampled_from([*CONF, "snapshots", "embedded", "remedy"]), ANY), st.booleans())
+@given(st.dictionaries(st.sampled_from([*CONF, *OPTIONAL]), ANY), st.booleans())
 def test_parse_source_accepts_or_reports_any_configuration(values, complete):
     try:
         parse_source("s", {**CONF, **values} if complete else values)

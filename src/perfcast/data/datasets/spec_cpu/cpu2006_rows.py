@@ -14,6 +14,7 @@ from perfcast.data.datasets.spec_cpu.dump_texts import (
     L3_FIELDS,
     MEMORY_FIELDS,
     SYSTEM_FIELDS,
+    UNPARSED,
     Fields,
     Parser,
     Values,
@@ -31,10 +32,6 @@ from perfcast.data.parsing.processor_texts import parse_characteristics, parse_o
 from perfcast.data.parsing.scalars import Scalar, parse_flag, parse_month, parse_number, parse_pointer_bits
 from perfcast.data.parsing.text_normalization import normalize
 from perfcast.data.processors.cpu_names import cpu_model_key
-from perfcast.data.sources.spec_cpu2006 import COLUMNS
-
-RAW_COLUMNS = tuple(name for name in COLUMNS if name != "License")
-"""Columns that are read; the license number is unused."""
 
 SUITES = {
     "CINT2006rate": "CINT2006rate",
@@ -106,6 +103,9 @@ TYPED: dict[str, tuple[str, Parser]] = {
     for name, (column, _) in _DEFECTS.items()
 }
 """Typed column -> its raw column and parser."""
+
+RAW_COLUMNS = (*(column for column, _ in TYPED.values()), *_FIELDS, *_VALUES, *UNPARSED)
+"""Columns that are read."""
 
 
 def screen_rows(raw: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:

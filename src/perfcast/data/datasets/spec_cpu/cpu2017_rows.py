@@ -14,6 +14,7 @@ from perfcast.data.datasets.spec_cpu.dump_texts import (
     L3_FIELDS,
     MEMORY_FIELDS,
     SYSTEM_FIELDS,
+    UNPARSED,
     Fields,
     Parser,
     Values,
@@ -40,11 +41,7 @@ from perfcast.data.parsing.scalars import (
 from perfcast.data.parsing.storage import parse_storage
 from perfcast.data.parsing.text_normalization import normalize
 from perfcast.data.processors.cpu_names import cpu_model_key
-from perfcast.data.sources.spec_cpu2017 import COLUMNS
 from perfcast.data.strict_csv import CsvRows
-
-RAW_COLUMNS = tuple(name for name in COLUMNS if name not in {"Energy Peak Result", "License", "Disclosures"})
-"""Columns that are read; peak energy and license number are unused, the last name has no field."""
 
 SUITES = {
     "CINT2017rate": "CINT2017rate",
@@ -109,6 +106,8 @@ _VALUES: Values = {
     "SW Avail": (parse_month, "sw_avail"),
     "Updated": (parse_month, "updated"),
 }
+RAW_COLUMNS = (*(column for column, _ in _DEFECTS.values()), *_FIELDS, *_VALUES, *UNPARSED)
+"""Columns that are read."""
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,9 @@ MEMORY_FIELDS = (
     *("dimm_type", "ecc", "ddr_gen", "mem_rated_mts", "mem_running_mts", "mem_eff_mts"),
 )
 L3_FIELDS = ("l3_mb_per_chip", "l3_slice_mb", "l3_cores_per_slice", "l3_asymmetric")
+UNPARSED = ("Hardware Vendor", "System", "Processor", "File System", "Tested By", "Test Sponsor")
+"""Raw columns of names, which `parse_texts` of the datasets maps without a parser."""
+
 SYSTEM_FIELDS = ("os_name", "os_version", "kernel_series", "arch")
 _DATES = ("test_month", "hw_avail", "sw_avail", "updated")
 _CLOCK = re.compile(r"@?\s*\b\d+(?:\.\d+)?\s*[GM]Hz\b", re.IGNORECASE)

@@ -86,6 +86,16 @@ Typed = tuple[str, Callable[[str], Parsed], str]
 """Raw column that must give a value, its parser, and the reason where it does not."""
 
 
+_SHARED = ("System", "Memory (GB)", "File System", "Operating System", "Tested By", "Test Sponsor")
+"""Raw columns that both dumps have under one name."""
+
+
+def list_raw_columns(texts: Mapping[str, str], typed: Mapping[str, Typed], *others: str) -> tuple[str, ...]:
+    """Return the columns to read: those of texts and typed columns, those of every dump, and `others`."""
+    columns = (*texts.values(), *(column for column, _, _ in typed.values()))
+    return tuple(dict.fromkeys((*columns, *_SHARED, "Published", "Disclosure", *others)))
+
+
 @dataclass(frozen=True)
 class Identity:
     """Identifier of a published result, and the day of its submission from the identifier."""

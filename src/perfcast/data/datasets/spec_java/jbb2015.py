@@ -15,7 +15,6 @@ from perfcast.data.datasets.spec_java.java_rows import Typed, parse_measured, re
 from perfcast.data.parsing.distinct_texts import parse_column
 from perfcast.data.parsing.scalars import Scalar
 from perfcast.data.parsing.text_normalization import normalize
-from perfcast.data.sources.spec_jbb2015 import COLUMNS as RAW_COLUMNS
 from perfcast.data.standardized import Standardized
 from perfcast.schema.table import Column
 
@@ -54,6 +53,9 @@ _TYPED: dict[str, Typed] = {
     "chips": ("# chips", parse_measured, "count_not_numeric"),
     "base_mhz": ("CPU Speed", parse_measured, "count_not_numeric"),
 }
+RAW_COLUMNS = shared.list_raw_columns(
+    _TEXTS, _TYPED, "JVM Vendor", "# cores per chip", "# of threads per core", "Total # of threads"
+)
 _CRITICAL = "throughput under response-time limits: geometric mean of critical jOPS at 10 to 100 ms"
 _TARGETS = (
     shared.target("max_jops", "jOPS", "highest throughput: last injection rate before the first failure", (10, 1e9)),

@@ -22,7 +22,6 @@ from perfcast.data.datasets.spec_java.java_rows import (
 )
 from perfcast.data.parsing.distinct_texts import parse_column
 from perfcast.data.parsing.scalars import parse_month
-from perfcast.data.sources.spec_power import COLUMNS as NEEDED
 from perfcast.data.standardized import Standardized
 from perfcast.schema.table import Column, Kind, Role, Tag
 
@@ -39,7 +38,6 @@ WATTS = (
 
 Levels below 100 % only check the overall result. They are measured with the targets, so they are no features."""
 
-RAW_COLUMNS = tuple(dict.fromkeys((*NEEDED, *OPERATIONS, *WATTS)))
 _TEXTS = {
     "vendor": "Hardware Vendor",
     "processor": "Processor",
@@ -65,6 +63,12 @@ _TYPED: dict[str, Typed] = {
     "chips": ("# Chips", parse_measured, "count_not_numeric"),
     "base_mhz": ("Processor MHz", parse_measured, "count_not_numeric"),
 }
+RAW_COLUMNS = shared.list_raw_columns(
+    {name: column for name, column in _TEXTS.items() if name != "os"},
+    _TYPED,
+    *("Operating System Version", "Test Date", "JVM Vendor"),
+    *("# Cores Per Chip", "# Threads Per Core", "Power Supplies Installed", "Power Supply Rating (watts)"),
+)
 _CORES_IN_NAME = r"(?i)\b(\d{1,3}) Cores\b"
 _ROUNDING = 0.01
 """Largest relative rounding error of the sums of published levels."""
