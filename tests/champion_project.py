@@ -22,7 +22,7 @@ from perfcast.inference import (
     read_machines,
 )
 from perfcast.inference.champion import build_features, save_champion
-from perfcast.inference.imputation.spec_cpu2017 import RULES
+from perfcast.inference.imputation.server_rules import SPEC_CPU2017 as RULES
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import Table, build_table
 from perfcast.testing import cpu_catalog, spec_cpu2017

@@ -77,11 +77,7 @@ rule champion:
         runs=folder("runs"),
         raw=lambda w: f"{RESULTS}/raw",
         settings=GRAPH.all_settings(),
-        code=lambda w: GRAPH.code(
-            "champion",
-            *map(GRAPH.predictor_module, PARAMS.predictors),
-            f"inference.imputation.{w.dataset}",
-        ),
+        code=lambda w: GRAPH.code("champion", *map(GRAPH.predictor_module, PARAMS.predictors)),
         preset=PARAMS.preset,
         seed=PARAMS.seeds[0],
         backtest_windows=PARAMS.backtest_windows,

@@ -9,15 +9,17 @@ VERSION: results of two versions never share a table.
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import pandas as pd
 
-from perfcast.schema.table import Column, Role, Table
+from perfcast.schema.table import Column, Role, Table, Tag
+from perfcast.schema.table_files import read_parquet
 from perfcast.splits.declaration import LearningCurvePoint, Split, SplitDeclaration, declaration_of, is_split
-from perfcast.splits.fold_files import BASE, read_folds, write_folds
 from perfcast.splits.subsets import PUBLISHED_PART, SUBSETS
 from perfcast.utils import plugins
 from perfcast.utils.errors import UserError, unknown_name
+from perfcast.utils.io import atomic_path
 
 __all__ = [
     "BASE",
@@ -40,6 +42,10 @@ __all__ = [
 ]
 
 VERSION = 1
+BASE = "base"
+"""Attribute of a file of folds: the base of a learning-curve split. Absent for other splits."""
+
+_REMEDY = "run snakemake to make it again"
 
 
 def names() -> list[str]:
@@ -124,6 +130,36 @@ def leaks(table: Table, folds: pd.DataFrame, name: str) -> list[str]:
     problems = [f"{fold}: {problem}" for fold in folds for check in checks for problem in check(table, folds[fold])]
     repeated = int(((folds == "test").sum(axis=1) > 1).sum())
     return [*problems, f"{repeated} rows are test in more than one fold"] if repeated else problems
+
+
+def write_folds(path: Path, folds: pd.DataFrame, table: Table, base: str | None = None) -> None:
+    """Write folds with the key of their rows, and the base of a learning-curve split."""
+    row = table.column_of(Tag.ROW)
+    written = folds.assign(**{row: table.frame[row]})[[row, *folds.columns]]
+    if base is not None:
+        written.attrs[BASE] = base
+    with atomic_path(path) as temporary:
+        written.to_parquet(temporary, index=False)
+
+
+def read_folds(path: Path, table: Table | None = None) -> pd.DataFrame:
+    """Read what `write_folds` wrote: the columns fold_0, fold_1 and so on, with the file's attributes.
+
+    Shapes: one row per row of `table`, in its order.
+    Raises: UserError when the file is absent or no split, or of other rows than those of `table`.
+    """
+    content = read_parquet(path)
+    folds = content.filter(like="fold_")
+    folds.attrs = dict(content.attrs)
+    if folds.empty or not folds.isin(SUBSETS).all(axis=None):
+        fact = f"{path} has no folds" if folds.empty else f"{path} has other values"
+        raise UserError(f"a split must have folds of {', '.join(SUBSETS)}", fact, _REMEDY)
+    if table is not None:
+        row = table.column_of(Tag.ROW)
+        keys = content[row].astype("str").tolist() if row in content else None
+        if keys != table.frame[row].astype("str").tolist():
+            raise UserError("a split must have the rows of the table", f"{path} has other rows", _REMEDY)
+    return folds
 
 
 @cache

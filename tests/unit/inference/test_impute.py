@@ -9,7 +9,7 @@ from champion_project import FEATURES, KNOWN, is_possible, make_row, project
 
 from perfcast.inference import parse_machines, read_machines
 from perfcast.inference.imputation.rules import HotDeck
-from perfcast.inference.imputation.spec_cpu2017 import RULES
+from perfcast.inference.imputation.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference.impute import ORIGINS, impute
 from perfcast.inference.reference_data import describing_columns
 from perfcast.utils.errors import UserError

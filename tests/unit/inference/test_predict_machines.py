@@ -13,7 +13,7 @@ from perfcast.experiment.champion import fit_all_rows
 from perfcast.inference import Champion, ParsedMachines, PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.champion import build_features
 from perfcast.inference.explain import shapley_values
-from perfcast.inference.imputation.spec_cpu2017 import RULES
+from perfcast.inference.imputation.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference.predict import BATCH_SIZE
 from perfcast.inference.reference_data import ReferenceData, describing_columns
 from perfcast.predictors.linear import Ridge

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from perfcast.features.encoding.tokens import TokenEncoder
-from perfcast.nn.tabm import TabMNetwork
+from perfcast.nn.mlp import TabMNetwork
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.tabm import TabM
 from perfcast.schema.table import Column, Kind, Role, Tag

@@ -10,12 +10,12 @@ from torch import nn
 
 from perfcast.features.encoding.token_arrays import Tokens
 from perfcast.nn.token_batch import TokenBatch
+from perfcast.predictors.neural.neural_predictor import TargetScale
 from perfcast.training import batches as batches_module
 from perfcast.training.batches import BatchLoader
 from perfcast.training.devices import TrainerConfig, is_first
 from perfcast.training.lightning_modules import masked_huber
 from perfcast.training.loop import reproducible, train
-from perfcast.training.target_scale import TargetScale
 from perfcast.training.training_config import TrainingConfig
 from perfcast.utils.errors import UserError
 

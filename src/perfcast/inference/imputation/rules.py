@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -51,7 +52,7 @@ class ImputationRules:
 
     fields: ClassVar[tuple[Field, ...]] = ()
     """Short fields beside the columns."""
-    task_aliases: ClassVar[Mapping[str, str]] = {}
+    task_aliases: Mapping[str, str] = MappingProxyType({})
     """Other names of tasks, such as those of the publisher of the results."""
     new_cpu_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Fields that an unknown CPU model requires, each with the columns that may give it."""

@@ -20,7 +20,10 @@ _ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
 
 
 class ServerRules(ImputationRules):
-    """Rules of servers that SPEC CPU measured."""
+    """Rules of servers that SPEC CPU measured; `task_aliases` maps SPEC's metrics to tasks."""
+
+    def __init__(self, task_aliases: Mapping[str, str]) -> None:
+        self.task_aliases = task_aliases
 
     fields = SERVER_FIELDS
     new_cpu_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -181,3 +184,21 @@ class ServerRules(ImputationRules):
         return frame.assign(
             cores_per_chip_stated=stated.where(~derived, per_chip), cores_enabled_total=total.where(~derived)
         )
+
+
+SPEC_CPU2006 = ServerRules(
+    {
+        "SPECint_rate_base2006": "CINT2006rate",
+        "SPECfp_rate_base2006": "CFP2006rate",
+        "SPECint_base2006": "CINT2006speed",
+        "SPECfp_base2006": "CFP2006speed",
+    }
+)
+SPEC_CPU2017 = ServerRules(
+    {
+        "SPECrate2017_int_base": "CINT2017rate",
+        "SPECrate2017_fp_base": "CFP2017rate",
+        "SPECspeed2017_int_base": "CINT2017speed",
+        "SPECspeed2017_fp_base": "CFP2017speed",
+    }
+)

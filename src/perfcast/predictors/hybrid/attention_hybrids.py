@@ -13,7 +13,7 @@ from perfcast.predictors.gaussian_process import GaussianProcessPredictor
 from perfcast.predictors.hybrid.residual_stacking import HybridPredictor
 from perfcast.predictors.hybrid.roofline_hybrids import RooflineHybridPredictor
 from perfcast.predictors.hybrid.server_hybrids import ServerHybridPredictor
-from perfcast.predictors.neural.attention_maps import Attention
+from perfcast.predictors.neural.attention import Attention
 from perfcast.predictors.neural.group_pooling import GroupPoolingPredictor
 from perfcast.predictors.predictor import Predictor
 from perfcast.training.devices import TrainerConfig

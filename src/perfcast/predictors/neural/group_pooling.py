@@ -13,7 +13,7 @@ from torch import nn
 from perfcast.features.encoding.token_arrays import TokenSpec
 from perfcast.nn.group_pooling import GroupPoolingNetwork
 from perfcast.nn.token_batch import TokenBatch, distinct_rows
-from perfcast.predictors.neural.attention_maps import Attention, mean_weights
+from perfcast.predictors.neural.attention import Attention, mean_weights
 from perfcast.predictors.neural.neural_predictor import PREDICT_BATCH_SIZE, NeuralPredictor
 from perfcast.training.batches import BatchLoader
 

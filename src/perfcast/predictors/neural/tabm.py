@@ -13,7 +13,7 @@ from torch import nn
 
 from perfcast.features.encoding.token_arrays import Tokens, TokenSpec
 from perfcast.nn.embedding import PeriodicNumbers, PiecewiseLinearNumbers, quantile_bins
-from perfcast.nn.tabm import TabMNetwork
+from perfcast.nn.mlp import TabMNetwork
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
 from perfcast.utils.io import read_json, write_json
 

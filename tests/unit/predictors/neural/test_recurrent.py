@@ -11,9 +11,8 @@ import torch
 from torch import nn
 
 from perfcast.features.encoding.tokens import TokenEncoder
-from perfcast.nn.recurrent import RecurrentNetwork
 from perfcast.nn.token_batch import TokenBatch
-from perfcast.predictors.neural.recurrent import GRU, LSTM
+from perfcast.predictors.neural.recurrent import GRU, LSTM, RecurrentNetwork
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 COLUMNS = (
