@@ -9,25 +9,25 @@ from typing import Any
 import pandas as pd
 
 from perfcast.data.datasets.host.measured_tables import (
-    FACTS,
     MACHINE_COLUMNS,
+    PLACE_COLUMNS,
     describe_first_bad,
     feature,
+    join_machine,
     keep_steadiest,
     key,
     mark_outside,
     measurement_column,
     parse_numbers,
     quarantine,
-    read_machine,
     read_max_spread,
 )
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 SOURCE = "host_gemm"
-TABLE, MACHINE = "host_gemm.csv.gz", "host_gemm.json"
+TABLE = "host_gemm.csv.gz"
 _REMEDY = "measure anew with `perfcast measure gemm`"
 DTYPES = ("bfloat16", "float32", "float64")
 CONFIGURATION = ["m", "n", "k", "dtype", "transpose_a", "transpose_b", "threads"]
@@ -57,10 +57,7 @@ COLUMNS = (
     measurement_column("seconds_spread", "interquartile range / median of the sample times"),
     measurement_column("warmups", "products before the first sample"),
     measurement_column("repeats", "number of samples"),
-    measurement_column("order", "position in the sequence of measurements"),
-    measurement_column("pass", "0 for the first measurement, more for repetitions"),
-    Column("source_file", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="file of the row"),
-    measurement_column("source_line", "line of that file"),
+    *PLACE_COLUMNS,
 )
 
 
@@ -78,16 +75,11 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         parse_numbers(rows.frame.assign(dtype=rows.frame["dtype"].str.strip()), _NUMBERS), bound
     )
     best, duplicates = keep_steadiest(frame, CONFIGURATION)
-    machine = read_machine(SOURCE, raw[SOURCE] / MACHINE, _REMEDY)
     best = best.assign(
         result_id=_name_result(best),
         shape=_name_shape(best),
-        source_file=TABLE,
-        source_line=best["line"],
-        **{column.name: machine.get(column.name) for column in MACHINE_COLUMNS},
     )
-    facts = {"machine": {name: machine[name] for name in FACTS if machine.get(name) is not None}}
-    table = build_table("host_gemm", best, COLUMNS, facts)
+    table, unknown = join_machine(SOURCE, raw[SOURCE], best, COLUMNS, _REMEDY)
     return Standardized(
         table=table,
         rejected=build_rejected_frame([*rows.rejections, *rejections]),
@@ -97,7 +89,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
             "configurations": len(best),
             "shapes": int(best["shape"].nunique()),
             "spread_median": round(float(best["seconds_spread"].median()), 5) if len(best) else None,
-            "machine_unknown": [c.name for c in MACHINE_COLUMNS if machine.get(c.name) is None],
+            "machine_unknown": unknown,
         },
     )
 

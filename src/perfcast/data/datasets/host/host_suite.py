@@ -12,25 +12,25 @@ from typing import Any
 import pandas as pd
 
 from perfcast.data.datasets.host.measured_tables import (
-    FACTS,
     MACHINE_COLUMNS,
+    PLACE_COLUMNS,
     describe_first_bad,
     feature,
+    join_machine,
     keep_steadiest,
     key,
     mark_outside,
     measurement_column,
     parse_numbers,
     quarantine,
-    read_machine,
     read_max_spread,
 )
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 SOURCE = "host_suite"
-TABLE, MACHINE = "host_suite.csv.gz", "host_suite.json"
+TABLE = "host_suite.csv.gz"
 CONFIGURATION = ["kernel", "variant", "bytes", "threads"]
 WORDS = ["kernel", "variant", "combined", "unit"]
 WHOLE = ["bytes", "threads", "pinned", "warmups", "repeats", "calls", "interrupted", "order", "pass"]
@@ -83,10 +83,7 @@ COLUMNS = (
     measurement_column("stolen_share", "share of thread time taken by the hypervisor", unit="1"),
     measurement_column("other_load", "cores busy with other processes"),
     measurement_column("interrupted", "1 where either share exceeded its limit", high=1),
-    measurement_column("order", "position in the sequence of measurements"),
-    measurement_column("pass", "0 for the first measurement, more for repetitions"),
-    Column("source_file", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="file of the row"),
-    measurement_column("source_line", "line of that file"),
+    *PLACE_COLUMNS,
 )
 
 
@@ -103,18 +100,14 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     text = rows.frame.assign(**{name: rows.frame[name].str.strip() for name in [*WORDS, *DISTURBANCES]})
     frame, rejections = _quarantine(parse_numbers(text, _NUMBERS), bound)
     best, duplicates = keep_steadiest(frame, CONFIGURATION)
-    machine = read_machine(SOURCE, raw[SOURCE] / MACHINE, _REMEDY)
     size, threads = (best[name].astype("int64").astype("str") for name in ("bytes", "threads"))
     best = best.assign(
         result_id=best["kernel"] + "-" + best["variant"] + "-" + size + "-t" + threads,
         problem=best["kernel"] + "-" + size,
-        source_file=TABLE,
-        source_line=best["line"],
-        **{column.name: machine.get(column.name) for column in MACHINE_COLUMNS},
     )
-    facts = {"machine": {name: machine[name] for name in FACTS if machine.get(name) is not None}}
+    table, unknown = join_machine(SOURCE, raw[SOURCE], best, COLUMNS, _REMEDY)
     return Standardized(
-        table=build_table(SOURCE, best, COLUMNS, facts),
+        table=table,
         rejected=build_rejected_frame([*rows.rejections, *rejections]),
         rows_in=rows.rows_in,
         merged={"duplicate_configuration": duplicates},
@@ -123,7 +116,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
             "units": dict(sorted(zip(best["kernel"], best["unit"], strict=True))),
             "spread_median": round(float(best["seconds_spread"].median()), 5) if len(best) else None,
             "other_load_median": _round_median(best["other_load"]),
-            "machine_unknown": [c.name for c in MACHINE_COLUMNS if machine.get(c.name) is None],
+            "machine_unknown": unknown,
         },
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.strict_csv import Rejection
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table, out_of_bounds
+from perfcast.schema.table import Column, Kind, Role, Table, Tag, build_table, out_of_bounds
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object
 
@@ -50,6 +50,14 @@ MACHINE_COLUMNS = (
     feature("l2_kib", "machine", "second-level caches, summed over the machine", unit="KiB"),
     feature("l3_kib", "machine", "last-level caches, summed over the machine", unit="KiB"),
     feature("memory_gib", "machine", "memory visible to the system", unit="GiB", low=0),
+)
+
+
+PLACE_COLUMNS = (
+    measurement_column("order", "position in the sequence of measurements"),
+    measurement_column("pass", "0 for the first measurement, more for repetitions"),
+    Column("source_file", Kind.CATEGORICAL, Role.PROVENANCE, "problem", meaning="file of the row"),
+    measurement_column("source_line", "line of that file"),
 )
 
 
@@ -111,6 +119,20 @@ def keep_steadiest(frame: pd.DataFrame, configuration: Sequence[str]) -> tuple[p
     ordered = frame.sort_values([*configuration, "seconds_spread", "line"], kind="stable")
     best = ordered.drop_duplicates(list(configuration))
     return best.reset_index(drop=True), len(frame) - len(best)
+
+
+def join_machine(
+    source: str, folder: Path, frame: pd.DataFrame, columns: Sequence[Column], remedy: str
+) -> tuple[Table, list[str]]:
+    """Return the table of measurements with the facts of their machine, and the names of its unknown facts.
+
+    Raises: UserError when the description of the machine is absent.
+    """
+    machine = read_machine(source, folder / f"{source}.json", remedy)
+    known = {column.name: machine.get(column.name) for column in MACHINE_COLUMNS}
+    frame = frame.assign(source_file=f"{source}.csv.gz", source_line=frame["line"], **known)
+    facts = {"machine": {name: machine[name] for name in FACTS if machine.get(name) is not None}}
+    return build_table(source, frame, columns, facts), [name for name, value in known.items() if value is None]
 
 
 def read_machine(source: str, path: Path, remedy: str) -> dict[str, Any]:
