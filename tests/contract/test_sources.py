@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from perfcast.data.datasets.spec_cpu import cpu2006_rows, cpu2017_rows
+from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import BENCHMARKS
 from perfcast.data.datasets.spec_java import jbb2015, power
 from perfcast.data.sources.ingestion import check_structure
 from perfcast.data.sources.source_spec import parse_source
@@ -79,6 +80,12 @@ def test_ingestion_requires_the_columns_that_a_dataset_of_a_dump_reads(module):
     required = {frozenset(columns) for name in NAMES for columns in _columns(name).values()}
     read = {name for name in module.RAW_COLUMNS if not re.search(r"@ ?[1-9]0% of target load", name)}
     assert any(read <= columns for columns in required)
+
+
+def test_ingestion_requires_every_score_of_the_detail_files():
+    required = _columns("spec_cpu2017_detail")
+    assert all(set(scores) <= set(required[file]) for file, scores in BENCHMARKS.items())
+    assert set(required) == set(BENCHMARKS)
 
 
 def _columns(name):

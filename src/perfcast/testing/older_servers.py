@@ -10,30 +10,22 @@ MODULES = ("Interlagos", "Valencia", "Abu Dhabi")
 FRONT_SIDE_BUS = ("NetBurst MP", "Woodcrest", "Clovertown", "Tigerton", "Harpertown", "Dunnington")
 
 
-OLDER_CPU_MODELS: tuple[CpuModel, ...] = (
-    *parse_cpu_models(
-        (2006, 9), "Intel Xeon 5160:2:3000, AMD Opteron 2220:2:2800, Intel Xeon 7140M:2:3400, IBM POWER5+:2:2200"
-    ),
-    *parse_cpu_models(
-        (2007, 1), "Intel Xeon X5355:4:2666, Intel Xeon E5310:4:1600, Dual-Core Intel Itanium 2 9040:2:1600"
-    ),
-    *parse_cpu_models(
-        (2007, 9), "Intel Xeon E7340:4:2400, AMD Opteron 2350:4:2000, IBM POWER6:2:4700, Sun UltraSPARC T2:8:1400"
-    ),
-    *parse_cpu_models((2007, 11), "Intel Xeon E5450:4:3000, Intel Xeon X5460:4:3166, Intel Xeon X5260:2:3333"),
-    *parse_cpu_models((2008, 9), "Intel Xeon X7460:6:2667, AMD Opteron 2384:4:2700, AMD Opteron 8384:4:2700"),
-    *parse_cpu_models((2009, 4), "Intel Xeon X5570:4:2933, Intel Xeon E5520:4:2267, Intel Xeon E5502:2:1867"),
-    *parse_cpu_models((2009, 6), "AMD Opteron 2435:6:2600, AMD Opteron 8435:6:2600, Intel Xeon X3470:4:2933"),
-    *parse_cpu_models(
-        (2010, 3), "Intel Xeon X5670:6:2933, Intel Xeon E5620:4:2400, Intel Xeon X7560:8:2267, AMD Opteron 6174:12:2200"
-    ),
-    *parse_cpu_models((2011, 4), "Intel Xeon E3-1270:4:3400, Intel Xeon E7-4870:10:2400, Intel Core i3-2120:2:3300"),
-    *parse_cpu_models((2011, 11), "AMD Opteron 6276:16:2300, AMD Opteron 4284:8:3000, Fujitsu Vector V9:16:2100"),
-    *parse_cpu_models((2012, 3), "Intel Xeon E5-2690:8:2900, Intel Xeon E5-2620:6:2000, Intel Xeon E5-4650:8:2700"),
-    *parse_cpu_models((2012, 6), "Intel Xeon E5-2420:6:1900, Intel Xeon E3-1270 v2:4:3500, AMD Opteron 6380:16:2500"),
-    *parse_cpu_models((2013, 6), "Intel Xeon E3-1270 v3:4:3500, Intel Core i3-4330:2:3500"),
-    *parse_cpu_models((2013, 9), "Intel Xeon E5-2697 v2:12:2700, Intel Xeon E5-2620 v2:6:2100, IBM POWER7+:8:4100"),
-)
+OLDER_CPU_MODELS = parse_cpu_models("""
+2006-09 Intel Xeon 5160:2:3000, AMD Opteron 2220:2:2800, Intel Xeon 7140M:2:3400, IBM POWER5+:2:2200
+2007-01 Intel Xeon X5355:4:2666, Intel Xeon E5310:4:1600, Dual-Core Intel Itanium 2 9040:2:1600
+2007-09 Intel Xeon E7340:4:2400, AMD Opteron 2350:4:2000, IBM POWER6:2:4700, Sun UltraSPARC T2:8:1400
+2007-11 Intel Xeon E5450:4:3000, Intel Xeon X5460:4:3166, Intel Xeon X5260:2:3333
+2008-09 Intel Xeon X7460:6:2667, AMD Opteron 2384:4:2700, AMD Opteron 8384:4:2700
+2009-04 Intel Xeon X5570:4:2933, Intel Xeon E5520:4:2267, Intel Xeon E5502:2:1867
+2009-06 AMD Opteron 2435:6:2600, AMD Opteron 8435:6:2600, Intel Xeon X3470:4:2933
+2010-03 Intel Xeon X5670:6:2933, Intel Xeon E5620:4:2400, Intel Xeon X7560:8:2267, AMD Opteron 6174:12:2200
+2011-04 Intel Xeon E3-1270:4:3400, Intel Xeon E7-4870:10:2400, Intel Core i3-2120:2:3300
+2011-11 AMD Opteron 6276:16:2300, AMD Opteron 4284:8:3000, Fujitsu Vector V9:16:2100
+2012-03 Intel Xeon E5-2690:8:2900, Intel Xeon E5-2620:6:2000, Intel Xeon E5-4650:8:2700
+2012-06 Intel Xeon E5-2420:6:1900, Intel Xeon E3-1270 v2:4:3500, AMD Opteron 6380:16:2500
+2013-06 Intel Xeon E3-1270 v3:4:3500, Intel Core i3-4330:2:3500
+2013-09 Intel Xeon E5-2697 v2:12:2700, Intel Xeon E5-2620 v2:6:2100, IBM POWER7+:8:4100
+""")
 """CPU models in order of launch, one unknown; names of real families, so naming rules and family tables apply."""
 
 

@@ -169,10 +169,15 @@ class Machine:
         return 2 if self.cpu_model.number("smt", 2) > 1 else 1
 
 
-def parse_cpu_models(launch: tuple[int, int], names: str) -> list[CpuModel]:
-    """Parse 'name:cores:MHz' items separated by commas."""
-    items = (item.strip().split(":") for item in names.split(","))
-    return [CpuModel(name, int(cores), int(mhz), launch) for name, cores, mhz in items]
+def parse_cpu_models(text: str) -> tuple[CpuModel, ...]:
+    """Parse lines of a launch and processors: 'YYYY-MM name:cores:MHz, name:cores:MHz'."""
+    models = []
+    for line in text.strip().splitlines():
+        date, _, items = line.partition(" ")
+        year, month = date.split("-")
+        for name, cores, mhz in (item.strip().split(":") for item in items.split(",")):
+            models.append(CpuModel(name, int(cores), int(mhz), (int(year), int(month))))
+    return tuple(models)
 
 
 def draw_cpu_models(cpu_models: Sequence[CpuModel], random: np.random.Generator) -> Iterator[CpuModel]:
@@ -218,45 +223,27 @@ def draw_chips(cpu_model: CpuModel, random: np.random.Generator) -> int:
     return 1 if one_socket else int(random.choice([1, 2, 4], p=[0.2, 0.7, 0.1]))
 
 
-CPU_MODELS: tuple[CpuModel, ...] = (
-    *parse_cpu_models((2017, 6), "Intel Xeon E3-1230 v6:4:3500, SPARC64 XII:12:4250"),
-    *parse_cpu_models(
-        (2017, 9), "Intel Xeon Silver 4110:8:2100, Intel Xeon Gold 5118:12:2300, Intel Xeon Gold 6130:16:2100"
-    ),
-    *parse_cpu_models(
-        (2017, 9), "Intel Xeon Gold 6148:20:2400, Intel Xeon Gold 6142M:16:2600, Intel Xeon Platinum 8180:28:2500"
-    ),
-    *parse_cpu_models((2017, 11), "AMD EPYC 7281:16:2100, AMD EPYC 7601:32:2200"),
-    *parse_cpu_models((2018, 10), "Intel Xeon E-2124:4:3300, Intel Xeon E-2186G:6:3800"),
-    *parse_cpu_models(
-        (2019, 4), "Intel Xeon Silver 4210:10:2200, Intel Xeon Gold 5218:16:2300, Intel Xeon Gold 6230:20:2100"
-    ),
-    *parse_cpu_models(
-        (2019, 4), "Intel Xeon Gold 6248:20:2500, Intel Xeon Platinum 8260:24:2400, Intel Xeon Platinum 8280:28:2700"
-    ),
-    *parse_cpu_models(
-        (2019, 8), "AMD EPYC 7302:16:3000, AMD EPYC 7452:32:2350, AMD EPYC 7742:64:2250, AMD EPYC 7F52:16:3500"
-    ),
-    *parse_cpu_models((2019, 9), "Intel Xeon E-2236:6:3400, Intel Xeon E-2288G:8:3700"),
-    *parse_cpu_models((2020, 9), "Intel Xeon Platinum 8380H:28:2900, Ampere Altra Q80-30:80:3000"),
-    *parse_cpu_models((2021, 3), "AMD EPYC 7313:16:3000, AMD EPYC 7543P:32:2800, AMD EPYC 7763:64:2450"),
-    *parse_cpu_models(
-        (2021, 4), "Intel Xeon Silver 4314:16:2400, Intel Xeon Gold 6330:28:2000, Intel Xeon Platinum 8380:40:2300"
-    ),
-    *parse_cpu_models((2021, 9), "Intel Xeon E-2388G:8:3200"),
-    *parse_cpu_models((2022, 3), "AMD EPYC 7573X:32:2800, Quantum Core X1:48:2600"),
-    *parse_cpu_models((2022, 11), "AMD EPYC 9124:16:3000, AMD EPYC 9354:32:3250, AMD EPYC 9654:96:2400"),
-    *parse_cpu_models(
-        (2023, 1), "Intel Xeon Silver 4410Y:12:2000, Intel Xeon Gold 6430:32:2100, Intel Xeon Gold 6448Y:32:2100"
-    ),
-    *parse_cpu_models(
-        (2023, 1), "Intel Xeon Platinum 8468:48:2100, Intel Xeon Platinum 8480+:56:2000, Intel Xeon Max 9468:48:2100"
-    ),
-    *parse_cpu_models((2023, 6), "AMD EPYC 9754:128:2250, AMD EPYC 8324P:32:2650"),
-    *parse_cpu_models(
-        (2023, 12), "Intel Xeon Gold 6534:8:3900, Intel Xeon Gold 6530:32:2100, Intel Xeon Platinum 8592+:64:1900"
-    ),
-    *parse_cpu_models((2024, 5), "AMD EPYC 4564P:16:4500, Intel Xeon 6780E:144:2200"),
-    *parse_cpu_models((2024, 9), "AMD EPYC 9755:128:2700, AMD EPYC 9965:192:2250, Intel Xeon 6980P:128:2000"),
-)
+CPU_MODELS = parse_cpu_models("""
+2017-06 Intel Xeon E3-1230 v6:4:3500, SPARC64 XII:12:4250
+2017-09 Intel Xeon Silver 4110:8:2100, Intel Xeon Gold 5118:12:2300, Intel Xeon Gold 6130:16:2100
+2017-09 Intel Xeon Gold 6148:20:2400, Intel Xeon Gold 6142M:16:2600, Intel Xeon Platinum 8180:28:2500
+2017-11 AMD EPYC 7281:16:2100, AMD EPYC 7601:32:2200
+2018-10 Intel Xeon E-2124:4:3300, Intel Xeon E-2186G:6:3800
+2019-04 Intel Xeon Silver 4210:10:2200, Intel Xeon Gold 5218:16:2300, Intel Xeon Gold 6230:20:2100
+2019-04 Intel Xeon Gold 6248:20:2500, Intel Xeon Platinum 8260:24:2400, Intel Xeon Platinum 8280:28:2700
+2019-08 AMD EPYC 7302:16:3000, AMD EPYC 7452:32:2350, AMD EPYC 7742:64:2250, AMD EPYC 7F52:16:3500
+2019-09 Intel Xeon E-2236:6:3400, Intel Xeon E-2288G:8:3700
+2020-09 Intel Xeon Platinum 8380H:28:2900, Ampere Altra Q80-30:80:3000
+2021-03 AMD EPYC 7313:16:3000, AMD EPYC 7543P:32:2800, AMD EPYC 7763:64:2450
+2021-04 Intel Xeon Silver 4314:16:2400, Intel Xeon Gold 6330:28:2000, Intel Xeon Platinum 8380:40:2300
+2021-09 Intel Xeon E-2388G:8:3200
+2022-03 AMD EPYC 7573X:32:2800, Quantum Core X1:48:2600
+2022-11 AMD EPYC 9124:16:3000, AMD EPYC 9354:32:3250, AMD EPYC 9654:96:2400
+2023-01 Intel Xeon Silver 4410Y:12:2000, Intel Xeon Gold 6430:32:2100, Intel Xeon Gold 6448Y:32:2100
+2023-01 Intel Xeon Platinum 8468:48:2100, Intel Xeon Platinum 8480+:56:2000, Intel Xeon Max 9468:48:2100
+2023-06 AMD EPYC 9754:128:2250, AMD EPYC 8324P:32:2650
+2023-12 Intel Xeon Gold 6534:8:3900, Intel Xeon Gold 6530:32:2100, Intel Xeon Platinum 8592+:64:1900
+2024-05 AMD EPYC 4564P:16:4500, Intel Xeon 6780E:144:2200
+2024-09 AMD EPYC 9755:128:2700, AMD EPYC 9965:192:2250, Intel Xeon 6980P:128:2000
+""")
 """CPU models in order of launch, with names of real families, so that naming rules and family tables apply."""

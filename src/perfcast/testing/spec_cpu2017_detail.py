@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.data.sources.spec_cpu2017_detail import BENCHMARKS
+from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import BENCHMARKS
 from perfcast.testing import spec_cpu2017
 from perfcast.testing.servers import CPU_MODELS
 from perfcast.utils.io import write_text

@@ -7,20 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from token_rows import COLUMNS, frame
 
 from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.embedding import NumberEmbedding, PeriodicNumbers
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.mlp import MLP, MLPPLR
-from perfcast.schema.table import Column, Kind, Role, Tag
 
-COLUMNS = (
-    Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
-    Column("mhz", Kind.NUMERICAL, Role.FEATURE, "processor"),
-    Column("memory", Kind.NUMERICAL, Role.FEATURE, "memory"),
-    Column("family", Kind.CATEGORICAL, Role.FEATURE, "processor"),
-    Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
-)
 SMALL: dict[str, Any] = {
     "d_embedding": 4,
     "d_block": 32,
@@ -29,23 +22,6 @@ SMALL: dict[str, Any] = {
     "min_steps": 0,
     "learning_rate": 1e-2,
 }
-
-
-def frame(rows: int = 64) -> pd.DataFrame:
-    rng = np.random.default_rng(0)
-    return pd.DataFrame(
-        {
-            "cores": rng.choice([4.0, 8.0, 16.0, 32.0], rows),
-            "mhz": rng.uniform(2000, 3000, rows),
-            "memory": np.where(rng.random(rows) < 0.2, np.nan, rng.uniform(1, 2, rows)),
-            "family": rng.choice(["Alpha", "Beta"], rows),
-            "suite": rng.choice(["rate", "speed"], rows),
-        }
-    )
-
-
-def targets(X: pd.DataFrame) -> pd.Series:
-    return (X["cores"] ** np.where(X["suite"] == "rate", 1.0, 0.3) * X["mhz"]).rename("score")
 
 
 def number_rows(values: torch.Tensor) -> TokenBatch:

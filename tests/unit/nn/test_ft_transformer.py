@@ -8,44 +8,22 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from token_rows import COLUMNS, frame, untrained
 from torch import nn
 
 from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.ft_transformer import FTTransformerNetwork
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.attention import FTTransformer
-from perfcast.schema.table import Column, Kind, Role, Tag
 
-COLUMNS = (
-    Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
-    Column("mhz", Kind.NUMERICAL, Role.FEATURE, "processor"),
-    Column("memory", Kind.NUMERICAL, Role.FEATURE, "memory"),
-    Column("family", Kind.CATEGORICAL, Role.FEATURE, "processor"),
-    Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
-)
 SMALL: dict[str, Any] = {"d_token": 8, "d_ffn": 12, "batch_size": 32, "min_steps": 0}
-
-
-def frame(rows: int = 64) -> pd.DataFrame:
-    rng = np.random.default_rng(0)
-    return pd.DataFrame(
-        {
-            "cores": rng.choice([4.0, 8.0, 16.0, 32.0], rows),
-            "mhz": rng.uniform(2000, 3000, rows),
-            "memory": np.where(rng.random(rows) < 0.2, np.nan, rng.uniform(1, 2, rows)),
-            "family": rng.choice(["Alpha", "Beta"], rows),
-            "suite": rng.choice(["rate", "speed"], rows),
-        }
-    )
 
 
 def network(**changes: Any) -> tuple[FTTransformerNetwork, TokenBatch]:
     """An untrained network whose head is not zero, and rows for it."""
-    torch.manual_seed(0)
-    encoder = TokenEncoder().fit(frame(), COLUMNS)
-    made = FTTransformer(**{**SMALL, **changes}).build_network(encoder.spec, 2)
+    made, rows = untrained(FTTransformer(**{**SMALL, **changes}), 2)
     nn.init.normal_(made.backbone.output.linear.weight)
-    return made.eval(), TokenBatch.from_tokens(encoder.transform(frame()), np.zeros((64, 2)))
+    return made.eval(), rows
 
 
 def test_ft_transformer_reads_only_cls() -> None:

@@ -5,50 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
+from token_rows import COLUMNS, frame, targets, untrained
 from torch import nn
 
-from perfcast.features.encoding.tokens import TokenEncoder
 from perfcast.nn.mlp import ResNetNetwork
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.mlp import ResNet
-from perfcast.schema.table import Column, Kind, Role, Tag
 
-COLUMNS = (
-    Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor"),
-    Column("mhz", Kind.NUMERICAL, Role.FEATURE, "processor"),
-    Column("memory", Kind.NUMERICAL, Role.FEATURE, "memory"),
-    Column("family", Kind.CATEGORICAL, Role.FEATURE, "processor"),
-    Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
-)
 SMALL: dict[str, Any] = {"d_embedding": 4, "d_block": 16, "d_hidden": 24, "batch_size": 32, "min_steps": 0}
-
-
-def frame(rows: int = 64) -> pd.DataFrame:
-    rng = np.random.default_rng(0)
-    return pd.DataFrame(
-        {
-            "cores": rng.choice([4.0, 8.0, 16.0, 32.0], rows),
-            "mhz": rng.uniform(2000, 3000, rows),
-            "memory": np.where(rng.random(rows) < 0.2, np.nan, rng.uniform(1, 2, rows)),
-            "family": rng.choice(["Alpha", "Beta"], rows),
-            "suite": rng.choice(["rate", "speed"], rows),
-        }
-    )
-
-
-def targets(X: pd.DataFrame) -> pd.Series:
-    return (X["cores"] ** np.where(X["suite"] == "rate", 1.0, 0.3) * X["mhz"]).rename("score")
 
 
 def network(**changes: Any) -> tuple[ResNetNetwork, TokenBatch]:
     """A network that has seen one batch and whose head is not zero, and rows for it."""
-    torch.manual_seed(0)
-    encoder = TokenEncoder().fit(frame(), COLUMNS)
-    made = ResNet(**{**SMALL, **changes}).build_network(encoder.spec, 1)
+    made, rows = untrained(ResNet(**{**SMALL, **changes}), 1)
     nn.init.normal_(made.backbone.output.linear.weight)
-    rows = TokenBatch.from_tokens(encoder.transform(frame()), np.zeros((64, 1)))
     made.train()(rows)
     return made.eval(), rows
 

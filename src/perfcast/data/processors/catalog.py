@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import groupby, zip_longest
+from operator import itemgetter
 from pathlib import Path
 
 import pandas as pd
@@ -89,6 +90,19 @@ def _parse_amd_pcie(text: str) -> float | None:
     return float(match[1]) if match else None
 
 
+_READERS: dict[str, _Reader] = {
+    "text": lambda text: text or None,
+    "first": _parse_first,
+    "largest": _parse_largest,
+    "clock": _parse_mhz,
+    "ghz": _parse_ghz,
+    "quarter": _parse_quarter,
+    "day": _parse_quarter_of_day,
+    "amd_pcie": _parse_amd_pcie,
+}
+"""Name of a reader in `catalog_columns.csv` -> function that reads a cell."""
+
+
 @dataclass(frozen=True)
 class _Layout:
     """One catalog file: the column with the CPU model, and the column of each fact."""
@@ -99,64 +113,17 @@ class _Layout:
     facts: Mapping[str, tuple[str, _Reader]]
 
 
-_LAYOUTS = (
-    _Layout(
-        "ark",
-        "intel-cpus.csv",
-        "CpuName",
-        {
-            "tdp_w": ("MaxTDP", _parse_first),
-            "max_turbo_mhz": ("ClockSpeedMax", _parse_mhz),
-            "base_mhz": ("ClockSpeed", _parse_mhz),
-            "cores_per_chip": ("CoreCount", _parse_first),
-            "mem_channels_per_chip": ("NumMemoryChannels", _parse_first),
-            "launch_quarter": ("BornOnDate", _parse_quarter),
-            "process_node": ("Lithography", lambda text: text or None),
-            "upi_links": ("UltraPathInterconnectLinks", _parse_first),
-            "fma_units": ("AVX512FusedMultiplyAddUnits", _parse_first),
-            "pcie_gen": ("PCIExpressRevision", _parse_largest),
-            "max_sockets": ("ScalableSockets", _parse_first),
-        },
-    ),
-    _Layout(
-        "amd",
-        "amd-cpus.csv",
-        "Model",
-        {
-            "tdp_w": ("Default TDP", _parse_first),
-            "max_turbo_mhz": ("Max. Boost Clock ¹ ²", _parse_mhz),
-            "base_mhz": ("Base Clock", _parse_mhz),
-            "cores_per_chip": ("# of CPU Cores", _parse_first),
-            "mem_channels_per_chip": ("Memory Channels", _parse_first),
-            "launch_quarter": ("Launch Date", _parse_quarter_of_day),
-            "pcie_gen": ("PCI Express® Version", _parse_amd_pcie),
-            "max_sockets": ("Socket Count", _parse_largest),
-        },
-    ),
-    _Layout(
-        "xeon",
-        "intel_xeon_processors_v1_8.csv",
-        "Product",
-        {
-            "tdp_w": ("TDP(W)", _parse_first),
-            "max_turbo_mhz": ("Max. Turbo Freq.(GHz)", _parse_ghz),
-            "base_mhz": ("Base Freq.(GHz)", _parse_ghz),
-            "cores_per_chip": ("Cores", _parse_first),
-            "launch_quarter": ("Release Date", _parse_quarter),
-        },
-    ),
-    _Layout(
-        "boavizta",
-        "boavizta_cpu_specs.csv",
-        "name",
-        {
-            "tdp_w": ("tdp", _parse_first),
-            "base_mhz": ("frequency", _parse_mhz),
-            "cores_per_chip": ("cores", _parse_first),
-            "launch_quarter": ("release_date", _parse_quarter_of_day),
-        },
-    ),
-)
+def _read_layouts() -> tuple[_Layout, ...]:
+    """Return the layouts of `catalog_columns.csv`; the first row of a table names the column with the CPU model."""
+    layouts = []
+    for (table, file), group in groupby(read_table("catalog_columns.csv"), key=itemgetter("table", "file")):
+        first, *facts = group
+        readers = {row["fact"]: (row["column"], _READERS[row["reader"]]) for row in facts}
+        layouts.append(_Layout(table, file, first["column"], readers))
+    return tuple(layouts)
+
+
+_LAYOUTS = _read_layouts()
 _PROJECT = "project"
 TABLES = (*(layout.table for layout in _LAYOUTS), _PROJECT)
 

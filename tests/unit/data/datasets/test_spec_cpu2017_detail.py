@@ -13,8 +13,13 @@ import pandas as pd
 import pytest
 
 from perfcast.data.datasets.spec_cpu.cpu2017_detail import build
-from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import COLUMNS, TARGETS, explain_forbidden, refuse_leaks
-from perfcast.data.sources.spec_cpu2017_detail import BENCHMARKS
+from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import (
+    BENCHMARKS,
+    COLUMNS,
+    TARGETS,
+    explain_forbidden,
+    refuse_leaks,
+)
 from perfcast.data.standardized import Standardized
 from perfcast.schema.table import Column, Kind, Role
 from perfcast.testing import cpu_catalog, spec_cpu2017, spec_cpu2017_detail

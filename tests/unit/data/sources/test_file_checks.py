@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.data.sources import perfcastdb, spec_cpu2017_detail
+from perfcast.data.sources import perfcastdb
 from perfcast.data.sources.file_checks import MAX_HEADER_BYTES, check_csv, check_text, read_header
 from perfcast.data.sources.ingestion import check_structure
 from perfcast.data.sources.source_spec import SourceSpec, parse_source
@@ -160,13 +160,9 @@ def spec_of(source: str) -> SourceSpec:
 
 def valid_files(source: str) -> dict[str, bytes]:
     """Return the smallest files that pass the check of a source."""
-    if source == "spec_cpu2017_detail":
-        scores = spec_cpu2017_detail.BENCHMARKS
-        return {name: csv_of((*spec_cpu2017_detail.SYSTEM_COLUMNS, *scores[name])) for name in scores}
-    if source == "perfcastdb":
-        runs = {name: csv_of(perfcastdb.COLUMNS) for name in perfcastdb.RUNS}
-        return {**runs, perfcastdb.DESCRIPTION: b"# columns\n", perfcastdb.PROCESSORS: workbook("xl/workbook.xml")}
     described = {file.name: json.dumps({"threads": 2}).encode() for file in spec_of(source).snapshots[0].files}
+    if source == "perfcastdb":
+        described |= {perfcastdb.DESCRIPTION: b"# columns\n", perfcastdb.PROCESSORS: workbook("xl/workbook.xml")}
     tables = {name: csv_of(columns) for name, columns in spec_of(source).columns.items()}
     return {**described, **{name: compress_as(name, body) for name, body in tables.items()}}
 

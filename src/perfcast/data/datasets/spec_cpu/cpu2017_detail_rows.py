@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import OMITTED, SUITES, TARGETS
+from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import BENCHMARKS, OMITTED, SUITES, TARGETS
 from perfcast.data.datasets.spec_cpu.quarantine import MAX_CORES_PER_CHIP, THREADS_PER_CORE, Quarantine
 from perfcast.data.parsing.distinct_texts import parse_column
 from perfcast.data.parsing.scalars import parse_disclosure, parse_number
 from perfcast.data.parsing.text_normalization import is_stated
-from perfcast.data.sources.spec_cpu2017_detail import BENCHMARKS
 from perfcast.data.strict_csv import read_rows
 
 SOURCE = "spec_cpu2017_detail"
