@@ -72,7 +72,7 @@ def _run_gemm(options: argparse.Namespace) -> int:
         def show(done: int, total: int, again: int) -> None:
             bar.update(task, completed=done, note=f"{done}/{total}, {again} repeated")
 
-        timings = gemm.collect(
+        timings = gemm.measure(
             configurations, budget_seconds=60 * options.budget_minutes, seed=options.seed, progress=show
         )
     frame = gemm.as_frame(timings)
@@ -96,12 +96,12 @@ def _run_suite(options: argparse.Namespace) -> int:
     from perfcast.microbench import suite
     from perfcast.microbench.gemm import describe_machine, require_clean, write_measurement
     from perfcast.microbench.suite import create_table, list_notes
-    from perfcast.microbench.threads import available_cpus
+    from perfcast.microbench.threads import available_cpus, thread_counts
 
     maximum = len(available_cpus())
     cases = suite.list_cases(
         _parse_kernels(options.kernels, suite.kernel_names()),
-        _parse_threads(options.threads, maximum) or suite.thread_counts(maximum),
+        _parse_threads(options.threads, maximum) or thread_counts(maximum),
         l3_kib=describe_machine()["l3_kib"],
         memory=suite.available_memory(),
     )

@@ -14,7 +14,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,11 @@ import torch
 
 from perfcast.microbench.hardware_info import readings
 from perfcast.microbench.hardware_info.readings import FAILURES, run_command
+from perfcast.microbench.threads import thread_counts
 from perfcast.microbench.timing import (
     HARMLESS_WAIT,
     Timing,
-    in_rounds,
-    keep_steadiest,
+    measure_steadiest,
     relative_spread,
     steadier,
     until_steady,
@@ -39,7 +39,7 @@ from perfcast.microbench.timing import (
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path, write_json
 
-__all__ = ["Gemm", "Timing", "as_frame", "collect", "measure", "sample_configurations", "steadier", "time_product"]
+__all__ = ["Gemm", "Timing", "as_frame", "measure", "sample_configurations", "steadier", "time_product"]
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
 SMALLEST, LARGEST = 16, 4096
@@ -73,7 +73,7 @@ def sample_configurations(count: int, *, max_threads: int, seed: int) -> list[Ge
     random = np.random.default_rng(seed)
     numbers = np.arange(SMALLEST, LARGEST + 1)
     primes = np.array([p for p in numbers if all(p % d for d in range(2, math.isqrt(int(p)) + 1))])
-    threads = sorted({*(2**i for i in range(max_threads.bit_length()) if 2**i <= max_threads), max_threads})
+    threads = thread_counts(max_threads)
 
     def size() -> int:
         drawn = round(math.exp(random.uniform(math.log(SMALLEST), math.log(LARGEST))))
@@ -145,13 +145,15 @@ def time_product(product: Callable[[], object]) -> tuple[int, list[float], bool]
     return 2, samples, waited > HARMLESS_WAIT * calls * sum(samples)
 
 
-def measure(configurations: list[Gemm], *, budget_seconds: float, seed: int) -> Iterator[tuple[Gemm, Timing]]:
-    """Yield a timing per configuration, then repeats of the least steady ones until the budget is spent.
-
-    The consumer keeps the steadier of two timings of one configuration. The threads of torch are restored at the end.
-    """
+def measure(
+    configurations: list[Gemm],
+    *,
+    budget_seconds: float,
+    seed: int,
+    progress: Callable[[int, int, int], None] = lambda done, total, again: None,
+) -> dict[Gemm, Timing]:
+    """Measure and keep the steadiest timing of every configuration; `progress` gets (done, total, repeated)."""
     operands = _Operands(seed)
-    threads_before = torch.get_num_threads()
 
     def time_one(gemm: Gemm, order: int, pass_number: int) -> Timing:
         torch.set_num_threads(gemm.threads)
@@ -159,10 +161,7 @@ def measure(configurations: list[Gemm], *, budget_seconds: float, seed: int) -> 
         median, spread = float(np.median(samples)), relative_spread(samples)
         return Timing(warmups, len(samples), median, min(samples), spread, order, pass_number, interrupted)
 
-    try:
-        yield from in_rounds(configurations, time_one, budget_seconds=budget_seconds, seed=seed)
-    finally:
-        torch.set_num_threads(threads_before)
+    return measure_steadiest(configurations, time_one, budget_seconds=budget_seconds, seed=seed, progress=progress)
 
 
 def as_frame(timings: dict[Gemm, Timing]) -> pd.DataFrame:
@@ -195,18 +194,6 @@ def as_frame(timings: dict[Gemm, Timing]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def collect(
-    configurations: list[Gemm],
-    *,
-    budget_seconds: float,
-    seed: int,
-    progress: Callable[[int, int, int], None] = lambda done, total, again: None,
-) -> dict[Gemm, Timing]:
-    """Measure and keep the steadiest timing of every configuration; `progress` gets (done, total, repeated)."""
-    measured = measure(configurations, budget_seconds=budget_seconds, seed=seed)
-    return keep_steadiest(measured, len(configurations), progress)
 
 
 _CACHES = {"L1d cache": "l1d_kib", "L1i cache": "l1i_kib", "L2 cache": "l2_kib", "L3 cache": "l3_kib"}

@@ -9,7 +9,7 @@ sum of the rates of the threads, or for a latency their mean. Libraries use one 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +24,7 @@ from perfcast.microbench.threads import PinnedThreads, available_cpus
 from perfcast.microbench.timing import (
     InterferenceMonitor,
     Timing,
-    in_rounds,
-    keep_steadiest,
+    measure_steadiest,
     relative_spread,
     until_steady,
 )
@@ -73,11 +72,6 @@ def load_kernel(name: str) -> Kernel:
     if name not in KERNELS:
         raise unknown_name("a kernel", name, kernel_names())
     return KERNELS[name]
-
-
-def thread_counts(maximum: int) -> list[int]:
-    """Return the powers of two up to `maximum`, and `maximum`."""
-    return sorted({*(2**i for i in range(maximum.bit_length()) if 2**i <= maximum), maximum})
 
 
 def largest_size(l3_kib: float | None, threads: int, available_bytes: int | None) -> int:
@@ -164,23 +158,13 @@ def measure(
     seed: int,
     progress: Callable[[int, int, int], None] = lambda done, total, again: None,
 ) -> dict[Case, SuiteTiming]:
-    """Measure and keep the steadiest timing of every configuration; `progress` gets (done, total, repeated).
-
-    The threads of torch are restored at the end.
-    """
-    before = torch.get_num_threads()
+    """Measure and keep the steadiest timing of every configuration; `progress` gets (done, total, repeated)."""
     cpus = available_cpus()
 
     def time_one(case: Case, order: int, round_number: int) -> SuiteTiming:
         return time_case(case, order, round_number, cpus=cpus, seed=seed)
 
-    measured: Iterator[tuple[Case, SuiteTiming]] = in_rounds(
-        configurations, time_one, budget_seconds=budget_seconds, seed=seed
-    )
-    try:
-        return keep_steadiest(measured, len(configurations), progress)
-    finally:
-        torch.set_num_threads(before)
+    return measure_steadiest(configurations, time_one, budget_seconds=budget_seconds, seed=seed, progress=progress)
 
 
 def as_frame(timings: dict[Case, SuiteTiming]) -> pd.DataFrame:

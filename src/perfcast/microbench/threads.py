@@ -28,6 +28,11 @@ def available_cpus() -> list[int]:
     return sorted(cpus, key=lambda cpu: (ranks[cpu], cpu))
 
 
+def thread_counts(maximum: int) -> list[int]:
+    """Return the powers of two up to `maximum`, and `maximum`."""
+    return sorted({*(2**i for i in range(maximum.bit_length()) if 2**i <= maximum), maximum})
+
+
 class PinnedThreads:
     """Context of threads that prepare a call each and repeat it on command.
 

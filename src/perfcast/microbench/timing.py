@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 import psutil  # type: ignore[import-untyped]
+import torch
 
 MIN_SAMPLES, MAX_SAMPLES = 5, 15
 STEADY = 0.03
@@ -119,6 +120,23 @@ def keep_steadiest(
         best[configuration] = steadier(best.get(configuration), timing)
         progress(len(best), total, repeated)
     return best
+
+
+def measure_steadiest(
+    configurations: Sequence[C],
+    time_one: Callable[[C, int, int], T],
+    *,
+    budget_seconds: float,
+    seed: int,
+    progress: Callable[[int, int, int], None] = lambda done, total, repeated: None,
+) -> dict[C, T]:
+    """Measure in rounds, keep the steadiest timing of every configuration, and restore the threads of torch."""
+    threads = torch.get_num_threads()
+    try:
+        measured = in_rounds(configurations, time_one, budget_seconds=budget_seconds, seed=seed)
+        return keep_steadiest(measured, len(configurations), progress)
+    finally:
+        torch.set_num_threads(threads)
 
 
 _TASK = "/proc/self/task/{}/schedstat"

@@ -7,40 +7,24 @@ import pandas as pd
 
 from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import check_revealed
-from perfcast.splits.declaration import declare_split
+from perfcast.splits.declaration import Split, declare_split
 from perfcast.splits.forward import forward_2023
 from perfcast.splits.row_groups import by_tag
 from perfcast.splits.subsets import as_frame, by_key
 
 
-@declare_split(
-    "new machines, 1 result known",
-    "machines published from 2023 on, with one measured result of each",
-    check_revealed("2023-01", 1),
-)
-def few_shot_1(table: Table, seed: int) -> pd.DataFrame:
-    """Test on the rows of forward_2023, with one measured result of every new entity in training."""
-    return _few_shot(forward_2023(table, seed), table, 1, seed)
+def reveal(shots: int) -> Split:
+    """Return the split with the test rows of forward_2023, and `shots` results of every new entity in training."""
 
+    def make(table: Table, seed: int) -> pd.DataFrame:
+        return _few_shot(forward_2023(table, seed), table, shots, seed)
 
-@declare_split(
-    "new machines, 3 results known",
-    "machines published from 2023 on, with 3 measured results of each",
-    check_revealed("2023-01", 3),
-)
-def few_shot_3(table: Table, seed: int) -> pd.DataFrame:
-    """Test on the rows of forward_2023, with three measured results of every new entity in training, in any task."""
-    return _few_shot(forward_2023(table, seed), table, 3, seed)
-
-
-@declare_split(
-    "new machines, 5 results known",
-    "machines published from 2023 on, with 5 measured results of each",
-    check_revealed("2023-01", 5),
-)
-def few_shot_5(table: Table, seed: int) -> pd.DataFrame:
-    """Test on the rows of forward_2023, with five measured results of every new entity in training, in any task."""
-    return _few_shot(forward_2023(table, seed), table, 5, seed)
+    plural = "" if shots == 1 else "s"
+    amount = "one" if shots == 1 else shots
+    description = f"machines published from 2023 on, with {amount} measured result{plural} of each"
+    return declare_split(f"new machines, {shots} result{plural} known", description, check_revealed("2023-01", shots))(
+        make
+    )
 
 
 def _few_shot(folds: pd.DataFrame, table: Table, shots: int, seed: int) -> pd.DataFrame:
@@ -59,3 +43,8 @@ def _few_shot(folds: pd.DataFrame, table: Table, shots: int, seed: int) -> pd.Da
     subset[(subset == "test") & np.isin(blocks, blocks[shown])] = "unused"
     subset[shown] = "train"
     return as_frame(table, ordered, [subset])
+
+
+few_shot_1 = reveal(1)
+few_shot_3 = reveal(3)
+few_shot_5 = reveal(5)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import check_window
-from perfcast.splits.declaration import declare_split
+from perfcast.splits.declaration import Split, declare_split
 from perfcast.splits.row_groups import by_tag
 from perfcast.splits.subsets import as_frame, assigned, by_key
 from perfcast.utils.errors import UserError
@@ -25,59 +25,16 @@ def _last_share(table: Table, fold: pd.Series) -> list[str]:
     return check_window(start, "2200-01")(table, fold)
 
 
-@declare_split(
-    "releases from 2010",
-    "machines published from 2010 on, trained on earlier results",
-    check_window("2010-01", "2012-01"),
-)
-def forward_2010(table: Table, seed: int) -> pd.DataFrame:
-    """Test on the next generations: train before 2010-01, test from then to 2011-12."""
-    del seed
-    return _forward(table, "2010-01", "2012-01")
+def window(start: str, end: str) -> Split:
+    """Return the split that trains before month `start` and tests from then until before `end`."""
 
+    def make(table: Table, seed: int) -> pd.DataFrame:
+        del seed
+        return _forward(table, start, end)
 
-@declare_split(
-    "releases from 2012",
-    "machines published from 2012 on, trained on earlier results",
-    check_window("2012-01", "2015-01"),
-)
-def forward_2012(table: Table, seed: int) -> pd.DataFrame:
-    """Test on the next generations: train before 2012-01, test from then to 2014-12."""
-    del seed
-    return _forward(table, "2012-01", "2015-01")
-
-
-@declare_split(
-    "releases from 2021",
-    "machines published from 2021 on, trained on earlier results",
-    check_window("2021-01", "2024-01"),
-)
-def forward_2021(table: Table, seed: int) -> pd.DataFrame:
-    """Test on the next generation where data end in 2023: train before 2021-01, test from then to 2023-12."""
-    del seed
-    return _forward(table, "2021-01", "2024-01")
-
-
-@declare_split(
-    "releases from 2023",
-    "machines published from 2023 on, trained on earlier results",
-    check_window("2023-01", "2025-01"),
-)
-def forward_2023(table: Table, seed: int) -> pd.DataFrame:
-    """Test on the next generation: train before 2023-01, test from then to 2024-12."""
-    del seed
-    return _forward(table, "2023-01", "2025-01")
-
-
-@declare_split(
-    "releases from 2024",
-    "machines published from 2024 on, trained on earlier results",
-    check_window("2024-01", "2025-01"),
-)
-def forward_2024(table: Table, seed: int) -> pd.DataFrame:
-    """Test on the next year: train before 2024-01, test on 2024."""
-    del seed
-    return _forward(table, "2024-01", "2025-01")
+    make.__name__ = f"forward_{start[:4]}"  # names the base of its learning-curve splits
+    description = f"machines published from {start[:4]} on, trained on earlier results"
+    return declare_split(f"releases from {start[:4]}", description, check_window(start, end))(make)
 
 
 @declare_split("latest releases", "the latest fifth of the results, trained on all earlier ones", _last_share)
@@ -109,3 +66,10 @@ def _forward(table: Table, start: str, end: str) -> pd.DataFrame:
     train = train & ~np.isin(blocks, blocks[test])
     validation = train & (time > time[train].max() - pd.DateOffset(months=VALID_MONTHS)).to_numpy()
     return as_frame(table, ordered, [assigned(test, validation, ~(train | test))])
+
+
+forward_2010 = window("2010-01", "2012-01")
+forward_2012 = window("2012-01", "2015-01")
+forward_2021 = window("2021-01", "2024-01")
+forward_2023 = window("2023-01", "2025-01")
+forward_2024 = window("2024-01", "2025-01")

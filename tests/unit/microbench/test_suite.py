@@ -228,9 +228,9 @@ def test_rates_are_added_and_latencies_averaged():
 
 
 def test_thread_counts():
-    assert suite.thread_counts(1) == [1]
-    assert suite.thread_counts(6) == [1, 2, 4, 6]
-    assert suite.thread_counts(8) == [1, 2, 4, 8]
+    assert threads.thread_counts(1) == [1]
+    assert threads.thread_counts(6) == [1, 2, 4, 6]
+    assert threads.thread_counts(8) == [1, 2, 4, 8]
 
 
 def test_largest_size_exceeds_the_caches_within_the_memory():
