@@ -11,6 +11,7 @@ from types import ModuleType
 
 HERE = Path(__file__).parent
 TARGETS = HERE / "targets"
+sys.path.insert(0, str(TARGETS))  # targets import `_refusing`
 INSTRUMENTED = ["perfcast", "yaml", "tarfile", "openpyxl", "json"]
 LARGEST, SLOWEST, MEMORY = 8192, 20, 4096
 """Bytes of an input, seconds that one may take, MiB that all may need together."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import gzip
 import tempfile
+from pathlib import Path
 
 from _refusing import refusing, written
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from _refusing import refusing, written
 
 from perfcast.inference.machine_files import read_entries

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import io
 import pickle
 import tempfile
 import zipfile
+from pathlib import Path
 
 import torch
 from _refusing import refusing, written

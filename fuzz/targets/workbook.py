@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import io
 import tempfile
 import zipfile
+from pathlib import Path
 
 from _refusing import refusing, written
 
