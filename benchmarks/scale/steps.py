@@ -64,9 +64,8 @@ def train(folder: Path, name: str, watch: Watch) -> None:
     from perfcast.nn.token_batch import TokenBatch
     from perfcast.predictors.neural.attention import NCPP
     from perfcast.schema.table import Role, Tag
-    from perfcast.training.batches import BatchLoader
     from perfcast.training.lightning_modules import masked_huber
-    from perfcast.training.loop import reproducible
+    from perfcast.training.loop import BatchLoader, reproducible
 
     with watch("read"):
         table, rows = _training(folder)

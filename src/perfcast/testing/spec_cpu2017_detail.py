@@ -17,7 +17,7 @@ import pandas as pd
 
 from perfcast.data.datasets.spec_cpu.cpu2017_detail_columns import BENCHMARKS
 from perfcast.testing import spec_cpu2017
-from perfcast.testing.servers import CPU_MODELS
+from perfcast.testing.servers import CPU_MODELS, Row
 from perfcast.utils.io import write_text
 
 _SUITES = {
@@ -38,10 +38,10 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write input_FP_rate.csv, input_FP_speed.csv, input_Int_rate.csv and input_Int_speed.csv of `rows` rows each."""
     random = np.random.default_rng([seed, 1])
     published = [row for row in spec_cpu2017.draw_results(rows, np.random.default_rng(seed)) if _is_detail_result(row)]
-    others: list[spec_cpu2017.Row] = []
+    others: list[Row] = []
     for file, benchmarks in BENCHMARKS.items():
         linked = [row for row in published if row["Benchmark"] == _SUITES[file]][:rows]
-        further: list[spec_cpu2017.Row] = []
+        further: list[Row] = []
         while len(linked) + len(further) < rows:
             further = [row for row in others if row["Benchmark"] == _SUITES[file]][: rows - len(linked)]
             if len(linked) + len(further) < rows:
@@ -55,18 +55,18 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         write_text(Path(folder) / file, frame.to_csv(index=False, lineterminator="\n"))
 
 
-def _is_detail_result(row: spec_cpu2017.Row) -> bool:
+def _is_detail_result(row: Row) -> bool:
     """Return True for a result with a processor and a date of the detail files."""
     return row["Processor "] in _CPU_MODELS and _find_identifier(row)[8:14] < _LAST_YEAR_AND_MONTH
 
 
-def _find_identifier(row: spec_cpu2017.Row) -> str:
+def _find_identifier(row: Row) -> str:
     match = re.search(r"cpu2017-\d{8}-\d{5}", row["Disclosure"])
     return match[0] if match else ""
 
 
 def _describe_machines(
-    linked: list[spec_cpu2017.Row], further: list[spec_cpu2017.Row], random: np.random.Generator
+    linked: list[Row], further: list[Row], random: np.random.Generator
 ) -> pd.DataFrame:
     """Return one row per machine; some of the further results repeat another configuration."""
     rows = [_describe_machine(row, random) for row in [*linked, *further]]
@@ -79,7 +79,7 @@ def _describe_machines(
     return pd.DataFrame(rows)
 
 
-def _describe_machine(row: spec_cpu2017.Row, random: np.random.Generator) -> dict[str, object]:
+def _describe_machine(row: Row, random: np.random.Generator) -> dict[str, object]:
     cpu_model = _CPU_MODELS[row["Processor "]]
     amd, chips, rate = cpu_model.name.startswith("AMD"), int(row["# Chips "]), row["Parallel"] == "No"
     threads = int(row["# Enabled Threads Per Core"])

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from perfcast.testing import spec_cpu2017 as spec
-from perfcast.testing.servers import format_month
+from perfcast.testing.servers import Row, format_month
 from perfcast.utils.io import atomic_path
 
 BLOCK_ROWS = 41_000
@@ -52,7 +52,7 @@ def write_tiled(folder: Path, *, rows: int, seed: int, block_rows: int = BLOCK_R
             text.truncate()
 
 
-def _iterate_block(rows: list[spec.Row], number: int, counts: Counter[int]) -> Iterator[list[str]]:
+def _iterate_block(rows: list[Row], number: int, counts: Counter[int]) -> Iterator[list[str]]:
     """Yield the fields of the rows of a block; `counts` holds the results of each month so far."""
     names = spec.HEADER[:-1]
     for row in rows:
@@ -70,7 +70,7 @@ def _iterate_block(rows: list[spec.Row], number: int, counts: Counter[int]) -> I
         yield [shifted[name] for name in names]
 
 
-def _rename_machine(row: spec.Row, number: int) -> spec.Row:
+def _rename_machine(row: Row, number: int) -> Row:
     return {
         "System": row["System"].replace(" (", f" G{number} (", 1),
         "Storage": f"{row['Storage']}, model S{number}",
@@ -79,7 +79,7 @@ def _rename_machine(row: spec.Row, number: int) -> spec.Row:
     }
 
 
-def _set_dates(row: spec.Row, month: int) -> spec.Row:
+def _set_dates(row: Row, month: int) -> Row:
     dates = {
         "Published": month,
         "Updated ": month,

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from perfcast.nn.token_batch import TokenBatch, mask_inputs
-from perfcast.training.batches import BatchLoader
 from perfcast.training.devices import rank_and_size, sum_over_devices
-from perfcast.training.training_config import TrainingConfig
+from perfcast.training.loop import BatchLoader, TrainingConfig
 
 VALIDATION_BATCH_SIZE = 1024
 

@@ -1,20 +1,99 @@
-"""Train one network with Lightning, without files and without changes of global state."""
+"""Training of one network: hyperparameters, batches, and the loop with Lightning; it changes no global state."""
 
 from __future__ import annotations
 
 import logging
+import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import nn
 
 from perfcast.nn.token_batch import TokenBatch
-from perfcast.training.devices import TrainerConfig
-from perfcast.training.training_config import TrainingConfig
+from perfcast.training.devices import TrainerConfig, rank_and_size
 from perfcast.utils.errors import UserError
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TrainingConfig:
+    """Hyperparameters of training, the base of every neural estimator.
+
+    linear_skip         add a ridge regression per task, which the network corrects
+    early_stopping      choose the number of epochs on the validation rows
+    refit               train anew on all rows for the chosen number of epochs
+    epochs              passes over the training rows; more when the table is so small that `min_steps` is not reached
+    min_steps           optimizer steps at least, so that a small table is learned too
+    batch_size          rows per step
+    learning_rate       highest rate of the one-cycle preset (Smith & Topin 2018)
+    weight_decay        of AdamW, on matrices alone
+    huber_delta         where the loss turns from squared to absolute, in standardized units
+    gradient_clip_val   largest norm of the gradient
+    patience            epochs without a better validation error before training stops
+    mask_rate           share of the inputs that training masks
+    random_state        seed of the weights, the order of rows and the noise
+    """
+
+    linear_skip: bool = True
+    early_stopping: bool = True
+    refit: bool = True
+    epochs: int = 40
+    min_steps: int = 200
+    batch_size: int = 256
+    learning_rate: float = 2e-3
+    weight_decay: float = 0.02
+    huber_delta: float = 0.3
+    gradient_clip_val: float = 1.0
+    patience: int = 12
+    mask_rate: float = 0.02
+    random_state: int = 0
+
+    def count_epochs(self, rows: int) -> int:
+        """Return the number of epochs for a table of `rows` rows."""
+        steps_per_epoch = math.ceil(rows / self.batch_size)
+        return max(self.epochs, math.ceil(self.min_steps / steps_per_epoch))
+
+    def training_config(self) -> TrainingConfig:
+        """Return the training hyperparameters alone, without those of a subclass."""
+        return TrainingConfig(**{name: getattr(self, name) for name in TRAINING_FIELDS})
+
+    def network_options(self) -> dict[str, Any]:
+        """Return the hyperparameters that a subclass adds: those of its network."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in TRAINING_FIELDS}
+
+
+TRAINING_FIELDS = tuple(field.name for field in fields(TrainingConfig))
+
+
+class BatchLoader:
+    """Iterate over rows in batches: shuffled every epoch by a generator of its own, or in order.
+
+    Where batches are `shared`, each of several processes that train together gets its share of every batch.
+    """
+
+    def __init__(
+        self, rows: TokenBatch, batch_size: int, shuffle_seed: int | None = None, *, shared: bool = False
+    ) -> None:
+        self.rows, self.batch_size, self.shuffle_seed, self.shared = rows, batch_size, shuffle_seed, shared
+        self._generator: torch.Generator | None = None
+
+    def __len__(self) -> int:
+        return math.ceil(len(self.rows) / self.batch_size)
+
+    def __iter__(self) -> Iterator[TokenBatch]:
+        rank, processes = rank_and_size() if self.shared else (0, 1)
+        if self.shuffle_seed is None:
+            for start in range(0, len(self.rows), self.batch_size):
+                yield self.rows.take(slice(start + rank, start + self.batch_size, processes))
+            return
+        if self._generator is None:  # made in the process that uses it: see `TokenBatch.__reduce__`
+            self._generator = torch.Generator().manual_seed(self.shuffle_seed)
+        order = torch.randperm(len(self.rows), generator=self._generator)
+        for index in order.split(self.batch_size):
+            yield self.rows.take(index[rank::processes])
 
 
 @dataclass(frozen=True)

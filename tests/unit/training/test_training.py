@@ -11,12 +11,10 @@ from torch import nn
 from perfcast.features.encoding.token_arrays import Tokens
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.neural_predictor import TargetScale
-from perfcast.training import batches as batches_module
-from perfcast.training.batches import BatchLoader
+from perfcast.training import loop as loop_module
 from perfcast.training.devices import TrainerConfig, is_first
 from perfcast.training.lightning_modules import masked_huber
-from perfcast.training.loop import reproducible, train
-from perfcast.training.training_config import TrainingConfig
+from perfcast.training.loop import BatchLoader, TrainingConfig, reproducible, train
 from perfcast.utils.errors import UserError
 
 
@@ -86,7 +84,7 @@ class TestSeveralDevices:
         whole = [batch.numbers for batch in BatchLoader(rows, 8, seed)]
         shares = []
         for rank in range(processes):
-            monkeypatch.setattr(batches_module, "rank_and_size", lambda rank=rank: (rank, processes))
+            monkeypatch.setattr(loop_module, "rank_and_size", lambda rank=rank: (rank, processes))
             shares.append([batch.numbers for batch in BatchLoader(rows, 8, seed, shared=True)])
             assert len(shares[-1]) == len(whole)
             assert len(next(iter(BatchLoader(rows, 8, seed)))) == 8

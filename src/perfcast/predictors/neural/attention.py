@@ -15,8 +15,7 @@ from perfcast.nn.group_attention import GroupAttentionNetwork
 from perfcast.nn.mamba import MambaGroupNetwork
 from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
-from perfcast.training.batches import BatchLoader
-from perfcast.training.loop import reproducible
+from perfcast.training.loop import BatchLoader, reproducible
 
 _BATCH_SIZE = 256
 

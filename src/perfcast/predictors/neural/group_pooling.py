@@ -15,7 +15,7 @@ from perfcast.nn.group_pooling import GroupPoolingNetwork
 from perfcast.nn.token_batch import TokenBatch, distinct_rows
 from perfcast.predictors.neural.attention import Attention, mean_weights
 from perfcast.predictors.neural.neural_predictor import PREDICT_BATCH_SIZE, NeuralPredictor
-from perfcast.training.batches import BatchLoader
+from perfcast.training.loop import BatchLoader
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -18,10 +18,8 @@ from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.linear_skip import DEFAULT_ALPHA, LinearSkip, choose_alpha
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import measured_rows, task_labels
-from perfcast.training.batches import BatchLoader
 from perfcast.training.devices import TrainerConfig
-from perfcast.training.loop import History, reproducible, train
-from perfcast.training.training_config import TrainingConfig
+from perfcast.training.loop import BatchLoader, History, TrainingConfig, reproducible, train
 from perfcast.utils.io import atomic_path, read_json, write_json
 
 PREDICT_BATCH_SIZE = 512
