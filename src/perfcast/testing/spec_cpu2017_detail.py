@@ -65,9 +65,7 @@ def _find_identifier(row: Row) -> str:
     return match[0] if match else ""
 
 
-def _describe_machines(
-    linked: list[Row], further: list[Row], random: np.random.Generator
-) -> pd.DataFrame:
+def _describe_machines(linked: list[Row], further: list[Row], random: np.random.Generator) -> pd.DataFrame:
     """Return one row per machine; some of the further results repeat another configuration."""
     rows = [_describe_machine(row, random) for row in [*linked, *further]]
     first = len(linked)
