@@ -19,7 +19,7 @@ from perfcast.training.training_config import TrainingConfig
 
 VALIDATION_BATCH_SIZE = 1024
 
-VALIDATION_METRIC = "valid_error"
+VALIDATION_METRIC = "validation_error"
 """Mean absolute error of the standardized validation targets: what training stops by."""
 
 

@@ -55,7 +55,7 @@ def error_by_family(evaluation: Evaluation) -> Figure | None:
     "compiler, or other columns that the dataset declares: the values with the most test rows, with 95 % "
     "intervals clustered by entity. The scale is logarithmic. Gray numbers on the right: test results.",
 )
-def error_by_set_up(evaluation: Evaluation) -> Figure | None:
+def error_by_setup(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per remaining slice column and split; None when the dataset declares none."""
     return _draw_slices(evaluation, evaluation.other_slices)
 
