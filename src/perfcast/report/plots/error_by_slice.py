@@ -20,6 +20,7 @@ from perfcast.report.plots.drawing import (
     predictor_styles,
     select_leaders,
 )
+from perfcast.schema.display_names import column_label
 
 _PREDICTORS = 2
 _VALUES = 14
@@ -98,7 +99,7 @@ def _draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
             if line == 0:
                 panel.set_title(split)
         grid[line][0].set_yticks(range(len(values[name])), [_short(value) for value in values[name]])
-        grid[line][0].set_ylabel(name.replace("_", " "), color=INK)
+        grid[line][0].set_ylabel(column_label(name), color=INK)
     for panel in grid[-1]:
         _thin_out(panel)
     legend_below(figure, grid[0][0])
