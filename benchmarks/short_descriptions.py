@@ -25,7 +25,7 @@ from perfcast.schema.table_files import read_table
 
 FEATURES = ("processor", "memory", "system", "workload", "setup_labels")
 PART = ["cpu_model", "suite", "chips"]
-CHIP = ["cores_enabled_total", "cores_per_chip_part", "base_mhz", "max_turbo_mhz", "l3_mb_per_chip", "tdp_w"]
+CHIP = ["cores_enabled_total", "cores_per_chip_of_cpu_model", "base_mhz", "max_turbo_mhz", "l3_mb_per_chip", "tdp_w"]
 MEMORY = ["dimm_count", "dimm_gb", "dimm_groups", "ddr_gen", "mem_rated_mts"]
 COMPILER = ["compiler_vendor", "compiler_major_minor"]
 SYSTEM = ["os_name", "os_version", "kernel_series", "threads_per_core"]

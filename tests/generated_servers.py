@@ -8,8 +8,8 @@ import pandas as pd
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 NUMBERS = (
-    "base_mhz", "max_turbo_mhz", "tdp_w", "cores_per_chip_part", "cores_enabled_total", "chips", "mem_gbps_total",
-    "l3_mb_per_chip", "l3_mb_total", "compiler_version",
+    "base_mhz", "max_turbo_mhz", "tdp_w", "cores_per_chip_of_cpu_model", "cores_enabled_total", "chips",
+    "mem_gbps_total", "l3_mb_per_chip", "l3_mb_total", "compiler_version",
 )  # fmt: skip
 COLUMNS = (
     Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK,)),
@@ -37,7 +37,7 @@ def generate_servers(
             "base_mhz": rng.choice([2000.0, 2400.0, 2800.0], rows),
             "max_turbo_mhz": 3400.0,
             "tdp_w": cores * 4.0,
-            "cores_per_chip_part": cores.astype(float),
+            "cores_per_chip_of_cpu_model": cores.astype(float),
             "cores_enabled_total": (cores * chips).astype(float),
             "chips": chips.astype(float),
             "mem_gbps_total": rng.choice([100.0, 200.0, 400.0], rows),

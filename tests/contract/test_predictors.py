@@ -124,7 +124,7 @@ def test_every_predictor_has_a_configuration_and_every_configuration_a_predictor
 @pytest.mark.parametrize("name", NAMES)
 class TestConfiguration:
     def test_has_exactly_the_known_keys(self, name: str) -> None:
-        optional = {"candidates", "space", "title", "without_columns"}
+        optional = {"candidates", "space", "label", "without_columns"}
         assert set(conf(name)) - optional == {"_target_", "stochastic", "params", "quick"}
 
     def test_params_are_parameters_of_the_constructor(self, name: str) -> None:

@@ -92,8 +92,8 @@ ABOUTS = {
     "a list": b"[]",
     "no keys": b"{}",
     "nested without end": b"[" * 100_000,
-    "another dataset": b'{"schema_version": 2, "dataset": "host_gemm", "files": {}}',
-    "files elsewhere": b'{"schema_version": 2, "dataset": "spec_cpu2017", "files": {"../../../etc/passwd": "0"}}',
+    "another dataset": b'{"schema_version": 3, "dataset": "host_gemm", "files": {}}',
+    "files elsewhere": b'{"schema_version": 3, "dataset": "spec_cpu2017", "files": {"../../../etc/passwd": "0"}}',
     "no text": b"\xff\xfe",
 }
 

@@ -19,9 +19,13 @@ TEXTS = sorted(
     path
     for folder in ("src", "tests", "benchmarks", "fuzz", "conf", "workflow", "docs")
     for path in (ROOT / folder).rglob("*")
-    if path.suffix in {".py", ".yaml", ".smk", ".md", ".html", ".js", ".css", ".rst"}
+    if path.suffix in {".py", ".csv", ".yaml", ".smk", ".md", ".html", ".js", ".css", ".rst"}
     and path not in (LIST, Path(__file__))
 )
+TOP_TEXTS = tuple(ROOT / name for name in ("README.md", "Makefile", "dvc.yaml", "params.yaml"))
+ISE_WORD = re.compile(r"(?<![a-z])([a-z]{3,}is)(?:e[ds]?|ers?|ing|ations?)(?![a-z])", re.IGNORECASE)
+"""Words such as `organise` and `summarisation`; a stem of three letters or more leaves out `raise` and `noise`."""
+PROPER_NAMES = re.compile("CancelledError")
 
 
 def defined_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -67,11 +71,43 @@ def test_texts_use_the_glossary() -> None:
     assert len(TEXTS) > 100
     wrong = [
         f"{path.relative_to(ROOT)}:{number}: {match.group()}"
-        for path in TEXTS
+        for path in (*TEXTS, *TOP_TEXTS)
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if (match := pattern.search(line))
     ]
     assert not wrong, "\n".join(["texts have words that docs/glossary.md replaces:", *wrong])
+
+
+def find_british_spellings(text: str) -> list[str]:
+    """Return the British spellings of a line: those of the list, and verbs in -ise other than the exceptions."""
+    text = PROPER_NAMES.sub("", text)
+    listed = re.compile("|".join(BANNED["british_spellings"]), re.IGNORECASE).findall(text)
+    verbs = [match for match in ISE_WORD.finditer(text) if match[1].lower() not in BANNED["ise_stems"]]
+    return listed + [match[0] for match in verbs if not match[0].lower().endswith(tuple(BANNED["ise_endings"]))]
+
+
+def test_texts_have_american_spelling() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}: {word}"
+        for path in (*TEXTS, *TOP_TEXTS)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        for word in find_british_spellings(line)
+    ]
+    assert not wrong, "\n".join(["texts have British spellings:", *wrong])
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("the neighbours of a catalogue", ["neighbour", "catalogue"]),
+        ("_COLOURS = summarise_rows(Centre)", ["COLOUR", "Centre", "summarise"]),
+        ("optimised, standardisation and Organising", ["optimised", "standardisation", "Organising"]),
+        ("raise noise otherwise, pointwise: precise Enterprise promises of supervised colors", []),
+        ("asyncio.CancelledError at the center of a neighbor", []),
+    ],
+)
+def test_a_british_spelling_is_detected(line: str, words: list[str]) -> None:
+    assert find_british_spellings(line) == words
 
 
 @pytest.mark.parametrize("source", ["told = 1", "def rehearse(): ...", "self.batch_rows = 1", "def f(most_rows): ..."])

@@ -44,7 +44,7 @@ rule report:
         results=lambda w: RESULTS,
         code=GRAPH.code("report"),
         experiment=PARAMS.model_dump_json(),
-        titles=GRAPH.predictor_titles,
+        labels=GRAPH.predictor_labels,
     shell:
         "logged {log.messages} perfcast pipeline report --results {params.results} --experiment {params.experiment:q} "
         "--out {output.html} --cards {output.cards}; sha256sum {output.html} > {log.checksum}"

@@ -33,7 +33,7 @@ class Ablation(StrictModel):
     def apply(self, conf: Mapping[str, Any]) -> dict[str, Any]:
         """Return the content of the predictor's conf file with this ablation applied."""
         return {
-            **{key: value for key, value in conf.items() if key != "title"},
+            **{key: value for key, value in conf.items() if key != "label"},
             "params": {**conf.get("params", {}), **self.params},
             "quick": {**conf.get("quick", {}), **self.params},
             "without_columns": [*conf.get("without_columns", []), *self.without_columns],

@@ -53,8 +53,8 @@ class PredictorConf(StrictModel):
 
     target: str = Field(alias="_target_")
     stochastic: bool
-    title: str = ""
-    """Name in the report; the file's name with spaces by default."""
+    label: str = ""
+    """Name in reports; the file's name with spaces by default."""
     params: dict[str, Any] = Field(default_factory=dict)
     candidates: dict[str, dict[str, Any]] = Field(default_factory=dict)
     quick: dict[str, Any] = Field(default_factory=dict)
@@ -126,9 +126,9 @@ def read_predictor(conf: Path, name: str) -> PredictorConf:
     return checked.model_copy(update={"tuned": read_tuned(conf, name)})
 
 
-def read_predictor_titles(conf: Path) -> dict[str, str]:
-    """Return the titles of the predictors whose files have one."""
+def read_predictor_labels(conf: Path) -> dict[str, str]:
+    """Return the labels of the predictors whose files have one."""
     contents = {
         path.stem: read_conf(conf, "predictor", path.stem) for path in (Path(conf) / "predictor").glob("*.yaml")
     }
-    return {name: str(content["title"]) for name, content in sorted(contents.items()) if content.get("title")}
+    return {name: str(content["label"]) for name, content in sorted(contents.items()) if content.get("label")}

@@ -228,6 +228,6 @@ def _constant(
 def _note_hypothetical(cpu: str, contradicted: set[str], varied: Sequence[VariedField]) -> str:
     names = [field.name for field in varied if field.columns & contradicted]
     return (
-        f"{cpu} has its own {' and '.join(names)}: all machines here with it have a hypothetical part like it "
+        f"{cpu} has its own {' and '.join(names)}: all machines here with it have a hypothetical CPU model like it "
         "instead, with its other facts"
     )

@@ -13,7 +13,7 @@ from typing import Any
 from perfcast.config.conf_files import read_conf
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.config.experiment_params import Params, validate
-from perfcast.config.predictor_conf import PredictorConf, Settings, read_predictor, read_predictor_titles
+from perfcast.config.predictor_conf import PredictorConf, Settings, read_predictor, read_predictor_labels
 from perfcast.splits import learning_curve_point
 from perfcast.utils import plugins
 from perfcast.utils.code_hash import closure, code_digest
@@ -51,9 +51,9 @@ class Graph:
         return {name: read_predictor(self.conf, name) for name in self.params.predictors}
 
     @cached_property
-    def predictor_titles(self) -> dict[str, str]:
+    def predictor_labels(self) -> dict[str, str]:
         """Names of predictors in the report, where their conf has one."""
-        return read_predictor_titles(self.conf)
+        return read_predictor_labels(self.conf)
 
     def predictors_of(self, dataset: str) -> list[str]:
         """Return the experiment's predictors that support a dataset."""

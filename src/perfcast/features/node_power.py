@@ -7,22 +7,30 @@ from perfcast.features.server_physics import power_clock_mhz
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
-    *("chips", "cores_enabled_total", "cores_per_chip_part", "base_mhz", "max_turbo_mhz", "tdp_w", "dimm_count"),
+    *(
+        "chips",
+        "cores_enabled_total",
+        "cores_per_chip_of_cpu_model",
+        "base_mhz",
+        "max_turbo_mhz",
+        "tdp_w",
+        "dimm_count",
+    ),
     *("psu_count", "psu_w", "nodes", "hw_avail", "launch_quarter"),
 )
 DIMM_W = 4.0
 """Watts of a registered DIMM at work: vendors' power calculators give 3 to 5 for DDR3 and DDR4."""
 
 _GROUP = "system"
-_PARTS = f"processors' design power + {DIMM_W:g} W per DIMM"
-_PER_W = "cores x power-limited clock / power of the parts"
+_COMPONENTS = f"processors' design power + {DIMM_W:g} W per DIMM"
+_PER_W = "cores x power-limited clock / power of the components"
 _COLUMNS = (
-    feature("parts_w", _GROUP, "W", _PARTS, 0, tags=[Tag.SCALING]),
-    feature("base_ghz_per_w", _GROUP, "GHz/W", "cores x base clock / power of the parts", 0),
+    feature("parts_w", _GROUP, "W", _COMPONENTS, 0, tags=[Tag.SCALING]),
+    feature("base_ghz_per_w", _GROUP, "GHz/W", "cores x base clock / power of the components", 0),
     feature("power_ghz_per_w", _GROUP, "GHz/W", _PER_W, 0, tags=[Tag.SCALING]),
-    feature("parts_w_per_core", _GROUP, "W", "power of the parts / cores", 0),
+    feature("parts_w_per_core", _GROUP, "W", "power of the components / cores", 0),
     feature("psu_w_total", _GROUP, "W", "rating of all power supplies", 0),
-    feature("psu_load", _GROUP, "", "power of the parts / rating of all power supplies", 0),
+    feature("psu_load", _GROUP, "", "power of the components / rating of all power supplies", 0),
     feature("shares_enclosure", _GROUP, "", "1 where several nodes share fans and supplies", 0, 1),
     feature("design_age_years", _GROUP, "year", "availability of the machine - launch of its processor"),
 )

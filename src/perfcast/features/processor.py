@@ -7,20 +7,20 @@ from perfcast.features.server_physics import POWER_CLOCK_MHZ, flops_per_cycle, p
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
-    *("base_mhz", "max_turbo_mhz", "tdp_w", "cores_per_chip_part"),
+    *("base_mhz", "max_turbo_mhz", "tdp_w", "cores_per_chip_of_cpu_model"),
     *("l3_mb_per_chip", "simd_bits", "fma_units", "launch_quarter"),
 )
 _GROUP = "processor"
-_LOGS = ("base_mhz", "cores_per_chip_part", "tdp_w_per_core", "power_clock_mhz", "l3_mb_per_core")
+_LOGS = ("base_mhz", "cores_per_chip_of_cpu_model", "tdp_w_per_core", "power_clock_mhz", "l3_mb_per_core")
 _POWER_CLOCK = f"clock all cores can hold: soft minimum of turbo and {POWER_CLOCK_MHZ:.0f} MHz x (W per core)^(1/3)"
 _FLOPS = "double-precision operations per cycle and core"
 _COLUMNS = (
     feature("turbo_ratio", _GROUP, "", "highest turbo clock / base clock", 0),
-    feature("tdp_w_per_core", _GROUP, "W", "thermal design power / cores of the part", 0),
+    feature("tdp_w_per_core", _GROUP, "W", "thermal design power / cores of the CPU model", 0),
     feature("power_clock_mhz", _GROUP, "MHz", _POWER_CLOCK, 0, tags=[Tag.SCALING]),
     feature("flops_per_cycle", _GROUP, "1/cycle", _FLOPS, 0, tags=[Tag.SCALING]),
-    feature("l3_mb_per_core", _GROUP, "MiB", "last-level cache / cores of the part", 0),
-    feature("launch_year", _GROUP, "year", "launch of the part as a decimal year"),
+    feature("l3_mb_per_core", _GROUP, "MiB", "last-level cache / cores of the CPU model", 0),
+    feature("launch_year", _GROUP, "year", "launch of the CPU model as a decimal year"),
 )
 
 
@@ -29,10 +29,10 @@ def derive(table: Table) -> Table:
     frame = require(table, REQUIRES)
     values = {
         "turbo_ratio": ratio(frame["max_turbo_mhz"], frame["base_mhz"]),
-        "tdp_w_per_core": ratio(frame["tdp_w"], frame["cores_per_chip_part"]),
+        "tdp_w_per_core": ratio(frame["tdp_w"], frame["cores_per_chip_of_cpu_model"]),
         "power_clock_mhz": power_clock_mhz(frame),
         "flops_per_cycle": flops_per_cycle(frame),
-        "l3_mb_per_core": ratio(frame["l3_mb_per_chip"], frame["cores_per_chip_part"]),
+        "l3_mb_per_core": ratio(frame["l3_mb_per_chip"], frame["cores_per_chip_of_cpu_model"]),
         "launch_year": decimal_year(frame["launch_quarter"]),
     }
     return append_logs(append(table, _COLUMNS, values), _LOGS)

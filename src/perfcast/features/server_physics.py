@@ -48,7 +48,7 @@ def power_clock_mhz(frame: pd.DataFrame) -> pd.Series:
     Power grows with clock x voltage^2, and voltage nearly with the clock, so the clock that a power budget sustains
     grows with the cube root of watts per core (Mudge, "Power: a first-class architectural design constraint", 2001).
     """
-    watts = ratio(frame["tdp_w"], frame["cores_per_chip_part"])
+    watts = ratio(frame["tdp_w"], frame["cores_per_chip_of_cpu_model"])
     allowed = POWER_CLOCK_MHZ * watts.where(watts > 0) ** (1 / 3)
     turbo = frame["max_turbo_mhz"].where(frame["max_turbo_mhz"] > 0)
     slower = smaller(turbo, allowed)

@@ -7,7 +7,15 @@ from perfcast.features.server_physics import flops_per_cycle, power_clock_mhz
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
-    *("chips", "cores_enabled_total", "cores_per_chip_part", "threads_per_core", "base_mhz", "max_turbo_mhz", "tdp_w"),
+    *(
+        "chips",
+        "cores_enabled_total",
+        "cores_per_chip_of_cpu_model",
+        "threads_per_core",
+        "base_mhz",
+        "max_turbo_mhz",
+        "tdp_w",
+    ),
     *("l2_kb_per_core", "l3_mb_per_chip", "simd_bits", "fma_units"),
     *("hw_avail", "sw_avail", "test_month", "kernel_series"),
 )
@@ -17,7 +25,7 @@ _LOGS = (
     *("clock_base_total_ghz", "clock_power_total_ghz"),
 )
 _COLUMNS = (
-    feature("cores_enabled_share", _GROUP, "", "enabled cores / cores of the parts", 0),
+    feature("cores_enabled_share", _GROUP, "", "enabled cores / cores of the CPU models", 0),
     feature("hw_threads_total", _GROUP, "", "hardware threads: cores x threads per core", 0),
     feature("l2_mb_total", _GROUP, "MiB", "second-level cache of all cores", 0),
     feature("l3_mb_total", _GROUP, "MiB", "last-level cache of all processors", 0, tags=[Tag.SCALING]),
@@ -41,7 +49,7 @@ def derive(table: Table) -> Table:
     base_total = cores * frame["base_mhz"] / 1000
     test_year, hw_year, sw_year = (decimal_year(frame[name]) for name in ("test_month", "hw_avail", "sw_avail"))
     values = {
-        "cores_enabled_share": ratio(cores, chips * frame["cores_per_chip_part"]),
+        "cores_enabled_share": ratio(cores, chips * frame["cores_per_chip_of_cpu_model"]),
         "hw_threads_total": cores * frame["threads_per_core"],
         "l2_mb_total": cores * frame["l2_kb_per_core"] / 1024,
         "l3_mb_total": chips * frame["l3_mb_per_chip"],

@@ -79,7 +79,7 @@ def describe_neighbor(champion: Champion, row: int, distance: float, target: str
 def name_machine(cells: pd.Series, table: Table) -> str:
     """Return a name made of the product and the processors of a machine."""
     entity = cells[table.column_of(Tag.ENTITY)]
-    name = "a new part" if pd.isna(entity) else str(entity)
+    name = "a new CPU model" if pd.isna(entity) else str(entity)
     chips = cells.get("chips")
     if chips is not None and not pd.isna(chips):
         name = f"{chips:g} x {name}"

@@ -16,7 +16,7 @@ from perfcast.schema.table_files import read_parquet, read_table, write_table
 from perfcast.utils import plugins
 from perfcast.utils.io import atomic_path
 
-_MEASURED, _CPU_FACTS = "measured.parquet", "parts.parquet"
+_MEASURED, _CPU_FACTS = "measured.parquet", "cpu_facts.parquet"
 _UNUSED = "set_aside"
 _YEAR = pd.DateOffset(months=12)
 MAX_RESULTS = 100_000

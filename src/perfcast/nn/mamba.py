@@ -63,7 +63,7 @@ class MambaBlock(nn.Module):
             lengths = torch.exp(low + torch.rand(channels) * (high - low))
             # softplus(bias) = length
             self.step.bias.copy_(lengths + torch.log(-torch.expm1(-lengths)))
-        # In one dimension, because the optimizer decays parameters of two dimensions towards zero.
+        # In one dimension, because the optimizer decays parameters of two dimensions toward zero.
         self.log_rate = nn.Parameter(torch.arange(1.0, 1.0 + d_state).log().repeat(channels))
         self.through = nn.Parameter(torch.ones(channels))
         self.leave = nn.Linear(channels, d_token, bias=False)

@@ -11,19 +11,12 @@ import pandas as pd
 
 from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.evaluation.predictor_comparison import clear_winner
+from perfcast.schema.display_names import metric_label
 from perfcast.schema.metric_names import HIGH_IS_GOOD, PERCENT
-from perfcast.schema.metric_names import LABELS as METRIC_LABELS
 from perfcast.splits import split_label
 
 SHOWN = ("mape", "medape")
-LABELS = {
-    "mape": "MAPE",
-    "medape": "MedAPE",
-    "p90": "90th pct.",
-    "r2": "R² (log)",
-    "spearman": "Spearman",
-    "pairs": "pairs ordered",
-}
+_OTHERS = ("p90", "r2", "spearman", "pairs")
 _PERCENT = ("mape", "medape", "p90")
 _WORST = 3
 _MIN_ROWS = 20
@@ -86,11 +79,10 @@ def task_grids(evaluation: Evaluation) -> list[Grid]:
 
 def other_metrics_grid(evaluation: Evaluation) -> Grid:
     """Return predictors by splits for the metrics outside the headline table, averaged over tasks."""
-    others = [metric for metric in LABELS if metric not in SHOWN]
-    columns = [(split, AVERAGE, metric) for split in evaluation.splits for metric in others]
+    columns = [(split, AVERAGE, metric) for split in evaluation.splits for metric in _OTHERS]
     caption = "Further metrics: 90th percentile of the error in %, R² of the log score, ranks within a task"
     grid = _grid(evaluation, caption, evaluation.splits, columns, notes=False)
-    return Grid(grid.caption, grid.groups, [LABELS[metric] for metric in others], grid.rows, [])
+    return Grid(grid.caption, grid.groups, [metric_label(metric, short=True) for metric in _OTHERS], grid.rows, [])
 
 
 def paired_rows(evaluation: Evaluation) -> list[dict[str, Any]]:
@@ -126,7 +118,9 @@ def _grid(
             row = evaluation.value(split, predictor, task, metric)
             cells.append(_cell(row, notes=notes, best=winners[split, task, metric] == predictor))
         rows.append((predictor, cells))
-    return Grid(caption, groups, [LABELS[metric] for metric in SHOWN], rows, _floor(evaluation, columns))
+    return Grid(
+        caption, groups, [metric_label(metric, short=True) for metric in SHOWN], rows, _floor(evaluation, columns)
+    )
 
 
 def _cell(row: pd.Series | None, *, notes: bool, best: bool) -> Cell:
@@ -198,7 +192,7 @@ def _line(
     return PublishedLine(
         what=entry["what"],
         task=task,
-        metric=METRIC_LABELS[metric] + ("\u00a0%" if metric in PERCENT else ""),
+        metric=metric_label(metric) + ("\u00a0%" if metric in PERCENT else ""),
         published=_number(entry["value"], metric),
         same=_add_note(_published_cell(evaluation, splits[0], method, task, metric), predictor_label(method)),
         splits=[

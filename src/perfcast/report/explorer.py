@@ -16,6 +16,7 @@ from markupsafe import Markup
 from perfcast.evaluation import BASELINE, Evaluation
 from perfcast.evaluation.run_predictions import TARGET, YEAR
 from perfcast.report.report_context import BLOCK, NAME, WHEN, Rows
+from perfcast.schema.display_names import column_label
 
 MAX_POINTS = 350_000
 """Points of all datasets of a report together, which keeps the file below eight megabytes."""
@@ -127,7 +128,7 @@ def _filters(items: pd.DataFrame, rows: Rows) -> list[dict[str, Any]]:
         if 1 < len(counts) <= _MAX_VALUES:
             values = sorted(counts.index)
             codes = pd.Index(values).get_indexer(pd.Index(text)).tolist()
-            filters.append({"label": label.replace("_", " "), "values": values, "codes": codes})
+            filters.append({"label": column_label(label), "values": values, "codes": codes})
     return filters
 
 

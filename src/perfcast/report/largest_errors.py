@@ -12,6 +12,7 @@ import pandas as pd
 from perfcast.evaluation import Evaluation
 from perfcast.evaluation.run_predictions import interval_width, is_covered
 from perfcast.report.report_context import ENTITY, NAME, WHEN, Rows
+from perfcast.schema.display_names import column_label
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS
 
 SHOWN = 6
@@ -96,7 +97,7 @@ class _RowFacts:
         """Return the first kind of a row with no or few training results, in words; "" where all kinds have enough."""
         for name, (values, counts) in self.kinds.items():
             if isinstance(values[row], str) and row in counts:
-                kind, count = f"{name.replace('_', ' ')} {values[row]}", int(counts[row])
+                kind, count = f"{column_label(name)} {values[row]}", int(counts[row])
                 if count == 0:
                     return f"the training data has no result of {kind}"
                 if count <= min(_RARE_COUNT, _RARE_SHARE * float(counts.median())):

@@ -29,6 +29,7 @@ from perfcast.report.summaries import (
     split_summaries,
     summary_sentence,
 )
+from perfcast.schema.display_names import column_label, replace_underscores
 from perfcast.splits import describe_split, split_label
 
 
@@ -61,6 +62,7 @@ def render(context: ReportContext) -> str:
         describe_split=describe_split,
         split_label=split_label,
         predictor_label=context.predictor_label,
+        column_label=column_label,
         tolerance=TOLERANCE,
         axis_limit=axis_limit,
         axis_position=axis_position,
@@ -160,8 +162,12 @@ def row_counts(quality: Mapping[str, Any]) -> list[tuple[str, str, int]]:
     lines = [("read", "", int(quality["rows_in"])), ("kept", "", int(quality["rows_kept"]))]
     if excluded := int(quality.get("rows_excluded", 0)):
         lines.append(("of these", "excluded from the evaluation: the score cannot be that of the machine", excluded))
-    lines += [("merged", _words(rule), int(count)) for rule, count in sorted(quality.get("merged", {}).items())]
-    return lines + [("rejected", _words(why), int(count)) for why, count in sorted(quality.get("rejected", {}).items())]
+    lines += [
+        ("merged", replace_underscores(rule), int(count)) for rule, count in sorted(quality.get("merged", {}).items())
+    ]
+    return lines + [
+        ("rejected", replace_underscores(why), int(count)) for why, count in sorted(quality.get("rejected", {}).items())
+    ]
 
 
 def column_lines(quality: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -188,11 +194,14 @@ def detail_tables(quality: Mapping[str, Any]) -> list[tuple[str, list[tuple[str,
     for name, value in quality.get("details", {}).items():
         if name in _SHOWN_BY_COLUMNS:
             continue
-        lines = [(_words(path), _value(path, leaf)) for path, leaf in _leaf_values(value, name)]
+        lines = [(replace_underscores(path), _value(path, leaf)) for path, leaf in _leaf_values(value, name)]
         if isinstance(value, Mapping):
             if lines:
                 tables.append(
-                    (_words(name), [(label.removeprefix(_words(name)).strip(" ·"), text) for label, text in lines])
+                    (
+                        replace_underscores(name),
+                        [(label.removeprefix(replace_underscores(name)).strip(" ·"), text) for label, text in lines],
+                    )
                 )
         else:
             facts += lines
@@ -223,10 +232,6 @@ def _plain(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.6g}"
     return "" if value is None else str(value)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
 
 
 _CONTROL = ("control_mape", "chance_mape", "difference_low", "difference_high")

@@ -18,6 +18,7 @@ from perfcast.evaluation import Evaluation, read_evaluation
 from perfcast.evaluation.run_predictions import YEAR, build_slices
 from perfcast.experiment.fitting import evaluated_rows
 from perfcast.report.plots.catalog import plot_entry
+from perfcast.schema.display_names import column_label, predictor_label
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table
 from perfcast.utils.errors import UserError
@@ -55,7 +56,7 @@ class Rows:
         for name in self.table.select(tag=Tag.IDENTITY):
             # values that follow from the entity are not repeated
             if entity is None or frame.groupby(entity)[name].nunique(dropna=False).max() > 1:
-                words = words + ", " + name.replace("_", " ") + " " + frame[name].map(_plain)
+                words = words + ", " + column_label(name) + " " + frame[name].map(_plain)
         block = self._column_of_tag(Tag.BLOCK)
         times = self._column_of_tag(Tag.TIME)
         columns = {
@@ -74,15 +75,12 @@ class Rows:
     @property
     def entity_words(self) -> str:
         """Name of the entities of the dataset, for sentences."""
-        return (self._column_of_tag(Tag.ENTITY) or "machine").removesuffix("_key").removesuffix("_id").replace("_", " ")
+        return column_label(self._column_of_tag(Tag.ENTITY) or "machine")
 
     @property
     def identity_words(self) -> str:
         """Names of the columns that siblings share, for sentences."""
-        return " and ".join(
-            name.removesuffix("_key").removesuffix("_id").replace("_", " ")
-            for name in self.table.select(tag=Tag.IDENTITY)
-        )
+        return " and ".join(column_label(name) for name in self.table.select(tag=Tag.IDENTITY))
 
     def siblings(self) -> pd.DataFrame:
         """Compare the measured score of every row and target with those of its siblings.
@@ -178,11 +176,11 @@ class DatasetPart:
     rows: Rows | None = None
     sources: tuple[str, ...] = ()
     leakage: Mapping[str, Any] | None = None
-    predictor_titles: Mapping[str, str] = field(default_factory=dict)
+    predictor_labels: Mapping[str, str] = field(default_factory=dict)
 
     def predictor_label(self, predictor: str) -> str:
         """Return the name of a predictor as people write it."""
-        return self.predictor_titles.get(predictor) or predictor.replace("_", " ")
+        return predictor_label(predictor, self.predictor_labels)
 
 
 @dataclass(frozen=True)
@@ -225,12 +223,12 @@ def collect(
     *,
     titles: Mapping[str, str] | None = None,
     sources: Mapping[str, Sequence[str]] | None = None,
-    predictor_titles: Mapping[str, str] | None = None,
+    predictor_labels: Mapping[str, str] | None = None,
 ) -> ReportContext:
     """Read everything the report shows.
 
     `params` are the parameters of the experiment; the order of its `datasets` and `plots` is that of the report.
-    `titles` maps a dataset to its title, `sources` to the names of its sources; `predictor_titles` maps a predictor to
+    `titles` maps a dataset to its title, `sources` to the names of its sources; `predictor_labels` maps a predictor to
     its name in the report. A dataset without an evaluation is left
     out.
     Raises: UserError when there is no evaluation at all.
@@ -246,7 +244,7 @@ def collect(
         datasets=tuple(
             replace(
                 _dataset(results, name, (titles or {}).get(name, name), params, tuple((sources or {}).get(name, ()))),
-                predictor_titles=predictor_titles or {},
+                predictor_labels=predictor_labels or {},
             )
             for name in order
         ),

@@ -14,6 +14,7 @@ from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
 from perfcast.evaluation.run_predictions import YEAR
 from perfcast.report.error_tables import number
 from perfcast.report.report_context import ENTITY, DatasetPart, ReportContext, Rows
+from perfcast.schema.display_names import replace_underscores
 from perfcast.splits import describe_split, split_label
 
 
@@ -169,7 +170,8 @@ def ablation_tables(evaluation: Evaluation, rows: Rows) -> list[Ablation]:
         }
         splits = [split for split in evaluation.splits if any(increases[split, component] for component in components)]
         lines = [
-            (component.replace("_", " "), [increases[split, component] for split in splits]) for component in components
+            (replace_underscores(component), [increases[split, component] for split in splits])
+            for component in components
         ]
         if splits:
             tables.append(Ablation(complete, splits, lines))

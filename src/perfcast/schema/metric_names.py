@@ -12,16 +12,3 @@ PERCENT = ("mape", "medape", "p90", "coverage", "width")
 
 HIGH_IS_GOOD = ("r2", "r2_raw", "spearman", "pairs")
 """Metrics of which more is better; of errors and widths less is, and coverage is good at its level."""
-
-LABELS = {
-    "mape": "MAPE",
-    "medape": "MedAPE",
-    "p90": "90th percentile of the error",
-    "r2": "R² of the log score",
-    "r2_raw": "R² of the score",
-    "spearman": "Spearman",
-    "pairs": "pairs ordered",
-    "coverage": "coverage",
-    "width": "width of the interval",
-}
-"""Names of metrics in reports."""

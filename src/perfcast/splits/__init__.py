@@ -1,8 +1,8 @@
 """Splits of the protocol: the division of rows into training and test, and the checks of its leakage.
 
 A split is a function `name(table, seed) -> frame` declared by `declare_split`: one column per fold (fold_0 ..), with
-the values train, valid (validation rows inside training), test and unused; index as `table.frame`. The order of the
-rows has no influence. To add a split, add a function to a module of this package, or a module. To change one, raise
+the values train, validation (inside training), test and unused; index as `table.frame`. The order of the rows has no
+influence. To add a split, add a function to a module of this package, or a module. To change one, raise
 VERSION: results of two versions never share a table.
 """
 
@@ -16,14 +16,14 @@ import pandas as pd
 from perfcast.schema.table import Column, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet
 from perfcast.splits.declaration import LearningCurvePoint, Split, SplitDeclaration, declaration_of, is_split
-from perfcast.splits.subsets import PUBLISHED_PART, SUBSETS
+from perfcast.splits.subsets import PUBLISHED_SUBSET, SUBSETS
 from perfcast.utils import plugins
 from perfcast.utils.errors import UserError, unknown_name
 from perfcast.utils.io import atomic_path
 
 __all__ = [
     "BASE",
-    "PUBLISHED_PART",
+    "PUBLISHED_SUBSET",
     "SUBSETS",
     "VERSION",
     "LearningCurvePoint",
@@ -79,7 +79,7 @@ def describe_split(name: str) -> str:
 
 def reads(column: Column) -> bool:
     """Return whether splits read a column: features, tagged columns, and the authors' own subsets."""
-    return column.role is Role.FEATURE or bool(column.tags) or column.name == PUBLISHED_PART
+    return column.role is Role.FEATURE or bool(column.tags) or column.name == PUBLISHED_SUBSET
 
 
 def is_compared(name: str) -> bool:

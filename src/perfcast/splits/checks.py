@@ -33,21 +33,21 @@ def check_blocks(table: Table, fold: pd.Series) -> list[str]:
 
 
 def check_entities(table: Table, fold: pd.Series) -> list[str]:
-    """Check that training knows no entity of test, and that no entity is both in train and in valid."""
+    """Check that training knows no entity of test, and that no entity is both in train and in validation."""
     names = table.select(tag=Tag.ENTITY)
     known = _crossing(table, fold, names, "entities", known=("train", "validation"), tested="test")
     return known + _crossing(table, fold, names, "entities", known=("train",), tested="validation")
 
 
 def check_duplicates(table: Table, fold: pd.Series) -> list[str]:
-    """Check that no test row, and no valid row, has a row of equal features to learn from."""
+    """Check that no test row, and no validation row, has a row of equal features to learn from."""
     names = table.select(role=Role.FEATURE)
     known = _crossing(table, fold, names, "feature vectors", known=("train", "validation"), tested="test")
     return known + _crossing(table, fold, names, "feature vectors", known=("train",), tested="validation")
 
 
 def check_window(start: str, end: str) -> Check:
-    """Return the check that training is before month `start`, test from it to before `end`, and valid after train."""
+    """Return the check that training is before `start`, test from it to before `end`, and validation after train."""
 
     def check(table: Table, fold: pd.Series) -> list[str]:
         time = table.frame[table.column_of(Tag.TIME)]
@@ -58,7 +58,7 @@ def check_window(start: str, end: str) -> Check:
         problems = [f"{late} training rows not known before {start}"] if late else []
         problems += [f"{stray} test rows outside {start} .. {end}"] if stray else []
         if (fold == "validation").any() and time[fold == "train"].max() >= time[fold == "validation"].min():
-            problems.append("valid rows not later than every train row")
+            problems.append("validation rows not later than every train row")
         return problems
 
     return check

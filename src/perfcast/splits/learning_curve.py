@@ -66,7 +66,7 @@ def last_years(base: Split, years: int, *, before: str) -> Split:
 
 
 def _draw_first(subset: np.ndarray, groups: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    """Keep the first groups, in a random order, of train and of valid; other rows of these are unused.
+    """Keep the first groups, in a random order, of train and of validation; other rows of these are unused.
 
     The order does not depend on the share, which nests the draws.
     """

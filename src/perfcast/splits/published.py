@@ -9,7 +9,7 @@ from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import Check
 from perfcast.splits.declaration import declare_split
 from perfcast.splits.row_groups import by_tag
-from perfcast.splits.subsets import PUBLISHED_PART, as_frame, assigned, by_key, draw_valid, without_leaks
+from perfcast.splits.subsets import PUBLISHED_SUBSET, as_frame, assigned, by_key, draw_validation, without_leaks
 from perfcast.utils.errors import UserError
 
 DRAWS = 5
@@ -25,18 +25,18 @@ def published(table: Table, seed: int) -> pd.DataFrame:
     more.
     Raises: UserError when the dataset was published without a split.
     """
-    if PUBLISHED_PART not in table.frame:
+    if PUBLISHED_SUBSET not in table.frame:
         raise UserError(
             "the split 'published' needs a dataset published with a split",
-            f"{table.dataset!r} has no column {PUBLISHED_PART!r}",
+            f"{table.dataset!r} has no column {PUBLISHED_SUBSET!r}",
             "choose another split",
         )
     ordered = by_key(table)
-    part = ordered.frame[PUBLISHED_PART]
+    part = ordered.frame[PUBLISHED_SUBSET]
     train, validation, test = ((part == name).to_numpy() for name in ("train", "validation", "test"))
     blocks = by_tag(ordered, Tag.BLOCK)
     if not validation.any():
-        validation = draw_valid(blocks, ~train, np.random.default_rng(seed))
+        validation = draw_validation(blocks, ~train, np.random.default_rng(seed))
     return as_frame(table, ordered, [without_leaks(assigned(test, validation, ~(train | validation | test)), blocks)])
 
 
@@ -79,14 +79,14 @@ def published_drawn_10(table: Table, seed: int) -> pd.DataFrame:
 
 def _drawn(table: Table, shots: int, seed: int) -> pd.DataFrame:
     names = table.select(tag=Tag.TASK)
-    if PUBLISHED_PART not in table.frame or not names:
+    if PUBLISHED_SUBSET not in table.frame or not names:
         raise UserError(
             "the split needs tasks, and the column of the authors' subsets",
-            f"{table.dataset!r} lacks {PUBLISHED_PART!r} or a task",
+            f"{table.dataset!r} lacks {PUBLISHED_SUBSET!r} or a task",
             "choose another split",
         )
     ordered = by_key(table)
-    task, part = ordered.frame[names[0]].astype("str"), ordered.frame[PUBLISHED_PART]
+    task, part = ordered.frame[names[0]].astype("str"), ordered.frame[PUBLISHED_SUBSET]
     tested = task.isin(set(task[part == "test"])).to_numpy()
     validation = task.isin(set(task[part == "validation"])).to_numpy() & ~tested
     learned = task.isin(set(task[part == "train"])).to_numpy() & ~tested & ~validation

@@ -9,7 +9,7 @@ from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import check_duplicates
 from perfcast.splits.declaration import declare_leaking_split, declare_split
 from perfcast.splits.row_groups import by_features, by_tag, connected, draw
-from perfcast.splits.subsets import TEST_SHARE, as_frame, assigned, by_key, draw_valid
+from perfcast.splits.subsets import TEST_SHARE, as_frame, assigned, by_key, draw_validation
 
 
 @declare_leaking_split(
@@ -27,7 +27,7 @@ def shuffled(table: Table, seed: int) -> pd.DataFrame:
     rows = np.arange(len(ordered.frame))
     rng = np.random.default_rng(seed)
     test = draw(rows, TEST_SHARE, rng)
-    return as_frame(table, ordered, [assigned(test, draw_valid(rows, test, rng))])
+    return as_frame(table, ordered, [assigned(test, draw_validation(rows, test, rng))])
 
 
 @declare_split("similar machines", "machines similar to those in the training data", check_duplicates)
@@ -40,7 +40,7 @@ def random(table: Table, seed: int) -> pd.DataFrame:
     groups = group_look_alikes(ordered)
     rng = np.random.default_rng(seed)
     test = draw(groups, TEST_SHARE, rng)
-    return as_frame(table, ordered, [assigned(test, draw_valid(groups, test, rng))])
+    return as_frame(table, ordered, [assigned(test, draw_validation(groups, test, rng))])
 
 
 def group_look_alikes(table: Table) -> np.ndarray:

@@ -9,11 +9,11 @@ from perfcast.schema.table import Table, Tag
 from perfcast.splits.row_groups import draw
 
 SUBSETS = ("train", "validation", "test", "unused")
-"""Values of a fold; valid are the validation rows inside training."""
+"""Values of a fold; "validation" marks the validation rows inside training."""
 
 TEST_SHARE = 0.20
-VALID_SHARE = 0.12
-PUBLISHED_PART = "published_part"
+VALIDATION_SHARE = 0.12
+PUBLISHED_SUBSET = "published_subset"
 """Provenance column with the subset of every row, for a dataset published with its own split."""
 
 
@@ -40,10 +40,10 @@ def without_leaks(subsets: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     return np.where(known, "unused", subsets)
 
 
-def draw_valid(groups: np.ndarray, other: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def draw_validation(groups: np.ndarray, other: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw the validation rows by group among the rows that are not `other`; none where these are of one group."""
     validation = np.zeros(len(groups), dtype=bool)
     inner = pd.factorize(groups[~other])[0]
     if len(inner) and inner.max() > 0:
-        validation[~other] = draw(inner, VALID_SHARE, rng)
+        validation[~other] = draw(inner, VALIDATION_SHARE, rng)
     return validation

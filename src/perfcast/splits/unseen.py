@@ -9,7 +9,7 @@ from perfcast.schema.table import Table, Tag
 from perfcast.splits.checks import check_entities
 from perfcast.splits.declaration import declare_split
 from perfcast.splits.row_groups import balanced_folds, by_tag
-from perfcast.splits.subsets import as_frame, assigned, by_key, draw_valid, without_leaks
+from perfcast.splits.subsets import as_frame, assigned, by_key, draw_validation, without_leaks
 from perfcast.utils.errors import UserError
 
 UNSEEN_FOLDS = 5
@@ -35,7 +35,7 @@ def _unseen(table: Table, seed: int) -> pd.DataFrame:
     folds = []
     for fold in range(UNSEEN_FOLDS):
         test = dealt == fold
-        folds.append(without_leaks(assigned(test, draw_valid(entities, test, rng)), blocks))
+        folds.append(without_leaks(assigned(test, draw_validation(entities, test, rng)), blocks))
     return as_frame(table, ordered, folds)
 
 
@@ -65,5 +65,5 @@ def more_threads(table: Table, seed: int) -> pd.DataFrame:
     workers = ordered.frame[names[0]]
     test = (workers == workers.max()).to_numpy()
     unused = workers.isna().to_numpy()
-    validation = draw_valid(by_tag(ordered, Tag.ENTITY), test | unused, np.random.default_rng(seed))
+    validation = draw_validation(by_tag(ordered, Tag.ENTITY), test | unused, np.random.default_rng(seed))
     return as_frame(table, ordered, [without_leaks(assigned(test, validation, unused), by_tag(ordered, Tag.BLOCK))])

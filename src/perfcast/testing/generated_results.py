@@ -260,7 +260,7 @@ def _make_quality(rows: int) -> dict[str, Any]:
         "details": {
             "after_published_until": 5,
             "parse_coverage": {"chips": 0.75, "part": 1.0},
-            "join_coverage": {"share_of_rows": 0.9, "by_table": {"first": {"parts": 3}}},
+            "join_coverage": {"share_of_rows": 0.9, "by_table": {"first": {"cpu_models": 3}}},
         },
     }
 

@@ -18,7 +18,7 @@ from perfcast.training.loop import BatchLoader, TrainingConfig
 
 VALIDATION_BATCH_SIZE = 1024
 
-VALIDATION_METRIC = "valid_error"
+VALIDATION_METRIC = "validation_error"
 """Mean absolute error of the standardized validation targets: what training stops by."""
 
 

@@ -115,7 +115,7 @@ def test_variants_change_only_varied_and_implied_fields():
     assert differing(made(GOLD, "chips=1,2")) == {"chips", "cores_enabled_total", "dimm_count", "mem_total_gb"}
     cores = {"cores_per_chip_stated", "cores_enabled_total"}
     assert differing(made(GOLD, "cores=10,20")) == cores
-    assert differing(made(GOLD, "cores=10,40")) == {*cores, "cores_per_chip_part"}
+    assert differing(made(GOLD, "cores=10,40")) == {*cores, "cores_per_chip_of_cpu_model"}
     channels = differing(made(GOLD, "memory.channels=4,6"))
     assert channels == {"mem_channels_per_chip", "dimm_count", "mem_total_gb"}
 
@@ -126,7 +126,7 @@ def test_variants_keep_given_fields_without_contradiction():
     assert frame["dimm_count"].tolist() == [12, 12]
     assert frame["mem_total_gb"].tolist() == [384, 384]
     assert frame["cores_enabled_total"].tolist() == [16, 32]  # 16 of each processor were given for two
-    assert frame["cores_per_chip_part"].tolist() == [20, 20]
+    assert frame["cores_per_chip_of_cpu_model"].tolist() == [20, 20]
     whole = {"processor": "Xeon Gold 6148", "cores_enabled_total": 40}
     assert completed(made(whole, "chips=2"))["cores_enabled_total"].tolist() == [40]
     assert (
@@ -235,7 +235,12 @@ def test_what_if_command_prints_and_writes(tmp_path, capsys):
     command += ["--task", "SPECrate2017_int_base", "--vary", "chips=1,2,64", "--vary", "memory.channels=4,6"]
     assert main(command) == 0
     printed = capsys.readouterr()
-    for words in ("memory.channels", "CINT2017rate", "cannot be (2 of 6 combinations)", "hypothetical part like it"):
+    for words in (
+        "memory.channels",
+        "CINT2017rate",
+        "cannot be (2 of 6 combinations)",
+        "hypothetical CPU model like it",
+    ):
         assert words in printed.out
     assert "CFP2017rate" not in printed.out
     assert main([*command, "--json"]) == 0

@@ -82,7 +82,7 @@ def test_backtest_limits_the_number_of_windows():
 @pytest.mark.parametrize("dated", [True, False])
 def test_backtest_of_other_splits_uses_validation_rows(dated):
     part = forward()
-    part[[3, 55]] = part[[55, 3]]  # valid rows are not the last ones
+    part[[3, 55]] = part[[55, 3]]  # validation rows are not the last ones
     (backtest,) = plan_backtests(table(dated=dated), part, None, 4)
     assert np.flatnonzero(backtest.testing).tolist() == [3, 54, 56, 57, 58, 59]
 

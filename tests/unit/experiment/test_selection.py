@@ -149,8 +149,8 @@ def candidates(*factors):
 
 def test_selection_uses_the_inner_rows_of_each_fold():
     demo = table()
-    demo.frame.loc[[7, 9], "score"] = 200.0  # valid of fold 0, test of fold 1
-    demo.frame.loc[[11, 13], "score"] = 50.0  # valid of fold 1, test of fold 0
+    demo.frame.loc[[7, 9], "score"] = 200.0  # validation of fold 0, test of fold 1
+    demo.frame.loc[[11, 13], "score"] = 50.0  # validation of fold 1, test of fold 0
     other = folds_of(demo, [7, 9], [11, 13])["fold_0"]
     folds = folds_of(demo, [11, 13], [7, 9]).assign(fold_1=other)
     first, second = fit_folds(demo, folds, shared(candidates(1.0, 2.0, 0.5)), [0], None)

@@ -9,7 +9,13 @@ from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 DATES = ("test_month", "hw_avail", "launch_quarter")
 # Two processors of 20 cores at 2.0 (3.0) GHz and 150 W, 12 DIMMs of 32 GB, one supply of 800 W, Java 17.0.2.
 MACHINE = {
-    **{"chips": 2.0, "cores_enabled_total": 40.0, "cores_per_chip_part": 20.0, "threads_per_core": 2.0, "nodes": 1.0},
+    **{
+        "chips": 2.0,
+        "cores_enabled_total": 40.0,
+        "cores_per_chip_of_cpu_model": 20.0,
+        "threads_per_core": 2.0,
+        "nodes": 1.0,
+    },
     **{"base_mhz": 2000.0, "max_turbo_mhz": 3000.0, "tdp_w": 150.0, "dimm_count": 12.0, "mem_total_gb": 384.0},
     **{"psu_count": 1.0, "psu_w": 800.0, "jvm_release": 17.0, "jvm_update": 2.0},
     **{"test_month": "2022-07-01", "hw_avail": "2022-01-01", "launch_quarter": "2021-04-01"},

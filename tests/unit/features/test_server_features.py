@@ -24,7 +24,7 @@ MACHINE = {
     "base_mhz": 2000.0,
     "max_turbo_mhz": 3400.0,
     "tdp_w": 205.0,
-    "cores_per_chip_part": 32.0,
+    "cores_per_chip_of_cpu_model": 32.0,
     "cores_enabled_total": 64.0,
     "chips": 2.0,
     "threads_per_core": 2.0,

@@ -55,13 +55,13 @@ def test_fill_cpu_facts_of_an_unknown_name_uses_its_family():
     ).iloc[0]
     assert facts["family"] == "Skylake-SP"
     unknown = RULES.fill_cpu_facts(make_row(cpu_model="foo 99"), project().champion.reference_data.cpu_facts).iloc[0]
-    assert unknown[["family", "tdp_w", "simd_bits", "cores_per_chip_part"]].isna().all()
+    assert unknown[["family", "tdp_w", "simd_bits", "cores_per_chip_of_cpu_model"]].isna().all()
 
 
 def test_fill_implied_derives_cells():
     memory = {"dimm_count": 24.0, "dimm_gb": 64.0, "mem_rated_mts": 6400.0, "mem_max_mts_1dpc": 6000.0}
     implied = RULES.fill_implied(make_row(chips=2.0, cores_per_chip_stated=96.0, isa="x86", **memory)).iloc[0]
-    assert implied["cores_per_chip_part"] == 96
+    assert implied["cores_per_chip_of_cpu_model"] == 96
     assert implied["cores_enabled_total"] == 192
     assert implied["mem_total_gb"] == 1536
     assert implied["mem_eff_mts"] == 6000
@@ -83,7 +83,7 @@ def test_memory_rate_of_the_processor_limit_is_usual_and_not_implied():
         ({"chips": 3.0, "max_sockets": 2.0}, "chips", "3 is more than the 2 sockets that {cpu} supports"),
         ({"chips": 2.0, "cores_enabled_total": 193.0}, "cores_enabled_total", "193 in total cannot be shared equally"),
         (
-            {"chips": 2.0, "cores_enabled_total": 194.0, "cores_per_chip_part": 96.0},
+            {"chips": 2.0, "cores_enabled_total": 194.0, "cores_per_chip_of_cpu_model": 96.0},
             *("cores_per_chip_stated", "97 per chip is more than the 96 of {cpu}"),
         ),
         ({"base_mhz": 4000.0, "max_turbo_mhz": 3000.0}, "base_mhz", "4000 MHz is above the turbo clock of 3000 MHz"),

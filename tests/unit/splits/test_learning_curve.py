@@ -62,7 +62,7 @@ def test_another_seed_draws_other_rows():
 
 
 @pytest.mark.parametrize("base", ["forward_2023", "forward_2024"])
-def test_years_are_the_last_ones_before_the_cut_and_a_quarter_of_them_is_valid(base):
+def test_years_are_the_last_ones_before_the_cut_and_a_quarter_of_them_is_validation(base):
     given = table()
     whole, time = splits.make(base, given, 0)["fold_0"], given.frame["published"]
     cut = pd.Timestamp(f"{base[-4:]}-01-01")

@@ -147,19 +147,19 @@ def test_unseen_sets_straddling_blocks_aside():
 
 def test_published_follows_the_authors():
     part = ["train"] * 8 + ["test", "test", None]
-    small = table(["2020-01"] * 11, extra=[("published_part", part)])
+    small = table(["2020-01"] * 11, extra=[("published_subset", part)])
     fold = splits.make("published", small, 0)["fold_0"]
     assert fold[8:].tolist() == ["test", "test", "unused"]
     assert sorted(fold[:8].unique()) == ["train", "validation"]
 
 
-def test_published_with_one_training_block_has_no_valid_rows():
-    small = table(["2020-01"] * 3, blocks=["a", "a", "b"], extra=[("published_part", ["train", "train", "test"])])
+def test_published_with_one_training_block_has_no_validation_rows():
+    small = table(["2020-01"] * 3, blocks=["a", "a", "b"], extra=[("published_subset", ["train", "train", "test"])])
     assert splits.make("published", small, 0)["fold_0"].tolist() == ["train", "train", "test"]
 
 
 def test_published_needs_a_split_of_the_authors():
-    with pytest.raises(UserError, match="published_part"):
+    with pytest.raises(UserError, match="published_subset"):
         splits.make("published", table(["2020-01"] * 3), 0)
 
 
@@ -173,7 +173,7 @@ def test_published_needs_a_split_of_the_authors():
         ("random", table([])),
         ("unseen_cpu", table(["2020-01"] * 4)),
         ("unseen_cpu", table([])),
-        ("published", table(["2020-01"] * 4, extra=[("published_part", ["train"] * 4)])),
+        ("published", table(["2020-01"] * 4, extra=[("published_subset", ["train"] * 4)])),
     ],
 )
 def test_an_empty_part_is_refused_in_one_line(name, small):

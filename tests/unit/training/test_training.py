@@ -228,7 +228,9 @@ class TestTrain:
             network = Line()
             history = train(network, some_rows(200), some_rows(50, seed=1), CONFIG, 0)
         assert [entry["epoch"] for entry in history.epochs] == [1, 2, 3, 4, 5]
-        assert all({"train_loss", "validation_loss", "valid_error", "learning_rate"} <= set(e) for e in history.epochs)
+        assert all(
+            {"train_loss", "validation_loss", "validation_error", "learning_rate"} <= set(e) for e in history.epochs
+        )
         assert history.epochs[-1]["validation_loss"] < history.epochs[0]["validation_loss"] / 2
         assert not network.training
 
@@ -238,7 +240,7 @@ class TestTrain:
         with reproducible(0):
             network = Line()
             history = train(network, some_rows(200), validation, config, 0)
-        errors = [entry["valid_error"] for entry in history.epochs]
+        errors = [entry["validation_error"] for entry in history.epochs]
         with torch.inference_mode():
             error = (network(validation) - validation.targets).abs().mean().item()
         assert history.chosen_epoch == 1 + int(np.argmin(errors))

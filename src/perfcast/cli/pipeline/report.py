@@ -10,7 +10,7 @@ from typing import Any
 
 from perfcast.cli._arguments import add_shared
 from perfcast.config.conf_files import known, read_conf, read_yaml
-from perfcast.config.predictor_conf import read_predictor_titles
+from perfcast.config.predictor_conf import read_predictor_labels
 from perfcast.inference.machine_files import read_json_text
 from perfcast.utils.errors import UserError
 
@@ -46,8 +46,8 @@ def run(options: argparse.Namespace) -> int:
         name: [*conf_entry["sources"]["required"], *conf_entry["sources"].get("optional", [])]
         for name, conf_entry in datasets.items()
     }
-    predictor_titles = read_predictor_titles(conf)
-    context = collect(options.results, params, titles=titles, sources=sources, predictor_titles=predictor_titles)
+    predictor_labels = read_predictor_labels(conf)
+    context = collect(options.results, params, titles=titles, sources=sources, predictor_labels=predictor_labels)
     write_text(options.out, render(context))
     if options.cards is not None:
         with atomic_folder(options.cards) as folder:

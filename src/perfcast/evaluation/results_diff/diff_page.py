@@ -19,6 +19,7 @@ from perfcast.evaluation.results_diff import Changes, diff_text
 from perfcast.evaluation.results_diff.diff_text import READING
 from perfcast.evaluation.results_diff.metric_changes import BETTER, REAL, SAME, UNKNOWN, WORSE
 from perfcast.report.plots.drawing import MUTED, STYLE, inline_svg, panels, plain_axis, to_svg
+from perfcast.schema.display_names import metric_label
 
 
 def as_page(changes: Changes) -> str:
@@ -65,7 +66,7 @@ def _cells(row: dict[Hashable, Any]) -> list[tuple[str, str, float | None]]:
     bounds = f"{diff_text.signed(row['low'])} to {diff_text.signed(row['high'])}" if math.isfinite(row["low"]) else "–"
     return [
         *names,
-        (diff_text.LABELS[row["metric"]], "text", None),
+        (metric_label(row["metric"], short=True), "text", None),
         (diff_text.number(row["before"]), "", _key(row["before"])),
         (diff_text.number(row["after"]), "", _key(row["after"])),
         (diff_text.signed(row["difference"]), "", _key(row["difference"])),

@@ -14,9 +14,9 @@ from perfcast.evaluation import AVERAGE
 from perfcast.evaluation.results_diff import Changes
 from perfcast.evaluation.results_diff.input_changes import ParameterChange, SourceChange, TableChange
 from perfcast.evaluation.results_diff.metric_changes import BETTER, REAL, SAME, UNKNOWN, WORSE, RowsCompared
+from perfcast.schema.display_names import metric_label
 from perfcast.utils.terminal_tables import format_table
 
-LABELS = {"mape": "MAPE", "medape": "MedAPE", "p90": "p90", "coverage": "coverage", "width": "width"}
 _LONGEST = 60
 
 
@@ -229,7 +229,7 @@ def _also(part: pd.DataFrame) -> str:
     for row in part[part["verdict"].isin(REAL)].to_dict("records"):
         average, mape = row["task"] == AVERAGE, row["metric"] == "mape"
         if average != mape and (average or several):
-            name = LABELS[str(row["metric"])] if average else row["task"]
+            name = metric_label(row["metric"], short=True) if average else row["task"]
             parts.append(f"{name} {row['verdict']} {signed(row['difference'])}")
         elif several and not average and not mape:
             hidden += 1
@@ -243,7 +243,14 @@ def _all_metrics(changes: Changes) -> list[str]:
     for dataset, rows in frame.groupby("dataset", sort=False):
         head = [str(dataset), "", "task", "metric", "A", "B", "B - A [95 %]", "p", "verdict"]
         table = [
-            [row["split"], row["predictor"], row["task"], LABELS[row["metric"]], *_numbers(row), *_end(row)]
+            [
+                row["split"],
+                row["predictor"],
+                row["task"],
+                metric_label(row["metric"], short=True),
+                *_numbers(row),
+                *_end(row),
+            ]
             for row in real_first(rows).to_dict("records")
         ]
         lines += [*format_table(head, table), ""]

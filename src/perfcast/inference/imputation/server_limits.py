@@ -45,9 +45,12 @@ def _has_other_capacity(frame: pd.DataFrame) -> pd.Series:
 _INSTALLED = ("dimm_count", "mem_total_gb")
 _LIMITS = (
     _Limit(
-        ("cores_per_chip_stated", "cores_enabled_total", "cores_per_chip_part", "chips"),
-        lambda f: f["cores_enabled_total"] > f["chips"] * f["cores_per_chip_part"],
-        lambda r: f"{r.cores_enabled_total / r.chips:g} per chip is more than the {r.cores_per_chip_part:g} of {{cpu}}",
+        ("cores_per_chip_stated", "cores_enabled_total", "cores_per_chip_of_cpu_model", "chips"),
+        lambda f: f["cores_enabled_total"] > f["chips"] * f["cores_per_chip_of_cpu_model"],
+        lambda r: (
+            f"{r.cores_enabled_total / r.chips:g} per chip is more than "
+            f"the {r.cores_per_chip_of_cpu_model:g} of {{cpu}}"
+        ),
         "correct it, or name another processor",
     ),
     _Limit(

@@ -27,7 +27,7 @@ class ServerRules(ImputationRules):
 
     fields = SERVER_FIELDS
     new_cpu_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "cores": ("cores_per_chip_stated", "cores_per_chip_part", "cores_enabled_total"),
+        "cores": ("cores_per_chip_stated", "cores_per_chip_of_cpu_model", "cores_enabled_total"),
         "clock": ("base_mhz",),
         "family": ("family",),
     }
@@ -35,11 +35,11 @@ class ServerRules(ImputationRules):
     power_columns = ("tdp_w", "chips")
     power_meaning = "TDP of the processors alone"
     # fewer cores are the same CPU model with some cores off; more cores are another model
-    capacities: ClassVar[Mapping[str, str]] = {"cores_per_chip_stated": "cores_per_chip_part"}
+    capacities: ClassVar[Mapping[str, str]] = {"cores_per_chip_stated": "cores_per_chip_of_cpu_model"}
     # only what arithmetic ties to a column: cache, power and clocks stay when the number of cores varies
     replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "cores_per_chip_stated": ("cores_enabled_total",),
-        "cores_per_chip_part": ("cores_enabled_total", "cores_per_chip_stated"),
+        "cores_per_chip_of_cpu_model": ("cores_enabled_total", "cores_per_chip_stated"),
         "cores_enabled_total": ("cores_per_chip_stated",),
         "dimm_count": ("mem_total_gb",),
         "dimm_gb": ("mem_total_gb",),
@@ -69,7 +69,12 @@ class ServerRules(ImputationRules):
             (("family",),),
             recent=False,
         ),
-        Block("size of the processor", ("l3_mb_per_chip", "tdp_w"), (("family", "cores_per_chip_part"),), recent=False),
+        Block(
+            "size of the processor",
+            ("l3_mb_per_chip", "tdp_w"),
+            (("family", "cores_per_chip_of_cpu_model"),),
+            recent=False,
+        ),
         Block("clocks of the processor", ("max_turbo_mhz",), (("family",),), recent=False),
         Block("processors", ("chips",), (("cpu_model",), ("family",), ("cpu_vendor",), ()), recent=False),
         Block(
@@ -112,7 +117,7 @@ class ServerRules(ImputationRules):
         known = join_processors(pd.DataFrame({"cpu_model": named, "cores": np.nan, "chips": np.nan}), catalog)
         clock = named.map(catalog.lookup(named)["base_mhz"])
         known = known.drop(columns=["cores", "chips", "cores_per_chip_stated"]).assign(
-            base_mhz=clock, cores_per_chip_part=known["catalog_cores"], ddr_gen=known["family_ddr_gen"]
+            base_mhz=clock, cores_per_chip_of_cpu_model=known["catalog_cores"], ddr_gen=known["family_ddr_gen"]
         )
         return known.set_index("cpu_model")
 
@@ -134,13 +139,17 @@ class ServerRules(ImputationRules):
         filled = fill_missing(frame, {"cores_enabled_total": stated * frame["chips"]})
         filled = fill_missing(
             filled,
-            {"cores_per_chip_part": stated.where(stated.notna(), filled["cores_enabled_total"] / filled["chips"])},
+            {
+                "cores_per_chip_of_cpu_model": stated.where(
+                    stated.notna(), filled["cores_enabled_total"] / filled["chips"]
+                )
+            },
         )
         rate = filled["mem_running_mts"].fillna(filled["mem_rated_mts"])
         return fill_missing(
             filled,
             {
-                "cores_enabled_total": filled["cores_per_chip_part"] * filled["chips"],
+                "cores_enabled_total": filled["cores_per_chip_of_cpu_model"] * filled["chips"],
                 "mem_total_gb": filled["dimm_count"] * filled["dimm_gb"],
                 "dimm_gb": filled["mem_total_gb"] / filled["dimm_count"],
                 # Memory runs no faster than the processor drives it, unless the limit is unknown.

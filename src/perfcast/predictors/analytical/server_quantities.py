@@ -19,7 +19,7 @@ COLUMNS_READ = (
     "base_mhz",
     "max_turbo_mhz",
     "tdp_w",
-    "cores_per_chip_part",
+    "cores_per_chip_of_cpu_model",
     "l3_mb_per_chip",
     "l3_mb_total",
     "mem_gbps_total",
@@ -58,7 +58,7 @@ class ServerQuantities:
     def compute(self, X: pd.DataFrame) -> dict[str, np.ndarray]:
         """Return the quantities, (n,) each, NaN where unknown."""
         turbo, watts = self._impute(X, "max_turbo_mhz"), self._impute(X, "tdp_w")
-        watts_per_core = watts - log_column(X, "cores_per_chip_part")
+        watts_per_core = watts - log_column(X, "cores_per_chip_of_cpu_model")
         return {
             "cores": np.where(_uses_one_core(X), 0.0, log_column(X, "cores_enabled_total")),
             "chips": log_column(X, "chips"),
@@ -104,5 +104,5 @@ def _imputation_inputs(X: pd.DataFrame) -> np.ndarray:
     l3 = np.log(np.maximum(np.nan_to_num(column_values(X, "l3_mb_per_chip"), nan=0.5), 0.5))
     vendor = X["cpu_vendor"].astype(object) if "cpu_vendor" in X else pd.Series(None, index=X.index)
     is_amd = (vendor == "AMD").to_numpy(dtype=float)
-    base_clock, cores = log_column(X, "base_mhz"), log_column(X, "cores_per_chip_part")
+    base_clock, cores = log_column(X, "base_mhz"), log_column(X, "cores_per_chip_of_cpu_model")
     return np.column_stack([np.ones(len(X)), base_clock, cores, l3, is_amd])

@@ -45,14 +45,16 @@ class CatboostPredictor(BoostingPredictor):
     reg_lambda: float = 3.0
 
     def _best_n_estimators(
-        self, encoded: np.ndarray, log_y: np.ndarray, encoded_valid: np.ndarray, log_y_valid: np.ndarray
+        self, encoded: np.ndarray, log_y: np.ndarray, encoded_validation: np.ndarray, log_y_validation: np.ndarray
     ) -> int:
         library = _library()
         if not _varies(encoded):
             return 1
         stop = self.early_stopping_rounds
         booster = library.CatBoostRegressor(**self._parameters(len(encoded), self.n_estimators), eval_metric="MAE")
-        booster.fit(encoded, log_y, eval_set=(encoded_valid, log_y_valid), early_stopping_rounds=stop, verbose=False)
+        booster.fit(
+            encoded, log_y, eval_set=(encoded_validation, log_y_validation), early_stopping_rounds=stop, verbose=False
+        )
         return int(booster.get_best_iteration()) + 1
 
     def _fit_booster(self, encoded: np.ndarray, log_y: np.ndarray, n_estimators: int) -> Trees | float:

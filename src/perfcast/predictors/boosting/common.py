@@ -57,7 +57,7 @@ class BoostingPredictor(Predictor):
 
     @abstractmethod
     def _best_n_estimators(
-        self, encoded: np.ndarray, log_y: np.ndarray, encoded_valid: np.ndarray, log_y_valid: np.ndarray
+        self, encoded: np.ndarray, log_y: np.ndarray, encoded_validation: np.ndarray, log_y_validation: np.ndarray
     ) -> int:
         """Return the number of trees with the smallest mean absolute log error on the validation rows."""
 

@@ -36,9 +36,9 @@ class LightgbmPredictor(BoostingPredictor):
     alpha: float = 0.9
 
     def _best_n_estimators(
-        self, encoded: np.ndarray, log_y: np.ndarray, encoded_valid: np.ndarray, log_y_valid: np.ndarray
+        self, encoded: np.ndarray, log_y: np.ndarray, encoded_validation: np.ndarray, log_y_validation: np.ndarray
     ) -> int:
-        eval_X, eval_y = _at_least_two(encoded_valid, log_y_valid)
+        eval_X, eval_y = _at_least_two(encoded_validation, log_y_validation)
         model = self._regressor(len(encoded), self.n_estimators, metric="l1").fit(
             *_at_least_two(encoded, log_y),
             eval_X=eval_X,

@@ -29,11 +29,11 @@ class XgboostPredictor(BoostingPredictor):
     colsample_bytree: float = 0.5
 
     def _best_n_estimators(
-        self, encoded: np.ndarray, log_y: np.ndarray, encoded_valid: np.ndarray, log_y_valid: np.ndarray
+        self, encoded: np.ndarray, log_y: np.ndarray, encoded_validation: np.ndarray, log_y_validation: np.ndarray
     ) -> int:
         stopping = {"eval_metric": "mae", "early_stopping_rounds": self.early_stopping_rounds}
         model = self._regressor(len(encoded), self.n_estimators, **stopping)
-        model.fit(encoded, log_y, eval_set=[(encoded_valid, log_y_valid)], verbose=False)
+        model.fit(encoded, log_y, eval_set=[(encoded_validation, log_y_validation)], verbose=False)
         return int(model.best_iteration) + 1
 
     def _fit_booster(self, encoded: np.ndarray, log_y: np.ndarray, n_estimators: int) -> xgboost.Booster:

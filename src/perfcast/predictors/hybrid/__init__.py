@@ -1,1 +1,1 @@
-"""Hybrid (grey-box) predictors: an analytical model plus learners of its residual."""
+"""Hybrid (gray-box) predictors: an analytical model plus learners of its residual."""

@@ -96,9 +96,9 @@ class NeuralPredictor(TrainingConfig, Predictor):
     validation rows, or without `early_stopping`, the second step alone trains the network, for the full number of
     epochs. That takes half the time.
 
-    `history_` has one entry per epoch: epoch, train_loss, validation_loss, valid_error (mean absolute, scaled logs),
-    learning_rate of the first step, refit_loss of the second; NaN where there was none. `validation_mape_` is the mean
-    absolute percentage error of the first step on the validation rows, in percent; NaN without them.
+    `history_` has one entry per epoch: epoch, train_loss, validation_loss, validation_error (mean absolute, scaled
+    logs), learning_rate of the first step, refit_loss of the second; NaN where there was none. `validation_mape_` is
+    the mean absolute percentage error of the first step on the validation rows, in percent; NaN without them.
     A subclass is a dataclass of the hyperparameters of its network and implements `build_network`.
     """
 
@@ -208,6 +208,6 @@ def _join_histories(first: History | None, second: History | None) -> list[dict[
     entries = [] if first is None else [{**entry, "refit_loss": nan} for entry in first.epochs]
     for position, entry in enumerate([] if second is None else second.epochs):
         if position == len(entries):
-            entries.append({**entry, "validation_loss": nan, "valid_error": nan})
+            entries.append({**entry, "validation_loss": nan, "validation_error": nan})
         entries[position]["refit_loss"] = entry["train_loss"]
     return entries

@@ -20,6 +20,7 @@ from perfcast.report.plots.drawing import (
     predictor_styles,
     select_leaders,
 )
+from perfcast.schema.display_names import column_label
 
 _PREDICTORS = 2
 _VALUES = 14
@@ -55,7 +56,7 @@ def error_by_family(evaluation: Evaluation) -> Figure | None:
     "compiler, or other columns that the dataset declares: the values with the most test rows, with 95 % "
     "intervals clustered by entity. The scale is logarithmic. Gray numbers on the right: test results.",
 )
-def error_by_set_up(evaluation: Evaluation) -> Figure | None:
+def error_by_setup(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per remaining slice column and split; None when the dataset declares none."""
     return _draw_slices(evaluation, evaluation.other_slices)
 
@@ -98,7 +99,7 @@ def _draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
             if line == 0:
                 panel.set_title(split)
         grid[line][0].set_yticks(range(len(values[name])), [_short(value) for value in values[name]])
-        grid[line][0].set_ylabel(name.replace("_", " "), color=INK)
+        grid[line][0].set_ylabel(column_label(name), color=INK)
     for panel in grid[-1]:
         _thin_out(panel)
     legend_below(figure, grid[0][0])

@@ -15,7 +15,7 @@ _PREDICTORS = 2
 _CELLS = 90
 """Hexagons across all panels of a square arrangement, which bounds the size of the file."""
 # The middle of viridis: its ends vanish on white and on near-black pages.
-_COLOURS = ListedColormap(colormaps["viridis_r"](np.linspace(0.1, 0.75, 64)))
+_COLORS = ListedColormap(colormaps["viridis_r"](np.linspace(0.1, 0.75, 64)))
 
 
 @declare_plot(
@@ -48,7 +48,7 @@ def measured_against_predicted(evaluation: Evaluation) -> Figure | None:
                 extent=(np.log10(low), np.log10(high), np.log10(low), np.log10(high)),
                 bins="log",
                 mincnt=1,
-                cmap=_COLOURS,
+                cmap=_COLORS,
                 edgecolors="none",
                 linewidths=0,
             )

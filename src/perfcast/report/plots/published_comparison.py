@@ -12,7 +12,8 @@ from matplotlib.font_manager import FontProperties
 from perfcast.evaluation import AVERAGE, Evaluation
 from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import INK, MUTED, legend_below, panels, plain_axis, predictor_styles
-from perfcast.schema.metric_names import LABELS, METRICS, PERCENT
+from perfcast.schema.display_names import metric_label
+from perfcast.schema.metric_names import METRICS, PERCENT
 
 _LINE = 160
 """Characters of a line of small print."""
@@ -54,7 +55,7 @@ def published_comparison(evaluation: Evaluation) -> Figure | None:
             at = panel.transAxes.inverted().transform(panel.transData.transform((row["value"], 0)))[0]
             side = "left" if at < 0.5 else "right"
             panel.annotate(label, (row["value"], -0.5), va="bottom", ha=side, fontsize=6.5, color=MUTED)
-        panel.set_title(task if metric == "mape" else f"{task}: {LABELS[metric]}")
+        panel.set_title(task if metric == "mape" else f"{task}: {metric_label(metric)}")
         panel.set_yticks(range(len(order)), order)
         panel.set_ylim(len(order) - 0.4, -1.3)
     sources = "Published: " + "; ".join(dict.fromkeys(published["citation"]))

@@ -173,7 +173,7 @@ class TestPublishedSplit:
 
     def test_published_split_trims_fastest_and_slowest(self, raw):
         frame = build("help_fbnet", raw).table.frame
-        tested = frame[(frame["device"] == "fpga") & (frame["published_part"] == "test")]["latency_ms"]
+        tested = frame[(frame["device"] == "fpga") & (frame["published_subset"] == "test")]["latency_ms"]
         queries = frame[(frame["device"] == "fpga") & (frame["source_line"] > 48)]["latency_ms"]
         assert len(queries) == 12
         assert tested.min() > queries.min()
@@ -207,11 +207,11 @@ class TestDrawnSplit:
         broken.loc[other[other].index[:1], "fold_0"] = "train"
         assert any("entities" in problem for problem in splits.leaks(table, broken, "published_drawn_10"))
 
-    def test_drawn_split_requires_published_part(self, raw):
+    def test_drawn_split_requires_published_subset(self, raw):
         table = build("help_fbnet", raw).table
-        columns = tuple(column for column in table.columns if column.name != "published_part")
-        bare = type(table)(table.dataset, table.frame.drop(columns="published_part"), columns)
-        with pytest.raises(UserError, match="published_part"):
+        columns = tuple(column for column in table.columns if column.name != "published_subset")
+        bare = type(table)(table.dataset, table.frame.drop(columns="published_subset"), columns)
+        with pytest.raises(UserError, match="published_subset"):
             splits.make("published_drawn_10", bare, 0)
 
 

@@ -81,7 +81,7 @@ def test_build_averages_targets_over_iterations(whole: Standardized, generated: 
     assert row["iterations"] == len(values)
     assert row["tests"] == 2
     assert row["spread_max"] >= row["spread_median"] > 0
-    assert row["published_part"] == "test"
+    assert row["published_subset"] == "test"
 
 
 def test_build_makes_each_test_but_suite_means_a_target(whole: Standardized) -> None:
@@ -160,7 +160,7 @@ def test_build_rejects_run_out_of_bounds(build_changed: Callable[..., Standardiz
         ]
     )
     bad = built.rejected[built.rejected["reason"] == "out_of_bounds"]
-    assert set(bad["detail"]) == {"cores_per_chip_part: 4000"}
+    assert set(bad["detail"]) == {"cores_per_chip_of_cpu_model: 4000"}
     assert not out_of_bounds(built.table).any(axis=None)
 
 
@@ -202,7 +202,7 @@ def test_build_leaves_values_of_unknown_sample_missing(
 
 def test_build_drops_file_without_valid_rows(build_changed: Callable[..., Standardized], generated: Path) -> None:
     built = build_changed(lambda rows: [{**row, VALUE: "?"} for row in rows])
-    assert set(built.table.frame["published_part"]) == {"test"}
+    assert set(built.table.frame["published_subset"]) == {"test"}
 
 
 @pytest.mark.parametrize("name", ["train_data.csv", "test_data.csv", "SPR_QDF_INFO.xlsx"])

@@ -82,7 +82,7 @@ def test_build_counts_and_flags_repairs(built: Standardized) -> None:
     assert repairs["turbo_off"] == 1
     assert frame["q_date"].sum() == 2
     single_core = frame[frame["cores_enabled_total"] == 1]
-    assert (single_core["cores_per_chip_part"] > 1).any()
+    assert (single_core["cores_per_chip_of_cpu_model"] > 1).any()
     bus = frame[frame["family"] == "Woodcrest"]
     assert set(bus["bus_mts"]) == {1333}
     assert bus["mem_channels_per_chip"].isna().all()

@@ -75,9 +75,9 @@ def test_build_counts_repairs_and_keeps_stated_values(built: Standardized) -> No
     frame, repairs = built.table.frame, built.quality["repairs"]
     assert repairs["capacity_mb_for_gb"] == repairs["ddr_gen_from_rate"] == repairs["test_month_after_publication"] == 1
     twice = frame[(frame["cpu_model"] == "xeon e-2236") & (frame["q_cores_mismatch"] == 1)]
-    assert twice[["cores_per_chip_stated", "cores_per_chip_part", "cores_enabled_total"]].to_numpy().tolist() == [
-        [12, 6, 6]
-    ]
+    assert twice[
+        ["cores_per_chip_stated", "cores_per_chip_of_cpu_model", "cores_enabled_total"]
+    ].to_numpy().tolist() == [[12, 6, 6]]
     sierra = frame[frame["family"] == "Sierra Forest"]
     assert set(sierra["l2_kb_per_core"]) == {1024}
 

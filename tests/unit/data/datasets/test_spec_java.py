@@ -114,7 +114,10 @@ def test_build_keeps_memory_stated_per_node(raw, tmp_path):
     ("change", "expected"),
     [
         ({"# Chips": "0"}, {"chips": 2.0, "cores_enabled_total": 40.0}),
-        ({"# Chips": "40", "Processor": "ARM 20 Cores: Maker SoC"}, {"chips": 2.0, "cores_per_chip_part": 20.0}),
+        (
+            {"# Chips": "40", "Processor": "ARM 20 Cores: Maker SoC"},
+            {"chips": 2.0, "cores_per_chip_of_cpu_model": 20.0},
+        ),
         ({"3rd Level Cache": "39424 MB I+D on chip per chip"}, {"l3_mb_per_chip": 38.5}),
         ({"3rd Level Cache": "256 MB I+D on chip per core"}, {"l3_mb_per_chip": 256.0}),
         ({"2nd Level Cache": "1280 MB I+D on chip per core"}, {"l2_kb_per_core": 1280.0}),

@@ -64,6 +64,6 @@ def test_forecasts_are_the_boosters_own_whatever_their_order_and_however_many_ar
     booster = predictor.boosters_[0][0]
     together = predictor.predict(X)["score"]
     np.testing.assert_allclose(np.log(together), booster.predict(X), rtol=1e-12)
-    backwards = predictor.predict(X[::-1])["score"]
-    assert backwards[::-1].tolist() == together.tolist()
+    backward = predictor.predict(X[::-1])["score"]
+    assert backward[::-1].tolist() == together.tolist()
     assert [predictor.predict(X[row : row + 1])["score"].iloc[0] for row in range(3)] == together[:3].tolist()

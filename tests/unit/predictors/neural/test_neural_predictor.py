@@ -41,8 +41,8 @@ VALID = np.arange(128) >= 96
 def test_history_has_the_curves_of_both_steps() -> None:
     history = pd.DataFrame(fitted(VALID).history_)
     assert list(history["epoch"]) == [1, 2, 3, 4]
-    assert history[["train_loss", "validation_loss", "valid_error", "learning_rate"]].notna().all(axis=None)
-    chosen = int(history["valid_error"].argmin()) + 1
+    assert history[["train_loss", "validation_loss", "validation_error", "learning_rate"]].notna().all(axis=None)
+    chosen = int(history["validation_error"].argmin()) + 1
     assert history["refit_loss"].notna().sum() == chosen
 
 

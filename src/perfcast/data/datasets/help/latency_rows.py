@@ -19,7 +19,7 @@ from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.utils.errors import UserError
 
 SOURCE = "help"
-PUBLISHED_PART = "published_part"
+PUBLISHED_SUBSET = "published_subset"
 _REMEDY = "ingest the source again"
 _PROTOCOL_REMEDY = "edit options.protocol in the dataset's conf"
 
@@ -83,7 +83,7 @@ LATENCY_COLUMNS = (
         "latency_ms", Kind.NUMERICAL, Role.TARGET, "device", "ms", "time of one inference; lower is better", low=1e-6
     ),
     Column(
-        PUBLISHED_PART,
+        PUBLISHED_SUBSET,
         Kind.CATEGORICAL,
         Role.PROVENANCE,
         "device",
@@ -171,7 +171,7 @@ def build_space(
                     "device_model": model,
                     "batch": batch,
                     "latency_ms": latency[good],
-                    PUBLISHED_PART: subsets[good],
+                    PUBLISHED_SUBSET: subsets[good],
                     "reference": np.isin(good, references).astype(float),
                     "source_file": file,
                     "source_line": good + 1.0,

@@ -27,7 +27,7 @@ SCALED: dict[str, tuple[str, float]] = {
     "max_turbo_mhz": ("SVR.CPU.Maximum Frequency", 1000.0),
     "all_core_turbo_mhz": ("SVR.CPU.All-core Maximum Frequency", 1000.0),
     "tdp_w": ("SVR.Power.TDP", 1.0),
-    "cores_per_chip_part": (CORES, 1.0),
+    "cores_per_chip_of_cpu_model": (CORES, 1.0),
     "chips": (CHIPS, 1.0),
     "threads_per_core": ("SVR.CPU.Thread(s) per Core", 1.0),
     "numa_nodes": ("SVR.CPU.NUMA Node(s)", 1.0),
@@ -96,8 +96,8 @@ def characterize_run(stated: Mapping[str, str]) -> tuple[dict[str, Any], list[st
     values |= {name: {"enabled": 1, "disabled": 0}.get(stated[column].lower()) for name, column in SWITCHES.items()}
     values |= _parse_flags(stated)
     values |= _parse_processor(stated)
-    if values["chips"] and values["cores_per_chip_part"]:
-        values["cores_enabled_total"] = values["chips"] * values["cores_per_chip_part"]
+    if values["chips"] and values["cores_per_chip_of_cpu_model"]:
+        values["cores_enabled_total"] = values["chips"] * values["cores_per_chip_of_cpu_model"]
     values |= _parse_caches(stated, values.get("cores_enabled_total"), values["chips"], repairs)
     values |= _parse_memory(stated[INSTALLED])
     values |= _parse_modules(stated)

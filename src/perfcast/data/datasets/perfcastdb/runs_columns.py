@@ -63,7 +63,7 @@ PROCESSOR = [
     _number("max_turbo_mhz", "processor", "MHz", "highest clock of a single core", 800, 6500),
     _number("all_core_turbo_mhz", "processor", "MHz", "highest clock with all cores active", 800, 6500),
     _number("tdp_w", "processor", "W", "thermal design power", 10, 600),
-    _number("cores_per_chip_part", "processor", "", "cores per processor", 1, 192),
+    _number("cores_per_chip_of_cpu_model", "processor", "", "cores per processor", 1, 192),
     _number("l1i_kb", "processor", "KB", "first-level instruction cache per core", 16, 96),
     _number("l1d_kb", "processor", "KB", "first-level data cache per core", 16, 96),
     _number("l2_kb_per_core", "processor", "KB", "second-level cache per core", 256, 4096),
@@ -120,7 +120,7 @@ SYSTEM = [
     _category("bios_next_page_prefetch", "system", "firmware: first-level next page prefetcher"),
 ]
 PROVENANCE = [
-    _label("published_part", "train or test, as published"),
+    _label("published_subset", "train or test, as published"),
     _audit("iterations", "iterations averaged in the targets"),
     _audit("tests", "number of tests of the run"),
     _audit("spread_median", "(max - min) / mean over iterations, median over the tests"),

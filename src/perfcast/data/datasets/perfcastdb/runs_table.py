@@ -112,7 +112,7 @@ def _build_table(runs: Runs, skus: Skus) -> tuple[Table, dict[str, int]]:
         result_id=runs.frame.index,
         run_id=runs.frame[RUN].str.strip(),
         suite=runs.frame[SUITE].map(make_slug),
-        published_part=runs.frame["part"],
+        published_subset=runs.frame["part"],
         source_file=runs.frame["file"],
         source_line=runs.frame["line"],
         **{name: runs.frame[name] for name in ("iterations", "tests", "spread_median", "spread_max", *runs.targets)},
@@ -191,7 +191,7 @@ def _measure_agreement(frame: pd.DataFrame, stated: pd.DataFrame) -> dict[str, d
         "module_count": (frame["dimm_count"] + frame["hbm_count"], listed[LISTED_COUNT]),
         "module_size_of_part_number": (frame["dimm_gb"], frame["dimm_part"].map(_decode_capacity)),
         "logical_processors": (frame["cores_enabled_total"] * frame["threads_per_core"], listed[LOGICAL_CPUS]),
-        "cores_of_sample": (frame["cores_per_chip_part"], frame["sku_cores"]),
+        "cores_of_sample": (frame["cores_per_chip_of_cpu_model"], frame["sku_cores"]),
         "base_clock_of_sample": (frame["base_mhz"], frame["sku_base_mhz"]),
         "l3_of_sample": (frame["l3_mb_per_chip"], frame["sku_l3_mb"]),
     }

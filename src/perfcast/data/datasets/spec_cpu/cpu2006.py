@@ -147,12 +147,12 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
 
 def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
     repairs = repair.Repairs()
-    frame["cores_per_chip_part"] = repair.find_modal_cores(frame)
+    frame["cores_per_chip_of_cpu_model"] = repair.find_modal_cores(frame)
     _count_cores(frame, repairs)
     _complete_clocks(frame, repairs)
     whole = frame["l1_scope"] == "chip"
     for column in ("l1i_kb", "l1d_kb"):
-        share = frame[column] / frame["cores_per_chip_part"]
+        share = frame[column] / frame["cores_per_chip_of_cpu_model"]
         repairs.put(frame, column, whole & frame[column].notna(), share, f"{column}_chip_to_core")
     repair.repair_caches(frame, repairs)
     repair.repair_memory(frame, repairs)
@@ -170,11 +170,11 @@ def _count_cores(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
 
     A larger number counts threads or is a typing error. A smaller number stands, because firmware can disable cores.
     """
-    usual, stated = frame["cores_per_chip_part"], frame["cores_per_chip_stated"]
+    usual, stated = frame["cores_per_chip_of_cpu_model"], frame["cores_per_chip_stated"]
     frame["q_cores_mismatch"] = (stated != usual).astype("float64")
     frame["cores_enabled_total"] = frame["cores"]
     total = usual * frame["chips"]
-    repairs.put(frame, "cores_enabled_total", frame["cores"] > total, total, "cores_above_part")
+    repairs.put(frame, "cores_enabled_total", frame["cores"] > total, total, "cores_above_cpu_model")
 
 
 def _complete_clocks(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
@@ -183,7 +183,7 @@ def _complete_clocks(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
     for column in ("turbo_mhz", "bus_mts"):
         known = frame.groupby("cpu_model")[column].agg(lambda values: values.mode().min())
         usual = frame["cpu_model"].map(known)
-        repairs.put(frame, column, frame[column].isna() & usual.notna() & ~off, usual, f"{column}_of_part")
+        repairs.put(frame, column, frame[column].isna() & usual.notna() & ~off, usual, f"{column}_of_cpu_model")
     listed = frame["max_turbo_mhz"]
     frame["max_turbo_mhz"] = frame["turbo_mhz"].where(frame["turbo_mhz"].notna(), listed)
     repairs.put(frame, "max_turbo_mhz", off, frame["base_mhz"], "turbo_off")

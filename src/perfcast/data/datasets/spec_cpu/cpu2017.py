@@ -129,7 +129,7 @@ def _fill_missing(first: pd.Series, second: pd.Series) -> pd.Series:
 
 def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
     repairs = repair.Repairs()
-    frame["cores_per_chip_part"] = repair.find_modal_cores(frame)
+    frame["cores_per_chip_of_cpu_model"] = repair.find_modal_cores(frame)
     repair.repair_cores(frame, repairs)
     repair.repair_caches(frame, repairs)
     repair.repair_memory(frame, repairs)

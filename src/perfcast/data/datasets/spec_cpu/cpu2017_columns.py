@@ -66,7 +66,11 @@ _PROCESSOR = (
     _number("max_turbo_mhz", "processor", "MHz", "highest clock of a core", (800, 6500)),
     _number("tdp_w", "processor", "W", "thermal design power", (10, 1000)),
     _number(
-        "cores_per_chip_part", "processor", "", "cores per processor: most frequent value over its results", (1, 512)
+        "cores_per_chip_of_cpu_model",
+        "processor",
+        "",
+        "cores per processor: most frequent value over its results",
+        (1, 512),
     ),
     _number("l1i_kb", "processor", "KiB", "first-level instruction cache per core", (8, 512)),
     _number("l1d_kb", "processor", "KiB", "first-level data cache per core", (8, 512)),

@@ -79,7 +79,7 @@ def _repair_rows(frame: pd.DataFrame) -> repair.Repairs:
     repairs.put(
         frame, "max_turbo_mhz", frame["max_turbo_mhz"] < frame["base_mhz"], frame["base_mhz"], "turbo_below_base"
     )
-    frame["cores_per_chip_part"] = repair.find_modal_cores(frame)
+    frame["cores_per_chip_of_cpu_model"] = repair.find_modal_cores(frame)
     repair.repair_cores(frame, repairs)
     frame["q_cores_mismatch"] = frame["q_cores_mismatch"].where(frame["cores_per_chip_stated"].notna(), 0.0)
     repair.repair_caches(frame, repairs)

@@ -47,9 +47,9 @@ def find_modal_cores(frame: pd.DataFrame) -> pd.Series:
     numbers of cores, so the stated number is used.
     """
     counts = frame.groupby(["cpu_model", "cores_per_chip_stated"]).size().rename("rows").reset_index()
-    parts = frame.drop_duplicates("cpu_model").set_index("cpu_model")
+    cpu_models = frame.drop_duplicates("cpu_model").set_index("cpu_model")
     counts["cpu_model"] = counts["cpu_model"].astype("str")
-    listed = counts["cpu_model"].map(parts["catalog_cores"].set_axis(parts.index.astype("str"), axis=0))
+    listed = counts["cpu_model"].map(cpu_models["catalog_cores"].set_axis(cpu_models.index.astype("str"), axis=0))
     counts["listed"] = counts["cores_per_chip_stated"] == listed
     best = counts.sort_values(["cpu_model", "rows", "listed", "cores_per_chip_stated"]).drop_duplicates(
         "cpu_model", keep="last"
@@ -67,19 +67,23 @@ def repair_cores(frame: pd.DataFrame, repairs: Repairs) -> None:
     A number above the cores of the CPU model counts threads or is a typing error. A smaller one is an error on a rate
     run, which uses all cores. On a speed run it stands, because firmware can disable cores.
     """
-    usual, stated = frame["cores_per_chip_part"], frame["cores_per_chip_stated"]
+    usual, stated = frame["cores_per_chip_of_cpu_model"], frame["cores_per_chip_stated"]
     frame["cores_enabled_total"] = frame["cores"]
     frame["q_cores_mismatch"] = (stated != usual).astype("float64")
     right = usual * frame["chips"]
-    repairs.put(frame, "cores_enabled_total", stated > usual, right, "cores_above_part")
+    repairs.put(frame, "cores_enabled_total", stated > usual, right, "cores_above_cpu_model")
     repairs.put(
-        frame, "cores_enabled_total", (stated < usual) & (frame["metric"] == "rate"), right, "cores_below_part_rate"
+        frame,
+        "cores_enabled_total",
+        (stated < usual) & (frame["metric"] == "rate"),
+        right,
+        "cores_below_cpu_model_rate",
     )
 
 
 def repair_caches(frame: pd.DataFrame, repairs: Repairs) -> None:
     """Convert caches to one scope: second level per core, third level per chip and per slice."""
-    cores = frame["cores_per_chip_part"]
+    cores = frame["cores_per_chip_of_cpu_model"]
     module = (frame["family"] == "Sierra Forest") & (frame["l2_kb_per_core"] == 4096)
     repairs.put(frame, "l2_kb_per_core", module, frame["l2_kb_per_core"] / _SIERRA_FOREST_MODULE, "l2_per_module")
     shared = frame["l2_kb_per_core"].isna() & (frame["l2_scope"] == "chip")

@@ -58,23 +58,23 @@ def _count_values(values: pd.Series) -> dict[str, int]:
 def _measure_join_coverage(frame: pd.DataFrame) -> dict[str, Any]:
     """Return the CPU models and rows joined from each catalog table, and the joined shares by year and by fact."""
     joined = frame["catalog_table"].notna()
-    parts = frame.drop_duplicates("cpu_model")
+    cpu_models = frame.drop_duplicates("cpu_model")
     year = frame["published_month"].dt.year
     first = frame.groupby("cpu_model")["published_month"].transform("min").dt.year == year
     return {
-        "parts": len(parts),
+        "cpu_models": len(cpu_models),
         "rows": len(frame),
         "by_table": {
             name: {
-                "parts": int((parts["catalog_table"] == name).sum()),
+                "cpu_models": int((cpu_models["catalog_table"] == name).sum()),
                 "rows": int((frame["catalog_table"] == name).sum()),
             }
             for name in (*TABLES, "twin")
         },
         "share_of_rows": _compute_share(joined),
-        "share_of_parts": _compute_share(parts["catalog_table"].notna()),
+        "share_of_cpu_models": _compute_share(cpu_models["catalog_table"].notna()),
         "share_of_rows_by_year": _compute_share_by_year(joined, year),
-        "share_of_rows_of_new_parts_by_year": _compute_share_by_year(joined[first], year[first]),
+        "share_of_rows_of_new_cpu_models_by_year": _compute_share_by_year(joined[first], year[first]),
         "share_of_rows_with": {name: _compute_share(frame[name].notna()) for name in _JOINED_FACTS},
     }
 

@@ -164,7 +164,7 @@ def _join_and_repair(frame: pd.DataFrame, catalog: Path | None) -> tuple[pd.Data
     frame["isa"] = frame["isa"].mask(unnamed, "x86")
     below = frame["max_turbo_mhz"] < frame["base_mhz"]
     repairs.put(frame, "max_turbo_mhz", below, frame["base_mhz"], "turbo_below_base")
-    frame["cores_per_chip_part"] = repair.find_modal_cores(frame)
+    frame["cores_per_chip_of_cpu_model"] = repair.find_modal_cores(frame)
     repair.repair_cores(frame, repairs)
     _repair_threads(frame, repairs)
     _repair_cache_units(frame, repairs)
@@ -198,7 +198,9 @@ def _repair_cache_units(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
     repairs.put(frame, "l3_mb_per_chip", wrong, frame["l3_slice_mb"], "l3_core_for_chip")
     frame["l3_cores_per_slice"] = frame["l3_cores_per_slice"].mask(wrong)
     frame["l3_slice_mb"] = frame["l3_slice_mb"].mask(wrong)
-    slight = (frame["l2_scope"] == "chip") & (frame["l2_kb"] / frame["cores_per_chip_part"] < _MIN_L2_PER_CORE_KB)
+    slight = (frame["l2_scope"] == "chip") & (
+        frame["l2_kb"] / frame["cores_per_chip_of_cpu_model"] < _MIN_L2_PER_CORE_KB
+    )
     repairs.put(frame, "l2_kb_per_core", slight, frame["l2_kb"], "l2_chip_for_core")
     large = frame["l2_kb_per_core"] >= 256 * 1024
     repairs.put(frame, "l2_kb_per_core", large, frame["l2_kb_per_core"] / 1024, "l2_mb_for_kb")
