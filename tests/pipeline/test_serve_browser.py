@@ -106,6 +106,6 @@ def test_api_page_opens(address, tmp_path):
     command = [BROWSER, *QUIET, f"--user-data-dir={tmp_path}", "--dump-dom", f"{address}/docs"]
     process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert [line for line in process.stderr.splitlines() if "CONSOLE" in line] == []
-    for words in ("POST /forecast", "GET /parts", 'id="PredictResponse"', f"curl {address}/forecast"):
+    for words in ("POST /predict", "GET /cpu-models", 'id="PredictResponse"', f"curl {address}/predict"):
         assert words in process.stdout
     assert urlsplit(address).hostname == "127.0.0.1"

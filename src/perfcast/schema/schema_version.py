@@ -8,7 +8,7 @@ from typing import Any
 
 from perfcast.utils.errors import UserError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raised when names or meanings in tables, models, champions or evaluations change."""
 SCHEMA_KEY = "schema_version"
 
