@@ -57,7 +57,7 @@ def main() -> None:
     predictions = predictions.reset_index(drop=True)
     outputs = outputs_of(predictions["task"], predictions["target"])
     expected_errors = calibration.expected_error(predictions[names])
-    half = calibration.half_widths(outputs, predictions[names], LEVEL)
+    half_width = calibration.half_widths(outputs, predictions[names], LEVEL)
     errors = np.log(predictions["measured"] / predictions["predicted"]).to_numpy()
     row_labels = labels.loc[predictions["row"]]
     entity, block = predictions["entity"].to_numpy(), blocks.loc[predictions["row"]].to_numpy()
@@ -79,7 +79,7 @@ def main() -> None:
                 ErrorRows(row_labels.iloc[others], outputs[others], expected_errors[others]),
             )
         tasks = predictions["task"][evaluated].to_numpy()
-        covered = np.mean(np.abs(errors - shift)[evaluated] <= (half * left)[evaluated])
+        covered = np.mean(np.abs(errors - shift)[evaluated] <= (half_width * left)[evaluated])
         print(
             f"| {shots} | {evaluated.sum()} | {_error(errors[evaluated], tasks)} "
             f"| {_error((errors - shift)[evaluated], tasks)} "

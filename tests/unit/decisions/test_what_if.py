@@ -167,7 +167,7 @@ def test_hypothetical_cpu_model_is_predicted_like_its_base():
     assert [estimate.median for estimate in estimates] == pytest.approx(
         [estimate.median for estimate in usual], rel=1e-9
     )
-    assert all(mine.in_domain_score <= before.in_domain_score for mine, before in zip(estimates, usual, strict=True))
+    assert all(after.in_domain_score <= before.in_domain_score for after, before in zip(estimates, usual, strict=True))
 
 
 def test_varied_cpu_models_have_their_facts():

@@ -112,12 +112,12 @@ def test_drivers_multiply_to_the_median():
     answer = predict(KNOWN, options=PredictOptions(neighbors=0))
     champion = project().champion
     for estimate in answer.machines[0].estimates:
-        typical = champion.reference_data.measured.frame.iloc[[champion.typical_rows[estimate.task]]]
-        table = build_features("spec_cpu2017", typical, champion.reference_data.measured.columns, FEATURES)
+        typical_row = champion.reference_data.measured.frame.iloc[[champion.typical_rows[estimate.task]]]
+        table = build_features("spec_cpu2017", typical_row, champion.reference_data.measured.columns, FEATURES)
         start = champion.predictor.predict(table.frame)["base_score"].iloc[0]
         product = np.prod([driver.factor for driver in estimate.drivers])
         assert start * product == pytest.approx(estimate.median, rel=5e-3)
-        assert estimate.typical_machine.score == typical["base_score"].iloc[0]
+        assert estimate.typical_machine.score == typical_row["base_score"].iloc[0]
 
 
 def test_dates_are_a_group_of_values_and_drivers():
@@ -129,7 +129,7 @@ def test_dates_are_a_group_of_values_and_drivers():
 
 
 def test_shapley_values_share_an_interaction_equally():
-    machine, typical = (
+    machine, typical_machine = (
         pd.DataFrame({"a": [2.0], "b": [3.0], "c": [9.0]}),
         pd.DataFrame({"a": [0.0], "b": [0.0], "c": [9.0]}),
     )
@@ -138,7 +138,7 @@ def test_shapley_values_share_an_interaction_equally():
     def log_predict(frame):
         return (frame["a"] + frame["a"] * frame["b"]).to_numpy()[:, None]
 
-    contributions = shapley_values(machine, typical, groups, log_predict)
+    contributions = shapley_values(machine, typical_machine, groups, log_predict)
     assert contributions[0, :, 0].tolist() == pytest.approx([5.0, 3.0, 0.0])
 
 
