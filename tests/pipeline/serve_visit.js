@@ -35,6 +35,7 @@ async function visit() {
   record("in-domain", ".in-domain");
   record("origins", ".origin h3");
   record("given", ".origin.given li");
+  texts.meanings = [...document.querySelectorAll(".origin.given li")].map((one) => one.title);
   texts.drawings = [...document.querySelectorAll("#prediction > svg")].map((one) => [one.getAttribute("aria-label"), one.querySelectorAll("path.near").length]);
   record("tables", "#answer table caption");
   at("#range").elements.vary.value = "tdp";

@@ -76,6 +76,7 @@ def test_visitor_predicts_varies_and_shares(address, tmp_path, width):
     assert all("score 0." in text or "score 1." in text for text in texts["in-domain"])
     assert texts["origins"][0] == "Given as described"
     assert {"tdp_w 150 W", "chips 2"} <= set(texts["given"])
+    assert "thermal design power" in texts["meanings"]
     for suite, (label, near) in zip(SUITES, texts["drawings"], strict=True):
         assert re.match(rf"{suite}: estimate [\d.]+, 90 % interval [\d.]+ to [\d.]+; nearest measured: ", label)
         assert near == 3

@@ -165,7 +165,7 @@ def _create_info_router(service: PredictionService, limits: RequestLimits, metri
 
     @router.get("/cpu-models", summary="Find CPU models by a text", response_model=CpuModelsResponse)
     async def get_cpu_models(
-        q: Annotated[str, Query(description="Text to match, such as `epyc 97`.")] = "",
+        q: Annotated[str, Query(description="Text to match, such as epyc 97.")] = "",
     ) -> dict[str, Any]:
         return {"cpu_models": champion.cpu_names.complete(q[:_MAX_TEXT], limits.suggestions)}
 
@@ -212,7 +212,7 @@ def _create_prediction_router(service: PredictionService, limits: RequestLimits,
 
     @router.post(
         "/impute",
-        summary="Impute the unknown values of one machine, or several; only `assume` and `partial` have an effect",
+        summary="Impute the unknown values of one machine, or several; only the options assume and partial apply",
         response_model=ImputeResponse,
         response_model_exclude_unset=True,
     )

@@ -139,7 +139,7 @@ function showAnswer() {
   section.hidden = false;
   const machine = state.answer.machines[0];
   getElement("prediction").replaceChildren(...createPrediction(machine, section.clientWidth));
-  getElement("basis").replaceChildren(...createBasis(machine, state.health.origins));
+  getElement("basis").replaceChildren(...createBasis(machine, state.health.origins, listMeanings()));
   if (!state.curves) getElement("curves").replaceChildren();
   else {
     const available = getElement("curves").clientWidth;
@@ -148,6 +148,8 @@ function showAnswer() {
   }
   suggestRange();
 }
+
+const listMeanings = () => Object.fromEntries(state.known.columns.map((entry) => [entry.name, entry.meaning || entry.name]));
 
 const listNumericFields = () => [...state.known.fields, ...state.known.columns].filter((entry) => entry.number);
 

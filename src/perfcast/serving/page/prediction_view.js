@@ -74,7 +74,7 @@ export function createPrediction(machine, width) {
 }
 
 // Return the drivers by group and all inputs by their origin.
-export function createBasis(machine, origins) {
+export function createBasis(machine, origins, meanings) {
   const parts = [];
   const driven = machine.estimates.filter((estimate) => estimate.typical_machine);
   if (driven.length) {
@@ -91,7 +91,7 @@ export function createBasis(machine, origins) {
     const cells = values.map((value) => {
       const unit = value.unit && value.unit !== "month" && value.unit !== "quarter" ? ` ${value.unit}` : "";
       const shown = typeof value.value === "number" ? Number(value.value.toPrecision(6)).toString() : value.value;
-      return createElement("li", {}, createElement("span", {}, `${value.column} `), `${shown}${unit}`);
+      return createElement("li", { title: meanings[value.column] ?? value.column }, createElement("span", {}, `${value.column} `), `${shown}${unit}`);
     });
     const title = createElement("h3", {}, origin[0].toUpperCase() + origin.slice(1), " ", createElement("small", {}, meaning));
     parts.push(createElement("div", { class: `origin ${origin.replace(" ", "-")}` }, title, createElement("ul", { class: "cells" }, ...cells)));
