@@ -56,8 +56,8 @@ def main() -> None:
     )
     predictions = predictions.reset_index(drop=True)
     outputs = outputs_of(predictions["task"], predictions["target"])
-    typical = calibration.expected_error(predictions[names])
-    half = calibration.half_widths(outputs, predictions[names], LEVEL)
+    expected_errors = calibration.expected_error(predictions[names])
+    half_width = calibration.half_widths(outputs, predictions[names], LEVEL)
     errors = np.log(predictions["measured"] / predictions["predicted"]).to_numpy()
     row_labels = labels.loc[predictions["row"]]
     entity, block = predictions["entity"].to_numpy(), blocks.loc[predictions["row"]].to_numpy()
@@ -74,12 +74,12 @@ def main() -> None:
         for part in np.unique(entity[evaluated]):
             known, others = (np.flatnonzero(rows & (entity == part)) for rows in (shown, evaluated))
             shift[others], left[others] = correlation.predict(
-                ErrorRows(row_labels.iloc[known], outputs[known], typical[known]),
+                ErrorRows(row_labels.iloc[known], outputs[known], expected_errors[known]),
                 errors[known],
-                ErrorRows(row_labels.iloc[others], outputs[others], typical[others]),
+                ErrorRows(row_labels.iloc[others], outputs[others], expected_errors[others]),
             )
         tasks = predictions["task"][evaluated].to_numpy()
-        covered = np.mean(np.abs(errors - shift)[evaluated] <= (half * left)[evaluated])
+        covered = np.mean(np.abs(errors - shift)[evaluated] <= (half_width * left)[evaluated])
         print(
             f"| {shots} | {evaluated.sum()} | {_error(errors[evaluated], tasks)} "
             f"| {_error((errors - shift)[evaluated], tasks)} "

@@ -77,7 +77,9 @@ def main() -> None:
     address = urlsplit(options.server).netloc
     letters = ["epyc 9", "epyc 7", "xeon platinum 8", "xeon gold 6", "xeon gold 5", "xeon silver 4"]
     cpu_names = [
-        name for text in letters for name in json.loads(get(address, f"/parts?q={text.replace(' ', '+')}"))["parts"]
+        name
+        for text in letters
+        for name in json.loads(get(address, f"/cpu-models?q={text.replace(' ', '+')}"))["cpu_models"]
     ]
     machines = Machines(cpu_names, options.distinct)
     for name, query in QUERIES.items():
@@ -89,7 +91,7 @@ def main() -> None:
             threads = [
                 threading.Thread(
                     target=send_requests,
-                    args=(address, f"/forecast{query}", machines, until),
+                    args=(address, f"/predict{query}", machines, until),
                     kwargs={"times": times, "errors": errors},
                 )
                 for _ in range(options.clients)
@@ -102,12 +104,15 @@ def main() -> None:
             elapsed = time.perf_counter() - start
             if shown:
                 after = read_metrics(address)
-                grown = {key: after[key] - before[key] for key in ("perfcast_forecast_total", "perfcast_batches_total")}
+                grown = {
+                    key: after[key] - before[key]
+                    for key in ("perfcast_predicted_machines_total", "perfcast_batches_total")
+                }
                 ordered = sorted(1000 * seconds for seconds in times)
                 p50, p90, p99 = (
                     ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in (0.5, 0.9, 0.99)
                 )
-                per_batch = grown["perfcast_forecast_total"] / max(1.0, grown["perfcast_batches_total"])
+                per_batch = grown["perfcast_predicted_machines_total"] / max(1.0, grown["perfcast_batches_total"])
                 print(
                     f"{name}: p50 {p50:.0f} ms, p90 {p90:.0f} ms, p99 {p99:.0f} ms; "
                     f"{len(times) / elapsed:.1f} requests/s; "

@@ -2,8 +2,8 @@
 
 Run: python benchmarks/short_descriptions.py RUN_FOLDER FOLDS STANDARD RAW [--rows 800] [--seed 0]
 RUN_FOLDER is results/runs/<dataset>/<split>/<predictor> (the model of its first fold predicts), FOLDS
-results/splits/<dataset>/<split>.parquet, STANDARD results/standard/<dataset>.parquet, RAW results/raw. Test rows are
-described by some of their columns and completed from the rows that the fold trains on and the processor catalog.
+results/splits/<dataset>/<split>.parquet, STANDARD results/standard/<dataset>.parquet, RAW results/raw. Some columns
+describe the test rows; the others are imputed from the rows that the fold trains on and the processor catalog.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from perfcast.schema.table import Table, Tag
 from perfcast.schema.table_files import read_table
 
 FEATURES = ("processor", "memory", "system", "workload", "setup_labels")
-PART = ["cpu_model", "suite", "chips"]
+CPU_MODEL = ["cpu_model", "suite", "chips"]
 CHIP = ["cores_enabled_total", "cores_per_chip_of_cpu_model", "base_mhz", "max_turbo_mhz", "l3_mb_per_chip", "tdp_w"]
 MEMORY = ["dimm_count", "dimm_gb", "dimm_groups", "ddr_gen", "mem_rated_mts"]
 COMPILER = ["compiler_vendor", "compiler_major_minor"]
 SYSTEM = ["os_name", "os_version", "kernel_series", "threads_per_core"]
-SAID = {
-    "processor, chips": PART,
-    "processor with its cores, clocks, cache and power, chips": [*PART, *CHIP],
-    "... and memory": [*PART, *CHIP, *MEMORY],
-    "... and compiler": [*PART, *CHIP, *MEMORY, *COMPILER],
-    "... and operating system, threads per core": [*PART, *CHIP, *MEMORY, *COMPILER, *SYSTEM],
+DESCRIPTIONS = {
+    "processor, chips": CPU_MODEL,
+    "processor with its cores, clocks, cache and power, chips": [*CPU_MODEL, *CHIP],
+    "... and memory": [*CPU_MODEL, *CHIP, *MEMORY],
+    "... and compiler": [*CPU_MODEL, *CHIP, *MEMORY, *COMPILER],
+    "... and operating system, threads per core": [*CPU_MODEL, *CHIP, *MEMORY, *COMPILER, *SYSTEM],
 }
 
 
@@ -46,16 +46,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     standard = read_table(options.standard)
-    part = pd.read_parquet(options.folds)["fold_0"].to_numpy()
+    subset = pd.read_parquet(options.folds)["fold_0"].to_numpy()
     table = build_features(standard.dataset, standard.frame, standard.columns, FEATURES)
-    tested = np.flatnonzero((part == "test") & evaluated_rows(table))
+    tested = np.flatnonzero((subset == "test") & evaluated_rows(table))
     drawn = np.sort(np.random.default_rng(options.seed).choice(tested, min(options.rows, len(tested)), replace=False))
     predictor = load_predictor(options.run / "model")
     rows = standard.frame.iloc[drawn]
     target, task = predictor.targets_[0], rows[standard.column_of(Tag.TASK)].to_numpy()
     measured = rows[target].to_numpy()
 
-    past = Table(standard.dataset, standard.frame[np.isin(part, ["train", "validation"])], standard.columns)
+    past = Table(standard.dataset, standard.frame[np.isin(subset, ["train", "validation"])], standard.columns)
     raw = {path.parent.name: path.parent for path in options.raw.glob("*/manifest.json")}
     reference_data = ReferenceData.gather(past, raw, FEATURES)
     cpu_facts = find_rules(standard.dataset).read_cpu_facts(raw, standard.frame["cpu_model"])
@@ -66,7 +66,7 @@ def main() -> None:
     print("| described by | assumed | MAPE / MedAPE |\n|---|---|---|")
     everything = predictor.predict(table.frame.iloc[drawn])[target].to_numpy()
     print(f"| everything published | | {_error(everything / measured, task)} |")
-    for description, columns in SAID.items():
+    for description, columns in DESCRIPTIONS.items():
         for assume in (False, True):
             described = rows[names].where(pd.Series([name in columns for name in names], names), axis=1)
             machines = described.astype(rows[names].dtypes).set_axis(range(len(described)), axis=0)

@@ -150,21 +150,21 @@ class TestConfiguration:
 
 
 @pytest.mark.parametrize("name", CLASSES)
-class TestForecast:
+class TestPrediction:
     def test_is_finite_positive_and_keeps_the_index(
         self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]
     ) -> None:
-        forecast = models[name].predict(data[1].X)
-        assert list(forecast.columns) == ["score"]
-        assert forecast.index.equals(data[1].X.index)
-        assert (np.isfinite(forecast) & (forecast > 0)).all(axis=None)
+        predicted = models[name].predict(data[1].X)
+        assert list(predicted.columns) == ["score"]
+        assert predicted.index.equals(data[1].X.index)
+        assert (np.isfinite(predicted) & (predicted > 0)).all(axis=None)
 
     def test_empty_table_gives_empty_answer(
         self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]
     ) -> None:
-        forecast = models[name].predict(data[1].X.iloc[:0])
-        assert forecast.shape == (0, 1)
-        assert list(forecast.columns) == ["score"]
+        predicted = models[name].predict(data[1].X.iloc[:0])
+        assert predicted.shape == (0, 1)
+        assert list(predicted.columns) == ["score"]
 
     def test_batch_of_one_equals_batch_of_many(
         self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]
@@ -180,7 +180,7 @@ class TestForecast:
         same_labels = X.set_axis([0] * len(X))
         np.testing.assert_array_equal(models[name].predict(same_labels), models[name].predict(X))
 
-    def test_target_columns_at_forecast_time_are_not_read(
+    def test_target_columns_at_prediction_time_are_not_read(
         self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]
     ) -> None:
         X = data[1].X
@@ -211,10 +211,10 @@ class TestForecast:
     def test_value_of_a_column_constant_in_training_does_no_harm(
         self, name: str, models: dict[str, Predictor], data: tuple[Part, Part]
     ) -> None:
-        forecast = models[name].predict(data[1].X.assign(constant=1e6, never_known=1e6))
+        predicted = models[name].predict(data[1].X.assign(constant=1e6, never_known=1e6))
         usual = models[name].predict(data[1].X)
-        assert np.isfinite(forecast).all(axis=None)
-        assert (np.abs(np.log(forecast / usual)) < 0.7).all(axis=None)
+        assert np.isfinite(predicted).all(axis=None)
+        assert (np.abs(np.log(predicted / usual)) < 0.7).all(axis=None)
 
 
 class _Planted:
@@ -251,7 +251,7 @@ class TestLearning:
         assert list(first) == list(second)
         assert [path for path in first if first[path] != second[path]] == []
 
-    def test_loaded_predictor_forecasts_the_same(
+    def test_loaded_predictor_predicts_the_same(
         self, name: str, models: dict[str, Predictor], data: tuple[Part, Part], tmp_path: Path
     ) -> None:
         models[name].save(tmp_path)
@@ -326,29 +326,29 @@ class TestLearning:
     def test_several_targets_with_missing_measurements(self, name: str, tmp_path: Path) -> None:
         part, test = parts(tiny_table(), 72, ("score", "second_score"))
         predictor = fitted(name, part, validation=np.arange(len(part.X)) >= 60)
-        forecast = predictor.predict(test.X)
-        assert list(forecast.columns) == ["score", "second_score"]
-        assert np.isfinite(forecast).all(axis=None)
+        predicted = predictor.predict(test.X)
+        assert list(predicted.columns) == ["score", "second_score"]
+        assert np.isfinite(predicted).all(axis=None)
         predictor.save(tmp_path)
-        pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(test.X), forecast)
+        pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(test.X), predicted)
 
-    def test_a_task_is_forecast_for_the_targets_that_training_has_for_it(
+    def test_a_task_is_predicted_for_the_targets_that_training_has_for_it(
         self, name: str, data: tuple[Part, Part], tmp_path: Path
     ) -> None:
         part, test = parts(tiny_table(), 72, ("score", "second_score"))
         is_rate = part.X["suite"] == "rate"
         y = pd.DataFrame({"score": part.y["score"].where(is_rate), "second_score": part.y["score"].where(~is_rate)})
         predictor = fitted(name, Part(part.X, y, part.columns), validation=np.arange(len(part.X)) >= 60)
-        forecast = predictor.predict(test.X)
+        predicted = predictor.predict(test.X)
         requested = np.column_stack([test.X["suite"] == "rate", test.X["suite"] == "speed"])
         np.testing.assert_array_equal(predictor.requested_outputs(test.X), requested)
-        np.testing.assert_array_equal(np.isfinite(forecast) & (forecast > 0), requested)
-        assert forecast.isna().to_numpy()[~requested].all()
+        np.testing.assert_array_equal(np.isfinite(predicted) & (predicted > 0), requested)
+        assert predicted.isna().to_numpy()[~requested].all()
         for unknown in ("never seen", None):
-            forecast_of_unknown = predictor.predict(test.X.assign(suite=pd.Series(unknown, test.X.index, dtype="str")))
-            assert (np.isfinite(forecast_of_unknown) & (forecast_of_unknown > 0)).all(axis=None)
+            predicted_unknown = predictor.predict(test.X.assign(suite=pd.Series(unknown, test.X.index, dtype="str")))
+            assert (np.isfinite(predicted_unknown) & (predicted_unknown > 0)).all(axis=None)
         predictor.save(tmp_path)
-        pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(test.X), forecast)
+        pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(test.X), predicted)
 
     def test_a_target_never_measured_is_refused(self, name: str, data: tuple[Part, Part]) -> None:
         y = data[0].y.assign(second_score=np.nan)

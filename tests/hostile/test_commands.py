@@ -12,7 +12,7 @@ from hostile_input import REPOSITORY, refused
 
 COMMANDS = {
     "no command": [],
-    "no such command": "forecast",
+    "no such command": "predictions",
     "an option of no command": "sources --nope",
     "ingest: no source": "pipeline ingest --out x",
     "ingest: a path": "pipeline ingest ../../etc/passwd --out out/x",

@@ -11,9 +11,10 @@ import pytest
 from champion_project import project
 from hostile_input import refused
 
+from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION
 from perfcast.utils.io import file_digests
 
-ASKED = ["--processor", "Xeon Gold 6148", "--chips", "2"]
+MACHINE = ["--processor", "Xeon Gold 6148", "--chips", "2"]
 FILES = sorted(path.relative_to(project().folder).as_posix() for path in project().folder.rglob("*") if path.is_file())
 
 
@@ -59,7 +60,7 @@ def test_planted_pickle_with_valid_digest_is_refused_and_not_executed(tmp_path, 
     (champion / name).write_bytes(contents[content])
     signed(champion)
     refused(
-        ["predict", *ASKED, "--champion", champion, "--out", tmp_path / "out" / "x.csv"], capsys, out=tmp_path / "out"
+        ["predict", *MACHINE, "--champion", champion, "--out", tmp_path / "out" / "x.csv"], capsys, out=tmp_path / "out"
     )
     assert not marker.exists()
 
@@ -84,7 +85,13 @@ def test_load_predictor_makes_only_predictors(tmp_path, capsys, name):
     path = champion / "model" / "predictor.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "class": name, "params": {}}))
     signed(champion)
-    refused(["predict", *ASKED, "--champion", champion], capsys)
+    refused(["predict", *MACHINE, "--champion", champion], capsys)
+
+
+def _describe(dataset: str, *files: str) -> bytes:
+    """Return the description of a champion of this schema version."""
+    about = {SCHEMA_KEY: SCHEMA_VERSION, "dataset": dataset, "files": dict.fromkeys(files, "0")}
+    return json.dumps(about).encode()
 
 
 ABOUTS = {
@@ -92,8 +99,8 @@ ABOUTS = {
     "a list": b"[]",
     "no keys": b"{}",
     "nested without end": b"[" * 100_000,
-    "another dataset": b'{"schema_version": 3, "dataset": "host_gemm", "files": {}}',
-    "files elsewhere": b'{"schema_version": 3, "dataset": "spec_cpu2017", "files": {"../../../etc/passwd": "0"}}',
+    "another dataset": _describe("host_gemm"),
+    "files elsewhere": _describe("spec_cpu2017", "../../../etc/passwd"),
     "no text": b"\xff\xfe",
 }
 
@@ -102,4 +109,4 @@ ABOUTS = {
 def test_load_champion_refuses_empty_description(tmp_path, capsys, name):
     shutil.copytree(project().folder, tmp_path / "champion")
     (tmp_path / "champion" / "about.json").write_bytes(ABOUTS[name])
-    refused(["predict", *ASKED, "--champion", tmp_path / "champion"], capsys)
+    refused(["predict", *MACHINE, "--champion", tmp_path / "champion"], capsys)

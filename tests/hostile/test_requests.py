@@ -47,7 +47,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-@pytest.mark.parametrize("route", ["forecast", "complete"])
+@pytest.mark.parametrize("route", ["predict", "impute"])
 def test_hostile_body_gets_one_line(server, route, name):
     reply = request(f"{server}/{route}{PLAIN}", BODIES[name])
     assert 400 <= reply.status < 500
@@ -71,7 +71,7 @@ QUERIES = (
 def test_hostile_option_gets_status_400_or_422(server, query):
     server_url = urlsplit(server)
     status, body = raw(
-        server_url, f"POST /forecast?{query} HTTP/1.1", b'{"chips": 2}', {"Content-Type": "application/json"}
+        server_url, f"POST /predict?{query} HTTP/1.1", b'{"chips": 2}', {"Content-Type": "application/json"}
     )
     assert status in (400, 422)
     assert b"Traceback" not in body
@@ -119,19 +119,19 @@ HEADERS = {
 def test_hostile_headers_are_refused_and_the_next_request_is_served(server, name, capfd):
     server_url = urlsplit(server)
     body = b"\x1f\x8b\x08\x00" if name == "packed" else b'{"chips": 2}\r\n\r\n'
-    status, answer = raw(server_url, "POST /forecast HTTP/1.1", body, HEADERS[name])
+    status, answer = raw(server_url, "POST /predict HTTP/1.1", body, HEADERS[name])
     assert status == 0 or 400 <= status < 500, (status, answer)
     assert b"Traceback" not in answer
     assert "Traceback" not in capfd.readouterr().err
-    assert request(f"{server}/forecast{PLAIN}", KNOWN).status == 200
+    assert request(f"{server}/predict{PLAIN}", KNOWN).status == 200
 
 
 @pytest.mark.parametrize(
     "first",
     [
         *("GET /../../etc/passwd HTTP/1.1", "GET /static/..%2f..%2fapp.py HTTP/1.1", "GET /%00 HTTP/1.1"),
-        *("TRACE / HTTP/1.1", "POST /forecast HTTP/9.9", "\x00\x01\x02", "GET /" + "x" * 100_000 + " HTTP/1.1"),
-        *("GET http://example.org/health HTTP/1.1", "OPTIONS * HTTP/1.1", "GET /parts/../health/.. HTTP/1.1"),
+        *("TRACE / HTTP/1.1", "POST /predict HTTP/9.9", "\x00\x01\x02", "GET /" + "x" * 100_000 + " HTTP/1.1"),
+        *("GET http://example.org/health HTTP/1.1", "OPTIONS * HTTP/1.1", "GET /cpu-models/../health/.. HTTP/1.1"),
     ],
     ids=lambda first: first[:30].encode("unicode_escape").decode(),
 )

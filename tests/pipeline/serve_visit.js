@@ -17,7 +17,7 @@ async function visit() {
   await press("#machine .main");
   record("empty form", "#problem:not([hidden])");
   type(form.elements["m.processor"], "gold 6");
-  const suggested = () => [...document.querySelectorAll("#parts option")].map((one) => one.value);
+  const suggested = () => [...document.querySelectorAll("#cpu-models option")].map((one) => one.value);
   await until(() => suggested().length && suggested().every((name) => name.includes("gold 6")));
   texts.suggested = suggested();
   type(form.elements["m.processor"], "Zeus 1");
@@ -27,7 +27,7 @@ async function visit() {
   type(form.elements["m.chips"], "2");
   at("#add").click();
   const row = at(".pair");
-  row.querySelector(".word").value = "tdp";
+  row.querySelector(".field").value = "tdp";
   row.querySelector(".cell").value = "150 W";
   await press("#machine .main");
   record("problem", "#problem:not([hidden])");
@@ -35,6 +35,7 @@ async function visit() {
   record("in-domain", ".in-domain");
   record("origins", ".origin h3");
   record("given", ".origin.given li");
+  texts.meanings = [...document.querySelectorAll(".origin.given li")].map((one) => one.title);
   texts.drawings = [...document.querySelectorAll("#prediction > svg")].map((one) => [one.getAttribute("aria-label"), one.querySelectorAll("path.near").length]);
   record("tables", "#answer table caption");
   at("#range").elements.vary.value = "tdp";

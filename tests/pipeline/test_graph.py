@@ -127,14 +127,14 @@ def test_champion_predicts_with_and_without_mlflow(project):
 
     import perfcast
 
-    part = pd.read_parquet(project / "results" / "champion" / "spec_cpu2017" / "knowledge" / "measured.parquet")
+    part = pd.read_parquet(project / "results" / "champion" / "spec_cpu2017" / "reference_data" / "measured.parquet")
     machines = pd.DataFrame({"processor": part["cpu_model"].dropna().unique()[:3], "chips": 1.0})
     direct = perfcast.predict(machines, project / "results" / "champion" / "spec_cpu2017", neighbors=0, explain=False)
     mlflow.set_tracking_uri(f"sqlite:///{project}/results/mlflow/mlflow.db")
     model = mlflow.pyfunc.load_model("models:/perfcast-spec_cpu2017@champion")
     served = model.predict(machines)
     assert len(served) == 12
-    with pytest.raises(mlflow.exceptions.MlflowException, match="the processor must be a known one"):
+    with pytest.raises(mlflow.exceptions.MlflowException, match="processor must be a known CPU model"):
         model.predict(machines.assign(processor="Zeus 1"))
     pd.testing.assert_frame_equal(served, direct.to_frame(), rtol=1e-6)
 

@@ -76,6 +76,7 @@ def test_visitor_predicts_varies_and_shares(address, tmp_path, width):
     assert all("score 0." in text or "score 1." in text for text in texts["in-domain"])
     assert texts["origins"][0] == "Given as described"
     assert {"tdp_w 150 W", "chips 2"} <= set(texts["given"])
+    assert "thermal design power" in texts["meanings"]
     for suite, (label, near) in zip(SUITES, texts["drawings"], strict=True):
         assert re.match(rf"{suite}: estimate [\d.]+, 90 % interval [\d.]+ to [\d.]+; nearest measured: ", label)
         assert near == 3
@@ -106,6 +107,6 @@ def test_api_page_opens(address, tmp_path):
     command = [BROWSER, *QUIET, f"--user-data-dir={tmp_path}", "--dump-dom", f"{address}/docs"]
     process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert [line for line in process.stderr.splitlines() if "CONSOLE" in line] == []
-    for words in ("POST /forecast", "GET /parts", 'id="PredictResponse"', f"curl {address}/forecast"):
+    for words in ("POST /predict", "GET /cpu-models", 'id="PredictResponse"', f"curl {address}/predict"):
         assert words in process.stdout
     assert urlsplit(address).hostname == "127.0.0.1"

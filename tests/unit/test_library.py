@@ -21,7 +21,7 @@ import perfcast
 from perfcast.utils.errors import UserError
 
 ROOT = Path(__file__).parents[2]
-NOTEBOOK = ROOT / "examples" / "forecast.ipynb"
+NOTEBOOK = ROOT / "examples" / "predict.ipynb"
 
 
 def cells():
@@ -69,8 +69,8 @@ def test_estimator_refuses_unknown_names(name, parameters, words):
 
 def test_package_exports_its_names():
     assert {"load_champion", "predict", "estimator"} <= set(dir(perfcast))
-    with pytest.raises(AttributeError, match="no attribute 'forecast_all'"):
-        _ = perfcast.forecast_all
+    with pytest.raises(AttributeError, match="no attribute 'predict_all'"):
+        _ = perfcast.predict_all
 
 
 def test_inference_imports_no_learning_library():

@@ -72,5 +72,5 @@ def run(options: argparse.Namespace) -> int:
     measurements = read_user_measurements(options, [], champion)
     ranking = rank_machines(entries, champion, request, chosen, measurements=measurements, progress=len(entries) > 20)
     write_answer(options, ranking, lambda: format_ranking(ranking, terminal_width()))
-    report(f"{len(entries)} machines forecast", champion.name, champion.preset, chosen.level)
+    report(f"{len(entries)} machines predicted", champion.name, champion.preset, chosen.level)
     return 0

@@ -64,5 +64,5 @@ def run(options: argparse.Namespace) -> int:
 
         write_text(options.out, draw_grid(grid))
     write_answer(options, grid, lambda: format_grid(grid, terminal_width()))
-    report(f"{len(grid.possible)} machines forecast", champion.name, champion.preset, chosen.level)
+    report(f"{len(grid.possible)} machines predicted", champion.name, champion.preset, chosen.level)
     return 0

@@ -16,7 +16,7 @@ from perfcast.utils.terminal_tables import (
     wrap_text,
 )
 
-_MAX_REFUSED = 12
+_MAX_IMPOSSIBLE = 12
 """Impossible combinations that are listed."""
 _DIFFERENCES_WIDTH, _MIN_DIFFERENCES_WIDTH, _OTHER_COLUMNS_WIDTH = 76, 30, 45
 
@@ -40,7 +40,9 @@ def _ranked_cells(candidate: Ranked, ranking: Ranking) -> list[str]:
     cells = [str(candidate.rank), candidate.name, format_number(candidate.score), interval]
     cells += [format_percent(share) for share in candidate.probabilities]
     if len(ranking.targets) > 1:
-        ends = dict.fromkeys((format_percent(candidate.together_least), format_percent(candidate.together_most)))
+        ends = dict.fromkeys(
+            (format_percent(candidate.joint_probability_min), format_percent(candidate.joint_probability_max))
+        )
         cells.append(" to ".join(ends))
     mixed = not all(other.watts_assumed for other in ranking.candidates)
     mark = "~" if candidate.watts_assumed and mixed else ""
@@ -79,13 +81,13 @@ def format_grid(grid: Grid, width: int | None = None) -> str:
     """Return the combinations in a table, the impossible ones with their reasons, and notes."""
     table = _format_wide(grid, width)
     parts = [table if fits(table, width) else _format_long(grid, width)]
-    refused = [combination for combination in grid.combinations if combination.refused]
-    if refused:
-        parts.append(f"cannot be ({len(refused)} of {len(grid.combinations)} combinations)")
-        rows = [[*combination.values.values(), combination.refused] for combination in refused[:_MAX_REFUSED]]
+    impossible = [combination for combination in grid.combinations if combination.violation]
+    if impossible:
+        parts.append(f"cannot be ({len(impossible)} of {len(grid.combinations)} combinations)")
+        rows = [[*combination.values.values(), combination.violation] for combination in impossible[:_MAX_IMPOSSIBLE]]
         parts.append(render_table([*grid.names, "why"], rows, width))
-    if len(refused) > _MAX_REFUSED:
-        parts.append(f"  and {len(refused) - _MAX_REFUSED} more, see --csv")
+    if len(impossible) > _MAX_IMPOSSIBLE:
+        parts.append(f"  and {len(impossible) - _MAX_IMPOSSIBLE} more, see --csv")
     return "\n".join([*parts, *_format_notes(grid.notes, width)])
 
 
@@ -98,10 +100,10 @@ def _format_wide(grid: Grid, width: int | None) -> str:
         cells = list(combination.values.values())
         for output in grid.outputs:
             cells += _estimate_cells(estimates[output]) if output in estimates else ["", ""]
-        supports = [
+        in_domain_scores = [
             estimate.in_domain_score for estimate in combination.estimates if estimate.in_domain_score is not None
         ]
-        rows.append([*cells, f"{min(supports):.2f}" if supports else ""])
+        rows.append([*cells, f"{min(in_domain_scores):.2f}" if in_domain_scores else ""])
     return render_table(*drop_empty_columns([*grid.names, *titles, "in-domain score"], rows), width)
 
 
@@ -110,9 +112,9 @@ def _format_long(grid: Grid, width: int | None) -> str:
     rows = []
     for combination in grid.possible:
         for estimate in combination.estimates:
-            support = "" if estimate.in_domain_score is None else f"{estimate.in_domain_score:.2f}"
+            in_domain_score = "" if estimate.in_domain_score is None else f"{estimate.in_domain_score:.2f}"
             cells = [*combination.values.values(), grid.outputs[Output.of(estimate)]]
-            rows.append([*cells, *_estimate_cells(estimate), support])
+            rows.append([*cells, *_estimate_cells(estimate), in_domain_score])
     header = [*grid.names, "task", "estimate", _interval_title(grid), "in-domain score"]
     return render_table(*drop_empty_columns(header, rows), width)
 
@@ -137,7 +139,7 @@ def format_nearest(machine: NearestResults, width: int | None = None) -> str:
         name = f"{near.machine}\n{differences}"
         cells = [each.task if first else "", format_number(near.score), f"{near.distance:.3f}", name]
         rows.append([*cells, near.published])
-    meaning = "distance: the differences add that much to the error of a forecast, 0.05 about 5 %; 0: no difference"
+    meaning = "distance: the differences add that much to the error of a prediction, 0.05 about 5 %; 0: no difference"
     marks = "yours -> theirs: ~ is an assumed value of yours, ? an unknown one"
     notes = _format_notes((*machine.notes, meaning, marks), width)
     return "\n".join([machine.machine, render_table(header, rows, width), *notes])
@@ -146,8 +148,8 @@ def format_nearest(machine: NearestResults, width: int | None = None) -> str:
 def _format_differences(similar: SimilarResult) -> str:
     groups: dict[str, list[str]] = {}
     for each in similar.differences:
-        mine = f"{'~' if each.assumed else ''}{_format_cell(each.mine)}"
-        groups.setdefault(each.group, []).append(f"{each.column} {mine} -> {_format_cell(each.theirs)}")
+        described = f"{'~' if each.assumed else ''}{_format_cell(each.described)}"
+        groups.setdefault(each.group, []).append(f"{each.column} {described} -> {_format_cell(each.measured)}")
     listed = "; ".join(f"{group}: {', '.join(columns)}" for group, columns in groups.items())
     more = similar.differing - len(similar.differences)
     return (listed or "nothing differs") + (f"; {more} more" if more else "")

@@ -20,13 +20,13 @@ from perfcast.utils.errors import UserError
 
 @dataclass(frozen=True)
 class Difference:
-    """Column in which a measured result differs; `assumed`: the machine's value is an imputed usual one."""
+    """Column in which a measured result differs from the machine; `assumed`: the described value is an imputed one."""
 
     column: str
     group: str
     unit: str
-    mine: float | str | None
-    theirs: float | str | None
+    described: float | str | None
+    measured: float | str | None
     assumed: bool
 
 
@@ -76,7 +76,7 @@ class NearestMachines(Answer):
                 "published": each.measured.published,
                 "result": each.measured.result,
                 "differing": each.differing,
-                "differences": "; ".join(f"{d.column}: {d.mine} -> {d.theirs}" for d in each.differences),
+                "differences": "; ".join(f"{d.column}: {d.described} -> {d.measured}" for d in each.differences),
             }
             for machine in self.machines
             for each in machine.similar
@@ -127,16 +127,16 @@ def find_nearest_machines(
 
 
 def _find_differences(
-    completed: CompletedMachines, row: int, theirs: pd.Series, champion: Champion
+    completed: CompletedMachines, row: int, measured: pd.Series, champion: Champion
 ) -> tuple[Difference, ...]:
     """Return the features that differ, the heaviest first; see `_weigh`."""
     machine, origins = completed.frame.iloc[row], completed.origins.iloc[row]
     weighted = []
     for column in select(champion.reference_data.measured.columns, role=Role.FEATURE):
-        mine, other = _plain(machine[column.name], column), _plain(theirs[column.name], column)
-        if mine != other:
+        described, other = _plain(machine[column.name], column), _plain(measured[column.name], column)
+        if described != other:
             assumed = origins[column.name] == ASSUMED
-            difference = Difference(column.name, column.group, column.unit, mine, other, assumed)
+            difference = Difference(column.name, column.group, column.unit, described, other, assumed)
             weighted.append((_weigh(difference, champion), difference))
     return tuple(difference for _, difference in sorted(weighted, key=lambda pair: -pair[0]))
 
@@ -146,10 +146,10 @@ def _weigh(difference: Difference, champion: Champion) -> float:
     weights = champion.calibrated.calibration.weights if champion.calibrated else {}
     group = champion.reference_data.measured.select(role=Role.FEATURE, group=difference.group)
     weight = weights.get(difference.group, 0.0) / len(group)
-    mine, theirs = difference.mine, difference.theirs
-    if isinstance(mine, float) and isinstance(theirs, float) and mine > 0 and theirs > 0:
-        return weight * min(1.0, abs(float(np.log2(mine / theirs))))
-    return weight * (0.5 if mine is None or theirs is None else 1.0)
+    described, measured = difference.described, difference.measured
+    if isinstance(described, float) and isinstance(measured, float) and described > 0 and measured > 0:
+        return weight * min(1.0, abs(float(np.log2(described / measured))))
+    return weight * (0.5 if described is None or measured is None else 1.0)
 
 
 def _plain(cell: Any, column: Column) -> float | str | None:

@@ -38,9 +38,9 @@ class Ranked:
     """One candidate with its rank.
 
     `probabilities` are those of the targets, in their order; the probability of all targets together is between
-    `together_least` and `together_most`, whatever the correlation of their errors. `value` is that of the criterion.
-    `support` is the lowest in-domain score of its predictions. Units: `watts` W, `price` as given, `score` that of its
-    tasks.
+    `joint_probability_min` and `joint_probability_max`, whatever the correlation of their errors. `value` is that of
+    the criterion, `in_domain_score` the lowest one of its predictions. Units: `watts` W, `price` as given, `score` that
+    of its tasks.
     """
 
     rank: int
@@ -51,8 +51,8 @@ class Ranked:
     score_low: float | None
     score_high: float | None
     probabilities: tuple[float, ...]
-    together_least: float | None
-    together_most: float | None
+    joint_probability_min: float | None
+    joint_probability_max: float | None
     sure: bool | None
     watts: float | None
     watts_assumed: bool
@@ -172,7 +172,9 @@ def _find_watts(
     others = machines.frame.drop(index=list(watts))
     if not champion.rules.power_columns or others.empty:
         return watts
-    one_task = others.assign(**{champion.reference_data.measured.column_of(Tag.TASK): next(iter(champion.typical))})
+    one_task = others.assign(
+        **{champion.reference_data.measured.column_of(Tag.TASK): next(iter(champion.typical_rows))}
+    )
     completed = impute(machines.with_frame(one_task), champion, assume=options.assume).frame
     power = completed[list(champion.rules.power_columns)].prod(axis=1, skipna=False).dropna()
     return {**watts, **{int(line): (float(value), True) for line, value in power.items()}}  # type: ignore[call-overload]
@@ -211,8 +213,8 @@ def _evaluate(
         score_low=score.low,
         score_high=score.high,
         probabilities=shares,
-        together_least=least,
-        together_most=most,
+        joint_probability_min=least,
+        joint_probability_max=most,
         sure=None if request.sure is None or least is None else least >= request.sure,
         watts=power,
         watts_assumed=assumed,

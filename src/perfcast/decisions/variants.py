@@ -10,7 +10,16 @@ import pandas as pd
 
 from perfcast.decisions.varied_fields import Point, VariedField, combinations
 from perfcast.inference.champion import Champion
-from perfcast.inference.impute import ASSUMED, GIVEN, IMPLIED, LOOKED_UP, MEASURED, MISSING, find_refusals, impute
+from perfcast.inference.impute import (
+    ASSUMED,
+    GIVEN,
+    IMPLIED,
+    LOOKED_UP,
+    MEASURED,
+    MISSING,
+    find_first_violations,
+    impute,
+)
 from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachines, check_design, parse_machines
@@ -24,13 +33,13 @@ _FACTS = (LOOKED_UP, MEASURED)
 class Variant:
     """One combination: its values, and its lines by task, or the reason why it is impossible.
 
-    `like`: the CPU model whose facts a hypothetical one has, "" for a real one.
+    `base_cpu`: the CPU model whose facts a hypothetical one has, "" for a real one.
     """
 
     points: tuple[Point, ...]
     lines: tuple[int, ...] = ()
-    refused: str = ""
-    like: str = ""
+    violation: str = ""
+    base_cpu: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,7 +59,7 @@ class _Base:
     cpu: str
     cells: tuple[Mapping[str, Any], ...] = ()
     origins: tuple[Mapping[str, str], ...] = ()
-    refused: str = ""
+    violation: str = ""
 
 
 class _Dependencies:
@@ -108,7 +117,8 @@ def make_variants(
     dependencies = _Dependencies(champion)
     columns = {column for field in varied for column in field.columns}
     if dependencies.task in columns:
-        fact = f"--vary names {dependencies.task}"
+        name = next(field.name for field in varied if dependencies.task in field.columns)
+        fact = f"--vary names {name}"
         raise UserError("a task cannot be varied", fact, "name it with --task, which may be repeated")
     for field in varied:
         for point in field.points:
@@ -122,7 +132,7 @@ def make_variants(
     bases = [_complete_base(machine, all_tasks, champion, dependencies, assume=assume) for machine in machines]
     contradicted: dict[str, set[str]] = {}
     for base in bases:
-        points = [] if base.refused else [point for field in varied for point in field.points]
+        points = [] if base.violation else [point for field in varied for point in field.points]
         differing = {name for point in points for name in dependencies.find_contradicted(point.cells, base)}
         if differing - {dependencies.cpu}:
             contradicted[base.cpu] = differing - {dependencies.cpu}
@@ -142,14 +152,16 @@ def make_variants(
             hypothetical = base.cpu in contradicted
             rows.append(_constant(own_cells, origins, columns, dependencies, hypothetical=hypothetical) | cells)
             typed_fields[len(rows) - 1] = typed
-        like = base.cpu if base.cpu in contradicted else ""
-        variants.append(Variant(combination, tuple(range(begin, len(rows))), base.refused, like))
+        base_cpu = base.cpu if base.cpu in contradicted else ""
+        variants.append(Variant(combination, tuple(range(begin, len(rows))), base.violation, base_cpu))
     batch = ParsedMachines(champion.fields.frame(rows, range(len(rows))), typed=typed_fields)
-    reasons = find_refusals(batch, champion) if rows else {}
-    refused = [each.refused or next((reasons[line] for line in each.lines if line in reasons), "") for each in variants]
+    reasons = find_first_violations(batch, champion) if rows else {}
+    violations = [
+        each.violation or next((reasons[line] for line in each.lines if line in reasons), "") for each in variants
+    ]
     checked = tuple(
-        replace(variant, lines=(), refused=reason) if reason else variant
-        for variant, reason in zip(variants, refused, strict=True)
+        replace(variant, lines=(), violation=reason) if reason else variant
+        for variant, reason in zip(variants, violations, strict=True)
     )
     notes = dict.fromkeys(note for machine in machines for lines in machine.notes.values() for note in lines)
     return Variants(
@@ -178,7 +190,7 @@ def _parse_base(
         if fields.find(name, label) not in varied_fields and not (cells and set(cells) <= columns):
             constant[name] = value
     if cpu is not None:
-        constant[dependencies.cpu] = cpu.text
+        constant[next(field.name for field in varied if dependencies.cpu in field.columns)] = cpu.text
     first = {field.name: field.points[0].text for field in varied if dependencies.cpu not in field.columns}
     try:
         machines = parse_machines([MachineEntry(line, label, constant)], champion)
@@ -197,9 +209,9 @@ def _complete_base(
     """Complete the machine for every task."""
     key = machine.frame[dependencies.cpu].iloc[0]
     cpu = "" if pd.isna(key) else str(key)
-    reasons = find_refusals(machine, champion)
+    reasons = find_first_violations(machine, champion)
     if reasons:
-        return _Base(cpu, refused=next(iter(reasons.values())))
+        return _Base(cpu, violation=next(iter(reasons.values())))
     repeated = machine.frame.iloc[[0] * len(tasks)].reset_index(drop=True)
     by_task = ParsedMachines(repeated.assign(**{dependencies.task: list(tasks)}))
     completed = impute(by_task, champion, assume=assume)

@@ -62,7 +62,8 @@ def read_varied_fields(texts: Sequence[str], fields: MachineFields) -> tuple[Var
     for field in varied:
         for column in sorted(field.columns):
             if names.setdefault(column, field.name) != field.name:
-                fact = f"{names[column]} and {field.name} both give {column}"
+                quantity = fields.columns[column].meaning or column
+                fact = f"{names[column]} and {field.name} both describe {quantity}"
                 raise UserError("varied names must be independent", fact, "write both as one field")
     count = math.prod(len(field.points) for field in varied)
     if count > MAX_COMBINATIONS:

@@ -24,15 +24,15 @@ from perfcast.utils.errors import UserError
 class Combination:
     """One combination: values by varied field, and its estimates by task, or the reason why it is impossible.
 
-    `numbers` has the values of numerical fields in the units of their columns. `like` names the CPU model whose facts a
-    hypothetical one has, "" for a real one.
+    `numbers` has the values of numerical fields in the units of their columns. `base_cpu` names the CPU model whose
+    facts a hypothetical one has, "" for a real one.
     """
 
     values: dict[str, str]
     numbers: dict[str, float]
     estimates: tuple[Estimate, ...] = ()
-    refused: str = ""
-    like: str = ""
+    violation: str = ""
+    base_cpu: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Grid(Answer):
     @property
     def possible(self) -> list[Combination]:
         """The combinations that break no limit."""
-        return [combination for combination in self.combinations if not combination.refused]
+        return [combination for combination in self.combinations if not combination.violation]
 
     @property
     def outputs(self) -> dict[Output, str]:
@@ -74,7 +74,11 @@ class Grid(Answer):
         rows = []
         for combination in self.combinations:
             for estimate in combination.estimates or (None,):
-                row: dict[str, Any] = {**combination.values, "like": combination.like, "refused": combination.refused}
+                row: dict[str, Any] = {
+                    **combination.values,
+                    "base_cpu": combination.base_cpu,
+                    "violation": combination.violation,
+                }
                 rows.append(row if estimate is None else row | estimate.cells())
         return pd.DataFrame(rows)
 
@@ -98,7 +102,7 @@ def predict_grid(
         raise UserError("something must be varied", "there is no --vary", "such as --vary cores=64..192:16")
     made = make_variants(entry, varied, champion, tasks, assume=options.assume)
     if made.machines.frame.empty:
-        raise UserError("at least one combination must be possible", f"none is: {made.variants[0].refused}")
+        raise UserError("at least one combination must be possible", f"none is: {made.variants[0].violation}")
     predictions = predict_machines(made.machines, champion, options, measurements, progress=progress)
     by_line = {prediction.line: prediction.estimates for prediction in predictions}
     combinations = tuple(
@@ -123,7 +127,7 @@ def _combination(variant: Variant, estimates: Sequence[Estimate], varied: Sequen
     pairs = list(zip(varied, variant.points, strict=True))
     numbers = {field.name: float(next(iter(point.cells.values()))) for field, point in pairs if field.unit is not None}
     values = {field.name: point.text for field, point in pairs}
-    return Combination(values, numbers, tuple(estimates), variant.refused, variant.like)
+    return Combination(values, numbers, tuple(estimates), variant.violation, variant.base_cpu)
 
 
 def note_unchanged(combinations: Sequence[Combination], names: Sequence[str]) -> list[str]:
@@ -132,7 +136,7 @@ def note_unchanged(combinations: Sequence[Combination], names: Sequence[str]) ->
     for name in names:
         groups: dict[tuple[str, ...], list[tuple[float, ...]]] = {}
         for combination in combinations:
-            if not combination.refused:
+            if not combination.violation:
                 others = tuple(value for other, value in combination.values.items() if other != name)
                 medians = tuple(round(estimate.median, 9) for estimate in combination.estimates)
                 groups.setdefault(others, []).append(medians)

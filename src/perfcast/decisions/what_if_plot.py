@@ -110,11 +110,11 @@ def _label(axis: Axes, grid: Grid, x: str, output: Output, *, numbers: bool) -> 
 
 def _heading(grid: Grid) -> str:
     text = f"estimates by {grid.champion}, {100 * grid.level:g} % intervals"
-    like = sorted({combination.like for combination in grid.possible if combination.like})
-    if like:
-        text += f"; hypothetical processors like {', '.join(like)}"
-    refused = len(grid.combinations) - len(grid.possible)
-    return f"{text}; {refused} of {len(grid.combinations)} combinations are impossible" if refused else text
+    base_cpus = sorted({combination.base_cpu for combination in grid.possible if combination.base_cpu})
+    if base_cpus:
+        text += f"; hypothetical processors like {', '.join(base_cpus)}"
+    impossible = len(grid.combinations) - len(grid.possible)
+    return f"{text}; {impossible} of {len(grid.combinations)} combinations are impossible" if impossible else text
 
 
 def _estimate(combination: Combination, output: Output) -> Estimate | None:

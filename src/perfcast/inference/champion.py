@@ -25,7 +25,7 @@ from perfcast.utils import plugins
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import file_digests, first_changed, read_json, write_json
 
-_FILE = "neighbors.npy"
+_REFERENCE_DATA, _NEIGHBORS = "reference_data", "neighbors.npy"
 
 
 class NeighborIndex:
@@ -33,7 +33,7 @@ class NeighborIndex:
 
     The distance is the sum over groups of columns of Gower's distance, weighted by what the calibration found the group
     to add to the expected error. Units: natural logarithms of the score; 0.05 is an expected error of 5 % more.
-    Shapes: `encoded` (measured rows, encoded columns), float32, the groups of `Support` one after another.
+    Shapes: `encoded` (measured rows, encoded columns), float32, the groups of `InDomainModel` one after another.
     """
 
     def __init__(self, measured: Table, encoded: np.ndarray, calibrated: UncertaintyModel) -> None:
@@ -69,18 +69,18 @@ class NeighborIndex:
         """Return distances to some measured rows; `known` caches those to the distinct values of a group, by values."""
         weights = self.calibrated.calibration.weights
         far = np.zeros(len(rows))
-        for group, part, numeric in self.calibrated.in_domain.parts():
-            distinct, numbers = self._distinct_of(group, part)
-            key = (group, row[part].tobytes())
+        for group, span, numeric in self.calibrated.in_domain.parts():
+            distinct, numbers = self._distinct_of(group, span)
+            key = (group, row[span].tobytes())
             if key not in known:
-                known[key] = gower_distances(row[part], distinct, numeric)
+                known[key] = gower_distances(row[span], distinct, numeric)
             far += weights.get(group, 0.0) * known[key][numbers[rows]]
         return far
 
-    def _distinct_of(self, group: str, part: slice) -> tuple[np.ndarray, np.ndarray]:
+    def _distinct_of(self, group: str, span: slice) -> tuple[np.ndarray, np.ndarray]:
         """Return the distinct values of a group, (m, columns), and the number of every row's, (rows,)."""
         if group not in self._distinct:
-            columns = np.ascontiguousarray(self.encoded[:, part])
+            columns = np.ascontiguousarray(self.encoded[:, span])
             if not columns.size:
                 self._distinct[group] = columns[:1], np.zeros(len(columns), dtype=int)
             else:
@@ -95,12 +95,12 @@ class NeighborIndex:
 
     def save(self, folder: Path) -> None:
         """Write the encoded rows."""
-        np.save(folder / _FILE, self.encoded, allow_pickle=False)
+        np.save(folder / _NEIGHBORS, self.encoded, allow_pickle=False)
 
     @classmethod
     def load(cls, folder: Path, measured: Table, calibrated: UncertaintyModel) -> Self:
         """Read what `save` wrote; the rows stay on disk until they are used."""
-        return cls(measured, np.load(folder / _FILE, mmap_mode="r", allow_pickle=False), calibrated)
+        return cls(measured, np.load(folder / _NEIGHBORS, mmap_mode="r", allow_pickle=False), calibrated)
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Champion:
         return HotDeck(self.reference_data.measured)
 
     @cached_property
-    def typical(self) -> dict[str, int]:
+    def typical_rows(self) -> dict[str, int]:
         """The measured row of every task whose first target is the median of its last year."""
         return self.reference_data.find_typical_rows(self.predictor.targets_)
 
@@ -224,7 +224,7 @@ def _load(folder: Path, about: Mapping[str, Any], dataset: str | None) -> Champi
         raise UserError(f"the champion must be one of {dataset!r}", f"{folder} is of {about['dataset']!r}")
     if changed := first_changed(folder, files):
         raise UserError("a champion must be as it was saved", f"{changed} was changed", "make it again")
-    reference_data = ReferenceData.load(folder / "knowledge")
+    reference_data = ReferenceData.load(folder / _REFERENCE_DATA)
     intervals = folder / "intervals"
     calibrated = UncertaintyModel.load(intervals) if intervals.is_dir() else None
     return Champion(
@@ -235,7 +235,7 @@ def _load(folder: Path, about: Mapping[str, Any], dataset: str | None) -> Champi
         load_predictor(folder / "model"),
         reference_data,
         calibrated,
-        NeighborIndex.load(folder / "knowledge", reference_data.measured, calibrated) if calibrated else None,
+        NeighborIndex.load(folder / _REFERENCE_DATA, reference_data.measured, calibrated) if calibrated else None,
     )
 
 
@@ -256,13 +256,13 @@ def save_champion(
     """
     predictor.save(folder / "model")
     reference_data = ReferenceData.gather(standard, raw, about["features"])
-    (folder / "knowledge").mkdir(parents=True, exist_ok=True)
-    reference_data.save(folder / "knowledge")
+    (folder / _REFERENCE_DATA).mkdir(parents=True, exist_ok=True)
+    reference_data.save(folder / _REFERENCE_DATA)
     if calibrated is not None:
         calibrated.save(folder / "intervals")
         row = table.column_of(Tag.ROW)
         ordered = table.frame.set_index(row).loc[reference_data.measured.frame[row]].reset_index()
         encoded = calibrated.in_domain.encode(ordered)
-        NeighborIndex(reference_data.measured, encoded, calibrated).save(folder / "knowledge")
+        NeighborIndex(reference_data.measured, encoded, calibrated).save(folder / _REFERENCE_DATA)
     (folder / "about.json").unlink(missing_ok=True)
     write_json(folder / "about.json", {SCHEMA_KEY: SCHEMA_VERSION, **about, "files": file_digests(folder)})

@@ -12,6 +12,7 @@ import pandas as pd
 
 from perfcast.inference.champion import Champion
 from perfcast.inference.impute import GIVEN, MISSING, CompletedMachines
+from perfcast.inference.machine_fields import name_group
 from perfcast.inference.prediction import Driver, Neighbor, Value
 from perfcast.schema.table import Kind, Role, Table, Tag
 
@@ -36,7 +37,7 @@ class Explainer:
         self._completed, self._champion, self._drivers = completed, champion, drivers
         self._neighbors = find_neighbors(table, champion, neighbors)
         if drivers:
-            self._typical, self._shares, self._groups = attribute_to_groups(completed, champion)
+            self._typical_rows, self._shares, self._groups = attribute_to_groups(completed, champion)
 
     def explain(self, row: int, target: str) -> dict[str, Any]:
         """Return the fields of an `Estimate` that explain it: neighbors, typical machine and drivers."""
@@ -44,7 +45,7 @@ class Explainer:
         explanation: dict[str, Any] = {"neighbors": tuple(near)}
         if self._drivers:
             number = self._champion.predictor.targets_.index(target)
-            explanation["typical"] = describe_neighbor(self._champion, self._typical[row], 0.0, target)
+            explanation["typical_machine"] = describe_neighbor(self._champion, self._typical_rows[row], 0.0, target)
             explanation["drivers"] = list_drivers(self._shares[row, :, number], self._groups)
         return explanation
 
@@ -101,7 +102,7 @@ def list_values(completed: CompletedMachines, row: int, table: Table) -> tuple[V
             value: float | str = f"{cell:%Y-%m}"
         else:
             value = float(cell) if column.kind is Kind.NUMERICAL else str(cell)
-        values.append(Value(column.name, column.group, value, column.unit, origin))
+        values.append(Value(column.name, name_group(column), value, column.unit, origin))
     return tuple(values)
 
 
@@ -111,12 +112,12 @@ def attribute_to_groups(completed: CompletedMachines, champion: Champion) -> tup
     Typical is the result with the median score of the task's last year. Shapes: (n,), (n, groups, targets), (groups,).
     """
     measured = champion.reference_data.measured
-    rows = [champion.typical[name] for name in completed.frame[measured.column_of(Tag.TASK)].astype(str)]
+    rows = [champion.typical_rows[name] for name in completed.frame[measured.column_of(Tag.TASK)].astype(str)]
     names = [column.name for column in measured.columns]
     groups: dict[str, list[str]] = {}
     for column in measured.columns:
         if column.role in (Role.FEATURE, Role.KEY) or column.kind is Kind.DATE:
-            groups.setdefault(column.group, []).append(column.name)
+            groups.setdefault(name_group(column), []).append(column.name)
 
     def log_predict(frame: pd.DataFrame) -> np.ndarray:
         predicted = champion.predictor.predict(champion.build_features(frame).frame)
@@ -136,17 +137,19 @@ def list_drivers(shares: np.ndarray, groups: list[str]) -> tuple[Driver, ...]:
 
 
 def shapley_values(
-    machines: pd.DataFrame, typical: pd.DataFrame, groups: dict[str, list[str]], log_predict: LogPredict
+    machines: pd.DataFrame, typical_machines: pd.DataFrame, groups: dict[str, list[str]], log_predict: LogPredict
 ) -> np.ndarray:
     """Return what every group adds to the logarithm of the typical machine's prediction; the sum is the difference.
 
     Every machine is mixed with its typical one, group by group, in all 2^groups ways; derived features are made from
-    the mixture. Shapes: machines and typical (n, columns) row by row -> (n, groups, targets).
+    the mixture. Shapes: machines and typical_machines (n, columns) row by row -> (n, groups, targets).
     Source: Shapley, 1953; for a prediction against a single reference, Lundberg and Lee, 2017.
     """
     names = list(groups)
     coalitions = [frozenset(chosen) for size in range(len(names) + 1) for chosen in combinations(names, size)]
-    values = log_predict(_mix(machines, typical, groups, coalitions)).reshape(len(coalitions), len(machines), -1)
+    values = log_predict(_mix(machines, typical_machines, groups, coalitions)).reshape(
+        len(coalitions), len(machines), -1
+    )
     by_coalition = dict(zip(coalitions, values, strict=True))
     shares = np.zeros((len(machines), len(names), values.shape[2]))
     for number, name in enumerate(names):
@@ -158,7 +161,10 @@ def shapley_values(
 
 
 def _mix(
-    machines: pd.DataFrame, typical: pd.DataFrame, groups: dict[str, list[str]], coalitions: list[frozenset[str]]
+    machines: pd.DataFrame,
+    typical_machines: pd.DataFrame,
+    groups: dict[str, list[str]],
+    coalitions: list[frozenset[str]],
 ) -> pd.DataFrame:
     """Return every row once per coalition: the groups in it are the machine's, the others those of the typical one."""
     rows = np.arange(len(machines))
@@ -168,5 +174,5 @@ def _mix(
         for name, columns in groups.items()
         for column in columns
     }
-    both = pd.concat([machines, typical], ignore_index=True)
+    both = pd.concat([machines, typical_machines], ignore_index=True)
     return pd.DataFrame({name: both[name].array.take(positions.get(str(name), from_typical)) for name in machines})

@@ -64,7 +64,7 @@ def impute(machines: ParsedMachines, champion: Champion, *, assume: bool = True)
         return _impute_by_task(steps, machines, champion, assume=assume)
 
 
-def find_refusals(machines: ParsedMachines, champion: Champion) -> dict[int, str]:
+def find_first_violations(machines: ParsedMachines, champion: Champion) -> dict[int, str]:
     """Return by line (index) the first limit that a machine breaks."""
     reasons: dict[int, str] = {}
     with np.errstate(invalid="ignore"):

@@ -24,6 +24,9 @@ LINE = "line"
 MAX_LETTERS = 500
 """Longest value that is read."""
 
+_GROUP_NAMES = {"provenance": "dates"}
+"""Names of groups in answers: of the provenance of a result, only dates describe a machine."""
+
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 _SHOWN_LETTERS = 60
 _LARGEST_INTEGER = 10**MAX_LETTERS
@@ -63,6 +66,11 @@ def read_number(text: str, unit: str) -> float:
     return value
 
 
+def name_group(column: Column) -> str:
+    """Return the group of a column as users read and type it."""
+    return _GROUP_NAMES.get(column.group, column.group)
+
+
 @dataclass(frozen=True)
 class Field:
     """Short name of one or more columns, such as `memory` for the number, size and kind of modules.
@@ -97,7 +105,7 @@ class MachineFields:
     def __init__(self, columns: Sequence[Column], fields: Iterable[Field] = ()) -> None:
         self.columns = {column.name: column for column in columns}
         self.fields = {name: field for field in fields for name in (field.name, *field.aliases)}
-        self._grouped = {f"{column.group}.{column.name}": column.name for column in columns}
+        self._grouped = {f"{name_group(column)}.{column.name}": column.name for column in columns}
 
     def find(self, name: str, label: str) -> Column | Field:
         """Return the column or field of a typed name. Raises: UserError with the nearest names when there is none."""

@@ -74,7 +74,7 @@ def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
         check_design(cells, typed, champion, label)
         match = champion.cpu_names.find(str(cells[entity])) if entity in cells else CpuMatch(None)
         if match.key is None:
-            notes = _check_new_cpu(cells, match, entity, champion.rules.new_cpu_fields, label)
+            notes = _check_new_cpu(cells, typed, match, champion, label)
         else:
             notes = () if match.exact else (f"the processor {cells[entity]!r} was read as {match.key!r}",)
             cells[entity] = match.key
@@ -102,16 +102,18 @@ def check_design(cells: Mapping[str, Any], typed: Mapping[str, TypedField], cham
 
 
 def _check_new_cpu(
-    cells: Mapping[str, Any], match: CpuMatch, entity: str, required: Mapping[str, Sequence[str]], label: str
+    cells: Mapping[str, Any], typed: Mapping[str, TypedField], match: CpuMatch, champion: Champion, label: str
 ) -> tuple[str, ...]:
     """Return the note of an unknown CPU model. Raises: UserError when a required field is missing."""
+    entity, required = champion.reference_data.measured.column_of(Tag.ENTITY), champion.rules.new_cpu_fields
     missing = [name for name, columns in required.items() if not any(column in cells for column in columns)]
     if missing:
         remedy = f"or describe a new one: add {', '.join(missing)}"
         if match.candidates:
             remedy = f"write one of {', '.join(match.candidates)}, {remedy}"
         fact = f"{label} has {cells[entity]!r}" if entity in cells else f"{label} names none"
-        raise UserError("the processor must be a known one", fact, remedy)
+        name = typed[entity].name if entity in typed else "processor"
+        raise UserError(f"{name} must be a known CPU model", fact, remedy)
     if entity not in cells:
         return ()
-    return (f"no data names the processor {cells[entity]!r}: its prediction rests on the given fields",)
+    return (f"no data names the processor {cells[entity]!r}: its prediction uses the given fields",)

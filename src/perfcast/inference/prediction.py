@@ -50,8 +50,8 @@ class Estimate:
 
     `low` to `high` is the interval of `level`; `in_domain_score` is 1 close to the training data, and
     `least_similar_group` lowers it most. They are None without a calibration. `missing` counts features without a
-    value, `assumed` imputed usual values. `typical` is the machine that the drivers start from; they lead to the median
-    without `user_factor`, the factor by which user measurements changed it (None without any). Units: `unit`.
+    value, `assumed` imputed usual values. The drivers lead from `typical_machine` to the median without `user_factor`,
+    the factor by which user measurements changed it (None without any). Units: `unit`.
     """
 
     task: str
@@ -67,7 +67,7 @@ class Estimate:
     assumed: int
     user_factor: float | None = None
     neighbors: tuple[Neighbor, ...] = ()
-    typical: Neighbor | None = None
+    typical_machine: Neighbor | None = None
     drivers: tuple[Driver, ...] = ()
 
     def cells(self) -> dict[str, Any]:
@@ -131,8 +131,6 @@ class Predictions(Answer):
         return pd.DataFrame(rows)
 
 
-GROUPS = {"provenance": "dates"}
-"""Groups of columns that are shown under another name."""
 _HEADER = ["task", "estimate", "interval", "unit", "in-domain score", "assumed values", "least similar group"]
 
 
@@ -162,11 +160,11 @@ def _format_prediction(prediction: Prediction, width: int | None) -> str:
         parts.append("nearest measured machines")
         rows = [row for estimate in estimates for row in _neighbor_rows(estimate)]
         parts.append(render_table(["task", "score", "machine", "published", "distance"], rows, width))
-    if any(estimate.typical for estimate in estimates):
+    if any(estimate.typical_machine for estimate in estimates):
         parts.append("drivers: factors on the score of a typical machine of the last year")
         groups = sorted({driver.group for estimate in estimates for driver in estimate.drivers})
         rows = [[each.task, *_driver_cells(each, groups), _typical_cell(each)] for each in estimates]
-        header = ["task", *[GROUPS.get(group, group) for group in groups], "typical machine"]
+        header = ["task", *groups, "typical machine"]
         parts.append(render_table(header, rows, width))
     for origin, meaning in ORIGINS.items():
         values = [_format_value(value) for value in prediction.values if value.origin == origin]
@@ -176,10 +174,10 @@ def _format_prediction(prediction: Prediction, width: int | None) -> str:
 
 
 def _estimate_cells(estimate: Estimate) -> list[str]:
-    support = "" if estimate.in_domain_score is None else f"{estimate.in_domain_score:.2f}"
+    in_domain_score = "" if estimate.in_domain_score is None else f"{estimate.in_domain_score:.2f}"
     interval = format_interval(estimate.low, estimate.high)
     cells = [estimate.task, format_number(estimate.median), interval, estimate.unit]
-    return [*cells, support, str(estimate.assumed), estimate.least_similar_group or ""]
+    return [*cells, in_domain_score, str(estimate.assumed), estimate.least_similar_group or ""]
 
 
 def _neighbor_rows(estimate: Estimate) -> list[list[str]]:
@@ -202,8 +200,8 @@ def _driver_cells(estimate: Estimate, groups: Sequence[str]) -> list[str]:
 
 
 def _typical_cell(estimate: Estimate) -> str:
-    typical = estimate.typical
-    return "" if typical is None else f"{typical.machine} (measured {format_number(typical.score)})"
+    machine = estimate.typical_machine
+    return "" if machine is None else f"{machine.machine} (measured {format_number(machine.score)})"
 
 
 def _format_value(value: Value) -> str:

@@ -16,7 +16,7 @@ from perfcast.schema.table_files import read_parquet, read_table, write_table
 from perfcast.utils import plugins
 from perfcast.utils.io import atomic_path
 
-_MEASURED, _CPU_FACTS = "measured.parquet", "cpu_facts.parquet"
+_MEASURED, _CPU_FACTS = "measured.parquet", "cpu_models.parquet"
 _UNUSED = "set_aside"
 _YEAR = pd.DateOffset(months=12)
 MAX_RESULTS = 100_000
@@ -90,15 +90,15 @@ class ReferenceData:
         frame = self.measured.frame
         times = self.measured.select(tag=Tag.TIME)
         recent = frame[times[0]] > frame[times[0]].max() - _YEAR if times else pd.Series(True, frame.index)
-        typical = {}
+        typical_rows = {}
         for task, rows in frame.groupby(frame[self.measured.column_of(Tag.TASK)].astype(str), sort=True):
             target = next((name for name in targets if rows[name].notna().any()), None)
             if target is None:
                 continue
             last = rows[recent[rows.index] & rows[target].notna()]
             scores = (last if len(last) else rows)[target].dropna().sort_values(kind="stable")
-            typical[str(task)] = int(scores.index[len(scores) // 2])
-        return typical
+            typical_rows[str(task)] = int(scores.index[len(scores) // 2])
+        return typical_rows
 
     def save(self, folder: Path) -> None:
         """Write both as Parquet."""
@@ -122,11 +122,11 @@ def _newest(standard: Table) -> pd.Index:
     by_age = chance.to_frame("chance").assign(
         when=frame[times[0]] if times else 0,
         task=frame[standard.column_of(Tag.TASK)].astype("str"),
-        part=frame[standard.column_of(Tag.ENTITY)].astype("str"),
+        cpu_model=frame[standard.column_of(Tag.ENTITY)].astype("str"),
     )
     by_age = by_age.sort_values(["when", "chance"], ascending=[False, True])
     # the first of every CPU model and task, then the second; within each turn, the tasks alternate
-    by_age["turn"] = by_age.groupby(["part", "task"], dropna=False).cumcount()
+    by_age["turn"] = by_age.groupby(["cpu_model", "task"], dropna=False).cumcount()
     by_age["place"] = by_age.groupby(["turn", "task"], dropna=False).cumcount()
     return by_age.sort_values(["turn", "place"], kind="stable").index[:MAX_RESULTS].sort_values()
 

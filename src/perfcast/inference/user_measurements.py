@@ -40,14 +40,16 @@ class UserMeasurements:
     residuals: np.ndarray
     notes: tuple[str, ...] = ()
 
-    def correct(self, table: Table, target: str, typical: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def correct(self, table: Table, target: str, expected_errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what to add to the logarithm of every prediction of a target, (n,), and the factor of its half width.
 
-        The factor is the share of the standard deviation that remains. `typical` (n,) are the expected errors of the
-        calibration.
+        The factor is the share of the standard deviation that remains. `expected_errors` (n,) are
+        those of the calibration.
         """
         outputs = outputs_of(table.frame[table.column_of(Tag.TASK)], target)
-        return self.correlation.predict(self.known, self.residuals, ErrorRows(shared_labels(table), outputs, typical))
+        return self.correlation.predict(
+            self.known, self.residuals, ErrorRows(shared_labels(table), outputs, expected_errors)
+        )
 
 
 def read_measurements(
@@ -71,24 +73,24 @@ def read_measurements(
     table = champion.build_features(impute(machines, champion).frame)
     predicted = champion.predictor.predict(table.frame)
     labels, tasks = shared_labels(table), table.frame[table.column_of(Tag.TASK)]
-    parts, residuals, positions = [], [], []
+    by_target, residuals, positions = [], [], []
     for target in champion.predictor.targets_:
         measured = np.array([by_target.get(target, np.nan) for by_target in scores], dtype=float)
         known = np.isfinite(measured) & predicted[target].notna().to_numpy()
         outputs = outputs_of(tasks[known], target)
-        typical = calibrated.intervals(table.frame[known], outputs)["expected_error"].to_numpy()
-        parts.append(ErrorRows(labels[known], outputs, typical))
+        expected_errors = calibrated.intervals(table.frame[known], outputs)["expected_error"].to_numpy()
+        by_target.append(ErrorRows(labels[known], outputs, expected_errors))
         residuals += (np.log(measured[known]) - np.log(predicted.loc[known, target].to_numpy())).tolist()
         positions += np.flatnonzero(known).tolist()
     notes = [
-        f"{entries[position].label} is {np.exp(residual):.2f} times its forecast: other compiler options, or a mistake?"
+        f"{entries[position].label} is {np.exp(residual):.2f} times its prediction: other compiler options, or a typo?"
         for residual, position in zip(residuals, positions, strict=True)
         if abs(residual) > _LARGE_RESIDUAL
     ]
     errors = ErrorRows(
-        pd.concat([part.labels for part in parts]),
-        np.concatenate([part.outputs for part in parts]),
-        np.concatenate([part.expected_errors for part in parts]),
+        pd.concat([rows.labels for rows in by_target]),
+        np.concatenate([rows.outputs for rows in by_target]),
+        np.concatenate([rows.expected_errors for rows in by_target]),
     )
     return UserMeasurements(correlation, errors, np.array(residuals), tuple(notes))
 

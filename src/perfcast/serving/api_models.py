@@ -18,13 +18,13 @@ from perfcast.utils.errors import UserError, unknown_name
 
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 _MAX_SHOWN = 60
-_REMEDY_OPTIONS = "put options such as level into the query: /forecast?level=0.5"
+_REMEDY_OPTIONS = "put options such as level into the query: /predict?level=0.5"
 _FORMS = ("machine", "list", "machines")
 """Tags of `RequestBody`; they stand in the locations of validation errors."""
 
 
 class MachineRequest(RootModel[dict[str, Any]]):
-    """One machine: names from GET /vocabulary with values. A number may include its unit; null means unknown."""
+    """One machine: names from GET /fields with values. A number may include its unit; null means unknown."""
 
     model_config = ConfigDict(
         json_schema_extra={"example": {"processor": "EPYC 9654", "chips": 2, "memory": "24 x 64 GB DDR5-4800"}}
@@ -162,16 +162,16 @@ class CompletedMachine(BaseModel):
     notes: list[str]
 
 
-class CompleteResponse(_ChampionResponse):
-    """Completed machines in the order of the request."""
+class ImputeResponse(_ChampionResponse):
+    """Machines with imputed values, in the order of the request."""
 
     machines: list[CompletedMachine]
 
 
-class CpuNamesResponse(BaseModel):
-    """CPU names that match, the most measured first."""
+class CpuModelsResponse(BaseModel):
+    """CPU models that match, the most measured first."""
 
-    parts: list[str]
+    cpu_models: list[str]
 
 
 class FieldDescription(BaseModel):
@@ -198,7 +198,7 @@ class ColumnDescription(BaseModel):
     high: float | None
 
 
-class VocabularyResponse(BaseModel):
+class FieldsResponse(BaseModel):
     """Names that a machine can be described by."""
 
     fields: list[FieldDescription]

@@ -26,19 +26,19 @@ from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine
 from perfcast.inference.predict import PredictOptions
 from perfcast.serving.api_models import (
-    CompleteResponse,
-    CpuNamesResponse,
+    CpuModelsResponse,
     ErrorResponse,
+    FieldsResponse,
     HealthResponse,
+    ImputeResponse,
     PredictQuery,
     PredictResponse,
     RequestBody,
-    VocabularyResponse,
     describe_errors,
     list_entries,
 )
 from perfcast.serving.batching import MachineResult, MetricsMiddleware, RequestBatcher, ServerMetrics
-from perfcast.serving.prediction_service import CompleteOptions, PredictionService
+from perfcast.serving.prediction_service import ImputeOptions, PredictionService
 from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
 from perfcast.utils.errors import UserError
 
@@ -107,14 +107,14 @@ def _add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(UserError)
     async def handle_user_error(_: Request, error: UserError) -> JSONResponse:
-        return respond(422, str(error).replace("see --help", "see /vocabulary"))
+        return respond(422, str(error).replace("see --help", "see /fields"))
 
     @app.exception_handler(HTTPException)
     async def handle_http_error(request: Request, error: HTTPException) -> JSONResponse:
         if isinstance(error, RefusedRequest):
             return respond(error.status_code, error.detail)
-        fact = f"{request.method} {request.url.path[:_MAX_TEXT]}"
-        return respond(error.status_code, str(UserError("the server has no such route", fact, "see /docs")))
+        fact = f"there is no {request.method} {request.url.path[:_MAX_TEXT]}"
+        return respond(error.status_code, str(UserError("a request must use a route of the server", fact, "see /docs")))
 
     @app.exception_handler(Exception)
     async def handle_bug(_: Request, error: Exception) -> JSONResponse:
@@ -141,33 +141,33 @@ def _create_page_router() -> APIRouter:
 def _create_info_router(service: PredictionService, limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
     router = APIRouter(responses={422: _REFUSALS[422]})
     champion = service.champion
-    vocabulary = service.describe_vocabulary()
+    fields = service.describe_fields()
     health = {
         "status": "ok",
         "version": __version__,
         **service.describe_champion(),
-        "tasks": sorted(champion.typical),
+        "tasks": sorted(champion.typical_rows),
         "limits": asdict(limits),
         "origins": ORIGINS,
     }
 
-    @router.get("/health", summary="Predictor and limits of the server", response_model=HealthResponse)
+    @router.get("/health", summary="Return the predictor and the limits of the server", response_model=HealthResponse)
     async def get_health() -> dict[str, Any]:
         return health
 
-    @router.get("/metrics", summary="Metrics in the text format of Prometheus", response_class=PlainTextResponse)
+    @router.get("/metrics", summary="Return metrics in the text format of Prometheus", response_class=PlainTextResponse)
     async def get_metrics() -> Response:
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
-    @router.get("/vocabulary", summary="Names that describe a machine", response_model=VocabularyResponse)
-    async def get_vocabulary() -> dict[str, Any]:
-        return vocabulary
+    @router.get("/fields", summary="List the fields and columns that describe a machine", response_model=FieldsResponse)
+    async def get_fields() -> dict[str, Any]:
+        return fields
 
-    @router.get("/parts", summary="CPU names that match a text", response_model=CpuNamesResponse)
-    async def get_cpu_names(
-        q: Annotated[str, Query(description="Text to match, such as `epyc 97`.")] = "",
+    @router.get("/cpu-models", summary="Find CPU models by a text", response_model=CpuModelsResponse)
+    async def get_cpu_models(
+        q: Annotated[str, Query(description="Text to match, such as epyc 97.")] = "",
     ) -> dict[str, Any]:
-        return {"parts": champion.cpu_names.complete(q[:_MAX_TEXT], limits.candidates)}
+        return {"cpu_models": champion.cpu_names.complete(q[:_MAX_TEXT], limits.suggestions)}
 
     return router
 
@@ -177,14 +177,15 @@ def _create_prediction_router(service: PredictionService, limits: RequestLimits,
     about = service.describe_champion()
 
     async def respond(
-        entries: Sequence[MachineEntry], options: PredictOptions | CompleteOptions, partial: bool
+        entries: Sequence[MachineEntry], options: PredictOptions | ImputeOptions, partial: bool
     ) -> dict[str, Any]:
         try:
             async with asyncio.timeout(limits.seconds):
                 results = await predict(entries, options, partial)
         except TimeoutError:
-            fact = f"this one took longer than {limits.seconds:g} s"
-            raise RefusedRequest(503, "requests have a time limit", fact, "send fewer machines, or try again") from None
+            fact = "this one took longer"
+            requirement = f"a request must end within {limits.seconds:g} s"
+            raise RefusedRequest(503, requirement, fact, "send fewer machines, or try again") from None
         lines = [line for line, _, _ in entries]
         errors = [(line, result) for line, result in zip(lines, results, strict=True) if isinstance(result, UserError)]
         if errors and not partial:
@@ -200,22 +201,22 @@ def _create_prediction_router(service: PredictionService, limits: RequestLimits,
         return [machine if isinstance(machine, UserError) else next(results) for machine in parsed]
 
     @router.post(
-        "/forecast",
+        "/predict",
         summary="Predict one machine, or several",
         response_model=PredictResponse,
         response_model_exclude_unset=True,
     )
-    async def post_forecast(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> dict[str, Any]:
+    async def post_predict(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> dict[str, Any]:
         entries = list_entries(body, limits)
         return await respond(entries, query.to_options(len(entries), limits), query.partial)
 
     @router.post(
-        "/complete",
-        summary="Complete the description of one machine, or several; only `assume` and `partial` have an effect",
-        response_model=CompleteResponse,
+        "/impute",
+        summary="Impute the unknown values of one machine, or several; only the options assume and partial apply",
+        response_model=ImputeResponse,
         response_model_exclude_unset=True,
     )
-    async def post_complete(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> dict[str, Any]:
-        return await respond(list_entries(body, limits), CompleteOptions(query.assume), query.partial)
+    async def post_impute(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> dict[str, Any]:
+        return await respond(list_entries(body, limits), ImputeOptions(query.assume), query.partial)
 
     return router

@@ -36,7 +36,9 @@ class ServerMetrics:
             "perfcast_request_seconds", "Time per request.", ["route"], registry=registry, buckets=_BUCKETS
         )
         self.machines = Counter("perfcast_machines", "Machines answered.", registry=registry)
-        self.predicted = Counter("perfcast_forecast", "Machines predicted; the others were cached.", registry=registry)
+        self.predicted = Counter(
+            "perfcast_predicted_machines", "Machines predicted; the others were cached.", registry=registry
+        )
         self.batches = Counter("perfcast_batches", "Batches of predicted machines.", registry=registry)
         self.failures = Counter("perfcast_failures", "Unexpected errors.", registry=registry)
         self.waiting = Gauge("perfcast_waiting", "Requests that wait or are being predicted.", registry=registry)

@@ -10,6 +10,7 @@ from typing import Any
 from perfcast.inference.champion import Champion
 from perfcast.inference.explain import list_values, name_machine
 from perfcast.inference.impute import MISSING, impute
+from perfcast.inference.machine_fields import name_group
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine, parse_machine, stack_machines
 from perfcast.inference.predict import PredictOptions, predict_machines
@@ -19,14 +20,14 @@ from perfcast.utils.errors import UserError
 
 
 @dataclass(frozen=True)
-class CompleteOptions:
-    """Options of a completion: whether unknown values are filled with those of similar machines."""
+class ImputeOptions:
+    """Options of an imputation: whether unknown values are filled with those of similar machines."""
 
     assume: bool = True
 
 
 class PredictionService:
-    """Parses, predicts and completes machines with a champion."""
+    """Operations on machines: parsing, prediction and imputation with a champion."""
 
     def __init__(self, champion: Champion) -> None:
         self.champion = champion
@@ -49,15 +50,15 @@ class PredictionService:
                 parsed.append(error)
         return parsed
 
-    def run(self, machines: Sequence[ParsedMachine], options: PredictOptions | CompleteOptions) -> list[dict[str, Any]]:
+    def run(self, machines: Sequence[ParsedMachine], options: PredictOptions | ImputeOptions) -> list[dict[str, Any]]:
         """Predict or impute machines with distinct lines. Raises: UserError when one of them is invalid."""
-        if isinstance(options, CompleteOptions):
-            return self._complete(machines, options)
+        if isinstance(options, ImputeOptions):
+            return self._impute(machines, options)
         answer = predict_machines(stack_machines(machines, self.champion), self.champion, options)
         by_line = {machine.line: asdict(machine) for machine in answer}
         return [by_line[machine.line] for machine in machines]
 
-    def _complete(self, machines: Sequence[ParsedMachine], options: CompleteOptions) -> list[dict[str, Any]]:
+    def _impute(self, machines: Sequence[ParsedMachine], options: ImputeOptions) -> list[dict[str, Any]]:
         champion = self.champion
         measured = champion.reference_data.measured
         completed = impute(stack_machines(machines, champion), champion, assume=options.assume)
@@ -91,7 +92,7 @@ class PredictionService:
                 return
 
     def describe_champion(self) -> dict[str, Any]:
-        """Return the fields of `Answer` that describe the champion."""
+        """Return the fields of a response that describe the champion."""
         champion = self.champion
         return {
             "dataset": champion.dataset,
@@ -101,10 +102,10 @@ class PredictionService:
             "kind": ESTIMATE,
         }
 
-    def describe_vocabulary(self) -> dict[str, list[dict[str, Any]]]:
-        """Return fields and columns with meaning, unit, and bounds or an example, as in `VocabularyResponse`."""
-        vocabulary, types = self.champion.fields, self.champion.field_types()
-        fields = {field.name: field for field in vocabulary.fields.values()}
+    def describe_fields(self) -> dict[str, list[dict[str, Any]]]:
+        """Return fields and columns with meaning, unit, and bounds or an example, as in `FieldsResponse`."""
+        machine_fields, types = self.champion.fields, self.champion.field_types()
+        fields = {field.name: field for field in machine_fields.fields.values()}
         return {
             "fields": [
                 {
@@ -112,7 +113,7 @@ class PredictionService:
                     "meaning": field.meaning,
                     "example": field.example,
                     "number": types[name] == "double",
-                    "unit": vocabulary.columns[field.columns[0]].unit if len(field.columns) == 1 else "",
+                    "unit": machine_fields.columns[field.columns[0]].unit if len(field.columns) == 1 else "",
                     "columns": list(field.columns),
                     "aliases": list(field.aliases),
                 }
@@ -121,13 +122,13 @@ class PredictionService:
             "columns": [
                 {
                     "name": column.name,
-                    "group": column.group,
+                    "group": name_group(column),
                     "meaning": column.meaning,
                     "number": types[column.name] == "double",
                     "unit": column.unit,
                     "low": column.low,
                     "high": column.high,
                 }
-                for column in vocabulary.columns.values()
+                for column in machine_fields.columns.values()
             ],
         }

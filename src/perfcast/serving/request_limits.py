@@ -26,7 +26,7 @@ class RequestLimits:
     """Limits of one server.
 
     Units: `body` bytes; `machines` per request; `seconds` until a request is canceled, its body included; `waiting`
-    requests at once; `neighbors` nearest machines per prediction; `candidates` suggested CPU names; `explained`
+    requests at once; `neighbors` nearest machines per prediction; `suggestions` suggested CPU models; `explained`
     machines up to which a prediction is explained by default.
     """
 
@@ -35,7 +35,7 @@ class RequestLimits:
     seconds: float = 10.0
     waiting: int = 64
     neighbors: int = 10
-    candidates: int = 12
+    suggestions: int = 12
     explained: int = 20
 
 
@@ -80,11 +80,11 @@ class _JsonRequest(Request):
                         break
         except TimeoutError:
             if size <= limits.body:
-                fact = f"the body did not arrive within {limits.seconds:g} s"
-                raise RefusedRequest(408, "the request is too slow", fact, "try again") from None
+                requirement = f"{BODY} must arrive within {limits.seconds:g} s"
+                raise RefusedRequest(408, requirement, "it did not", "try again") from None
         except ClientDisconnect:
             fact = "the client disconnected"
-            raise RefusedRequest(400, f"{BODY} is incomplete", fact) from None
+            raise RefusedRequest(400, f"{BODY} must be complete", fact) from None
         if size > limits.body:
             requirement = f"a request can have at most {limits.body} bytes"
             raise RefusedRequest(413, requirement, "the body is larger", "send fewer machines per request")

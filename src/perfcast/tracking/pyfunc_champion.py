@@ -26,7 +26,7 @@ class ChampionModel(PythonModel):
     def predict(
         self, context: PythonModelContext, model_input: pd.DataFrame, params: dict[str, Any] | None = None
     ) -> pd.DataFrame:
-        """Return one row per machine, task and target: estimate, interval and support."""
+        """Return one row per machine, task and target: estimate, interval and in-domain score."""
         try:
             return predict(model_input, self.champion, neighbors=0, explain=False).to_frame()
         except UserError as error:  # a server answers MLflow's exceptions in one line, others with their traceback

@@ -156,8 +156,8 @@ class UncertaintyModel:
         """Return the uncertainty of the prediction of every row.
 
         Shapes: X (n, columns), outputs (n,) as they were calibrated -> index as in X, columns half_width (in
-        logarithms), typical (expected absolute error, in logarithms), support (in-domain score, 1 is close) and unlike
-        (the least similar group of columns, "" where there is none).
+        logarithms), expected_error (absolute, in logarithms), in_domain_score (1 is close) and least_similar_group (""
+        where there is none).
         """
         distances = self.in_domain.distances(X, when)
         return pd.DataFrame(

@@ -46,7 +46,7 @@ def test_find_nearest_machines_finds_a_measured_machine_itself():
         assert {similar.task for similar in answer.similar} == {frame["suite"][row]}
         itself = [similar for similar in answer.similar if similar.measured.result == frame["result_id"][row]]
         again += len(itself)
-        assert all(difference.theirs is None for similar in itself for difference in similar.differences)
+        assert all(difference.measured is None for similar in itself for difference in similar.differences)
     assert again > 5
 
 
@@ -71,8 +71,8 @@ def test_differences_have_both_values_and_a_limit():
         assert len(each.differences) == min(2, each.differing)
         for difference in each.differences:
             expected = frame.loc[each.measured.result, difference.column]
-            assert difference.mine != difference.theirs
-            assert (difference.theirs is None and pd.isna(expected)) or difference.theirs == expected
+            assert difference.described != difference.measured
+            assert (difference.measured is None and pd.isna(expected)) or difference.measured == expected
             assert not (difference.assumed and difference.column in ("chips", "cpu_model"))
 
 

@@ -65,14 +65,14 @@ def test_probabilities_are_calibrated():
     far, residuals = draw(20_000)
     calibration, _ = calibrated_on(residuals, far)
     far, residuals = draw(20_000)
-    half = calibration.half_widths(np.full(len(far), "task"), pd.DataFrame({"one": far}))
+    half_width = calibration.half_widths(np.full(len(far), "task"), pd.DataFrame({"one": far}))
     predicted = np.exp(generator.normal(5, 1, len(far)))
     measured = predicted * np.exp(-residuals)
     threshold = predicted * np.exp(generator.normal(0, 0.08, len(far)))
     probability = np.array(
         [
             probability_at_least(limit, median, median * np.exp(wide), LEVEL, calibration.quantiles["task"])
-            for limit, median, wide in zip(threshold, predicted, half, strict=True)
+            for limit, median, wide in zip(threshold, predicted, half_width, strict=True)
         ]
     )
     came = measured >= threshold
@@ -92,11 +92,11 @@ def test_pit_of_unseen_results_is_uniform():
     X = build_features("spec_cpu2017", standard.frame, standard.columns, FEATURES).frame
     predictions = champion.predictor.predict(X)["base_score"].to_numpy()
     outputs = outputs_of(X["suite"], "base_score")
-    half = champion.calibrated.intervals(X, outputs)["half_width"].to_numpy()
+    half_width = champion.calibrated.intervals(X, outputs)["half_width"].to_numpy()
     quantiles = champion.calibrated.calibration.quantiles
     reached = [
         probability_at_least(score, median, median * np.exp(wide), LEVEL, quantiles.get(output, quantiles[""]))
-        for score, median, wide, output in zip(X["base_score"], predictions, half, outputs, strict=True)
+        for score, median, wide, output in zip(X["base_score"], predictions, half_width, outputs, strict=True)
     ]
     apart = np.abs(np.sort(reached) - (np.arange(len(reached)) + 0.5) / len(reached)).max()
     assert apart < 0.15
@@ -106,14 +106,16 @@ def test_pit_of_unseen_results_is_uniform():
 def test_probability_agrees_with_the_interval_and_is_never_certain():
     calibration, _ = calibrated_on(np.random.default_rng(1).normal(0, 0.05, 500), np.zeros(500))
     quantiles = calibration.quantiles["task"]
-    half = {
+    half_widths = {
         level: calibration.half_widths(np.array(["task"]), pd.DataFrame({"one": [0.0]}), level)[0]
         for level in (0.5, 0.9)
     }
-    high = 100 * np.exp(half[0.9])
+    high = 100 * np.exp(half_widths[0.9])
     assert probability_at_least(100, 100, high, 0.9, quantiles) == 0.5
     assert probability_at_least(high, 100, high, 0.9, quantiles) == pytest.approx(0.05, abs=1e-6)
-    assert probability_at_least(100 * np.exp(-half[0.5]), 100, high, 0.9, quantiles) == pytest.approx(0.75, abs=1e-6)
+    assert probability_at_least(100 * np.exp(-half_widths[0.5]), 100, high, 0.9, quantiles) == pytest.approx(
+        0.75, abs=1e-6
+    )
     thresholds = np.linspace(50, 200, 301)
     probabilities = np.array([probability_at_least(limit, 100, high, 0.9, quantiles) for limit in thresholds])
     assert (np.diff(probabilities) <= 0).all()

@@ -45,7 +45,7 @@ def test_load_champion_refuses_a_changed_file(tmp_path, name):
 
 def test_predict_command_reports_a_changed_champion_in_one_line(tmp_path, capsys):
     shutil.copytree(project().folder, tmp_path / "champion")
-    (tmp_path / "champion" / "knowledge" / "measured.parquet").write_bytes(b"PAR1")
+    (tmp_path / "champion" / "reference_data" / "measured.parquet").write_bytes(b"PAR1")
     options = ["--champion", str(tmp_path / "champion"), "--processor", "Xeon Gold 6148", "--chips", "2"]
     assert main(["predict", *options]) == 2
     assert capsys.readouterr().err.count("\n") == 1

@@ -24,7 +24,8 @@ def test_mistyped_processor_is_matched_with_a_note():
 @pytest.mark.parametrize(
     ("machine", "words"),
     [
-        ({"processor": "Xeon Gold 61480", "chips": 2}, "the processor must be a known one"),
+        ({"processor": "Xeon Gold 61480", "chips": 2}, "processor must be a known CPU model"),
+        ({"cpu": "Xeon Gold 61480", "chips": 2}, "cpu must be a known CPU model"),
         ({**KNOWN, "suite": "CINT2006rate"}, "suite must be one of CFP2017rate"),
         ({"chips": 2}, "names none; or describe a new one: add cores, clock, family"),
         ({"processor": "Zeus", "cores": 4, "clock": "2 GHz"}, "describe a new one: add family"),
@@ -90,7 +91,7 @@ def test_predict_command_writes_equal_bytes(tmp_path):
         (["--set", "chip=2"], "chips"),
         (["--set", "tdp"], "NAME=VALUE"),
         ([], "--processor 'EPYC 9654'"),
-        (["--processor", "Xeon Gold 9"], "must be a known one"),
+        (["--processor", "Xeon Gold 9"], "must be a known CPU model"),
         (["nowhere.csv"], "no file nowhere.csv"),
         (["machines.txt"], "must end in"),
     ],

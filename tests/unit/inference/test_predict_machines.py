@@ -91,10 +91,10 @@ def test_more_cores_give_more_throughput():
 def test_common_values_of_a_cpu_model_are_filled():
     champion = project().champion
     frame = champion.reference_data.measured.frame
-    part = frame.loc[frame["l3_mb_per_chip"].notna(), "cpu_model"].iloc[0]
-    others = replace(champion.reference_data.measured, frame=frame[frame["cpu_model"] != part])
+    cpu_model = frame.loc[frame["l3_mb_per_chip"].notna(), "cpu_model"].iloc[0]
+    others = replace(champion.reference_data.measured, frame=frame[frame["cpu_model"] != cpu_model])
     without = replace(champion, reference_data=ReferenceData(others, champion.reference_data.cpu_facts))
-    machine = {"processor": part, "suite": "CINT2017rate"}
+    machine = {"processor": cpu_model, "suite": "CINT2017rate"}
     missing = [predict(machine, candidate).to_frame()["features_missing"].iloc[0] for candidate in (champion, without)]
     assert missing[0] < missing[1]
 
@@ -112,16 +112,24 @@ def test_drivers_multiply_to_the_median():
     answer = predict(KNOWN, options=PredictOptions(neighbors=0))
     champion = project().champion
     for estimate in answer.machines[0].estimates:
-        typical = champion.reference_data.measured.frame.iloc[[champion.typical[estimate.task]]]
-        table = build_features("spec_cpu2017", typical, champion.reference_data.measured.columns, FEATURES)
+        typical_row = champion.reference_data.measured.frame.iloc[[champion.typical_rows[estimate.task]]]
+        table = build_features("spec_cpu2017", typical_row, champion.reference_data.measured.columns, FEATURES)
         start = champion.predictor.predict(table.frame)["base_score"].iloc[0]
         product = np.prod([driver.factor for driver in estimate.drivers])
         assert start * product == pytest.approx(estimate.median, rel=5e-3)
-        assert estimate.typical.score == typical["base_score"].iloc[0]
+        assert estimate.typical_machine.score == typical_row["base_score"].iloc[0]
+
+
+def test_dates_are_a_group_of_values_and_drivers():
+    prediction = predict({**KNOWN, "dates.test_month": "2016-01"}, options=PredictOptions(neighbors=0)).machines[0]
+    groups = {value.column: value.group for value in prediction.values}
+    assert groups["test_month"] == "dates"
+    drivers = {driver.group for estimate in prediction.estimates for driver in estimate.drivers}
+    assert "provenance" not in {*groups.values(), *drivers}
 
 
 def test_shapley_values_share_an_interaction_equally():
-    machine, typical = (
+    machine, typical_machine = (
         pd.DataFrame({"a": [2.0], "b": [3.0], "c": [9.0]}),
         pd.DataFrame({"a": [0.0], "b": [0.0], "c": [9.0]}),
     )
@@ -130,7 +138,7 @@ def test_shapley_values_share_an_interaction_equally():
     def log_predict(frame):
         return (frame["a"] + frame["a"] * frame["b"]).to_numpy()[:, None]
 
-    contributions = shapley_values(machine, typical, groups, log_predict)
+    contributions = shapley_values(machine, typical_machine, groups, log_predict)
     assert contributions[0, :, 0].tolist() == pytest.approx([5.0, 3.0, 0.0])
 
 

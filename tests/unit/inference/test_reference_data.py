@@ -31,7 +31,7 @@ def test_find_nearest_sorts_by_distance_and_then_newest_first():
     index = champion.neighbor_index
     table = build_features("spec_cpu2017", project().standard.frame.iloc[::40], project().standard.columns, FEATURES)
     tasks = table.frame["suite"]
-    parts = list(index.calibrated.in_domain.parts())
+    spans = list(index.calibrated.in_domain.parts())
     weights = index.calibrated.calibration.weights
     for count in (1, 5, 10_000):
         nearest = index.find_nearest(table.frame, tasks, count)
@@ -39,11 +39,16 @@ def test_find_nearest_sorts_by_distance_and_then_newest_first():
             rows = np.flatnonzero(index.tasks == task)
             others = index.encoded[rows]
             far = sum(
-                weights.get(group, 0.0) * gower_distances(row[part], others[:, part], numeric)
-                for group, part, numeric in parts
+                weights.get(group, 0.0) * gower_distances(row[span], others[:, span], numeric)
+                for group, span, numeric in spans
             )
             expected = sorted(zip(far, -rows, strict=True))[:count]
             assert neighbors == [(-row, pytest.approx(distance)) for distance, row in expected]
+
+
+def test_a_champion_keeps_its_reference_data_in_a_folder():
+    files = {path.name for path in (project().folder / "reference_data").iterdir()}
+    assert files == {"measured.parquet", "cpu_models.parquet", "neighbors.npy"}
 
 
 def test_find_common_values_of_a_cpu_model():
@@ -53,9 +58,9 @@ def test_find_common_values_of_a_cpu_model():
     names = [name for name in reference_data.measured.select(role=Role.FEATURE, group=group) if name != "cpu_model"]
     rows = frame.groupby("cpu_model")[names]
     expected = rows.first().where(rows.nunique() == 1)
-    for part in expected.index:
-        assert reference_data.find_common_values(Tag.ENTITY, part) == expected.loc[part].dropna().to_dict()
-    assert reference_data.find_common_values(Tag.ENTITY, "no such part") == {}
+    for cpu_model in expected.index:
+        assert reference_data.find_common_values(Tag.ENTITY, cpu_model) == expected.loc[cpu_model].dropna().to_dict()
+    assert reference_data.find_common_values(Tag.ENTITY, "no such model") == {}
 
 
 def test_gather_keeps_the_newest_result_of_every_output(monkeypatch):

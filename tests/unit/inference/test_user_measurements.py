@@ -171,7 +171,7 @@ def test_read_measurements_ignores_columns_without_use():
 
 
 def test_implausible_measurement_gets_a_note():
-    assert "times its forecast" in predict_corrected({"suite": "CINT2017rate", "score": 1e5}).notes[0]
+    assert "times its prediction" in predict_corrected({"suite": "CINT2017rate", "score": 1e5}).notes[0]
     assert not predict_corrected({"suite": "CINT2017rate", "score": plain().estimates[2].median}).notes
 
 

@@ -1,4 +1,4 @@
-"""Support vector regression: the kernel computed here gives the library's forecast, and does not extrapolate."""
+"""Support vector regression: the kernel computed here gives the library's prediction, and does not extrapolate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def data(rows: int = 200, noise: float = 0.0) -> tuple[pd.DataFrame, pd.DataFram
     return X, pd.DataFrame({"score": np.exp(2.0 + np.sin(X["a"]) + X["b"] + noise * rng.normal(size=rows))})
 
 
-def test_forecast_equals_scikit_learns_own_kernel() -> None:
+def test_prediction_equals_scikit_learns_own_kernel() -> None:
     X, y = data()
     log_y = np.log(y["score"].to_numpy())
     predictor = SvmPredictor(default_C=5.0, default_gamma=0.3, epsilon=0.05).fit(X, y)
@@ -35,7 +35,7 @@ def test_learns_a_curve_to_about_the_width_of_the_tube() -> None:
     assert errors.abs().max() < 2 * 0.02 * np.log(y["score"]).std()
 
 
-def test_far_from_what_it_learned_the_forecast_is_a_constant() -> None:
+def test_far_from_what_it_learned_the_prediction_is_a_constant() -> None:
     X, y = data()
     predictor = SvmPredictor(default_gamma=1.0, clip=1e6).fit(X, y)
     far = predictor.predict(pd.DataFrame({"a": [1e3, -1e3], "b": 1e3, "c": 1e3, "d": 1e3}))["score"]

@@ -66,11 +66,11 @@ def test_the_last_bits_of_a_target_do_not_choose_between_equal_splits(forest) ->
     y = np.exp(np.sin(rank / 9) + rng.normal(scale=0.1, size=120))
     new = pd.DataFrame(rng.uniform(-120, 120, (300, 6)), columns=list("abcdef"))
 
-    def forecast(targets: np.ndarray) -> np.ndarray:
+    def predict(targets: np.ndarray) -> np.ndarray:
         made = forest(n_estimators=20, max_features=1.0).fit(X, pd.DataFrame({"score": targets})).predict(new)
         return np.log(made["score"].to_numpy())
 
-    np.testing.assert_allclose(forecast(y * (1 + rng.normal(scale=1e-9, size=120))), forecast(y), atol=1e-6)
+    np.testing.assert_allclose(predict(y * (1 + rng.normal(scale=1e-9, size=120))), predict(y), atol=1e-6)
 
 
 def test_extra_trees_equal_scikit_learn() -> None:

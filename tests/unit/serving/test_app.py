@@ -39,7 +39,7 @@ def server():
 
 
 def test_prediction_equals_library_prediction(server):
-    payload = request(f"{server}/forecast?when=2026-03&level=0.5", KNOWN)
+    payload = request(f"{server}/predict?when=2026-03&level=0.5", KNOWN)
     expected = perfcast.predict(KNOWN, project().champion, level=0.5, when=pd.Timestamp("2026-03-01")).to_dict()
     assert payload.status == 200
     assert payload.json() == json.loads(json.dumps(expected))
@@ -51,61 +51,64 @@ def test_prediction_equals_library_prediction(server):
 def test_several_machines_keep_their_order_and_equal_ones_get_equal_results(server):
     other = {"processor": "Xeon Gold 6148", "chips": 1}
     for body in ([KNOWN, other, KNOWN], {"machines": [KNOWN, other, KNOWN]}):
-        machines = request(f"{server}/forecast{PLAIN}", body).json()["machines"]
+        machines = request(f"{server}/predict{PLAIN}", body).json()["machines"]
         assert [machine["line"] for machine in machines] == [1, 2, 3]
         assert machines[0]["estimates"] == machines[2]["estimates"] != machines[1]["estimates"]
-    alone = request(f"{server}/forecast{PLAIN}", other).json()["machines"][0]
+    alone = request(f"{server}/predict{PLAIN}", other).json()["machines"][0]
     assert [pytest.approx(estimate["median"]) for estimate in alone["estimates"]] == [
         estimate["median"] for estimate in machines[1]["estimates"]
     ]
 
 
 def test_notes_belong_to_their_machine(server):
-    machines = request(f"{server}/forecast{PLAIN}", [KNOWN, {**KNOWN, "processor": "xeon gold6148"}]).json()["machines"]
+    machines = request(f"{server}/predict{PLAIN}", [KNOWN, {**KNOWN, "processor": "xeon gold6148"}]).json()["machines"]
     assert machines[0]["notes"] == []
     assert "was read as 'xeon gold 6148'" in machines[1]["notes"][0]
     assert machines[0]["estimates"] == machines[1]["estimates"]
 
 
 def test_query_options_have_an_effect(server):
-    payload = request(f"{server}/forecast?neighbors=1&explain=true", KNOWN).json()["machines"][0]
+    payload = request(f"{server}/predict?neighbors=1&explain=true", KNOWN).json()["machines"][0]
     assert {len(estimate["neighbors"]) for estimate in payload["estimates"]} == {1}
     assert payload["values"]
-    assert all(estimate["typical"] for estimate in payload["estimates"])
-    plain = request(f"{server}/forecast{PLAIN}", KNOWN).json()["machines"][0]
+    assert all(estimate["typical_machine"] for estimate in payload["estimates"])
+    plain = request(f"{server}/predict{PLAIN}", KNOWN).json()["machines"][0]
     assert plain["values"] == [] == plain["estimates"][0]["neighbors"] == plain["estimates"][0]["drivers"]
-    bare = request(f"{server}/forecast?assume=false", KNOWN).json()["machines"][0]
+    bare = request(f"{server}/predict?assume=false", KNOWN).json()["machines"][0]
     assert "assumed" not in {value["origin"] for value in bare["values"]}
 
 
-def test_complete_returns_values_with_origins(server):
+def test_impute_returns_values_with_origins(server):
     payload = request(
-        f"{server}/complete", [KNOWN, {"processor": "Zeus 1", "cores": 64, "clock": "3 GHz", "family": "Skylake-SP"}]
+        f"{server}/impute", [KNOWN, {"processor": "Zeus 1", "cores": 64, "clock": "3 GHz", "family": "Skylake-SP"}]
     )
     assert payload.status == 200
-    response_models.CompleteResponse.model_validate(payload.json(), extra="forbid")
+    response_models.ImputeResponse.model_validate(payload.json(), extra="forbid")
     known, new = payload.json()["machines"]
     origins = {value["column"]: (value["value"], value["origin"]) for value in known["values"]}
     assert origins["chips"] == (2, "given")
     assert origins["mem_channels_per_chip"] == (6, "looked up")
     assert "no data names the processor 'Zeus 1'" in new["notes"][0]
     assert not {value["column"] for value in known["values"]} & set(known["unknown"])
-    bare = request(f"{server}/complete?assume=false", KNOWN).json()["machines"][0]
+    bare = request(f"{server}/impute?assume=false", KNOWN).json()["machines"][0]
     assert len(bare["unknown"]) > len(known["unknown"])
 
 
-def test_parts_returns_matching_cpu_names(server):
-    offered = request(f"{server}/parts?q=xeon+gold+61").json()["parts"]
+def test_cpu_models_returns_matching_names(server):
+    offered = request(f"{server}/cpu-models?q=xeon+gold+61").json()["cpu_models"]
     assert "xeon gold 6148" in offered
-    assert 0 < len(offered) <= DEFAULT_LIMITS.candidates
-    assert request(f"{server}/parts?q=gold6148").json()["parts"] == ["xeon gold 6148"]
-    assert request(f"{server}/parts?q=%00%ff" + "x" * 5000).json()["parts"] == []
-    assert len(request(f"{server}/parts").json()["parts"]) == DEFAULT_LIMITS.candidates
+    assert 0 < len(offered) <= DEFAULT_LIMITS.suggestions
+    assert request(f"{server}/cpu-models?q=gold6148").json()["cpu_models"] == ["xeon gold 6148"]
+    assert request(f"{server}/cpu-models?q=%00%ff" + "x" * 5000).json()["cpu_models"] == []
+    assert len(request(f"{server}/cpu-models").json()["cpu_models"]) == DEFAULT_LIMITS.suggestions
 
 
-def test_vocabulary_lists_fields_and_columns(server):
-    payload = request(f"{server}/vocabulary").json()
-    response_models.VocabularyResponse.model_validate(payload, extra="forbid")
+def test_fields_lists_fields_and_columns(server):
+    payload = request(f"{server}/fields").json()
+    response_models.FieldsResponse.model_validate(payload, extra="forbid")
+    groups = {column["name"]: column["group"] for column in payload["columns"]}
+    assert groups["test_month"] == "dates"
+    assert "provenance" not in set(groups.values())
     fields = {field["name"]: field for field in payload["fields"]}
     assert fields["tdp"] == {
         "name": "tdp",
@@ -122,7 +125,7 @@ def test_vocabulary_lists_fields_and_columns(server):
     # every example can be parsed
     for field in fields.values():
         machine = {"processor": "Xeon Gold 6148", field["name"]: field["example"]}
-        errors = request(f"{server}/complete?partial=true", machine).json()["errors"]
+        errors = request(f"{server}/impute?partial=true", machine).json()["errors"]
         assert all("processor" in error["error"] or "(machine 1)" in error["error"] for error in errors)
 
 
@@ -140,34 +143,34 @@ def test_metrics_count_requests_machines_and_times(server):
         lines = [line for line in text.splitlines() if not line.startswith("#")]
         return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
-    request(f"{server}/forecast{PLAIN}", KNOWN)
+    request(f"{server}/predict{PLAIN}", KNOWN)
     before = metrics()
-    request(f"{server}/forecast{PLAIN}", {**KNOWN, "tdp": 151})
-    request(f"{server}/forecast{PLAIN}", WRONG)
+    request(f"{server}/predict{PLAIN}", {**KNOWN, "tdp": 151})
+    request(f"{server}/predict{PLAIN}", WRONG)
     request(f"{server}/nowhere")
     after = metrics()
     grown = {name: after[name] - before.get(name, 0) for name in after}
-    assert grown['perfcast_requests_total{route="/forecast",status="200"}'] == 1
-    assert grown['perfcast_requests_total{route="/forecast",status="422"}'] == 1
+    assert grown['perfcast_requests_total{route="/predict",status="200"}'] == 1
+    assert grown['perfcast_requests_total{route="/predict",status="422"}'] == 1
     assert grown['perfcast_requests_total{route="other",status="404"}'] == 1
-    assert grown['perfcast_request_seconds_count{route="/forecast"}'] == 2
+    assert grown['perfcast_request_seconds_count{route="/predict"}'] == 2
     assert grown["perfcast_machines_total"] == 2
-    assert after['perfcast_request_seconds_bucket{le="+Inf",route="/forecast"}'] == sum(
-        value for name, value in after.items() if name.startswith('perfcast_requests_total{route="/forecast"')
+    assert after['perfcast_request_seconds_bucket{le="+Inf",route="/predict"}'] == sum(
+        value for name, value in after.items() if name.startswith('perfcast_requests_total{route="/predict"')
     )
     assert after["perfcast_waiting"] == 0
 
 
 def test_openapi_lists_every_route_with_existing_models(server):
     payload = request(f"{server}/openapi.json").json()
-    assert set(payload["paths"]) == {"/health", "/metrics", "/vocabulary", "/parts", "/forecast", "/complete"}
+    assert set(payload["paths"]) == {"/health", "/metrics", "/fields", "/cpu-models", "/predict", "/impute"}
     names = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(payload)))
     assert (
         {"MachineRequest", "PredictRequest", "PredictResponse", "ErrorResponse"}
         <= names
         <= set(payload["components"]["schemas"])
     )
-    options = {parameter["name"] for parameter in payload["paths"]["/forecast"]["post"]["parameters"]}
+    options = {parameter["name"] for parameter in payload["paths"]["/predict"]["post"]["parameters"]}
     assert options == {"level", "when", "assume", "neighbors", "explain", "partial"}
 
 
@@ -192,7 +195,7 @@ def test_every_response_has_security_headers(server):
         request(server),
         request(f"{server}/health"),
         request(f"{server}/no"),
-        request(f"{server}/forecast", []),
+        request(f"{server}/predict", []),
     ):
         headers = {name.lower(): value for name, value in reply.headers.items()}
         assert headers["content-security-policy"].startswith("default-src 'self'")
@@ -206,18 +209,18 @@ def test_every_response_has_security_headers(server):
 
 def test_body_of_ten_megabytes_is_refused_with_and_without_length(server):
     large = b'{"processor": "' + b"x" * 10_000_000 + b'"}'
-    announced = request(f"{server}/forecast", large)
+    announced = request(f"{server}/predict", large)
     assert (announced.status, "at most 1048576 bytes" in announced.error) == (413, True)
     connection = http.client.HTTPConnection(urlsplit(server).netloc, timeout=60)
     pieces = (large[start : start + 65536] for start in range(0, len(large), 65536))
-    connection.request("POST", "/forecast", pieces, JSON, encode_chunked=True)
+    connection.request("POST", "/predict", pieces, JSON, encode_chunked=True)
     reply = connection.getresponse()
     assert reply.status == 413
     assert "at most 1048576 bytes" in json.loads(reply.read())["error"]
 
 
 def test_batch_size_is_limited(server):
-    reply = request(f"{server}/forecast", [KNOWN] * 201)
+    reply = request(f"{server}/predict", [KNOWN] * 201)
     assert (reply.status, "at most 200 machines" in reply.error, "has 201" in reply.error) == (413, True, True)
 
 
@@ -254,16 +257,15 @@ def test_slow_prediction_gets_status_503_and_the_next_request_succeeds():
     with served(slow, replace(DEFAULT_LIMITS, seconds=1.0, waiting=2)) as address:
         with ThreadPoolExecutor(3) as pool:
             requests = [
-                pool.submit(request, f"{address}/forecast{PLAIN}", {**KNOWN, "tdp": 150 + number})
-                for number in range(3)
+                pool.submit(request, f"{address}/predict{PLAIN}", {**KNOWN, "tdp": 150 + number}) for number in range(3)
             ]
             replies = sorted(reply.result().error for reply in requests)
         assert sum("the server is busy" in error for error in replies) == 1
-        assert sum("took longer than 1 s" in error for error in replies) == 2
+        assert sum("must end within 1 s, but this one took longer" in error for error in replies) == 2
         assert {reply.result().status for reply in requests} == {503}
         gate.set()
         until = time.monotonic() + 20
-        while (reply := request(f"{address}/forecast{PLAIN}", KNOWN)).status == 503 and time.monotonic() < until:
+        while (reply := request(f"{address}/predict{PLAIN}", KNOWN)).status == 503 and time.monotonic() < until:
             time.sleep(0.1)
         assert reply.status == 200
 
@@ -273,7 +275,7 @@ def test_slow_body_gets_status_408():
         address_parts = urlsplit(address)
         with socket.create_connection((address_parts.hostname, address_parts.port), timeout=20) as half:
             half.sendall(
-                b"POST /forecast HTTP/1.1\r\nHost: localhost\r\n"
+                b"POST /predict HTTP/1.1\r\nHost: localhost\r\n"
                 b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
             )
             assert half.recv(4096).startswith(b"HTTP/1.1 408")
@@ -283,11 +285,11 @@ def test_unexpected_error_is_logged_and_hidden_from_the_client(capfd):
     champion = project().champion
     broken = replace(champion, predictor=_Broken(champion.predictor, None))
     with served(broken) as address:
-        reply = request(f"{address}/forecast{PLAIN}", KNOWN)
+        reply = request(f"{address}/predict{PLAIN}", KNOWN)
         assert (reply.status, reply.error) == (500, "the prediction failed unexpectedly; see the server log")
         assert "default-src" in reply.headers["content-security-policy"]
         assert request(f"{address}/health").status == 200
-        assert request(f"{address}/forecast{PLAIN}", {"processor": "Zeus 1"}).status == 422
+        assert request(f"{address}/predict{PLAIN}", {"processor": "Zeus 1"}).status == 422
     assert "ZeroDivisionError: internal detail" in capfd.readouterr().err
 
 
@@ -297,7 +299,7 @@ def test_unexpected_error_is_logged_and_hidden_from_the_client(capfd):
 def test_concurrent_requests_get_the_same_results_as_single_ones(server):
     machines = [{**KNOWN, "tdp": 100 + number, "chips": 1 + number % 2} for number in range(24)]
     machines[5], machines[11] = WRONG, {"processor": "Zeus 1"}
-    address = f"{server}/forecast?explain=false&neighbors=2"
+    address = f"{server}/predict?explain=false&neighbors=2"
     with ThreadPoolExecutor(12) as pool:
         replies = list(pool.map(lambda machine: request(address, machine), machines))
     errors = {number: reply.error for number, reply in enumerate(replies) if reply.status != 200}
@@ -359,8 +361,8 @@ def test_command_serves_until_a_signal_arrives(end, host):
         payload = running.stdout.readline()
         port = re.fullmatch(rf"perfcast on http://{re.escape(host)}:(\d+)\n", payload)[1]
         address = f"http://127.0.0.1:{port}"
-        assert request(f"{address}/forecast{PLAIN}", KNOWN).status == 200
-        assert request(f"{address}/forecast{PLAIN}", [KNOWN] * 3).status == 413
+        assert request(f"{address}/predict{PLAIN}", KNOWN).status == 200
+        assert request(f"{address}/predict{PLAIN}", [KNOWN] * 3).status == 413
         running.send_signal(end)
         _, errors = running.communicate(timeout=30)
     finally:

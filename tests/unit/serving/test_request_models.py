@@ -47,7 +47,7 @@ BAD_BODIES = {
 
 
 @pytest.mark.parametrize("body", BAD_BODIES, ids=lambda body: body[:24].decode("latin-1"))
-@pytest.mark.parametrize("route", ["forecast", "complete"])
+@pytest.mark.parametrize("route", ["predict", "impute"])
 def test_invalid_body_gets_one_line(server, route, body):
     status, words = BAD_BODIES[body]
     reply = request(f"{server}/{route}", body)
@@ -74,7 +74,7 @@ BAD_MACHINES = [
 def test_invalid_machine_gets_the_message_of_the_library(server, machine):
     with pytest.raises(UserError) as caught:
         perfcast.predict(machine, project().champion)
-    reply = request(f"{server}/forecast", machine)
+    reply = request(f"{server}/predict", machine)
     assert (reply.status, reply.error) == (422, str(caught.value))
 
 
@@ -93,35 +93,35 @@ def test_invalid_machine_gets_the_message_of_the_library(server, machine):
     ],
 )
 def test_invalid_option_is_refused(server, query, words):
-    reply = request(f"{server}/forecast?{query}", KNOWN)
+    reply = request(f"{server}/predict?{query}", KNOWN)
     assert (reply.status, words in reply.error) == (422, True), reply.error
 
 
 def test_invalid_machine_is_named_and_partial_answers_the_others(server):
     machines = [KNOWN, {"processor": "Zeus 1"}, {**KNOWN, "chips": 1}, WRONG]
-    reply = request(f"{server}/forecast{PLAIN}", machines)
+    reply = request(f"{server}/predict{PLAIN}", machines)
     assert (reply.status, "machine 2 has 'Zeus 1'" in reply.error) == (422, True)
-    reply = request(f"{server}/forecast{PLAIN}", [KNOWN, WRONG])
+    reply = request(f"{server}/predict{PLAIN}", [KNOWN, WRONG])
     assert (reply.status, "(machine 2)" in reply.error) == (422, True)
-    answer = request(f"{server}/forecast{PLAIN}&partial=true", machines).json()
+    answer = request(f"{server}/predict{PLAIN}&partial=true", machines).json()
     response_models.PredictResponse.model_validate(answer, extra="forbid")
     assert [machine["line"] for machine in answer["machines"]] == [1, 3]
     assert [error["line"] for error in answer["errors"]] == [2, 4]
     assert "(machine 4)" in answer["errors"][1]["error"]
-    nothing = request(f"{server}/forecast{PLAIN}&partial=true", [{"processor": "Zeus 1"}])
+    nothing = request(f"{server}/predict{PLAIN}&partial=true", [{"processor": "Zeus 1"}])
     assert (nothing.status, nothing.json()["machines"]) == (200, [])
 
 
 def test_other_media_types_are_refused(server):
     for kind in ("text/csv", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
-        reply = request(f"{server}/forecast", b'{"chips": 2}', {"Content-Type": kind})
+        reply = request(f"{server}/predict", b'{"chips": 2}', {"Content-Type": kind})
         assert (reply.status, "send it with Content-Type: application/json" in reply.error) == (415, True)
 
 
 def test_unknown_routes_and_methods_get_one_line(server):
     assert request(f"{server}/nowhere").status == 404
     assert "GET /nowhere" in request(f"{server}/nowhere").error
-    assert request(f"{server}/forecast").status == 405
-    assert request(f"{server}/forecast", method="DELETE").status == 405
+    assert request(f"{server}/predict").status == 405
+    assert request(f"{server}/predict", method="DELETE").status == 405
     assert request(f"{server}/static/../app.py").status == 404
     assert request(f"{server}/static/%2e%2e/app.py").status == 404

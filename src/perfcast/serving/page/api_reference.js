@@ -34,7 +34,7 @@ function describeModel(name, schema) {
 
 const openapi = await (await fetch("/openapi.json")).json();
 document.getElementById("about").textContent = openapi.info.description;
-document.getElementById("example").textContent = `curl ${location.origin}/forecast \\\n  -H 'Content-Type: application/json' \\\n  -d '{"processor": "EPYC 9654", "chips": 2}'`;
+document.getElementById("example").textContent = `curl ${location.origin}/predict \\\n  -H 'Content-Type: application/json' \\\n  -d '{"processor": "EPYC 9654", "chips": 2}'`;
 const routes = Object.entries(openapi.paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, route]) => describeRoute(path, method, route)));
 const models = Object.entries(openapi.components.schemas).map(([name, schema]) => describeModel(name, schema));
 document.getElementById("routes").append(...routes, createElement("h2", {}, "Models"), ...models);

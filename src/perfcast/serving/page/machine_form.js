@@ -10,7 +10,7 @@ const MAX_STEPS = 40;
 const getElement = (id) => document.getElementById(id);
 const form = getElement("machine");
 const range = getElement("range");
-const state = { vocabulary: { fields: [], columns: [] }, health: null, answer: null, curves: null };
+const state = { known: { fields: [], columns: [] }, health: null, answer: null, curves: null };
 
 async function fetchJson(address, options) {
   let response;
@@ -34,25 +34,25 @@ function showProblem(id, text) {
 // Form
 
 function createField(name) {
-  const match = state.vocabulary.fields.find((entry) => entry.name === name) ?? state.vocabulary.columns.find((entry) => entry.name === name);
+  const match = state.known.fields.find((entry) => entry.name === name) ?? state.known.columns.find((entry) => entry.name === name);
   const input = createElement("input", { name: `m.${name}`, placeholder: EXAMPLES[name] ?? match?.unit ?? "", title: match ? match.meaning : name });
-  if (name === "processor") input.setAttribute("list", "parts");
+  if (name === "processor") input.setAttribute("list", "cpu-models");
   if (name === "chips" || name === "cores") input.setAttribute("inputmode", "numeric");
   const label = name === "cores" ? "Cores of each processor" : name === "os" ? "Operating system" : name === "chips" ? "Chips (processors)" : name[0].toUpperCase() + name.slice(1);
   return createElement("label", { class: name === "processor" ? "wide" : "" }, `${label} `, input);
 }
 
-function addCharacteristic(word = "", value = "") {
-  const name = createElement("input", { class: "word", list: "words", placeholder: "tdp" });
+function addCharacteristic(field = "", value = "") {
+  const name = createElement("input", { class: "field", list: "field-names", placeholder: "tdp" });
   const cell = createElement("input", { class: "cell", placeholder: "400 W" });
   const drop = createElement("button", { type: "button", "aria-label": "Remove this characteristic" }, "×");
   const row = createElement("fieldset", { class: "pair" }, createElement("label", {}, "Characteristic ", name), createElement("label", {}, "Value ", cell), drop);
   drop.addEventListener("click", () => row.remove());
   name.addEventListener("change", () => {
-    const match = [...state.vocabulary.fields, ...state.vocabulary.columns].find((entry) => entry.name === name.value.trim());
+    const match = [...state.known.fields, ...state.known.columns].find((entry) => entry.name === name.value.trim());
     cell.placeholder = match ? (match.example ?? match.unit) || match.meaning : "";
   });
-  name.value = word;
+  name.value = field;
   cell.value = value;
   getElement("further").append(row);
   return name;
@@ -62,16 +62,16 @@ function addCharacteristic(word = "", value = "") {
 function readMachine() {
   const pairs = [...form.querySelectorAll("#fields input")].map((input) => [input.name.slice(2), input.value.trim()]);
   for (const row of form.querySelectorAll(".pair")) {
-    const word = row.querySelector(".word").value.trim();
+    const name = row.querySelector(".field").value.trim();
     const value = row.querySelector(".cell").value.trim();
-    if (word || value) pairs.push([word, value]);
+    if (name || value) pairs.push([name, value]);
   }
   const machine = {};
-  for (const [word, value] of pairs) {
+  for (const [name, value] of pairs) {
     if (!value) continue;
-    if (!word) throw new Error(`Characteristic: the value ${value} has no name. Choose a name from the list.`);
-    if (word in machine) throw new Error(`${word}: given twice. Remove one.`);
-    machine[word] = value;
+    if (!name) throw new Error(`Characteristic: the value ${value} has no name. Choose a name from the list.`);
+    if (name in machine) throw new Error(`${name}: given twice. Remove one.`);
+    machine[name] = value;
   }
   return machine;
 }
@@ -90,7 +90,7 @@ function buildQuery(extra = {}) {
 
 function updateLink() {
   const link = new URLSearchParams();
-  for (const [word, value] of Object.entries(readMachine())) link.set(`m.${word}`, value);
+  for (const [name, value] of Object.entries(readMachine())) link.set(`m.${name}`, value);
   for (const [name, value] of buildQuery()) if (form.elements[name].value !== form.elements[name].dataset.initial) link.set(name, value);
   if (state.curves) for (const name of RANGE) link.set(name, range.elements[name].value.trim());
   history.replaceState(null, "", link.size ? `?${link}` : location.pathname);
@@ -120,7 +120,7 @@ async function predict() {
   try {
     const machine = readMachine();
     if (!Object.keys(machine).length) throw new Error("Describe the machine first, for example its processor.");
-    state.answer = await post(`/forecast?${buildQuery({ explain: "true" })}`, machine);
+    state.answer = await post(`/predict?${buildQuery({ explain: "true" })}`, machine);
     state.curves = null;
     updateLink();
     showAnswer();
@@ -139,7 +139,7 @@ function showAnswer() {
   section.hidden = false;
   const machine = state.answer.machines[0];
   getElement("prediction").replaceChildren(...createPrediction(machine, section.clientWidth));
-  getElement("basis").replaceChildren(...createBasis(machine, state.health.origins));
+  getElement("basis").replaceChildren(...createBasis(machine, state.health.origins, listMeanings()));
   if (!state.curves) getElement("curves").replaceChildren();
   else {
     const available = getElement("curves").clientWidth;
@@ -149,7 +149,9 @@ function showAnswer() {
   suggestRange();
 }
 
-const listNumericFields = () => [...state.vocabulary.fields, ...state.vocabulary.columns].filter((entry) => entry.number);
+const listMeanings = () => Object.fromEntries(state.known.columns.map((entry) => [entry.name, entry.meaning || entry.name]));
+
+const listNumericFields = () => [...state.known.fields, ...state.known.columns].filter((entry) => entry.number);
 
 // Suggest a range around the value of the machine, unless a range was typed.
 function suggestRange() {
@@ -182,19 +184,19 @@ async function predictRange() {
   showProblem("vary-problem", "");
   getElement("varying").textContent = "Predicting …";
   try {
-    const word = range.elements.vary.value;
-    const match = listNumericFields().find((entry) => entry.name === word);
+    const varied = range.elements.vary.value;
+    const match = listNumericFields().find((entry) => entry.name === varied);
     const machine = readMachine();
-    const same = new Set([word, ...(match.columns ?? []), ...(match.aliases ?? [])]);
+    const same = new Set([varied, ...(match.columns ?? []), ...(match.aliases ?? [])]);
     // another name of the same column would contradict every value
     for (const other of Object.keys(machine)) {
-      const field = state.vocabulary.fields.find((entry) => entry.name === other || entry.aliases.includes(other));
+      const field = state.known.fields.find((entry) => entry.name === other || entry.aliases.includes(other));
       if (same.has(other) || (field && field.columns.length === 1 && same.has(field.columns[0]))) delete machine[other];
     }
     const values = readRange();
-    const answer = await post(`/forecast?${buildQuery({ explain: "false", neighbors: "0", partial: "true" })}`, { machines: values.map((value) => ({ ...machine, [word]: value })) });
+    const answer = await post(`/predict?${buildQuery({ explain: "false", neighbors: "0", partial: "true" })}`, { machines: values.map((value) => ({ ...machine, [varied]: value })) });
     if (!answer.machines.length) throw new Error(answer.errors[0].error);
-    state.curves = { answer, values, label: `${word}${match.unit ? ` (${match.unit})` : ""}` };
+    state.curves = { answer, values, label: `${varied}${match.unit ? ` (${match.unit})` : ""}` };
     updateLink();
     showAnswer();
   } catch (error) {
@@ -206,13 +208,13 @@ async function predictRange() {
   }
 }
 
-// Suggestions of CPU names
+// Suggestions of CPU models
 
 let requests = 0;
 async function suggestNames(text) {
   const number = (requests += 1);
-  const payload = await fetchJson(`/parts?q=${encodeURIComponent(text)}`);
-  if (number === requests) getElement("parts").replaceChildren(...payload.parts.map((name) => createElement("option", { value: name })));
+  const payload = await fetchJson(`/cpu-models?q=${encodeURIComponent(text)}`);
+  if (number === requests) getElement("cpu-models").replaceChildren(...payload.cpu_models.map((name) => createElement("option", { value: name })));
 }
 
 function addListeners() {
@@ -253,15 +255,15 @@ function addListeners() {
 
 async function initialize() {
   try {
-    [state.health, state.vocabulary] = await Promise.all([fetchJson("/health"), fetchJson("/vocabulary")]);
+    [state.health, state.known] = await Promise.all([fetchJson("/health"), fetchJson("/fields")]);
   } catch (error) {
     showProblem("problem", error.message);
     return;
   }
-  const known = Object.keys(EXAMPLES).filter((name) => state.vocabulary.fields.some((entry) => entry.name === name) || name === "chips");
-  getElement("fields").append(...(known.includes("processor") ? known : state.vocabulary.columns.slice(0, 8).map((entry) => entry.name)).map(createField));
-  const all = [...state.vocabulary.fields, ...state.vocabulary.columns.filter((entry) => !state.vocabulary.fields.some((other) => other.name === entry.name))];
-  getElement("words").append(...all.map((entry) => createElement("option", { value: entry.name }, entry.meaning)));
+  const known = Object.keys(EXAMPLES).filter((name) => state.known.fields.some((entry) => entry.name === name) || name === "chips");
+  getElement("fields").append(...(known.includes("processor") ? known : state.known.columns.slice(0, 8).map((entry) => entry.name)).map(createField));
+  const all = [...state.known.fields, ...state.known.columns.filter((entry) => !state.known.fields.some((other) => other.name === entry.name))];
+  getElement("field-names").append(...all.map((entry) => createElement("option", { value: entry.name }, entry.meaning)));
   range.elements.vary.append(...all.filter((entry) => entry.number).map((entry) => createElement("option", { value: entry.name }, `${entry.name}: ${entry.meaning}`)));
   if (all.some((entry) => entry.name === "memory.channels")) range.elements.vary.value = "memory.channels";
   for (const name of OPTIONS) form.elements[name].dataset.initial = form.elements[name].value;

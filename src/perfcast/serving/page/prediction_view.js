@@ -10,13 +10,11 @@ export function createElement(name, attributes = {}, ...children) {
 }
 
 const formatPercent = (level) => `${Number((100 * level).toPrecision(4))} %`;
-const GROUP_NAMES = { provenance: "dates" };
-const groupName = (group) => GROUP_NAMES[group] ?? group;
 
 export function describeDomain(estimate) {
   if (estimate.in_domain_score === null) return "In-domain score: unknown.";
   const score = ` (in-domain score ${estimate.in_domain_score.toFixed(2)})`;
-  const group = estimate.least_similar_group ? `; least similar group: ${groupName(estimate.least_similar_group)}` : "";
+  const group = estimate.least_similar_group ? `; least similar group: ${estimate.least_similar_group}` : "";
   if (estimate.in_domain_score >= 0.75) return `Close to measured machines${score}${group}.`;
   if (estimate.in_domain_score >= 0.4) return `Somewhat close to measured machines${score}${group}.`;
   return `Far from all measured machines${score}${group}. Rely on the interval rather than on the estimate.`;
@@ -76,16 +74,16 @@ export function createPrediction(machine, width) {
 }
 
 // Return the drivers by group and all inputs by their origin.
-export function createBasis(machine, origins) {
+export function createBasis(machine, origins, meanings) {
   const parts = [];
-  const driven = machine.estimates.filter((estimate) => estimate.typical);
+  const driven = machine.estimates.filter((estimate) => estimate.typical_machine);
   if (driven.length) {
     const groups = [...new Set(driven.flatMap((estimate) => estimate.drivers.map((driver) => driver.group)))].sort();
     const rows = driven.map((estimate) => {
       const factors = Object.fromEntries(estimate.drivers.map((driver) => [driver.group, driver.factor]));
-      return [estimate.task, ...groups.map((group) => `× ${(factors[group] ?? 1).toFixed(2)}`), `${estimate.typical.machine} (measured ${formatNumber(estimate.typical.score)})`];
+      return [estimate.task, ...groups.map((group) => `× ${(factors[group] ?? 1).toFixed(2)}`), `${estimate.typical_machine.machine} (measured ${formatNumber(estimate.typical_machine.score)})`];
     });
-    parts.push(createTable("Drivers: factors on the prediction of a typical machine of the last year", ["suite", ...groups.map(groupName), "typical machine"], rows));
+    parts.push(createTable("Drivers: factors on the prediction of a typical machine of the last year", ["suite", ...groups, "typical machine"], rows));
   }
   for (const [origin, meaning] of Object.entries(origins)) {
     const values = machine.values.filter((value) => value.origin === origin);
@@ -93,7 +91,7 @@ export function createBasis(machine, origins) {
     const cells = values.map((value) => {
       const unit = value.unit && value.unit !== "month" && value.unit !== "quarter" ? ` ${value.unit}` : "";
       const shown = typeof value.value === "number" ? Number(value.value.toPrecision(6)).toString() : value.value;
-      return createElement("li", {}, createElement("span", {}, `${value.column} `), `${shown}${unit}`);
+      return createElement("li", { title: meanings[value.column] ?? value.column }, createElement("span", {}, `${value.column} `), `${shown}${unit}`);
     });
     const title = createElement("h3", {}, origin[0].toUpperCase() + origin.slice(1), " ", createElement("small", {}, meaning));
     parts.push(createElement("div", { class: `origin ${origin.replace(" ", "-")}` }, title, createElement("ul", { class: "cells" }, ...cells)));

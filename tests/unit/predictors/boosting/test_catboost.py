@@ -21,7 +21,7 @@ BEST = 4
 
 
 class StandIn:
-    """Forecasts the mean of what it was fitted to; its files carry an identifier that is never the same twice."""
+    """Predicts the mean of what it was fitted to; its files carry an identifier that is never the same twice."""
 
     fits: list[tuple[dict[str, Any], int]] = []  # noqa: RUF012
 
@@ -88,7 +88,7 @@ def test_equal_trainings_give_equal_files(library: type[StandIn], tmp_path: Path
     assert json.loads(first)["model_info"] == {"params": {}}
 
 
-def test_a_loaded_predictor_forecasts_the_same(library: type[StandIn], tmp_path: Path) -> None:
+def test_a_loaded_predictor_predicts_the_same(library: type[StandIn], tmp_path: Path) -> None:
     X, y = data()
     predictor = CatboostPredictor().fit(X, y)
     predictor.save(tmp_path)

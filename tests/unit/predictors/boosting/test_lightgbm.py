@@ -57,7 +57,7 @@ def test_a_robust_loss_follows_the_usual_level_and_not_a_few_far_results(robust_
     assert abs(robust) < 0.01
 
 
-def test_forecasts_are_the_boosters_own_whatever_their_order_and_however_many_are_asked_at_once() -> None:
+def test_predictions_are_the_boosters_own_whatever_their_order_and_however_many_are_asked_at_once() -> None:
     X, y = data()
     X.loc[::7, "b"] = np.nan
     predictor = LightgbmPredictor(n_estimators=230).fit(X, y)

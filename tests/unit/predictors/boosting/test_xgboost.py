@@ -26,8 +26,8 @@ def test_noise_stops_at_the_best_number_of_trees() -> None:
     assert 1 <= n_trees < 300
 
     def error(number: int) -> float:
-        forecast = XgboostPredictor(n_estimators=number).fit(X[~validation], y[~validation]).predict(X[validation])
-        return float(np.abs(np.log(forecast / y[validation])).to_numpy().mean())
+        predicted = XgboostPredictor(n_estimators=number).fit(X[~validation], y[~validation]).predict(X[validation])
+        return float(np.abs(np.log(predicted / y[validation])).to_numpy().mean())
 
     assert error(n_trees) <= min(error(max(1, n_trees - 3)), error(n_trees + 5))
 

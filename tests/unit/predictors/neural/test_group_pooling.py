@@ -1,4 +1,4 @@
-"""Group pooling: forecasts read every distinct group once, and are what the network says of whole rows."""
+"""Group pooling: predictions read every distinct group once, and are what the network says of whole rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def questions() -> pd.DataFrame:
     return pd.concat([frame.iloc[:40], frame.iloc[:20], frame.iloc[40:50]], ignore_index=True)
 
 
-def test_groups_read_once_give_the_networks_own_forecasts(predictor: GroupPoolingPredictor) -> None:
+def test_groups_read_once_give_the_networks_own_predictions(predictor: GroupPoolingPredictor) -> None:
     rows = encoded(predictor, questions())
     with torch.inference_mode():
         torch.testing.assert_close(predictor._predict_scaled(rows), predictor.network_(rows))

@@ -70,7 +70,7 @@ def fitted(**changes: Any) -> NCPP:
 
 @pytest.mark.parametrize("part", ["merge", "ffn"])
 @pytest.mark.parametrize("kind", ["intra", "inter"])
-def test_attention_and_feed_forward_of_both_kinds_reach_the_forecast(kind: str, part: str) -> None:
+def test_attention_and_feed_forward_of_both_kinds_reach_the_prediction(kind: str, part: str) -> None:
     made, rows = network()
     with torch.inference_mode():
         before = made(rows)
@@ -101,7 +101,7 @@ def test_scores_are_scaled_by_the_root_of_the_depth() -> None:
     torch.testing.assert_close(weights[0], expected)
 
 
-def test_every_parameter_is_on_the_path_to_the_forecast() -> None:
+def test_every_parameter_is_on_the_path_to_the_prediction() -> None:
     made, rows = network(n_intra_blocks=2, n_blocks=3)
     made(rows).pow(2).sum().backward()
     idle = [name for name, p in made.named_parameters() if p.grad is None or p.grad.abs().max() == 0]
@@ -150,9 +150,9 @@ def test_a_missing_score_neither_kills_the_loss_nor_the_row() -> None:
     y = targets(X).assign(other=lambda f: f["score"] * 10)
     y.loc[::2, "other"] = np.nan
     predictor = NCPP(**SMALL, epochs=2).fit(X, y, columns=COLUMNS)
-    forecast = predictor.predict(X)
-    assert np.isfinite(forecast).all(axis=None)
-    assert np.abs(np.log(forecast["other"] / forecast["score"] / 10)).median() < 0.2
+    predicted = predictor.predict(X)
+    assert np.isfinite(predicted).all(axis=None)
+    assert np.abs(np.log(predicted["other"] / predicted["score"] / 10)).median() < 0.2
 
 
 def test_an_unseen_string_is_told_by_its_letters() -> None:

@@ -84,8 +84,8 @@ def test_choices_do_not_see_validation_targets_in_the_weights() -> None:
 def test_inner_error_is_the_mape_of_the_validation_rows() -> None:
     X, y = rows()
     predictor = fitted(VALID, refit=False)
-    forecast = predictor.predict(X[VALID])["score"]
-    assert predictor.validation_mape_ == pytest.approx(100 * np.abs(forecast / y[VALID] - 1).mean())
+    predicted = predictor.predict(X[VALID])["score"]
+    assert predictor.validation_mape_ == pytest.approx(100 * np.abs(predicted / y[VALID] - 1).mean())
 
 
 def test_linear_skip_goes_on_beyond_the_largest_machine() -> None:
@@ -99,9 +99,9 @@ def test_linear_skip_goes_on_beyond_the_largest_machine() -> None:
 
 def test_an_unknown_task_takes_the_line_of_all_rows() -> None:
     X, _ = rows()
-    forecast = fitted().predict(X.assign(suite="other"))["score"]
-    assert np.isfinite(forecast).all()
-    assert 1 < forecast.median() < 1000
+    predicted = fitted().predict(X.assign(suite="other"))["score"]
+    assert np.isfinite(predicted).all()
+    assert 1 < predicted.median() < 1000
 
 
 def test_seeds_differ() -> None:

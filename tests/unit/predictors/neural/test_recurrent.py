@@ -53,7 +53,7 @@ def test_cell_is_the_one_of_the_name(kind: type[LSTM] | type[GRU]) -> None:
 
 
 @BOTH
-def test_every_parameter_is_on_the_path_to_the_forecast(kind: type[LSTM] | type[GRU]) -> None:
+def test_every_parameter_is_on_the_path_to_the_prediction(kind: type[LSTM] | type[GRU]) -> None:
     made, rows = network(kind, num_layers=2)
     # A missing value, so that its vector is used.
     rows.missing[0] = 1.0
@@ -82,8 +82,8 @@ def test_read_out_is_the_mean_of_the_states(kind: type[LSTM] | type[GRU]) -> Non
     seen: list[torch.Tensor] = []
     made.recurrent.register_forward_hook(lambda _, inputs, output: seen.append(output[0]))
     with torch.inference_mode():
-        forecast = made(rows)
-        torch.testing.assert_close(made.head(seen[0].sum(dim=0) / 5), forecast)
+        predicted = made(rows)
+        torch.testing.assert_close(made.head(seen[0].sum(dim=0) / 5), predicted)
 
 
 @BOTH
@@ -93,12 +93,12 @@ def test_learns_what_depends_on_two_columns(kind: type[LSTM] | type[GRU]) -> Non
     sign = np.where(X["family"] == "Alpha", 1.0, -1.0)
     y = pd.Series(np.exp(sign * 2 * (X["memory"] - 1.5)), name="score")
     predictor = kind(**{**SMALL, "epochs": 40, "dropout": 0.0, "learning_rate": 1e-2})
-    forecast = predictor.fit(X, y, columns=COLUMNS).predict(X)["score"]
-    assert np.abs(np.log(forecast / y)).mean() < 0.3 * np.abs(np.log(y)).mean()
+    predicted = predictor.fit(X, y, columns=COLUMNS).predict(X)["score"]
+    assert np.abs(np.log(predicted / y)).mean() < 0.3 * np.abs(np.log(y)).mean()
 
 
 def test_the_two_cells_differ() -> None:
     X = frame()
     y = pd.Series(X["cores"] * X["memory"], name="score")
-    forecasts = [kind(**SMALL, epochs=2).fit(X, y, columns=COLUMNS).predict(X) for kind in (LSTM, GRU)]
-    assert not forecasts[0].equals(forecasts[1])
+    predictions = [kind(**SMALL, epochs=2).fit(X, y, columns=COLUMNS).predict(X) for kind in (LSTM, GRU)]
+    assert not predictions[0].equals(predictions[1])

@@ -65,29 +65,29 @@ def fit(predictor, train):
 class TestTenRows:
     def test_order_a_new_device_like_known_ones(self, predictor, train_and_test):
         train, test = train_and_test
-        forecast = fit(predictor, train).predict(test)["latency"]
-        assert spearmanr(forecast, test["latency"]).statistic > 0.99
-        assert np.abs(np.log(forecast / test["latency"])).mean() < 0.03
+        predicted = fit(predictor, train).predict(test)["latency"]
+        assert spearmanr(predicted, test["latency"]).statistic > 0.99
+        assert np.abs(np.log(predicted / test["latency"])).mean() < 0.03
 
     def test_a_device_that_differs_from_all_others_is_learned_from_its_own_rows(self, predictor, train_and_test):
         train, test = train_and_test
         strange = lambda frame: 2 + 9 * frame["n_skip"] + 0.2 * frame["n_conv"]  # noqa: E731
         few = train["device"] == f"device {TRAINED}"
         train = train.assign(latency=train["latency"].where(~few, strange(train)))
-        forecast = fit(predictor, train).predict(test)["latency"]
+        predicted = fit(predictor, train).predict(test)["latency"]
         bound = 0.9 if isinstance(predictor, DeviceAttention) else 0.3
-        assert spearmanr(forecast, strange(test)).statistic > bound
+        assert spearmanr(predicted, strange(test)).statistic > bound
 
     def test_a_well_measured_device_is_predicted_by_its_own_expert(self, predictor, train_and_test):
         train, test = train_and_test
         rows = test.assign(device="device 1", vendor="odd")
-        forecast = fit(predictor, train).predict(rows)["latency"]
-        np.testing.assert_allclose(forecast, latencies(rows, 1), rtol=0.02)
+        predicted = fit(predictor, train).predict(rows)["latency"]
+        np.testing.assert_allclose(predicted, latencies(rows, 1), rtol=0.02)
 
     def test_a_device_never_seen_is_a_mean_of_all(self, predictor, train_and_test):
         train, test = train_and_test
-        forecast = fit(predictor, train).predict(test.assign(device="device 99"))["latency"]
-        assert train["latency"].min() < forecast.mean() < train["latency"].max()
+        predicted = fit(predictor, train).predict(test.assign(device="device 99"))["latency"]
+        assert train["latency"].min() < predicted.mean() < train["latency"].max()
 
     def test_more_rows_than_an_expert_may_have_are_thinned_out(self, predictor, train_and_test):
         train, test = train_and_test
@@ -135,10 +135,10 @@ class TestHelp:
     def test_orders_a_new_device_and_predicts_the_same_after_loading(self, train_and_test, tmp_path):
         train, test = train_and_test
         fitted = fit(self.predictor(), train)
-        forecast = fitted.predict(test)
-        assert spearmanr(forecast["latency"], test["latency"]).statistic > 0.9
+        predicted = fitted.predict(test)
+        assert spearmanr(predicted["latency"], test["latency"]).statistic > 0.9
         fitted.save(tmp_path)
-        pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(test), forecast)
+        pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(test), predicted)
 
     def test_the_embedding_is_of_the_networks_that_every_device_has(self, train_and_test):
         train, _ = train_and_test
