@@ -10,17 +10,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.config.dataset_conf import DatasetConf
-from perfcast.config.predictor_conf import PredictorConf
+from perfcast.config.conf_files import read_yaml
+from perfcast.config.dataset_conf import DatasetConf, read_dataset
+from perfcast.config.predictor_conf import PredictorConf, read_predictor
+from perfcast.data.sources.locations import present_sources
 from perfcast.evaluation import choose_champion
 from perfcast.experiment.fitting import fit_rows, last_year, training_rows
 from perfcast.experiment.selection import CandidateChoice, PredictorFactory, predictor_factories, select_candidate
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
+from perfcast.inference.champion import save_champion
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table
+from perfcast.schema.table_files import read_table
 from perfcast.splits import is_compared
 from perfcast.uncertainty.conformal import UncertaintyModel
-from perfcast.utils.io import read_object
+from perfcast.utils.io import atomic_folder, read_object, sha256
+from perfcast.utils.progress import Progress, ignore_progress
 
 _REASON = "geometric mean over splits of the inner validation MAPE (%), measured inside the training parts"
 _NO_SPLIT = "first predictor listed: every split leaks on purpose or trains on less, so no split compares predictors"
@@ -38,6 +43,16 @@ class ChampionChoice:
     reason: str
     errors: dict[Any, dict[Any, Any]]
     excluded: list[str]
+
+
+@dataclass(frozen=True)
+class ChampionFiles:
+    """Results that a champion is made from: runs of the dataset, its tables, the ingested sources."""
+
+    runs: Path
+    table: Path
+    standard: Path
+    raw: Path
 
 
 @dataclass(frozen=True)
@@ -110,12 +125,54 @@ def fit_all_rows(
     return fit_rows(candidates[choice.candidate](seed), table, rows, validation), choice
 
 
-def describe_champion(champion: FittedChampion, selected: ChampionChoice) -> dict[str, Any]:
-    """Return the entries of about.json on the selection of the champion."""
-    return {
+def write_champion(
+    out: Path,
+    files: ChampionFiles,
+    conf: Path,
+    dataset: str,
+    *,
+    splits: Sequence[str],
+    predictors: Sequence[str],
+    preset: str,
+    seed: int,
+    max_backtests: int,
+    progress: Progress = ignore_progress,
+) -> dict[str, Any]:
+    """Select, fit and write the champion of a dataset; return its about.json.
+
+    `conf` is the folder of configuration files, `out` the folder that `load_champion` reads.
+    """
+    progress("selection by inner validation", 0, 3)
+    selected = select_champion(files.runs, splits, predictors)
+    declared, table = read_dataset(conf, dataset), read_table(files.table)
+    progress(f"fit of {selected.predictor} on {len(table.frame)} rows", 1, 3)
+    champion = fit_champion(
+        table,
+        read_predictor(conf, selected.predictor),
+        declared,
+        preset=preset,
+        trainer=read_yaml(conf / "trainer" / "default.yaml"),
+        seed=seed,
+        max_backtests=max_backtests,
+    )
+    about = {
         "predictor": selected.predictor,
         "chosen_by": selected.reason,
         "validation_mape": selected.errors,
         "splits_not_counted": selected.excluded,
         "candidate": asdict(champion.choice),
+        "dataset": dataset,
+        "preset": preset,
+        "seed": seed,
+        "rows": len(table.frame),
+        "table_sha256": sha256(files.table),
+        "features": declared.features,
     }
+    progress(f"writing of {out}", 2, 3)
+    raw = present_sources(files.raw, (*declared.sources.required, *declared.sources.optional))
+    standard = read_table(files.standard)
+    with atomic_folder(out) as folder:
+        save_champion(
+            folder, champion.predictor, champion.uncertainty, standard=standard, table=table, raw=raw, about=about
+        )
+    return about

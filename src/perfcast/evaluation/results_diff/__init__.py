@@ -23,8 +23,9 @@ from perfcast.evaluation.results_diff.input_changes import (
 )
 from perfcast.evaluation.results_diff.metric_changes import REAL, WORSE, MetricChanges, Only, metric_changes
 from perfcast.evaluation.results_diff.sides import Side, open_side
+from perfcast.utils.progress import Progress, ignore_progress
 
-__all__ = ["Changes", "Side", "find_changes", "open_side"]
+__all__ = ["Changes", "Side", "compare_results", "find_changes", "open_side"]
 
 
 @dataclass(frozen=True)
@@ -81,12 +82,20 @@ class Changes:
         }
 
 
-def find_changes(a: Side, b: Side, project: Path, *, only: Only | None = None, resamples: int | None = None) -> Changes:
+def find_changes(
+    a: Side,
+    b: Side,
+    project: Path,
+    *,
+    only: Only | None = None,
+    resamples: int | None = None,
+    progress: Progress = ignore_progress,
+) -> Changes:
     """Compare `a` with `b`, the earlier results with the later ones.
 
     Raises: UserError when they share no dataset, split and predictor.
     """
-    metrics = metric_changes(a, b, only=only, resamples=resamples)
+    metrics = metric_changes(a, b, only=only, resamples=resamples, progress=progress)
     tables, same = table_changes(a, b)
     code, known_from = code_changes(a, b, project)
     return Changes(
@@ -100,6 +109,20 @@ def find_changes(a: Side, b: Side, project: Path, *, only: Only | None = None, r
         parameters=parameter_changes(a, b),
         metrics=metrics,
     )
+
+
+def compare_results(
+    before: str,
+    after: str,
+    project: Path,
+    *,
+    only: Only | None = None,
+    resamples: int | None = None,
+    progress: Progress = ignore_progress,
+) -> Changes:
+    """Open two sides, results folders or git revisions, and compare them; see `find_changes`."""
+    with open_side(before, project) as a, open_side(after, project) as b:
+        return find_changes(a, b, project, only=only, resamples=resamples, progress=progress)
 
 
 def _plain(value: Any) -> Any:
