@@ -34,16 +34,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compare and print; with --fail-if-worse, 1 where a metric is significantly worse."""
-    from perfcast.evaluation.results_diff import compare_results
+    from perfcast.evaluation.results_diff import find_changes, open_side
     from perfcast.evaluation.results_diff.diff_page import as_page
     from perfcast.evaluation.results_diff.diff_text import as_text
     from perfcast.evaluation.results_diff.metric_changes import Only
     from perfcast.utils.io import write_text
     from perfcast.utils.progress import show_progress
 
-    names = {"only": Only(options.datasets, options.splits, options.predictors), "resamples": options.resamples}
-    with show_progress() as show:
-        changes = compare_results(options.before, options.after, options.project, **names, progress=show)
+    only = Only(options.datasets, options.splits, options.predictors)
+    folder = options.project
+    with (
+        show_progress() as show,
+        open_side(options.before, folder) as before,
+        open_side(options.after, folder) as after,
+    ):
+        changes = find_changes(before, after, folder, only=only, resamples=options.resamples, progress=show)
     if options.json:
         print(json.dumps(changes.as_tree(), indent=2, ensure_ascii=False, allow_nan=False, default=str))
     else:

@@ -34,8 +34,8 @@ def run(options: argparse.Namespace) -> int:
 
     check_ending(options, ".csv", ".json")
     champion = machine.read_champion(options)
-    machines = parse_machines(machine.read_entries(options, champion), champion)
     names = {"count": options.count, "tasks": machine.read_tasks(options, champion)}
+    machines = parse_machines(machine.read_entries(options, champion), champion)
     nearest = find_nearest_machines(machines, champion, **names, assume=not options.no_assume)
     width = terminal_width()
     write_answer(options, nearest, lambda: "\n\n".join(format_nearest(each, width) for each in nearest.machines))

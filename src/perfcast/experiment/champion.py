@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast.config.conf_files import read_yaml
-from perfcast.config.dataset_conf import DatasetConf, read_dataset
-from perfcast.config.predictor_conf import PredictorConf, read_predictor
+from perfcast.config.dataset_conf import read_dataset
+from perfcast.config.predictor_conf import read_predictor
 from perfcast.data.sources.locations import present_sources
 from perfcast.evaluation import choose_champion
 from perfcast.experiment.fitting import fit_rows, last_year, training_rows
@@ -23,7 +23,6 @@ from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table
 from perfcast.schema.table_files import read_table
 from perfcast.splits import is_compared
-from perfcast.uncertainty.conformal import UncertaintyModel
 from perfcast.utils.io import atomic_folder, read_object, sha256
 from perfcast.utils.progress import Progress, ignore_progress
 
@@ -55,15 +54,6 @@ class ChampionFiles:
     raw: Path
 
 
-@dataclass(frozen=True)
-class FittedChampion:
-    """A predictor fitted on every row, its chosen candidate, and its uncertainty model."""
-
-    predictor: Predictor
-    choice: CandidateChoice
-    uncertainty: UncertaintyModel | None
-
-
 def select_champion(runs: Path, splits: Sequence[str], predictors: Sequence[str]) -> ChampionChoice:
     """Select the predictor with the smallest inner validation error over the runs of a dataset.
 
@@ -91,24 +81,6 @@ def select_champion(runs: Path, splits: Sequence[str], predictors: Sequence[str]
     known = inner.astype(object).where(inner.notna(), None)
     errors = known.pivot(index="split", columns="predictor", values="validation_mape").to_dict("index")
     return ChampionChoice(name, reason, errors, [split for split in splits if split not in compared])
-
-
-def fit_champion(
-    table: Table,
-    conf: PredictorConf,
-    dataset: DatasetConf,
-    *,
-    preset: str,
-    trainer: Mapping[str, Any],
-    seed: int,
-    max_backtests: int,
-) -> FittedChampion:
-    """Fit the selected predictor on every row of the table, and its uncertainty model on backtests."""
-    candidates = predictor_factories(conf, preset, trainer)
-    predictor, choice = fit_all_rows(table, candidates, seed, dataset.label_outlier)
-    make = candidates[choice.candidate]
-    uncertainty = fit_uncertainty(table, make, seed, dataset.label_outlier, max_backtests)
-    return FittedChampion(predictor, choice, uncertainty)
 
 
 def fit_all_rows(
@@ -142,25 +114,22 @@ def write_champion(
 
     `conf` is the folder of configuration files, `out` the folder that `load_champion` reads.
     """
-    progress("selection by inner validation", 0, 3)
+    progress("selection by inner validation", 0, 4)
     selected = select_champion(files.runs, splits, predictors)
     declared, table = read_dataset(conf, dataset), read_table(files.table)
-    progress(f"fit of {selected.predictor} on {len(table.frame)} rows", 1, 3)
-    champion = fit_champion(
-        table,
-        read_predictor(conf, selected.predictor),
-        declared,
-        preset=preset,
-        trainer=read_yaml(conf / "trainer" / "default.yaml"),
-        seed=seed,
-        max_backtests=max_backtests,
-    )
+    progress(f"fit of {selected.predictor} on {len(table.frame)} rows", 1, 4)
+    trainer = read_yaml(conf / "trainer" / "default.yaml")
+    candidates = predictor_factories(read_predictor(conf, selected.predictor), preset, trainer)
+    predictor, choice = fit_all_rows(table, candidates, seed, declared.label_outlier)
+    progress("uncertainty on backtests", 2, 4)
+    make = candidates[choice.candidate]
+    uncertainty = fit_uncertainty(table, make, seed, declared.label_outlier, max_backtests)
     about = {
         "predictor": selected.predictor,
         "chosen_by": selected.reason,
         "validation_mape": selected.errors,
         "splits_not_counted": selected.excluded,
-        "candidate": asdict(champion.choice),
+        "candidate": asdict(choice),
         "dataset": dataset,
         "preset": preset,
         "seed": seed,
@@ -168,11 +137,9 @@ def write_champion(
         "table_sha256": sha256(files.table),
         "features": declared.features,
     }
-    progress(f"writing of {out}", 2, 3)
+    progress(f"writing of {out}", 3, 4)
     raw = present_sources(files.raw, (*declared.sources.required, *declared.sources.optional))
     standard = read_table(files.standard)
     with atomic_folder(out) as folder:
-        save_champion(
-            folder, champion.predictor, champion.uncertainty, standard=standard, table=table, raw=raw, about=about
-        )
+        save_champion(folder, predictor, uncertainty, standard=standard, table=table, raw=raw, about=about)
     return about

@@ -30,8 +30,8 @@ def show_progress(*, threaded: bool = True) -> Iterator[Progress]:
         TimeElapsedColumn(),
         TextColumn("{task.description}"),
     )
-    how = {"disable": not console.is_terminal, "auto_refresh": threaded}
-    with Progress(*columns, console=console, transient=True, **how) as bar:
+    shown = Progress(*columns, console=console, transient=True, disable=not console.is_terminal, auto_refresh=threaded)
+    with shown as bar:
         task = bar.add_task("", total=None)
 
         def show(step: str, done: int, total: int) -> None:

@@ -25,7 +25,7 @@ from perfcast.evaluation.results_diff.metric_changes import REAL, WORSE, MetricC
 from perfcast.evaluation.results_diff.sides import Side, open_side
 from perfcast.utils.progress import Progress, ignore_progress
 
-__all__ = ["Changes", "Side", "compare_results", "find_changes", "open_side"]
+__all__ = ["Changes", "Side", "find_changes", "open_side"]
 
 
 @dataclass(frozen=True)
@@ -109,20 +109,6 @@ def find_changes(
         parameters=parameter_changes(a, b),
         metrics=metrics,
     )
-
-
-def compare_results(
-    before: str,
-    after: str,
-    project: Path,
-    *,
-    only: Only | None = None,
-    resamples: int | None = None,
-    progress: Progress = ignore_progress,
-) -> Changes:
-    """Open two sides, results folders or git revisions, and compare them; see `find_changes`."""
-    with open_side(before, project) as a, open_side(after, project) as b:
-        return find_changes(a, b, project, only=only, resamples=resamples, progress=progress)
 
 
 def _plain(value: Any) -> Any:
