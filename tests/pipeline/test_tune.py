@@ -83,7 +83,7 @@ def test_parallel_tune_equals_sequential_tune(project):
 def test_tune_reports_invalid_options_in_one_line(project):
     tune(project, "--trials", "1")
     for options, words in {
-        ("--trials", "0"): "--trials and --timeout must be positive",
+        ("--trials", "0"): "--trials must be a whole number from 1 to",
         ("--fold", "1"): "--fold must be from 0 to 0",
         ("--seed", "1"): "changed since: seed",
         ("--jobs", "2"): "--jobs must be at most folds x --at-once, here 1",

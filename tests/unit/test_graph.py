@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from perfcast.cli._arguments import embedded_folder
-from perfcast.cli.pipeline.ingest import at_hand
 from perfcast.config.conf_files import read_yaml
+from perfcast.data.sources.locations import embedded_folder
 from perfcast.experiment.workflow_graph import Graph, remove_unfinished
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
@@ -81,7 +80,7 @@ def test_available_datasets_are_those_of_the_experiment(tmp_path):
 def test_a_source_is_at_hand_as_it_was_when_it_was_ingested(tmp_path):
     plan = graph(mirrors=[])
     manifest, origin = tmp_path / "manifest.json", tmp_path / "origin.json"
-    assert plan.is_at_hand(manifest, origin, lambda: at_hand("host_gemm", ROOT, []))
+    assert plan.is_at_hand(manifest, origin, lambda: plan.is_local("host_gemm", {}))
     manifest.write_text('{"status": "present"}')
     origin.write_text('{"at_hand": false}')
     assert not plan.is_at_hand(manifest, origin, lambda: True)

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from perfcast.cli.main import COMMANDS, STAGES, main
+from perfcast.cli.command_parser import FAMILIES, MEMBERS
+from perfcast.cli.main import COMMANDS, main
 from perfcast.config.conf_files import read_experiment, read_yaml
 from perfcast.config.experiment_params import validate
 from perfcast.utils import plugins
@@ -56,13 +57,13 @@ def list_commands(program: str, *, inline: bool) -> list[tuple[str, tuple[str, .
 
 
 def name_command(words: tuple[str, ...]) -> str:
-    """Return the command, with its stage for `pipeline`; empty for the program alone."""
-    count = 2 if words[:1] == ("pipeline",) else 1
+    """Return the command, with its second word for `measure` and `pipeline`; empty for the program alone."""
+    count = 2 if words and words[0] in FAMILIES else 1
     return " ".join(word for word in words[:count] if not word.startswith("-"))
 
 
-KNOWN = {"", "pipeline", *(name.replace("_", "-") for name in COMMANDS)}
-KNOWN |= {f"pipeline {name.replace('_', '-')}" for name in STAGES}
+KNOWN = {"", *FAMILIES, *(name.replace("_", "-") for name in COMMANDS)}
+KNOWN |= {f"{family} {name.replace('_', '-')}" for family in FAMILIES for name in MEMBERS[family]}
 
 
 @pytest.mark.parametrize(("page", "words"), list_commands("perfcast", inline=False))

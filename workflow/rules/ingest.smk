@@ -1,6 +1,5 @@
 # Raw files, byte-exact and checked by sha256. The only rules that may use the network.
-from perfcast.cli._arguments import embedded_folder
-from perfcast.cli.pipeline.ingest import at_hand
+from perfcast.data.sources.locations import embedded_folder
 
 
 rule ingest:
@@ -19,7 +18,7 @@ rule ingest:
         at_hand=lambda w, output: GRAPH.is_at_hand(
             Path(output[0]),
             Path(f"{RESULTS}/logs/ingest/{w.source}.json"),
-            lambda: at_hand(w.source, Path(), PARAMS.mirrors),
+            lambda: GRAPH.is_local(w.source, os.environ),
         ),
         embedded=lambda w: GRAPH.embedded_digest(w.source, embedded_folder(Path())),
         options=GRAPH.ingest_options(),

@@ -1,10 +1,14 @@
-"""Check params.yaml and conf/, and print the configuration of one training."""
+"""Check params.yaml and conf/, and print a configuration.
+
+Examples:
+    perfcast config predictor=ridge split=random
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from perfcast.cli._arguments import add_shared
+from perfcast.cli.arguments import add_shared
 from perfcast.config.compose import compose
 from perfcast.config.conf_files import read_yaml
 from perfcast.config.experiment_params import validate
@@ -13,7 +17,7 @@ from perfcast.utils.safe_yaml import yaml_text
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("override", nargs="*", metavar="KEY=VALUE", help="e.g. predictor=ridge split=random")
+    parser.add_argument("override", nargs="*", metavar="KEY=VALUE", help="values of the configuration")
     add_shared(parser, "--project")
 
 

@@ -1,22 +1,19 @@
-"""Predict machines that nobody has measured with the champion of a dataset."""
+"""Predict machines that nobody has measured.
+
+Examples:
+    perfcast predict --processor 'AMD EPYC 9755' --chips 2 \\
+      --memory '24 x 64 GB DDR5-6400'
+    perfcast predict machines.csv --out predictions.csv
+"""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
-from perfcast.cli import _arguments
-from perfcast.cli._prediction_options import (
-    add_champion,
-    add_machines,
-    add_output,
-    add_prediction,
-    read_champion,
-    read_entries,
-    read_options,
-    read_user_measurements,
-    report,
-    write_answer,
-)
+from perfcast.cli import arguments
+from perfcast.cli import machine_arguments as machine
+from perfcast.cli.answers import add_output, report, write_answer
 
 MAX_EXPLAINED = 20
 """Machines up to which every prediction is explained; more machines are one table."""
@@ -24,11 +21,11 @@ MAX_EXPLAINED = 20
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_machines(parser)
-    add_champion(parser)
-    add_prediction(parser)
+    machine.add_machines(parser)
+    machine.add_champion(parser)
+    machine.add_prediction(parser)
     parser.add_argument(
-        "--nearest", type=_arguments.whole(0, 1000), default=3, metavar="N", help="measured machines shown (default: 3)"
+        "--nearest", type=arguments.whole(0, 1000), default=3, metavar="N", help="measured machines shown"
     )
     parser.add_argument("--brief", action="store_true", help=f"estimates alone, as above {MAX_EXPLAINED} machines")
     add_output(parser, ".json, else CSV")
@@ -37,18 +34,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Predict, and print or write."""
     from perfcast.inference.parse import parse_machines
-    from perfcast.inference.predict import predict_machines
+    from perfcast.inference.predict import make_options, predict_machines
     from perfcast.inference.prediction import format_predictions
     from perfcast.utils.terminal_tables import terminal_width
 
-    explained = read_options(options, neighbors=options.nearest, explain=True)
-    champion = read_champion(options)
-    entries = read_entries(options, champion)
-    machines = parse_machines(entries, champion)
+    chosen = make_options(options.level, options.when, assume=not options.no_assume)
+    champion = machine.read_champion(options)
+    entries = machine.read_entries(options, champion)
     many = len(entries) > MAX_EXPLAINED
-    brief = options.brief or (many and not options.json)
-    chosen = read_options(options) if brief else explained
-    measurements = read_user_measurements(options, entries, champion)
+    if not options.brief and (options.json or not many):
+        chosen = replace(chosen, neighbors=options.nearest, explain=True)
+    machines = parse_machines(entries, champion)
+    measurements = machine.read_user_measurements(options, entries, champion)
     predictions = predict_machines(machines, champion, chosen, measurements, progress=many)
     write_answer(options, predictions, lambda: format_predictions(predictions, terminal_width()))
     count = sum(len(prediction.estimates) for prediction in predictions)

@@ -1,75 +1,60 @@
-"""Rank candidate machines by score, watts and price, with the probability that each reaches its targets."""
+"""Rank candidate machines by score, watts, price and probability.
+
+The probability is that of reaching all targets.
+
+Examples:
+    perfcast rank machines.csv
+    perfcast rank machines.csv --by score/price \\
+      --target 'CFP2017rate >= 900' --sure 0.9
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from perfcast.cli._prediction_options import (
-    add_champion,
-    add_output,
-    add_prediction,
-    check_ending,
-    read_champion,
-    read_options,
-    read_user_measurements,
-    report,
-    write_answer,
-)
-from perfcast.utils.errors import UserError
+from perfcast.cli import machine_arguments as machine
+from perfcast.cli.answers import add_output, check_ending, report, write_answer
+from perfcast.cli.arguments import share
+
+_CRITERIA = "score, watts, price, probability or tasks, joined by * and /, such as score/watt"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "candidates",
-        type=Path,
-        help="a .csv, .json or .yaml file of machines; beside what `predict` reads: name, price, watts",
+        "candidates", type=Path, help="a .csv, .json or .yaml file of machines; also read: name, price, watts"
     )
     parser.add_argument(
-        "--target",
-        action="append",
-        default=[],
-        metavar="'TASK >= NUMBER'",
-        help="what must be reached; may be repeated",
+        "--target", action="append", default=[], metavar="'TASK >= NUMBER'", help="to be reached; may be repeated"
     )
-    parser.add_argument(
-        "--by",
-        default="score",
-        metavar="WORDS",
-        help="score, watts, price, probability or tasks, joined by * and /, such as score/watt (default: score)",
-    )
+    parser.add_argument("--by", default="score", metavar="WORDS", help=_CRITERIA)
     parser.add_argument(
         "--weights",
         metavar="TASK=NUMBER,...",
         help="weights of the score's tasks (default: equal weights of the targets' tasks)",
     )
-    parser.add_argument("--sure", type=float, metavar="P", help="rank those last that meet all targets less probably")
+    parser.add_argument("--sure", type=share, metavar="SHARE", help="less probable candidates come last")
     parser.add_argument("--ascending", action="store_true", help="the lowest first, where less is better")
-    add_champion(parser)
-    add_prediction(parser)
+    machine.add_champion(parser)
+    machine.add_prediction(parser)
     add_output(parser, ".csv or .json")
 
 
 def run(options: argparse.Namespace) -> int:
     """Rank, and print or write."""
-    from perfcast.decisions.criteria import read_constraints, read_criterion, read_weights
     from perfcast.decisions.decision_text import format_ranking
-    from perfcast.decisions.ranking import RankingRequest, rank_machines
+    from perfcast.decisions.ranking import rank_machines, read_request
     from perfcast.inference.machine_files import read_machines
+    from perfcast.inference.predict import make_options
     from perfcast.utils.terminal_tables import terminal_width
 
     check_ending(options, ".csv", ".json")
-    if options.sure is not None and not 0 < options.sure < 1:
-        raise UserError("--sure must be between 0 and 1", f"it is {options.sure:g}", "0.9 means 90 %")
-    chosen = read_options(options)
-    champion = read_champion(options)
-    entries = read_machines(options.candidates)
-    constraints = read_constraints(options.target, champion)
-    weights = read_weights(options.weights, constraints, champion)
-    criterion = read_criterion(options.by, champion)
-    request = RankingRequest(criterion, weights, constraints, options.sure, options.ascending)
-    measurements = read_user_measurements(options, [], champion)
+    chosen = make_options(options.level, options.when, assume=not options.no_assume)
+    champion, entries = machine.read_champion(options), read_machines(options.candidates)
+    typed = {name: getattr(options, name) for name in ("by", "weights", "sure", "ascending")}
+    request = read_request(options.target, champion, **typed)
+    measurements = machine.read_user_measurements(options, [], champion)
     ranking = rank_machines(entries, champion, request, chosen, measurements=measurements, progress=len(entries) > 20)
     write_answer(options, ranking, lambda: format_ranking(ranking, terminal_width()))
     report(f"{len(entries)} machines predicted", champion.name, champion.preset, chosen.level)

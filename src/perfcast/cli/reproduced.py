@@ -1,17 +1,24 @@
-"""Check that results are those pinned by a revision: equal tables, values within a tolerance."""
+"""Check that results are those pinned by a git revision.
+
+Tables must have equal bytes, metrics be within a tolerance.
+
+Examples:
+    perfcast reproduced
+    perfcast reproduced HEAD~1 --worst 20
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from perfcast.cli._arguments import add_shared
+from perfcast.cli.arguments import add_shared, whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("revision", nargs="?", default="HEAD", help="tag, branch or commit that pinned results")
     parser.add_argument(
-        "--worst", type=int, default=5, metavar="N", help="values to print, the largest difference first"
+        "--worst", type=whole(0, 1_000_000), default=5, metavar="N", help="values to print, largest difference first"
     )
     add_shared(parser, "--project")
 
@@ -19,7 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compare and show; 1 when something is not reproduced."""
     from perfcast.evaluation.results_diff.reproduction import as_text, compare_with_revision
+    from perfcast.utils.progress import show_progress
 
-    reproduction = compare_with_revision(options.project, options.revision)
+    with show_progress() as show:
+        reproduction = compare_with_revision(options.project, options.revision, show)
     print(as_text(reproduction, options.worst), end="")
     return 0 if reproduction.tables_equal and reproduction.within else 1

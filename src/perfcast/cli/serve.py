@@ -1,20 +1,27 @@
-"""Serve predictions over HTTP: a web page and an API, by default for this machine only."""
+"""Serve predictions over HTTP: a web page and an API.
+
+By default, this machine alone can reach them.
+
+Examples:
+    perfcast serve
+    perfcast serve --champion champion --host 0.0.0.0 --port 80
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from perfcast.cli._prediction_options import add_champion, read_champion
-from perfcast.utils.errors import UserError
+from perfcast.cli.arguments import whole
+from perfcast.cli.machine_arguments import add_champion, read_champion
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_champion(parser)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
-    parser.add_argument("--port", type=int, default=8000, help="port to listen on, 0 for any (default: 8000)")
-    parser.add_argument("--max-batch", type=int, default=200, metavar="N", help="machines per request (default: 200)")
+    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on")
+    parser.add_argument("--port", type=whole(0, 65535), default=8000, metavar="N", help="port to listen on, 0 for any")
+    parser.add_argument("--max-batch", type=whole(1, 10_000), default=200, metavar="N", help="machines per request")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -22,8 +29,6 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.serving.http_server import address_of, is_loopback, listen, serve
     from perfcast.serving.request_limits import RequestLimits
 
-    if not 1 <= options.max_batch <= 10_000:
-        raise UserError("--max-batch must be from 1 to 10000", f"got {options.max_batch}")
     with listen(options.host, options.port) as listening:
         champion = read_champion(options)
         if not is_loopback(options.host):

@@ -1,31 +1,27 @@
-"""Find the measured machines that are nearest to a described one, with their differences."""
+"""Find the measured machines that are nearest to a described one.
+
+Examples:
+    perfcast similar --processor 'AMD EPYC 9755'
+    perfcast similar --this-machine --task CINT2017rate --count 5
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from perfcast.cli._prediction_options import (
-    add_champion,
-    add_machines,
-    add_output,
-    check_ending,
-    read_champion,
-    read_entries,
-    write_answer,
-)
-from perfcast.utils.errors import UserError
-
-_MAX_COUNT = 1000
+from perfcast.cli import arguments
+from perfcast.cli import machine_arguments as machine
+from perfcast.cli.answers import add_output, check_ending, write_answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_machines(parser)
-    parser.add_argument("--count", type=int, default=10, metavar="N", help="results for each task (default: 10)")
-    parser.add_argument("--task", action="append", default=[], help="this task only; may be repeated")
-    parser.add_argument("--no-assume", action="store_true", help="leave missing values unknown")
-    add_champion(parser)
+    machine.add_machines(parser)
+    parser.add_argument("--count", type=arguments.whole(1, 1000), default=10, metavar="N", help="results for each task")
+    machine.add_task(parser)
+    machine.add_assume(parser)
+    machine.add_champion(parser)
     add_output(parser, ".csv or .json")
 
 
@@ -36,15 +32,13 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.inference.parse import parse_machines
     from perfcast.utils.terminal_tables import terminal_width
 
-    if not 1 <= options.count <= _MAX_COUNT:
-        raise UserError(f"--count must be between 1 and {_MAX_COUNT}", f"it is {options.count}")
     check_ending(options, ".csv", ".json")
-    champion = read_champion(options)
-    tasks = list(dict.fromkeys(champion.task_names.get(text, "--task") for text in options.task))
-    machines = parse_machines(read_entries(options, champion), champion)
-    nearest = find_nearest_machines(machines, champion, count=options.count, tasks=tasks, assume=not options.no_assume)
+    champion = machine.read_champion(options)
+    names = {"count": options.count, "tasks": machine.read_tasks(options, champion)}
+    machines = parse_machines(machine.read_entries(options, champion), champion)
+    nearest = find_nearest_machines(machines, champion, **names, assume=not options.no_assume)
     width = terminal_width()
-    write_answer(options, nearest, lambda: "\n\n".join(format_nearest(machine, width) for machine in nearest.machines))
-    count = sum(len(machine.similar) for machine in nearest.machines)
+    write_answer(options, nearest, lambda: "\n\n".join(format_nearest(each, width) for each in nearest.machines))
+    count = sum(len(each.similar) for each in nearest.machines)
     print(f"{count} measured results of {champion.dataset}", file=sys.stderr)
     return 0

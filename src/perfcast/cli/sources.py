@@ -1,10 +1,15 @@
-"""Show every source: its location or why it is missing, size, license."""
+"""Show every source: location or reason of absence, size, license.
+
+Examples:
+    perfcast sources
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 
-from perfcast.cli._arguments import add_shared, cache_folder, embedded_folder, mirror_folders
+from perfcast.cli.arguments import add_shared
 from perfcast.config.conf_files import read_conf, read_yaml
 from perfcast.config.experiment_params import validate
 
@@ -19,17 +24,12 @@ def run(options: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from perfcast.data.sources.locations import tabulate_sources
+    from perfcast.data.sources.locations import find_places, tabulate_sources
     from perfcast.data.sources.source_spec import parse_source
 
     params = validate(read_yaml(options.project / "params.yaml"), options.project / "conf")
     specs = [parse_source(name, read_conf(options.project / "conf", "source", name)) for name in params.sources]
-    rows = tabulate_sources(
-        specs,
-        cache=cache_folder(options.project),
-        mirrors=mirror_folders(params.mirrors, options.project),
-        embedded=embedded_folder(options.project),
-    )
+    rows = tabulate_sources(specs, **find_places(options.project, params.mirrors, os.environ))
     table = Table(title="Sources", title_justify="left")
     for heading in rows[0]:
         table.add_column(str(heading).capitalize(), overflow="fold")

@@ -1,4 +1,9 @@
-"""Print the headline table, the datasets left out, and the places of report and tracking store."""
+"""Print the headline of a run, and where its report and store are.
+
+Examples:
+    perfcast summary
+    perfcast summary --results results/full
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,13 @@ import argparse
 import os
 from pathlib import Path
 
-from perfcast.cli._arguments import add_shared
+from perfcast.cli.arguments import add_shared
 from perfcast.config.conf_files import known, read_conf, read_yaml
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(parser, "--results --project")
+    add_shared(parser, "--results", "--project")
 
 
 def run(options: argparse.Namespace) -> int:

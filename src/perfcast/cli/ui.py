@@ -1,4 +1,9 @@
-"""Open the MLflow UI on the project's tracking store."""
+"""Open the MLflow UI on the project's tracking store.
+
+Examples:
+    perfcast ui
+    perfcast ui --port 5001
+"""
 
 from __future__ import annotations
 
@@ -6,15 +11,14 @@ import argparse
 import os
 import sys
 
-from perfcast.cli import _arguments
-from perfcast.cli._arguments import add_shared
+from perfcast.cli.arguments import add_shared, whole
 from perfcast.config.conf_files import read_yaml
 from perfcast.utils.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--port", type=_arguments.whole(1, 65535), default=5000)
+    parser.add_argument("--port", type=whole(1, 65535), default=5000, metavar="N", help="port to listen on")
     add_shared(parser, "--project")
 
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from perfcast.config.conf_files import StrictModel, read_conf, validated
+from perfcast.config.conf_files import StrictModel, known, read_conf, validated
 from perfcast.schema.metric_names import METRICS
 
 
@@ -75,3 +75,8 @@ class DatasetConf(StrictModel):
 def read_dataset(conf: Path, name: str) -> DatasetConf:
     """Read and check the definition of a dataset."""
     return validated(DatasetConf, f"conf/dataset/{name}.yaml", read_conf(conf, "dataset", name))
+
+
+def read_datasets(conf: Path) -> dict[str, DatasetConf]:
+    """Read the definitions of all datasets, by name."""
+    return {name: read_dataset(conf, name) for name in known(conf, "dataset")}

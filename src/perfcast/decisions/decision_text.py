@@ -12,6 +12,7 @@ from perfcast.utils.terminal_tables import (
     fits,
     format_interval,
     format_number,
+    format_plain,
     render_table,
     wrap_text,
 )
@@ -46,8 +47,8 @@ def _ranked_cells(candidate: Ranked, ranking: Ranking) -> list[str]:
         cells.append(" to ".join(ends))
     mixed = not all(other.watts_assumed for other in ranking.candidates)
     mark = "~" if candidate.watts_assumed and mixed else ""
-    cells.append("" if candidate.watts is None else f"{mark}{candidate.watts:g}")
-    cells.append("" if candidate.price is None else f"{candidate.price:g}")
+    cells.append("" if candidate.watts is None else f"{mark}{format_plain(candidate.watts)}")
+    cells.append("" if candidate.price is None else format_plain(candidate.price))
     if _has_own_column(ranking):
         cells += [format_number(candidate.value), format_interval(candidate.value_low, candidate.value_high)]
     return [*cells, "" if candidate.in_domain_score is None else f"{candidate.in_domain_score:.2f}"]
@@ -158,4 +159,4 @@ def _format_differences(similar: SimilarResult) -> str:
 def _format_cell(value: float | str | None) -> str:
     if value is None:
         return "?"
-    return f"{value:g}" if isinstance(value, float) else value
+    return format_plain(value) if isinstance(value, float) else value

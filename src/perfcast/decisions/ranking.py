@@ -16,6 +16,9 @@ from perfcast.decisions.criteria import (
     Criterion,
     Output,
     evaluate_criterion,
+    read_constraints,
+    read_criterion,
+    read_weights,
     split_candidates,
     weighted_score,
 )
@@ -101,6 +104,21 @@ class RankingRequest:
     constraints: tuple[Constraint, ...] = ()
     sure: float | None = None
     ascending: bool = False
+
+
+def read_request(
+    targets: Sequence[str],
+    champion: Champion,
+    *,
+    by: str = "score",
+    weights: str | None = None,
+    sure: float | None = None,
+    ascending: bool = False,
+) -> RankingRequest:
+    """Return the request of typed targets, criterion and weights. Raises: UserError for a word that has no meaning."""
+    constraints = read_constraints(targets, champion)
+    weights_of_outputs = read_weights(weights, constraints, champion)
+    return RankingRequest(read_criterion(by, champion), weights_of_outputs, constraints, sure, ascending)
 
 
 def rank_machines(

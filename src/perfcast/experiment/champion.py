@@ -10,17 +10,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.config.dataset_conf import DatasetConf
-from perfcast.config.predictor_conf import PredictorConf
+from perfcast.config.conf_files import read_yaml
+from perfcast.config.dataset_conf import read_dataset
+from perfcast.config.predictor_conf import read_predictor
+from perfcast.data.sources.locations import present_sources
 from perfcast.evaluation import choose_champion
 from perfcast.experiment.fitting import fit_rows, last_year, training_rows
 from perfcast.experiment.selection import CandidateChoice, PredictorFactory, predictor_factories, select_candidate
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
+from perfcast.inference.champion import save_champion
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table
+from perfcast.schema.table_files import read_table
 from perfcast.splits import is_compared
-from perfcast.uncertainty.conformal import UncertaintyModel
-from perfcast.utils.io import read_object
+from perfcast.utils.io import atomic_folder, read_object, sha256
+from perfcast.utils.progress import Progress, ignore_progress
 
 _REASON = "geometric mean over splits of the inner validation MAPE (%), measured inside the training parts"
 _NO_SPLIT = "first predictor listed: every split leaks on purpose or trains on less, so no split compares predictors"
@@ -41,12 +45,13 @@ class ChampionChoice:
 
 
 @dataclass(frozen=True)
-class FittedChampion:
-    """A predictor fitted on every row, its chosen candidate, and its uncertainty model."""
+class ChampionFiles:
+    """Results that a champion is made from: runs of the dataset, its tables, the ingested sources."""
 
-    predictor: Predictor
-    choice: CandidateChoice
-    uncertainty: UncertaintyModel | None
+    runs: Path
+    table: Path
+    standard: Path
+    raw: Path
 
 
 def select_champion(runs: Path, splits: Sequence[str], predictors: Sequence[str]) -> ChampionChoice:
@@ -78,24 +83,6 @@ def select_champion(runs: Path, splits: Sequence[str], predictors: Sequence[str]
     return ChampionChoice(name, reason, errors, [split for split in splits if split not in compared])
 
 
-def fit_champion(
-    table: Table,
-    conf: PredictorConf,
-    dataset: DatasetConf,
-    *,
-    preset: str,
-    trainer: Mapping[str, Any],
-    seed: int,
-    max_backtests: int,
-) -> FittedChampion:
-    """Fit the selected predictor on every row of the table, and its uncertainty model on backtests."""
-    candidates = predictor_factories(conf, preset, trainer)
-    predictor, choice = fit_all_rows(table, candidates, seed, dataset.label_outlier)
-    make = candidates[choice.candidate]
-    uncertainty = fit_uncertainty(table, make, seed, dataset.label_outlier, max_backtests)
-    return FittedChampion(predictor, choice, uncertainty)
-
-
 def fit_all_rows(
     table: Table, candidates: Mapping[str, PredictorFactory], seed: int, label_outlier: float | None
 ) -> tuple[Predictor, CandidateChoice]:
@@ -110,12 +97,49 @@ def fit_all_rows(
     return fit_rows(candidates[choice.candidate](seed), table, rows, validation), choice
 
 
-def describe_champion(champion: FittedChampion, selected: ChampionChoice) -> dict[str, Any]:
-    """Return the entries of about.json on the selection of the champion."""
-    return {
+def write_champion(
+    out: Path,
+    files: ChampionFiles,
+    conf: Path,
+    dataset: str,
+    *,
+    splits: Sequence[str],
+    predictors: Sequence[str],
+    preset: str,
+    seed: int,
+    max_backtests: int,
+    progress: Progress = ignore_progress,
+) -> dict[str, Any]:
+    """Select, fit and write the champion of a dataset; return its about.json.
+
+    `conf` is the folder of configuration files, `out` the folder that `load_champion` reads.
+    """
+    progress("selection by inner validation", 0, 4)
+    selected = select_champion(files.runs, splits, predictors)
+    declared, table = read_dataset(conf, dataset), read_table(files.table)
+    progress(f"fit of {selected.predictor} on {len(table.frame)} rows", 1, 4)
+    trainer = read_yaml(conf / "trainer" / "default.yaml")
+    candidates = predictor_factories(read_predictor(conf, selected.predictor), preset, trainer)
+    predictor, choice = fit_all_rows(table, candidates, seed, declared.label_outlier)
+    progress("uncertainty on backtests", 2, 4)
+    make = candidates[choice.candidate]
+    uncertainty = fit_uncertainty(table, make, seed, declared.label_outlier, max_backtests)
+    about = {
         "predictor": selected.predictor,
         "chosen_by": selected.reason,
         "validation_mape": selected.errors,
         "splits_not_counted": selected.excluded,
-        "candidate": asdict(champion.choice),
+        "candidate": asdict(choice),
+        "dataset": dataset,
+        "preset": preset,
+        "seed": seed,
+        "rows": len(table.frame),
+        "table_sha256": sha256(files.table),
+        "features": declared.features,
     }
+    progress(f"writing of {out}", 3, 4)
+    raw = present_sources(files.raw, (*declared.sources.required, *declared.sources.optional))
+    standard = read_table(files.standard)
+    with atomic_folder(out) as folder:
+        save_champion(folder, predictor, uncertainty, standard=standard, table=table, raw=raw, about=about)
+    return about

@@ -14,6 +14,8 @@ from perfcast.config.conf_files import read_conf
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.config.experiment_params import Params, validate
 from perfcast.config.predictor_conf import PredictorConf, Settings, read_predictor, read_predictor_labels
+from perfcast.data.sources.locations import find_places, locate_source
+from perfcast.data.sources.source_spec import parse_source
 from perfcast.splits import learning_curve_point
 from perfcast.utils import plugins
 from perfcast.utils.code_hash import closure, code_digest
@@ -137,6 +139,11 @@ class Graph:
             return ""
         files = [folder / file["name"] for file in conf["files"]]
         return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.exists())).hexdigest()[:_DIGITS]
+
+    def is_local(self, source: str, environment: Mapping[str, str]) -> bool:
+        """Return whether every file of a source is on this machine."""
+        spec = parse_source(source, read_conf(self.conf, "source", source))
+        return locate_source(spec, **find_places(self.project, self.params.mirrors, environment)).is_local
 
     def is_at_hand(self, manifest: Path, origin: Path, look_up: Callable[[], bool]) -> bool:
         """Return whether a source was at hand when it was ingested; if it was missing then, whether it is now."""

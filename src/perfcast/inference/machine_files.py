@@ -7,7 +7,7 @@ import gzip
 import io
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,6 +45,31 @@ def read_machines(machines: Machines) -> list[MachineEntry]:
     if isinstance(machines, pd.DataFrame):
         return read_frame(machines)
     return read_tree(machines if isinstance(machines, Mapping) else list(machines), "a machine")
+
+
+def add_fields(entries: Iterable[MachineEntry], fields: Mapping[str, object]) -> list[MachineEntry]:
+    """Return the machines with further fields. Raises: UserError when a machine gives one of the fields, too."""
+    added = []
+    for entry in entries:
+        twice = [name for name in fields if entry.values.get(name) not in (None, "")]
+        if twice:
+            fact = f"{entry.label} and a flag both give {twice[0]}"
+            raise UserError("a machine must give every field once", fact)
+        added.append(entry._replace(values={**entry.values, **fields}))
+    return added
+
+
+def read_assignments(texts: Iterable[str], fields: Mapping[str, object]) -> dict[str, object]:
+    """Return fields and those of NAME=VALUE texts. Raises: UserError for another text, and a name given twice."""
+    values = dict(fields)
+    for text in texts:
+        name, equals, value = map(str.strip, text.partition("="))
+        if not equals or not name or not value:
+            raise UserError("--set must be NAME=VALUE, such as tdp=400", f"it is {text!r}")
+        if name in values:
+            raise UserError("a machine must give every field once", f"{name} is given twice")
+        values[name] = value
+    return values
 
 
 def read_frame(frame: pd.DataFrame) -> list[MachineEntry]:

@@ -19,6 +19,8 @@ from perfcast.inference.prediction import Estimate, Prediction, Predictions
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Role, Table, Tag, select
 from perfcast.uncertainty.conformal import LEVEL, outputs_of
+from perfcast.utils.errors import UserError
+from perfcast.utils.progress import show_progress
 
 BATCH_SIZE = 500
 """Machines that are predicted together, so that many machines fit in memory."""
@@ -37,6 +39,18 @@ class PredictOptions:
     assume: bool = True
     neighbors: int = 3
     explain: bool = True
+
+
+def make_options(level: float | None, when: str | None, *, assume: bool = True) -> PredictOptions:
+    """Return the options of a typed level (None: the default) and month (None: this one), without explanations.
+
+    Raises: UserError for an impossible month.
+    """
+    try:
+        month = pd.Timestamp.now().normalize() if when is None else pd.to_datetime(when, format="%Y-%m")
+    except ValueError:
+        raise UserError("--when must be a month such as 2026-03", f"it is {when!r}") from None
+    return PredictOptions(LEVEL if level is None else level, month, assume, neighbors=0, explain=False)
 
 
 def predict(
@@ -63,7 +77,7 @@ def predict_machines(
     """Predict every machine for its task, or for all tasks where it names none, in batches.
 
     A task has predictions for the targets that it was measured in, see `Predictor`; user measurements correct all
-    predictions. `progress` shows a bar on standard error.
+    predictions. `progress` shows a bar on a terminal.
     Raises: UserError when a machine breaks a limit, or a task is unknown.
     """
     starts = range(0, len(machines.frame), BATCH_SIZE)
@@ -154,12 +168,8 @@ def _intervals(champion: Champion, table: Table, target: str, options: PredictOp
 
 
 def _show_progress(starts: range, total: int) -> Iterator[int]:
-    """Yield the starts of the batches, with a progress bar on standard error."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task("machines", total=total)
+    """Yield the starts of the batches, with a progress bar on a terminal."""
+    with show_progress() as show:
         for start in starts:
+            show("machines", start, total)
             yield start
-            bar.update(task, completed=min(start + BATCH_SIZE, total))

@@ -7,19 +7,23 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from rich.markup import escape
+from rich.table import Table
+
 from perfcast.config.conf_files import read_conf, read_yaml
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.experiment_params import Params, validate
-from perfcast.data.sources.locations import locate_source
+from perfcast.data.sources.locations import find_places, locate_source
 from perfcast.data.sources.source_spec import parse_source
 from perfcast.tracking import abandoned_runs, store_from
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import abandoned_paths
+from perfcast.utils.progress import Progress, ignore_progress
 
 FINE, CARE, BROKEN = "fine", "care", "broken"
 """A run succeeds; it runs, but differs from what a user may expect; it fails."""
@@ -228,14 +232,41 @@ def check_tracking(place: ProjectPlace) -> list[Finding]:
     return [Finding("tracking", FINE, "the store answers")]
 
 
-def examine(place: ProjectPlace) -> list[Finding]:
+def find_place(project: Path, environment: Mapping[str, str]) -> ProjectPlace:
+    """Return the place of a project. Raises: UserError when the folder does not exist."""
+    if not project.is_dir():
+        raise UserError("--project must be a folder", f"there is no folder {project}", "name a clone of perfcast")
+    try:
+        params = validate(read_yaml(project / "params.yaml"), project / "conf")
+    except UserError:  # check_configuration reports it
+        params = None
+    return ProjectPlace(project, **find_places(project, params.mirrors if params else (), environment), params=params)
+
+
+def examine(place: ProjectPlace, progress: Progress = ignore_progress) -> list[Finding]:
     """Run all checks, in the order in which a user would repair."""
-    checks = (
-        check_software,
-        check_configuration,
-        check_data_sources,
-        check_free_space,
-        check_leftovers,
-        check_tracking,
-    )
-    return [finding for check in checks for finding in check(place)]
+    checks = {
+        "software": check_software,
+        "configuration": check_configuration,
+        "data sources": check_data_sources,
+        "free space": check_free_space,
+        "leftovers": check_leftovers,
+        "tracking": check_tracking,
+    }
+    findings = []
+    for done, (subject, check) in enumerate(checks.items()):
+        progress(subject, done, len(checks))
+        findings += check(place)
+    return findings
+
+
+def tabulate_findings(findings: Sequence[Finding]) -> Table:
+    """Return the findings as a table with colored states."""
+    colors = {BROKEN: "bold red", CARE: "yellow"}
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "state", "found", "what to do"):
+        table.add_column(heading, overflow="fold")
+    for finding in findings:
+        state = f"[{colors.get(finding.state, 'green')}]{finding.state}[/]"
+        table.add_row(finding.what, state, escape(finding.fact), escape(finding.remedy))
+    return table

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -15,7 +16,7 @@ from perfcast.report import error_tables
 from perfcast.report.error_tables import number, published_tables
 from perfcast.report.explorer import explorer_view, point_budgets, shown_predictors
 from perfcast.report.largest_errors import RULES, axis_limit, axis_position, largest_errors, release_errors
-from perfcast.report.model_card import model_card
+from perfcast.report.model_card import cards, model_card
 from perfcast.report.plots.drawing import inline_svg
 from perfcast.report.report_context import DatasetPart, ReportContext
 from perfcast.report.summaries import (
@@ -31,6 +32,7 @@ from perfcast.report.summaries import (
 )
 from perfcast.schema.display_names import column_label, replace_underscores
 from perfcast.splits import describe_split, split_label
+from perfcast.utils.io import atomic_folder, write_text
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,15 @@ def render(context: ReportContext) -> str:
         axis_limit=axis_limit,
         axis_position=axis_position,
     )
+
+
+def write_report(context: ReportContext, page: Path, card_folder: Path | None) -> None:
+    """Write the page, and the model card of every dataset where a folder for them is given."""
+    write_text(page, render(context))
+    if card_folder is not None:
+        with atomic_folder(card_folder) as folder:
+            for name, text in cards(context).items():
+                write_text(folder / f"{name}.md", text)
 
 
 def environment() -> Environment:

@@ -26,8 +26,11 @@ def make_project(project: Path, out: Path, *, rows: int, seed: int) -> None:
         seed: Seed of the generators.
 
     Raises:
-        UserError: `out` exists and is not empty.
+        UserError: `project` is no clone of the repository, or `out` exists and is not empty.
     """
+    if absent := [name for name in ("params.yaml", "Snakefile", "conf", "workflow") if not (project / name).exists()]:
+        remedy = "work in the clone, or name it with --project"
+        raise UserError("--project must be a clone of perfcast", f"{project} has no {absent[0]}", remedy)
     if out.exists() and any(out.iterdir()):
         raise UserError("the folder of a miniature project must be new", f"{out} is not empty", "choose another folder")
     out.mkdir(parents=True, exist_ok=True)

@@ -86,7 +86,12 @@ def is_number(text: str) -> bool:
 
 def format_number(value: float) -> str:
     """Return a score with three significant digits or more."""
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
+
+
+def format_plain(value: float) -> str:
+    """Return a number with six significant digits or more, and never with an exponent from a million on."""
+    return f"{value:g}" if abs(value) < 999999.5 else f"{value:.0f}"
 
 
 def format_interval(low: float | None, high: float | None) -> str:

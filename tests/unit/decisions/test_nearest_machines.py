@@ -123,7 +123,7 @@ def test_similar_command_prints_and_writes(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--count", "0", "--chips", "2"], "--count must be between"),
+        (["--count", "0", "--chips", "2"], "--count must be a whole number from 1 to 1000"),
         (["--chips", "2", "--task", "CINT2006rate"], "a task must be one of"),
         (["--chips", "2", "--out", "x.svg"], ".csv or .json"),
         ([], "a machine must be described"),

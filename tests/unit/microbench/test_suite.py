@@ -357,9 +357,9 @@ def test_busy_machine_gets_one_line_and_no_file(tmp_path, capsys, monkeypatch):
         (("--threads", "two"), "'two'"),
         (("--threads", "0"), "from 1 to"),
         (("--threads", "1,3"), "can use 2 CPUs"),
-        (("--budget-minutes", "0"), "positive"),
-        (("--budget-minutes", "nan"), "positive"),
-        (("--seed", "-1"), "negative"),
+        (("--budget-minutes", "0"), "a number from 0.001"),
+        (("--budget-minutes", "nan"), "a number from 0.001"),
+        (("--seed", "-1"), "a whole number from 0"),
     ],
 )
 def test_invalid_option_gets_one_line(tmp_path, capsys, monkeypatch, options, words):

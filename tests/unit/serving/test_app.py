@@ -333,10 +333,10 @@ def test_command_reports_errors_in_one_line(tmp_path, capsys):
     assert re.fullmatch(r"perfcast serve: the server needs a free port.*\n", capsys.readouterr().err)
     for options, words in (
         (["--port", "0", "--champion", str(tmp_path)], "there must be a champion"),
-        (["--port", "70000", *folder], "--port must be from 0 to 65535"),
+        (["--port", "70000", *folder], "--port must be a whole number from 0 to 65535"),
         (["--port", "0", "--host", "no such host", *folder], "--host must be an address of this machine"),
         (["--port", "0", "--host", "192.0.2.1", *folder], "the server needs a free port"),
-        (["--port", "0", "--max-batch", "0", *folder], "--max-batch must be from 1 to 10000"),
+        (["--port", "0", "--max-batch", "0", *folder], "--max-batch must be a whole number from 1 to 10000"),
     ):
         assert main(["serve", *options]) == 2
         error = capsys.readouterr().err

@@ -1,11 +1,16 @@
-"""List the datasets that can be built from the ingested sources."""
+"""List the datasets that can be built from the ingested sources.
+
+Examples:
+    perfcast pipeline available host_gemm --raw results/raw \\
+      --out results/raw/available.json
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from perfcast.cli._arguments import add_shared, present_sources
+from perfcast.cli.arguments import add_shared
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import write_json
@@ -13,12 +18,14 @@ from perfcast.utils.io import write_json
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("datasets", nargs="+")
-    add_shared(parser, "--raw --out --project")
+    parser.add_argument("datasets", nargs="+", metavar="dataset", help="names of files in conf/dataset")
+    add_shared(parser, "--raw", "--out", "--project")
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the list; print one line per dataset that is left out."""
+    from perfcast.data.sources.locations import present_sources
+
     present, left_out = [], {}
     for name in options.datasets:
         required = read_dataset(options.project / "conf", name).sources.required

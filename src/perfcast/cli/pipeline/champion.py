@@ -1,4 +1,11 @@
-"""Select the best predictor by inner validation, fit it on every row, register it in MLflow."""
+"""Select the best predictor, fit it on every row, register it.
+
+Examples:
+    perfcast pipeline champion host_gemm --runs results/runs/host_gemm \\
+      --table results/features/host_gemm.parquet \\
+      --standard results/standard/host_gemm.parquet --raw results/raw \\
+      --splits random --predictors ridge --out results/champion/host_gemm
+"""
 
 from __future__ import annotations
 
@@ -6,53 +13,40 @@ import argparse
 import os
 import sys
 
-from perfcast.cli._arguments import add_shared, present_sources
+from perfcast.cli.arguments import add_shared
 from perfcast.config.compose import compose
-from perfcast.config.conf_files import read_yaml
-from perfcast.config.dataset_conf import read_dataset
-from perfcast.config.predictor_conf import read_predictor
+from perfcast.utils.progress import show_progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(parser, "dataset --runs --table --standard --raw --splits --predictors --out")
-    add_shared(parser, "--preset --backtest-windows --seed --project")
+    add_shared(parser, "dataset", "--runs", "--table", "--standard", "--raw", "--splits", "--predictors", "--out")
+    add_shared(parser, "--preset", "--backtest-windows", "--seed", "--project")
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the champion's folder: the model, and about.json with its name and the reason of the choice."""
     from perfcast import tracking
-    from perfcast.experiment.champion import describe_champion, fit_champion, select_champion
-    from perfcast.inference.champion import load_champion, save_champion
-    from perfcast.schema.table_files import read_table
-    from perfcast.utils.io import atomic_folder, sha256
+    from perfcast.experiment.champion import ChampionFiles, write_champion
+    from perfcast.inference.champion import load_champion
 
-    conf = options.project / "conf"
-    selected = select_champion(options.runs, options.splits, options.predictors)
-    dataset, table = read_dataset(conf, options.dataset), read_table(options.table)
-    champion = fit_champion(
-        table,
-        read_predictor(conf, selected.predictor),
-        dataset,
-        preset=options.preset,
-        trainer=read_yaml(conf / "trainer" / "default.yaml"),
-        seed=options.seed,
-        max_backtests=options.backtest_windows,
-    )
-    about = {
-        **describe_champion(champion, selected),
-        **{"dataset": options.dataset, "preset": options.preset, "seed": options.seed},
-        **{"rows": len(table.frame), "table_sha256": sha256(options.table), "features": dataset.features},
-    }
-    raw = present_sources(options.raw, (*dataset.sources.required, *dataset.sources.optional))
-    standard = read_table(options.standard)
-    with atomic_folder(options.out) as folder:
-        save_champion(
-            folder, champion.predictor, champion.uncertainty, standard=standard, table=table, raw=raw, about=about
+    files = ChampionFiles(options.runs, options.table, options.standard, options.raw)
+    with show_progress() as show:
+        about = write_champion(
+            options.out,
+            files,
+            options.project / "conf",
+            options.dataset,
+            splits=options.splits,
+            predictors=options.predictors,
+            preset=options.preset,
+            seed=options.seed,
+            max_backtests=options.backtest_windows,
+            progress=show,
         )
-    print(f"{options.dataset}: champion {selected.predictor}", file=sys.stderr)
-    names = [f"dataset={options.dataset}", f"predictor={selected.predictor}", "split=all"]
-    store = tracking.store_from(compose(options.project, names)["tracking"], options.project, os.environ)
+    print(f"{options.dataset}: champion {about['predictor']}", file=sys.stderr)
+    overrides = [f"dataset={options.dataset}", f"predictor={about['predictor']}", "split=all"]
+    store = tracking.store_from(compose(options.project, overrides)["tracking"], options.project, os.environ)
     if store is not None:
         saved = load_champion(options.out)
         tracking.record_champion(store, options.out, about, saved.field_types(), saved.example_machine())

@@ -1,21 +1,34 @@
-"""Compute the protocol's metrics of one dataset from its predictions."""
+"""Compute the metrics of one dataset from its predictions.
+
+Examples:
+    perfcast pipeline evaluate host_gemm \\
+      --table results/features/host_gemm.parquet --runs results/runs/host_gemm \\
+      --splits random --predictors ridge --out results/evaluation/host_gemm
+"""
 
 from __future__ import annotations
 
 import argparse
+from itertools import product
 from pathlib import Path
 
-from perfcast.cli import _arguments
-from perfcast.cli._arguments import add_shared
+from perfcast.cli import arguments
+from perfcast.cli.arguments import add_shared
 from perfcast.config.dataset_conf import read_dataset
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(parser, "dataset --table --runs --splits --predictors --resamples --seed --out --project")
-    parser.add_argument("--in-domain", type=Path, help="folder of the distances by split; without it, no intervals")
+    add_shared(parser, "dataset", "--table", "--runs", "--splits", "--predictors", "--out")
+    add_shared(parser, "--resamples", "--seed", "--project")
     parser.add_argument(
-        "--level", type=_arguments.level, help="level of the intervals, 0 to 1 (default: 0.9, that of the protocol)"
+        "--in-domain", type=Path, metavar="FOLDER", help="folder of the distances by split; without it, no intervals"
+    )
+    parser.add_argument(
+        "--level",
+        metavar="SHARE",
+        type=arguments.share,
+        help="level of the intervals, 0 to 1 (default: 0.9)",
     )
 
 
@@ -25,22 +38,14 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.schema.table_files import read_table
     from perfcast.uncertainty.conformal import LEVEL
 
-    runs = {
-        (split, predictor): options.runs / split / predictor
-        for split in options.splits
-        for predictor in options.predictors
-    }
-    published = [entry.model_dump() for entry in read_dataset(options.project / "conf", options.dataset).published]
-    table = read_table(options.table)
+    names, distances = product(options.splits, options.predictors), options.in_domain
     evaluation = evaluate(
-        runs,
-        table,
+        {(split, predictor): options.runs / split / predictor for split, predictor in names},
+        read_table(options.table),
         resamples=options.resamples,
         seed=options.seed,
-        published=published,
-        in_domain={split: options.in_domain / f"{split}.parquet" for split in options.splits}
-        if options.in_domain
-        else {},
+        published=[entry.model_dump() for entry in read_dataset(options.project / "conf", options.dataset).published],
+        in_domain={split: distances / f"{split}.parquet" for split in options.splits} if distances else {},
         level=LEVEL if options.level is None else options.level,
     )
     write_evaluation(evaluation, options.out)

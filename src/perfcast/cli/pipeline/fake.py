@@ -1,21 +1,24 @@
-"""Make a miniature project to try things on: generated sources and a conf/ that accepts them."""
+"""Make a miniature project of generated data to try things on.
+
+Examples:
+    perfcast pipeline fake demo --rows 600
+    perfcast pipeline fake /tmp/demo --project ~/perfcast
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from perfcast.cli import _arguments
-from perfcast.cli._arguments import add_shared
+from perfcast.cli import arguments
+from perfcast.cli.arguments import add_shared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("out", type=Path, help="folder to make: mirror/, conf/, params.yaml, Snakefile, workflow/")
-    parser.add_argument(
-        "--rows", type=_arguments.whole(1, 1_000_000), default=600, help="rows per source (default 600)"
-    )
-    add_shared(parser, "--seed --project")
+    parser.add_argument("out", type=Path, help="new folder for mirror/, conf/, params.yaml, Snakefile, workflow/")
+    parser.add_argument("--rows", type=arguments.whole(1, 1_000_000), default=600, metavar="N", help="rows per source")
+    add_shared(parser, "--seed", "--project")
 
 
 def run(options: argparse.Namespace) -> int:

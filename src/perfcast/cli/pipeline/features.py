@@ -1,4 +1,10 @@
-"""Add derived columns, one feature group after the other."""
+"""Add derived columns, one feature group after the other.
+
+Examples:
+    perfcast pipeline features host_gemm \\
+      --table results/standard/host_gemm.parquet \\
+      --out results/features/host_gemm.parquet
+"""
 
 from __future__ import annotations
 
@@ -6,15 +12,15 @@ import argparse
 from itertools import chain
 from pathlib import Path
 
-from perfcast.cli._arguments import add_shared
+from perfcast.cli.arguments import add_shared
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.utils import plugins
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(parser, "dataset --out --project")
-    parser.add_argument("--table", type=Path, required=True, help="the standard table")
+    add_shared(parser, "dataset", "--out", "--project")
+    parser.add_argument("--table", type=Path, required=True, help="standard table")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,16 +1,22 @@
-"""Measure the distance of a split's test rows and backtest rows from the rows fitted on."""
+"""Measure the distance of predicted rows from the rows fitted on.
+
+Examples:
+    perfcast pipeline in-domain host_gemm random \\
+      --table results/features/host_gemm.parquet \\
+      --folds results/splits/host_gemm/random.parquet --out in_domain.parquet
+"""
 
 from __future__ import annotations
 
 import argparse
 
-from perfcast.cli._arguments import add_shared
+from perfcast.cli.arguments import add_shared
 from perfcast.config.dataset_conf import read_dataset
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(parser, "dataset split --table --folds --backtest-windows --out --project")
+    add_shared(parser, "dataset", "split", "--table", "--folds", "--backtest-windows", "--out", "--project")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,4 +1,12 @@
-"""Check the files of one dataset for leakage, and fail where there is any."""
+"""Check the files of one dataset for leakage, and fail on any.
+
+Examples:
+    perfcast pipeline leakage host_gemm \\
+      --table results/features/host_gemm.parquet \\
+      --standard results/standard/host_gemm.parquet \\
+      --folds results/splits/host_gemm --runs results/runs/host_gemm \\
+      --splits random --predictors ridge --out leakage.json
+"""
 
 from __future__ import annotations
 
@@ -6,12 +14,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from perfcast.cli._arguments import add_shared
+from perfcast.cli.arguments import add_shared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(parser, "dataset --table --standard --runs --splits --predictors --resamples --seed --out --project")
+    add_shared(parser, "dataset", "--table", "--standard", "--runs", "--splits", "--predictors", "--out")
+    add_shared(parser, "--resamples", "--seed", "--project")
     parser.add_argument("--folds", type=Path, required=True, help="folder of the dataset's splits")
 
 

@@ -1,16 +1,20 @@
-"""Gather the metrics of every dataset into the one file that `dvc metrics` reads."""
+"""Gather the metrics of all datasets in one file for DVC.
+
+Examples:
+    perfcast pipeline metrics results/evaluation/host_gemm --out metrics.json
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from perfcast.cli._arguments import add_shared
+from perfcast.cli.arguments import add_shared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("evaluations", type=Path, nargs="+", help="folders of evaluations")
+    parser.add_argument("evaluations", type=Path, nargs="+", metavar="evaluation", help="folders of evaluations")
     add_shared(parser, "--out")
 
 

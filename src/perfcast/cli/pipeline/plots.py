@@ -1,18 +1,23 @@
-"""Draw the plots of one dataset."""
+"""Draw the plots of one dataset.
+
+Examples:
+    perfcast pipeline plots host_gemm --evaluation results/evaluation/host_gemm \\
+      --plots coverage --out plots
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from perfcast.cli._arguments import add_shared
+from perfcast.cli.arguments import add_shared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(parser, "dataset --out")
-    parser.add_argument("--evaluation", type=Path, required=True)
-    parser.add_argument("--plots", nargs="*", default=[], help="names of plots")
+    add_shared(parser, "dataset", "--out")
+    parser.add_argument("--evaluation", type=Path, required=True, help="folder of the evaluation")
+    parser.add_argument("--plots", nargs="*", default=[], metavar="PLOT", help="names of plots")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,4 +1,9 @@
-"""Divide the rows of a dataset into training and test."""
+"""Divide the rows of a dataset into training and test.
+
+Examples:
+    perfcast pipeline split random --table results/standard/host_gemm.parquet \\
+      --out results/splits/host_gemm/random.parquet
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from perfcast.cli._arguments import add_shared
+from perfcast.cli.arguments import add_shared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(parser, "split --out --seed")
-    parser.add_argument("--table", type=Path, required=True, help="the standard table")
+    add_shared(parser, "split", "--out", "--seed")
+    parser.add_argument("--table", type=Path, required=True, help="standard table")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,4 +1,9 @@
-"""Standardize the raw files of a dataset into one table, its rejected rows and its quality."""
+"""Standardize the raw files of a dataset into one table.
+
+Examples:
+    perfcast pipeline standardize host_gemm --raw results/raw \\
+      --table host_gemm.parquet --rejected rejected.csv --quality quality.json
+"""
 
 from __future__ import annotations
 
@@ -6,23 +11,28 @@ import argparse
 import sys
 from pathlib import Path
 
-from perfcast.cli._arguments import add_shared, present_sources
+from perfcast.cli.arguments import add_shared
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.utils import plugins
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(parser, "dataset --raw --project")
-    parser.add_argument("--table", type=Path, required=True)
-    parser.add_argument("--rejected", type=Path, required=True)
-    parser.add_argument("--quality", type=Path, required=True)
-    parser.add_argument("--published-until", metavar="YYYY-MM", help="for datasets that have this option")
+    add_shared(parser, "dataset", "--raw", "--project")
+    parser.add_argument("--table", type=Path, required=True, help="standard table to write")
+    parser.add_argument("--rejected", type=Path, required=True, help="CSV file of rejected rows to write")
+    parser.add_argument("--quality", type=Path, required=True, help="JSON file of data quality to write")
+    parser.add_argument(
+        "--published-until",
+        metavar="YYYY-MM",
+        help="leave later results out, if the dataset can",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Standardize one dataset."""
     from perfcast.data.quality import write_standardized
+    from perfcast.data.sources.locations import present_sources
 
     conf = read_dataset(options.project / "conf", options.dataset)
     raw = present_sources(options.raw, (*conf.sources.required, *conf.sources.optional))

@@ -1,21 +1,26 @@
-"""Train one predictor on every fold and seed of one split, and record it in MLflow."""
+"""Train one predictor on one split, and record it in MLflow.
+
+Examples:
+    perfcast pipeline train host_gemm random ridge \\
+      --table results/features/host_gemm.parquet \\
+      --folds results/splits/host_gemm/random.parquet --out run
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 
-from perfcast.cli import _arguments
-from perfcast.cli._arguments import add_shared
+from perfcast.cli import arguments
+from perfcast.cli.arguments import add_shared
 from perfcast.config.compose import compose
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(parser, "dataset split predictor --table --folds --preset --backtest-windows --project")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the run")
-    parser.add_argument("--seeds", type=_arguments.seed, nargs="+", default=[0])
+    add_shared(parser, "dataset", "split", "predictor", "--table", "--folds", "--out", out="folder of the run")
+    add_shared(parser, "--preset", "--backtest-windows", "--project")
+    parser.add_argument("--seeds", type=arguments.seed, nargs="+", default=[0], metavar="N", help="seeds (default: 0)")
     parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="Hydra override")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -167,3 +167,19 @@ def _build_manifest(spec: SourceSpec, result: IngestResult) -> dict[str, Any]:
 
 def _ignore_progress(name: str, done: int, total: int | None) -> None:
     """Show nothing."""
+
+
+class DownloadLines:
+    """Progress of downloads above 1 MB as lines of text: one per tenth, or per 5 MB if the size is unknown."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._last_step: dict[str, int] = {}
+
+    def __call__(self, name: str, done: int, total: int | None) -> None:
+        """Show a line where a step is reached."""
+        step = int(10 * done / total) if total else done // 5_000_000
+        if self._last_step.get(name) != step and (total is None or total > 1_000_000):
+            self._last_step[name] = step
+            of_total = f" of {total / 1e6:.1f}" if total else ""
+            self._show(f"{name}: {done / 1e6:.1f}{of_total} MB")

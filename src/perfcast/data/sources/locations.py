@@ -2,15 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 from rich.filesize import decimal
 
-from perfcast.data.sources.source_spec import Snapshot, SourceFile, SourceSpec
+from perfcast.data.sources.source_spec import MANIFEST, Snapshot, SourceFile, SourceSpec
+from perfcast.utils.io import read_object
 
 NOT_FOUND = "not found"
+MIRROR_VARIABLE = "PERFCAST_MIRROR"
+CACHE_VARIABLE = "PERFCAST_CACHE"
+
+
+class SourcePlaces(TypedDict):
+    """Folders of this machine that are searched for files: the cache, the mirrors, the data of the project itself."""
+
+    cache: Path
+    mirrors: Sequence[Path]
+    embedded: Path
+
+
+def find_places(project: Path, mirrors: Sequence[str], environment: Mapping[str, str]) -> SourcePlaces:
+    """Return the folders of a project: PERFCAST_CACHE or one inside it, and the mirrors of PERFCAST_MIRROR first."""
+    named = [entry for entry in environment.get(MIRROR_VARIABLE, "").split(os.pathsep) if entry]
+    return {
+        "cache": project / environment.get(CACHE_VARIABLE, ".perfcast-cache"),
+        "mirrors": [project / entry for entry in (*named, *mirrors)],
+        "embedded": embedded_folder(project),
+    }
+
+
+def embedded_folder(project: Path) -> Path:
+    """Return the folder of the data that is versioned with the project itself."""
+    return project / "data" / "embedded"
+
+
+def present_sources(raw: Path, names: Iterable[str]) -> dict[str, Path]:
+    """Return the folders of the sources that were ingested, by name."""
+    status = {name: read_object(raw / name / MANIFEST, "status")["status"] for name in names}
+    return {name: raw / name for name in status if status[name] == "present"}
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from perfcast.evaluation.results_diff.input_changes import (
 )
 from perfcast.evaluation.results_diff.metric_changes import REAL, WORSE, MetricChanges, Only, metric_changes
 from perfcast.evaluation.results_diff.sides import Side, open_side
+from perfcast.utils.progress import Progress, ignore_progress
 
 __all__ = ["Changes", "Side", "find_changes", "open_side"]
 
@@ -81,12 +82,20 @@ class Changes:
         }
 
 
-def find_changes(a: Side, b: Side, project: Path, *, only: Only | None = None, resamples: int | None = None) -> Changes:
+def find_changes(
+    a: Side,
+    b: Side,
+    project: Path,
+    *,
+    only: Only | None = None,
+    resamples: int | None = None,
+    progress: Progress = ignore_progress,
+) -> Changes:
     """Compare `a` with `b`, the earlier results with the later ones.
 
     Raises: UserError when they share no dataset, split and predictor.
     """
-    metrics = metric_changes(a, b, only=only, resamples=resamples)
+    metrics = metric_changes(a, b, only=only, resamples=resamples, progress=progress)
     tables, same = table_changes(a, b)
     code, known_from = code_changes(a, b, project)
     return Changes(

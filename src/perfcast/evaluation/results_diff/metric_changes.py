@@ -17,6 +17,7 @@ from perfcast.evaluation.run_predictions import read_backtests, read_predictions
 from perfcast.schema.table_files import read_parquet
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError
+from perfcast.utils.progress import Progress, ignore_progress
 
 BETTER, WORSE, SAME, UNKNOWN = "better", "worse", "no real change", "cannot tell"
 MOVED, NARROWER, WIDER = "moved", "narrower", "wider"
@@ -119,7 +120,9 @@ class Only:
     predictors: Sequence[str] = ()
 
 
-def metric_changes(a: Side, b: Side, *, only: Only | None = None, resamples: int | None = None) -> MetricChanges:
+def metric_changes(
+    a: Side, b: Side, *, only: Only | None = None, resamples: int | None = None, progress: Progress = ignore_progress
+) -> MetricChanges:
     """Compare the shared datasets, splits and predictors.
 
     Differences are `b` minus `a`, with 95 % bootstrap intervals clustered by entity as `evaluate` draws them
@@ -132,11 +135,13 @@ def metric_changes(a: Side, b: Side, *, only: Only | None = None, resamples: int
     frames: list[pd.DataFrame] = []
     rows: list[RowsCompared] = []
     left_out: list[str] = []
+    total = sum(len(summary["metrics"]) for summary in summaries[1].values())
     for dataset in _shared("dataset", *summaries, where="", wanted=only.datasets, messages=left_out):
         pair = [summary[dataset] for summary in summaries]
         metrics = [side["metrics"] for side in pair]
         for split in _shared("split", *metrics, where=f"{dataset}/", wanted=only.splits, messages=left_out):
             where = f"{dataset}/{split}/"
+            progress(f"{dataset}/{split}", len(rows), total)
             both = [side[split] for side in metrics]
             names = _shared("predictor", *both, where=where, wanted=only.predictors, messages=left_out)
             names = [name for name in names if _has_predictions((a, b), f"{where}{name}", left_out)]

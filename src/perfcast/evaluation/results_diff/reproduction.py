@@ -11,6 +11,7 @@ from typing import Any
 
 from perfcast.evaluation.results_diff.sides import RESULTS, Lock, digests_of, parse_lock, pinned
 from perfcast.utils.errors import UserError
+from perfcast.utils.progress import Progress, ignore_progress
 from perfcast.utils.safe_yaml import read_mapping
 
 TABLES = tuple(f"{RESULTS}/{name}" for name in ("raw", "standard", "features", "splits", "in_domain"))
@@ -60,7 +61,7 @@ class Reproduction:
         return not self.lost and all(difference.share <= 1 for difference in self.differences)
 
 
-def compare_with_revision(project: Path, revision: str) -> Reproduction:
+def compare_with_revision(project: Path, revision: str, progress: Progress = ignore_progress) -> Reproduction:
     """Compare the project's results with what a revision pinned in dvc.lock and metrics.json.
 
     Raises: UserError when the revision pinned nothing, or the project has no results.
@@ -82,7 +83,7 @@ def compare_with_revision(project: Path, revision: str) -> Reproduction:
             f"{absent[0]} does not exist",
             "run `snakemake` first",
         )
-    now = digests_of(project, [*lock.outs, *lock.code])
+    now = digests_of(project, [*lock.outs, *lock.code], progress)
     states = {
         out: "absent" if not now[out] else "equal" if now[out] == md5 else "different" for out, md5 in lock.outs.items()
     }

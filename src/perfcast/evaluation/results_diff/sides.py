@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from perfcast.evaluation.evaluation_tables import read_summary
 from perfcast.utils.errors import UserError
+from perfcast.utils.progress import Progress, ignore_progress
 from perfcast.utils.safe_yaml import read_mapping
 
 if TYPE_CHECKING:
@@ -73,14 +74,15 @@ def pinned(project: Path, name: str) -> tuple[str, str, str]:
         )
 
 
-def digests_of(project: Path, paths: Sequence[str]) -> dict[str, str]:
+def digests_of(project: Path, paths: Sequence[str], progress: Progress = ignore_progress) -> dict[str, str]:
     """Return the digests that dvc.lock would record of files and folders as they are now; "" of an absent one."""
     from dvc.repo import Repo
     from dvc_data.hashfile.build import build
 
     digests = {}
     with Repo(str(project)) as repo:
-        for path in paths:
+        for done, path in enumerate(paths):
+            progress(path, done, len(paths))
             where = project.resolve() / path
             if where.exists():
                 *_, content = build(repo.cache.local, str(where), repo.fs, "md5", dry_run=True, ignore=repo.dvcignore)

@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,25 @@ class HardwareInfo:
     readings: tuple[Reading, ...]
     not_read: dict[str, str]
     notes: tuple[str, ...]
+
+    def without(self, columns: Container[str]) -> HardwareInfo:
+        """Return the readings of the other columns."""
+        readings = tuple(reading for reading in self.readings if reading.column not in columns)
+        not_read = {column: reason for column, reason in self.not_read.items() if column not in columns}
+        return HardwareInfo(readings, not_read, self.notes)
+
+    def as_text(self) -> str:
+        """Return the readings with their origin, the columns that could not be read with the reason, and the notes."""
+        lines = ["read of this machine:"]
+        for reading in self.readings:
+            value = f"{reading.value:g}" if isinstance(reading.value, float) else reading.value
+            lines.append(f"  {reading.column} {value} ({reading.where}: {reading.text})")
+        reasons: dict[str, list[str]] = {}
+        for column, reason in self.not_read.items():
+            reasons.setdefault(reason, []).append(column)
+        lines.append("could not be read:")
+        lines += [f"  {', '.join(columns)}: {reason}" for reason, columns in reasons.items()]
+        return "\n".join([*lines, *self.notes])
 
 
 class ReadingCollector:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from perfcast.cli.tune import _check_unseen
+from perfcast.experiment.tuning.tuning_job import check_unseen
 from perfcast.utils.errors import UserError
 
 PARTS = ["train", "train", "validation", "test", "test", "unused"]
@@ -34,10 +34,10 @@ def test_also_refuses_splits_whose_test_rows_took_part_in_tuning(
 ) -> None:
     if other is not None:
         other.to_parquet(tmp_path / "later.parquet")
-    options = Namespace(folds=tmp_path / "forward.parquet", split="forward")
+    check = partial(check_unseen, "later", "forward", tmp_path / "forward.parquet")
     if words is None:
-        _check_unseen(options, "later", folds(PARTS))
+        check(folds(PARTS))
         return
     with pytest.raises(UserError, match=words) as raised:
-        _check_unseen(options, "later", folds(PARTS))
+        check(folds(PARTS))
     assert "\n" not in str(raised.value)

@@ -1,0 +1,67 @@
+"""Form and file of the answers of commands that predict."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from perfcast.utils.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def add_output(parser: argparse.ArgumentParser, files: str) -> None:
+    """Declare the form of the answer, and its file."""
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--csv", action="store_true", help="print CSV")
+    parser.add_argument("--out", type=Path, metavar="FILE", help=f"write to this file, by its ending: {files}")
+
+
+def check_ending(options: argparse.Namespace, *endings: str) -> None:
+    """Refuse an --out with another ending than the given ones."""
+    if options.out is not None and options.out.suffix not in endings:
+        allowed = f"{', '.join(endings[:-1])} or {endings[-1]}"
+        raise UserError(f"--out must end in {allowed}", f"it is {options.out.name!r}")
+
+
+def write_answer(options: argparse.Namespace, answer: Any, format_text: Callable[[], str]) -> None:
+    """Write the answer to --out as JSON or CSV, and print it as JSON, CSV or text; without --out text is the default.
+
+    Args: `answer` has `to_dict()` and `to_frame()`.
+    """
+    from perfcast.utils.io import write_text
+
+    written = options.out is not None and options.out.suffix != ".svg"
+    if written:
+        is_json = options.out.suffix == ".json"
+        write_text(options.out, _as_json(answer.to_dict()) if is_json else _as_csv(answer.to_frame()))
+    if options.json:
+        print(_as_json(answer.to_dict()), end="")
+    elif options.csv:
+        print(_as_csv(answer.to_frame()), end="")
+    elif not written:
+        print(format_text())
+
+
+def _as_json(tree: dict[str, Any]) -> str:
+    """Return indented JSON."""
+    return json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _as_csv(frame: pd.DataFrame) -> str:
+    """Return CSV with six significant digits."""
+    return str(frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+
+
+def report(counted: str, champion: str, preset: str, level: float) -> None:
+    """Print the line under an answer on standard error: the count, the champion and the level."""
+    print(
+        f"{counted} by {champion} ({preset} preset), {100 * level:g} % intervals; estimates are not official results",
+        file=sys.stderr,
+    )

@@ -1,0 +1,88 @@
+"""Arguments that several commands share; a number out of range is a mistake in one line."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+LARGEST_SEED = 2**32 - 1
+"""The largest seed of numpy."""
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """Return a reader of whole numbers from `low` to `high`."""
+
+    def read(text: str) -> int:
+        plain = text.strip().removeprefix("+").removeprefix("-")
+        value = int(text) if plain.isascii() and plain.isdigit() and len(plain) <= 20 else None
+        if value is None or not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"must be a whole number from {low} to {high}, but it is {text[:60]!r}")
+        return value
+
+    return read
+
+
+def number(low: float, high: float) -> Callable[[str], float]:
+    """Return a reader of numbers from `low` to `high`."""
+
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"must be a number from {low:g} to {high:g}, but it is {text[:60]!r}")
+        return value
+
+    return read
+
+
+seed = whole(0, LARGEST_SEED)
+backtests = whole(0, 10)
+resamples = whole(1, 100_000)
+
+
+def share(text: str) -> float:
+    """Return a number between 0 and 1."""
+    try:
+        value = number(1e-6, 1 - 1e-6)(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"must be between 0 and 1, but it is {text[:60]}; 0.9 means 90 %") from None
+    return value
+
+
+SHARED: dict[str, dict[str, Any]] = {
+    "dataset": {"help": "name of a file in conf/dataset"},
+    "split": {"help": "name of a split, such as random"},
+    "predictor": {"help": "name of a file in conf/predictor"},
+    "--table": {"type": Path, "required": True, "metavar": "FILE", "help": "table with features"},
+    "--standard": {"type": Path, "required": True, "metavar": "FILE", "help": "standard table, without features"},
+    "--folds": {"type": Path, "required": True, "metavar": "FILE", "help": "file of the split"},
+    "--runs": {"type": Path, "required": True, "metavar": "FOLDER", "help": "folder of the dataset's runs"},
+    "--raw": {"type": Path, "required": True, "metavar": "FOLDER", "help": "folder of the ingested sources"},
+    "--splits": {"nargs": "+", "required": True, "metavar": "SPLIT", "help": "names of splits"},
+    "--predictors": {"nargs": "+", "required": True, "metavar": "PREDICTOR", "help": "names of predictors"},
+    "--preset": {"choices": ["quick", "full"], "default": "full", "help": "training budget"},
+    "--backtest-windows": {
+        "type": backtests,
+        "default": 1,
+        "metavar": "N",
+        "help": "most backtests of one fold",
+    },
+    "--resamples": {"type": resamples, "default": 1000, "metavar": "N", "help": "bootstrap resamples"},
+    "--seed": {"type": seed, "default": 0, "metavar": "N", "help": "seed of everything random"},
+    "--out": {"type": Path, "required": True, "metavar": "PATH", "help": "file or folder to write"},
+    "--results": {"type": Path, "default": Path("results"), "metavar": "FOLDER", "help": "folder of a run"},
+    "--project": {"type": Path, "default": Path(), "metavar": "FOLDER", "help": "folder of params.yaml and conf/"},
+}
+"""Arguments that several commands have, by name."""
+
+
+def add_shared(parser: argparse.ArgumentParser, *names: str, **changed: str) -> None:
+    """Declare arguments of SHARED; `changed` gives another help to one of them, by its name without dashes."""
+    for name in names:
+        help_text = changed.get(name.lstrip("-"), SHARED[name]["help"])
+        parser.add_argument(name, **{**SHARED[name], "help": help_text})

@@ -1,0 +1,122 @@
+"""Arguments of the commands that predict: the champion, machines, and how predictions are made."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfcast.cli.arguments import share
+from perfcast.utils.errors import UserError
+
+if TYPE_CHECKING:
+    from perfcast.inference import Champion, MachineEntry
+    from perfcast.inference.user_measurements import UserMeasurements
+
+_FLAGS = {
+    ("processor", "cpu"): "name, as typed on the box: 'AMD EPYC 9755'",
+    ("chips", "sockets"): "number of processors",
+    ("cores",): "enabled cores of each processor",
+    ("memory",): "modules: '24 x 64 GB DDR5-6400'",
+    ("os", "operating-system"): "operating system: 'SLES 15 SP6, kernel 6.4'",
+    ("compiler",): "name and version: 'AOCC 5.0'",
+    ("storage",): "devices: '1 x 960 GB NVMe SSD'",
+}
+"""Options of the most common fields with their synonyms, as files and HTTP requests name them."""
+
+
+def add_champion(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of the champion."""
+    parser.add_argument("--dataset", default="spec_cpu2017", metavar="NAME", help="dataset of the champion")
+    parser.add_argument("--results", type=Path, default=Path("results"), metavar="FOLDER", help="folder of a run")
+    parser.add_argument(
+        "--champion", type=Path, metavar="FOLDER", help="its folder (default: <results>/champion/<dataset>)"
+    )
+
+
+def read_champion(options: argparse.Namespace) -> Champion:
+    """Read the champion of the options."""
+    from perfcast.inference.champion import load_champion
+
+    return load_champion(options.champion or options.results / "champion" / options.dataset, options.dataset)
+
+
+def add_machines(parser: argparse.ArgumentParser) -> None:
+    """Declare the ways to describe machines: a file, flags, or the hardware of this machine."""
+    parser.add_argument("machines", type=Path, nargs="?", help="a .csv, .json or .yaml file of one machine or more")
+    for (name, *synonyms), meaning in _FLAGS.items():
+        parser.add_argument(
+            f"--{name}", *(f"--{synonym}" for synonym in synonyms), dest=name, metavar="TEXT", help=meaning
+        )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="any other field, such as tdp=400"
+    )
+    parser.add_argument("--this-machine", action="store_true", help="describe this machine, as far as it can be read")
+
+
+def read_entries(options: argparse.Namespace, champion: Champion, *, allow_empty: bool = False) -> list[MachineEntry]:
+    """Return the machines of the options; flags describe one machine, or add to every machine of a file.
+
+    `allow_empty`: no option at all is one machine without any field.
+    Raises: UserError when no machine is described, or a file and a flag give the same field.
+    """
+    from perfcast.inference.machine_files import MachineEntry, add_fields, read_assignments, read_machines
+
+    flags: dict[str, object] = {name: value for name, *_ in _FLAGS if (value := getattr(options, name)) is not None}
+    flags = read_assignments(options.set, flags)
+    if options.machines is not None:
+        return add_fields(read_machines(options.machines), flags)
+    if options.this_machine:
+        from perfcast.microbench.hardware_info import read_hardware
+
+        hardware = read_hardware().without(champion.fields.cells(flags, "the command"))
+        print(hardware.as_text(), file=sys.stderr, flush=True)
+        values = {reading.column: reading.value for reading in hardware.readings}
+        return [MachineEntry(1, "this machine", {**values, **flags})]
+    if flags or allow_empty:
+        return [MachineEntry(1, "the machine", flags)]
+    fact = "no file, no flag and no --this-machine was given"
+    raise UserError("a machine must be described", fact, "try --processor 'EPYC 9654' --chips 2")
+
+
+def add_prediction(parser: argparse.ArgumentParser) -> None:
+    """Declare how predictions are made."""
+    parser.add_argument("--level", type=share, metavar="SHARE", help="level of the intervals, 0 to 1 (default: 0.9)")
+    parser.add_argument(
+        "--measured",
+        type=Path,
+        metavar="FILE",
+        help="scores measured of these machines or of similar ones: machines with a task and a score",
+    )
+    parser.add_argument("--when", metavar="YYYY-MM", help="when machines will be measured (default: this month)")
+    add_assume(parser)
+
+
+def add_assume(parser: argparse.ArgumentParser) -> None:
+    """Declare whether missing values are imputed."""
+    parser.add_argument("--no-assume", action="store_true", help="leave missing values unknown")
+
+
+def add_task(parser: argparse.ArgumentParser) -> None:
+    """Declare the tasks to answer for."""
+    parser.add_argument("--task", action="append", default=[], metavar="NAME", help="this task only; may be repeated")
+
+
+def read_tasks(options: argparse.Namespace, champion: Champion) -> list[str]:
+    """Return the tasks of the options without repetition; an empty list means all."""
+    return list(dict.fromkeys(champion.task_names.get(text, "--task") for text in options.task))
+
+
+def read_user_measurements(
+    options: argparse.Namespace, entries: Sequence[MachineEntry], champion: Champion
+) -> UserMeasurements | None:
+    """Read the file of --measured, None without; fields that it leaves out are those of the only machine."""
+    if options.measured is None:
+        return None
+    from perfcast.inference.machine_files import read_machines
+    from perfcast.inference.user_measurements import read_measurements
+
+    machine = dict(entries[0].values) if len(entries) == 1 else None
+    return read_measurements(read_machines(options.measured), champion, machine)

@@ -1,0 +1,1 @@
+"""Measurements of this machine: one module per dataset."""

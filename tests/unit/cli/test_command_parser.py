@@ -1,0 +1,128 @@
+"""Help of every command with defaults and working examples; hints for mistyped commands and options."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from perfcast.cli.command_parser import (
+    COMMANDS,
+    FAMILIES,
+    MEMBERS,
+    TypedCommand,
+    build_parser,
+    find_command,
+    read_examples,
+)
+from perfcast.cli.main import main
+from perfcast.utils import plugins
+
+PROJECT = Path(__file__).parents[3]
+ALL = [
+    *(TypedCommand("cli", name) for name in COMMANDS),
+    *(TypedCommand(f"cli.{family}", name) for family in FAMILIES for name in MEMBERS[family]),
+]
+WORDS = [command.prog.split()[1:] for command in ALL]
+
+
+def show_help(words, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as stopped:
+        main([*words, "--help"])
+    assert stopped.value.code == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [[], *([family] for family in FAMILIES), *WORDS], ids=" ".join)
+def test_help_fits_80_columns_and_has_examples(words, capsys, monkeypatch):
+    shown = show_help(words, capsys, monkeypatch)
+    assert shown.startswith(f"usage: {' '.join(['perfcast', *words])} ")
+    assert "examples" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", ALL, ids=lambda command: command.prog)
+def test_help_explains_every_argument_and_shows_its_default(command, capsys, monkeypatch):
+    shown = " ".join(show_help(command.prog.split()[1:], capsys, monkeypatch).split())
+    for action in build_parser(command)[1]._actions:
+        assert action.help, f"{command.prog} {action.dest}"
+        plain = isinstance(action.default, (int, float, str, Path)) and not isinstance(action.default, bool)
+        if plain and action.default != argparse.SUPPRESS:
+            assert f"(default: {action.default})" in shown
+    assert "[]" not in shown
+
+
+@pytest.mark.parametrize("command", ALL, ids=lambda command: command.prog)
+def test_examples_parse(command, monkeypatch):
+    parsed = []
+    load = plugins.load
+
+    def load_without_running(package, name):
+        return SimpleNamespace(
+            add_arguments=load(package, name).add_arguments, run=lambda options: parsed.append(1) or 0
+        )
+
+    monkeypatch.setattr(plugins, "load", load_without_running)
+    monkeypatch.chdir(PROJECT)
+    text = "\n".join(read_examples(command.package, command.module)).replace("\\\n", " ")
+    lines = [line.removeprefix('eval "$(').removesuffix(')"').partition(" > ~")[0] for line in text.splitlines()]
+    assert 1 <= len(lines) <= 2
+    for line in lines:
+        assert line.startswith(command.prog)
+        assert main(shlex.split(line)[1:]) == 0
+    assert len(parsed) == len(lines)
+
+
+def test_help_lists_every_command_once_in_a_group(capsys, monkeypatch):
+    shown = show_help([], capsys, monkeypatch)
+    ask, run = shown.index("Ask:"), shown.index("Run:")
+    assert ask < shown.index("\n  predict ") < run < shown.index("\n  doctor ") < shown.index("Plumbing:")
+    for name in (*COMMANDS, *FAMILIES):
+        assert shown.count(f"\n  {name.replace('_', '-')} ") == 1
+    assert "standardize" not in shown
+    assert "\n  standardize " in show_help(["pipeline"], capsys, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("predct", "perfcast: a command must exist, but there is no 'predct'; did you mean `perfcast predict`?"),
+        ("fake demo", "did you mean `perfcast pipeline fake`?"),
+        ("pipeline spilt", "did you mean `perfcast pipeline split`?"),
+        ("measure suit", "did you mean `perfcast measure suite`?"),
+        ("pipeline", "perfcast pipeline: all required arguments must be given, but COMMAND is missing"),
+        ("zzz", "there is no 'zzz'; see perfcast --help"),
+        ("predict --chps 2", "no --chps; did you mean --chips? see perfcast predict --help"),
+        ("predict --clock 2", "no --clock; another field is given as --set clock=VALUE"),
+        ("ui --port x", "perfcast ui: --port must be a whole number from 1 to 65535, but it is 'x'"),
+        ("predict --level 2", "--level must be between 0 and 1, but it is 2; 0.9 means 90 %"),
+        ("predict --json --csv", "--csv and --json must not be given together"),
+        ("tune a b c --fold x", "--fold must be a whole number, but it is 'x'"),
+        ("completion bsh", "shell must be one of bash, zsh, fish, but it is 'bsh'; did you mean bash?"),
+        ("predict --out", "--out must have one argument"),
+        ("sources extra", "no place for extra"),
+    ],
+)
+def test_mistyped_words_get_one_line_with_a_hint(typed, message, capsys):
+    assert main(typed.split()) == 2
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert printed.count("\n") == 1
+
+
+def test_synonyms_of_files_and_requests_are_accepted():
+    words = ["predict", "--cpu", "EPYC 9654", "--sockets", "2", "--operating-system", "SLES 15"]
+    options = build_parser(find_command(words))[0].parse_args(words)
+    assert (options.processor, options.chips, options.os) == ("EPYC 9654", "2", "SLES 15")
+
+
+def test_only_the_typed_command_is_imported(monkeypatch):
+    loaded = []
+    load = plugins.load
+    monkeypatch.setattr(plugins, "load", lambda package, name: loaded.append(name) or load(package, name))
+    build_parser(find_command(["pipeline", "in-domain"]))
+    assert loaded == ["in_domain"]
