@@ -58,11 +58,11 @@ def test_estimators_follow_scikit_learn():
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters", "words"),
-    [("RigdePredictor", {}, "Ridge"), ("Ridge", {"clap": 1}, "alphas, clip")],
+    ("name", "parameters", "kind", "words"),
+    [("RigdePredictor", {}, UserError, "Ridge"), ("Ridge", {"clap": 1}, TypeError, "'clip' or 'alphas'")],
 )
-def test_estimator_refuses_unknown_names(name, parameters, words):
-    with pytest.raises(UserError) as error:
+def test_estimator_refuses_unknown_names(name, parameters, kind, words):
+    with pytest.raises(kind) as error:
         perfcast.estimator(name, **parameters)
     assert words in str(error.value)
 

@@ -132,25 +132,11 @@ def add_prediction(parser: argparse.ArgumentParser) -> None:
 
 def read_options(options: argparse.Namespace, *, neighbors: int = 0, explain: bool = False) -> PredictOptions:
     """Return the prediction options. Raises: UserError for an impossible level or month."""
-    from perfcast.inference.predict import PredictOptions
+    from perfcast.inference.predict import PredictOptions, check_level, read_month
     from perfcast.uncertainty.conformal import LEVEL
 
-    level = LEVEL if options.level is None else float(options.level)
-    if not 0 < level < 1:
-        raise UserError("--level must be between 0 and 1", f"it is {level:g}", "0.9 means 90 %")
-    return PredictOptions(level, _read_month(options.when), not options.no_assume, neighbors, explain)
-
-
-def _read_month(text: str | None) -> pd.Timestamp:
-    """Return the month of --when, without a text this one. Raises: UserError when it is no month."""
-    import pandas as pd
-
-    if text is None:
-        return pd.Timestamp.now().normalize()
-    try:
-        return pd.to_datetime(text, format="%Y-%m")
-    except ValueError:
-        raise UserError("--when must be a month such as 2026-03", f"it is {text!r}") from None
+    level = LEVEL if options.level is None else check_level(options.level, "--level")
+    return PredictOptions(level, read_month(options.when, "--when"), not options.no_assume, neighbors, explain)
 
 
 def read_user_measurements(

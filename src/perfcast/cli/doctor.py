@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 
 from perfcast.cli._arguments import add_shared, cache_folder, embedded_folder, mirror_folders
+from perfcast.utils.packaged_project import default_project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_shared(parser, "--project")
+    parser.set_defaults(project=default_project(Path()))
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -13,6 +13,7 @@ from perfcast import __version__
 from perfcast.cli._arguments import EXAMPLES
 from perfcast.utils import plugins
 from perfcast.utils.errors import UserError, printable
+from perfcast.utils.extras import explain_missing_module
 from perfcast.utils.os_errors import explain_os_error
 
 PIPELINE = "pipeline"
@@ -49,6 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = plugins.load(package, module).run(options)
     except UserError as error:
         print(f"{prog}: {error}", file=sys.stderr)
+        return 2
+    except ImportError as error:
+        fault = explain_missing_module(error, prog.removeprefix("perfcast "), chosen if chosen == "serve" else "")
+        if fault is None:
+            raise
+        print(f"{prog}: {fault}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         return 0

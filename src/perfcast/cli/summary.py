@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 from perfcast.cli._arguments import add_shared
-from perfcast.config.conf_files import known, read_conf, read_yaml
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the summary of a run."""
     from perfcast import tracking
+    from perfcast.config.conf_files import known, read_conf, read_yaml
     from perfcast.ops.run_summary import summarize_results
 
     conf = options.project / "conf"

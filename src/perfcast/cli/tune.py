@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perfcast.cli._arguments import add_shared
-from perfcast.config.conf_files import read_yaml
-from perfcast.config.dataset_conf import read_dataset
-from perfcast.config.predictor_conf import read_predictor
 from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
@@ -67,6 +64,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Continue the study of every fold and write the outcome."""
     _check(options)
+    from perfcast.config.conf_files import read_yaml
+    from perfcast.config.dataset_conf import read_dataset
+    from perfcast.config.predictor_conf import read_predictor
+
     conf = read_predictor(options.project / "conf", options.predictor)
     dataset = read_dataset(options.project / "conf", options.dataset)
     from perfcast.experiment import tuning

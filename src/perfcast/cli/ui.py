@@ -8,7 +8,6 @@ import sys
 
 from perfcast.cli import _arguments
 from perfcast.cli._arguments import add_shared
-from perfcast.config.conf_files import read_yaml
 from perfcast.utils.errors import UserError
 
 
@@ -21,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Replace this process by `mlflow ui` on the project's store."""
     from perfcast import tracking
+    from perfcast.config.conf_files import read_yaml
 
     conf = read_yaml(options.project / "conf" / "tracking" / "default.yaml")
     store = tracking.store_from(conf, options.project, os.environ)

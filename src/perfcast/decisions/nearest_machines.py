@@ -17,6 +17,9 @@ from perfcast.inference.prediction import Answer, Neighbor
 from perfcast.schema.table import Column, Kind, Role, Tag, select
 from perfcast.utils.errors import UserError
 
+MAX_COUNT = 1000
+"""Largest number of measured results that are listed for a task."""
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -55,7 +58,7 @@ class NearestResults:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NearestMachines(Answer):
     """Nearest measured results of several machines."""
 

@@ -64,7 +64,7 @@ class Ranked:
     least_similar_group: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ranking(Answer):
     """Candidates, the best first, with the criterion."""
 

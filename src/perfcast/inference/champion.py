@@ -119,6 +119,9 @@ class Champion:
     calibrated: UncertaintyModel | None = None
     neighbor_index: NeighborIndex | None = None
 
+    def __repr__(self) -> str:
+        return f"<Champion {self.name} of {self.dataset}: {len(self.reference_data.measured.frame)} measured results>"
+
     @property
     def rules(self) -> ImputationRules:
         """The imputation rules of the dataset."""
@@ -210,7 +213,7 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
         raise UserError(f"there must be {missing}", f"there is no {path}", "run snakemake to make it")
     try:
         return _load(folder, read_json(path), dataset)
-    except UserError:
+    except (UserError, ImportError):
         raise
     except Exception as error:  # any error that a library raises for bytes that it did not write
         fact = f"{folder} cannot be read ({type(error).__name__})"

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from datetime import date
 
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.champion import Champion, load_champion
+from perfcast.inference.champion import Champion
 from perfcast.inference.explain import Explainer
 from perfcast.inference.impute import ASSUMED, CompletedMachines, impute
-from perfcast.inference.machine_files import Machines, read_machines
-from perfcast.inference.parse import ParsedMachines, parse_machines
+from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.prediction import Estimate, Prediction, Predictions
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Role, Table, Tag, select
 from perfcast.uncertainty.conformal import LEVEL, outputs_of
+from perfcast.utils.errors import UserError
 
 BATCH_SIZE = 500
 """Machines that are predicted together, so that many machines fit in memory."""
@@ -39,17 +38,27 @@ class PredictOptions:
     explain: bool = True
 
 
-def predict(
-    machines: Machines, champion: Champion | Path | str = "results/champion/spec_cpu2017", **options: Any
-) -> Predictions:
-    """Predict the results of machines that nobody has measured.
+def read_month(when: str | date | None, name: str = "when") -> pd.Timestamp:
+    """Return the month of a measurement, as `2026-03` or a date; None is this month.
 
-    Args: `machines` is one machine or several as names with values (`{"processor": "EPYC 9654", "chips": 2}`), a frame
-    with a machine per row, or a .csv, .json or .yaml file; `champion` is that of `load_champion()` or its folder;
-    `options` are the fields of `PredictOptions`. Raises: UserError for values that cannot be used.
+    Raises: UserError, which names the option `name`, when it is no month.
     """
-    loaded = champion if isinstance(champion, Champion) else load_champion(champion)
-    return predict_machines(parse_machines(read_machines(machines), loaded), loaded, PredictOptions(**options))
+    if when is None:
+        return pd.Timestamp.now().normalize()
+    if isinstance(when, date):
+        return pd.Timestamp(when)
+    try:
+        return pd.to_datetime(when, format="%Y-%m")
+    except (ValueError, TypeError):
+        raise UserError(f"{name} must be a month such as 2026-03", f"it is {when!r}") from None
+
+
+def check_level(level: float, name: str = "level") -> float:
+    """Return the level of intervals. Raises: UserError, which names the option `name`, unless it is inside 0 to 1."""
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        fact = f"it is {level:g}" if isinstance(level, (int, float)) else f"it is {level!r}"
+        raise UserError(f"{name} must be between 0 and 1", fact, "0.9 means 90 %")
+    return float(level)
 
 
 def predict_machines(

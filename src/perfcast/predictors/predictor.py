@@ -215,7 +215,7 @@ def load_predictor(folder: Path) -> Predictor:
         raise UserError("a model folder must hold predictor.json", f"there is none in {folder}", "train it first")
     try:
         return _read_predictor(Path(folder), path)
-    except UserError:
+    except (UserError, ImportError):
         raise
     except Exception as error:  # libraries raise many types for bytes that they did not write
         fact = f"{folder} cannot be read ({type(error).__name__})"

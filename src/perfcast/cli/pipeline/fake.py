@@ -7,6 +7,7 @@ from pathlib import Path
 
 from perfcast.cli import _arguments
 from perfcast.cli._arguments import add_shared
+from perfcast.utils.packaged_project import default_project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rows", type=_arguments.whole(1, 1_000_000), default=600, help="rows per source (default 600)"
     )
     add_shared(parser, "--seed --project")
+    parser.set_defaults(project=default_project(Path()))
 
 
 def run(options: argparse.Namespace) -> int:
