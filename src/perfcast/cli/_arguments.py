@@ -120,8 +120,9 @@ EXAMPLES = {
     "leakage": "perfcast pipeline leakage host_gemm --table features.parquet --standard standard.parquet "
     "--folds splits --runs runs --splits random --predictors ridge --out leakage.json",
     "available": "perfcast pipeline available host_gemm --raw results/raw --out results/raw/available.json",
-    "champion": "perfcast pipeline champion host_gemm --runs runs --table features.parquet --standard standard.parquet "
-    "--raw results/raw --splits random --predictors ridge --out champion",
+    "champion": "perfcast champion export --out champion.zip",
+    "pipeline champion": "perfcast pipeline champion host_gemm --runs runs --table features.parquet "
+    "--standard standard.parquet --raw results/raw --splits random --predictors ridge --out champion",
     "evaluate": "perfcast pipeline evaluate host_gemm --table features.parquet --runs runs --splits random "
     "--predictors ridge --out evaluation",
     "fake": "perfcast pipeline fake demo --rows 600",

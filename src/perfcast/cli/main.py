@@ -86,11 +86,12 @@ def _add_command(commands: argparse._SubParsersAction[_Parser], package: str, na
     """Add one command with its help; its module is imported, and its options are added, where it is `loaded`."""
     path = Path(__file__).parent.joinpath(*package.split(".")[1:], f"{name}.py")
     summary = (ast.get_docstring(ast.parse(path.read_bytes())) or "").partition("\n")[0]
+    example = EXAMPLES.get(f"{PIPELINE} {name}" if package != "cli" else name) or EXAMPLES.get(name)
     command = commands.add_parser(
         name.replace("_", "-"),
         help=summary,
         description=summary,
-        epilog=f"example:\n  {EXAMPLES[name]}" if name in EXAMPLES else None,
+        epilog=f"example:\n  {example}" if example else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     if loaded:

@@ -116,11 +116,13 @@ def find_nearest_machines(
     for row, neighbors in enumerate(find_neighbors(table, champion, count)):
         line = int(completed.frame.index[row])
         name = name_machine(completed.frame.iloc[row], measured)
-        earlier = by_line.get(line, NearestResults(line, name, (), machines.notes.get(line, ())))
+        notes = (*machines.notes.get(line, ()), *([champion.left_out.note] if champion.left_out else []))
+        earlier = by_line.get(line, NearestResults(line, name, (), notes))
         similar = []
         for other, distance in neighbors:
             cells = measured.frame.iloc[other]
-            target = next(name for name in champion.predictor.targets_ if not pd.isna(cells[name]))
+            known = (name for name in champion.predictor.targets_ if not pd.isna(cells[name]))
+            target = next(known, champion.targets_of(str(cells[task]))[0])
             differences = _find_differences(completed, row, cells, champion)
             neighbor = describe_neighbor(champion, other, distance, target)
             shown = differences[:max_differences]

@@ -98,6 +98,8 @@ def _predict_batch(
         first_row.setdefault(line, row)
         estimates.setdefault(line, []).append(estimate)
     measurement_notes = measurements.notes if measurements else ()
+    if champion.left_out is not None and (options.neighbors or options.explain):
+        measurement_notes = (*measurement_notes, champion.left_out.note)
     predictions = []
     for line, by_task in estimates.items():
         name, values = explainer.describe(first_row[line])

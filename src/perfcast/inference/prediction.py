@@ -28,11 +28,14 @@ class Value:
 
 @dataclass(frozen=True)
 class Neighbor:
-    """A measured result. Units: `score` that of the target, `distance` natural logarithms, see `NeighborIndex`."""
+    """A measured result; without a score where its terms leave that out of an exported champion.
+
+    Units: `score` that of the target, `distance` natural logarithms, see `NeighborIndex`.
+    """
 
     result: str
     machine: str
-    score: float
+    score: float | None
     published: str
     distance: float
 
@@ -208,7 +211,7 @@ def _neighbor_rows(estimate: Estimate) -> list[list[str]]:
     return [
         [
             estimate.task if position == 0 else "",
-            format_number(neighbor.score),
+            _format_score(neighbor.score),
             neighbor.machine,
             neighbor.published,
             f"{neighbor.distance:.3f}",
@@ -224,7 +227,11 @@ def _driver_cells(estimate: Estimate, groups: Sequence[str]) -> list[str]:
 
 def _typical_cell(estimate: Estimate) -> str:
     typical = estimate.typical
-    return "" if typical is None else f"{typical.machine} (measured {format_number(typical.score)})"
+    return "" if typical is None else f"{typical.machine} (measured {_format_score(typical.score)})"
+
+
+def _format_score(score: float | None) -> str:
+    return "-" if score is None else format_number(score)
 
 
 def _format_value(value: Value) -> str:

@@ -49,6 +49,9 @@ class Predictor(ABC):
     """Optional packages, by import name, that `fit` and `load_predictor` need: imported there and not with the module.
     Without them the contract test is skipped for this predictor; its configuration is checked anyway."""
 
+    stores_scores: ClassVar[bool] = False
+    """Whether a fitted predictor holds measured scores as they are."""
+
     without_columns: tuple[str, ...] = ()
     """Shell patterns of feature columns that `fit` leaves out: no hyperparameter, neither cloned nor saved."""
 
