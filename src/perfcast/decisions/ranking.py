@@ -30,7 +30,7 @@ from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import joint_bounds
 from perfcast.utils.errors import UserError
 
-PLAIN = PredictOptions(neighbors=0, explain=False)
+PLAIN: PredictOptions = PredictOptions(neighbors=0, explain=False)
 
 
 @dataclass(frozen=True)
