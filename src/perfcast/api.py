@@ -277,12 +277,12 @@ def estimator(name: str, *, preset: Preset | None = None, **hyperparameters: Hyp
     from perfcast.predictors.factory import find_predictor
 
     path, values = _read_configured(name, preset)
-    found = find_predictor(path)
-    known = sorted(found().get_params(deep=False))
+    chosen = find_predictor(path)
+    known = sorted(chosen().get_params(deep=False))
     unknown = sorted(set(hyperparameters) - set(known))
     if unknown:
         raise _unknown_keyword(f"estimator({name!r})", unknown[0], known)
-    return found(**{**values, **hyperparameters})
+    return chosen(**{**values, **hyperparameters})
 
 
 def _read_configured(name: str, preset: Preset | None) -> tuple[str, dict[str, object]]:

@@ -190,5 +190,5 @@ def test_wrong_arguments_do_not_type_check(tmp_path):
         capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     wrong = [number for number, line in enumerate(SAMPLE.splitlines(), start=1) if line.endswith("# wrong")]
-    found = [int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line]
-    assert found == wrong, done.stdout + done.stderr
+    marked = [int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line]
+    assert marked == wrong, done.stdout + done.stderr

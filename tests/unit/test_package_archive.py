@@ -85,7 +85,7 @@ def test_without_scores_estimates_are_equal_and_a_note_says_what_is_missing(file
 def test_a_predictor_of_scores_is_not_shared_without_them():
     champion = perfcast.load_champion(project().folder)
     stored = perfcast.Champion("d", "nearest", "quick", (), NearestPredictor(), champion.reference_data)
-    with pytest.raises(UserError, match="nearest stores the scores of Published results; .* or --with-scores"):
+    with pytest.raises(UserError, match=r"nearest stores the scores of Published results; .* or --with-scores"):
         list_left_out(stored, [CLOSED])
     assert list_left_out(stored, [OPEN]) is None
 

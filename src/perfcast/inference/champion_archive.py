@@ -58,13 +58,13 @@ class SourceTerms:
 
     @property
     def shareable(self) -> bool:
-        """Whether its license lets everybody pass its scores on."""
+        """Return whether its license lets everybody pass its scores on."""
         return self.license in _OPEN_LICENSES
 
 
 @dataclass(frozen=True)
 class LeftOutScores:
-    """What a champion without published scores knows of them: typical rows and measured targets by task."""
+    """Facts that replace the published scores of a champion: typical rows and measured targets by task."""
 
     sources: tuple[str, ...]
     typical: Mapping[str, int]
