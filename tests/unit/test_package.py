@@ -18,6 +18,8 @@ import pytest
 from champion_project import project
 from packaging.requirements import Requirement
 
+from perfcast.predictors.predictor import load_predictor
+from perfcast.utils.errors import UserError
 from perfcast.utils.extras import EXTRAS, explain_missing_module
 
 ROOT = Path(__file__).parents[2]
@@ -213,3 +215,12 @@ def test_the_installed_wheel_predicts_outside_the_repository(wheel, tmp_path):
     assert "_target_" in call([*python, "-m", "perfcast", "config", "predictor=ridge"], away, **clean)
     call([*python, "-m", "perfcast", "pipeline", "fake", "demo", "--rows", "60"], away, **clean)
     assert (away / "demo" / "Snakefile").is_file()
+
+
+def test_a_champion_whose_model_needs_an_extra_names_it(monkeypatch):
+    def refuse(name):
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    monkeypatch.setattr("perfcast.predictors.predictor.importlib.import_module", refuse)
+    with pytest.raises(UserError, match=r"torch is not installed; pip install 'perfcast\[train\]'"):
+        load_predictor(project().folder / "model")

@@ -24,6 +24,7 @@ from perfcast.uncertainty.conformal import UncertaintyModel
 from perfcast.uncertainty.in_domain import gower_distances
 from perfcast.utils import plugins
 from perfcast.utils.errors import UserError
+from perfcast.utils.extras import explain_missing_module
 from perfcast.utils.io import file_digests, first_changed, read_json, write_json
 
 _FILE = "neighbors.npy"
@@ -220,9 +221,11 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
         raise UserError(f"there must be {missing}", f"there is no {path}", "run snakemake to make it")
     try:
         return _load(folder, read_json(path), dataset)
-    except (UserError, ImportError):
+    except UserError:
         raise
     except Exception as error:  # any error that a library raises for bytes that it did not write
+        if isinstance(error, ImportError) and (absent := explain_missing_module(error, "this model")):
+            raise absent from None
         fact = f"{folder} cannot be read ({type(error).__name__})"
         raise UserError("a champion must be as it was saved", fact, "make it again, or fetch it again") from error
 
