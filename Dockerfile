@@ -8,9 +8,11 @@ RUN python -m venv /opt/perfcast
 ENV PATH=/opt/perfcast/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 COPY requirements.lock ./
 # hadolint ignore=DL3013
-RUN python -m pip install ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep '^torch==' requirements.lock)"
-RUN python -m pip install -r requirements.lock
-COPY pyproject.toml README.md LICENSE ./
+RUN python -m pip install ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep -o '^torch==[^ ]*' requirements.lock)"
+RUN python -m pip install --no-deps --require-hashes -r requirements.lock
+COPY pyproject.toml setup.py README.md LICENSE params.yaml Snakefile ./
+COPY conf ./conf
+COPY workflow ./workflow
 COPY src ./src
 RUN python -m pip install --no-deps .
 

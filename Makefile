@@ -18,10 +18,10 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
 setup: $(VENV)/.ready $(VENV)/share/vega/vega.js ## install the locked packages in .venv
 $(VENV)/.ready: requirements.lock pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("Python must be 3.11 or newer; this is %d.%d. Set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -c 'import sys; sys.exit("Python must be 3.11 to 3.13; this is %d.%d. Set PYTHON=" % sys.version_info[:2] if not (3, 11) <= sys.version_info[:2] <= (3, 13) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) "$$(grep '^torch==' requirements.lock)"
-	$(PIP) -r requirements.lock
+	$(PIP) "$$(grep -o '^torch==[^ ]*' requirements.lock)"
+	$(PIP) --no-deps --require-hashes -r requirements.lock
 	$(PIP) --no-deps --editable .
 	@# so that a plain `mlflow ui` in the activated environment opens this project's store
 	grep -q MLFLOW_BACKEND_STORE_URI $(BIN)/activate || echo 'export MLFLOW_BACKEND_STORE_URI="sqlite:///$(CURDIR)/results/mlflow/mlflow.db"' >> $(BIN)/activate
@@ -52,13 +52,14 @@ retry: setup ## ingest missing sources again
 test: setup lint ## all tests and linters
 	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 test-slurm: setup ## the miniature pipeline on a Slurm cluster of this machine (root, slurm-wlm, munge)
-	$(PIP) --constraint requirements.lock --editable ".[slurm]" && python -m pytest -m slurm -rs tests/pipeline/test_slurm.py
+	grep -o '^[A-Za-z0-9_.-]*==[^ ]*' requirements.lock > $(VENV)/pins.txt
+	$(PIP) --constraint $(VENV)/pins.txt --editable ".[slurm]" && python -m pytest -m slurm -rs tests/pipeline/test_slurm.py
 faults: setup ## kill runs at 50 moments, fill the disk, start twice at once (half an hour)
 	python -m pytest -m "faults or not slow" tests/faults
 fuzz: setup ## random bytes for every reader, FUZZ_SECONDS each
 	$(PIP) --editable ".[fuzz]" && python fuzz/run.py --seconds $(FUZZ_SECONDS) $(TARGETS)
-lint: setup ## ruff, mypy, snakefmt
-	ruff check . && ruff format --check . && mypy && snakefmt --check --line-length 120 Snakefile workflow
+lint: setup ## ruff, mypy, snakefmt, deptry
+	ruff check . && ruff format --check . && mypy && deptry src && snakefmt --check --line-length 120 Snakefile workflow
 ui: setup ## MLflow's UI on the project's store
 	@perfcast ui
 benchmark: setup ## speed, as ratios

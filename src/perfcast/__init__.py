@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
 
 __version__ = "0.1.0"
 
-_PUBLIC = {
-    "estimator": "perfcast.predictors.factory",
-    "load_champion": "perfcast.inference.champion",
-    "predict": "perfcast.inference.predict",
-}
-"""Public functions and their modules, imported at first use because every command imports this package."""
+_PUBLIC = ("Champion", "UserError", "estimator", "load_champion", "predict")
+"""Names of `perfcast.api`, imported at first use because every command imports this package."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _PUBLIC:
-        return getattr(importlib.import_module(_PUBLIC[name]), name)
+        return getattr(importlib.import_module("perfcast.api"), name)
     raise AttributeError(f"module 'perfcast' has no attribute {name!r}")
 
 

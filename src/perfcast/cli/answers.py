@@ -26,7 +26,7 @@ def add_output(parser: argparse.ArgumentParser, files: str) -> None:
 def check_ending(options: argparse.Namespace, *endings: str) -> None:
     """Refuse an --out with another ending than the given ones."""
     if options.out is not None and options.out.suffix not in endings:
-        allowed = f"{', '.join(endings[:-1])} or {endings[-1]}"
+        allowed = " or ".join([*filter(None, [", ".join(endings[:-1])]), endings[-1]])
         raise UserError(f"--out must end in {allowed}", f"it is {options.out.name!r}")
 
 

@@ -7,22 +7,26 @@ Examples:
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from perfcast.cli.arguments import add_shared
-from perfcast.config.compose import compose
-from perfcast.config.conf_files import read_yaml
-from perfcast.config.experiment_params import validate
-from perfcast.utils.safe_yaml import yaml_text
+from perfcast.utils.packaged_project import default_project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("override", nargs="*", metavar="KEY=VALUE", help="values of the configuration")
     add_shared(parser, "--project")
+    parser.set_defaults(project=default_project(Path()))
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the composed configuration as YAML."""
+    from perfcast.config.compose import compose
+    from perfcast.config.conf_files import read_yaml
+    from perfcast.config.experiment_params import validate
+    from perfcast.utils.safe_yaml import yaml_text
+
     params = validate(read_yaml(options.project / "params.yaml"), options.project / "conf")
     keys = {entry.partition("=")[0].lstrip("+") for entry in options.override}
     first = {"dataset": params.datasets[0], "predictor": params.predictors[0], "split": params.splits[0]}

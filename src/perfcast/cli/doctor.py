@@ -13,13 +13,16 @@ import argparse
 import json
 import os
 from dataclasses import asdict
+from pathlib import Path
 
 from perfcast.cli.arguments import add_shared
+from perfcast.utils.packaged_project import default_project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_shared(parser, "--project")
+    parser.set_defaults(project=default_project(Path()))
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -13,6 +13,7 @@ from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
     from perfcast.inference import Champion, MachineEntry
+    from perfcast.inference.predict import PredictOptions
     from perfcast.inference.user_measurements import UserMeasurements
 
 _FLAGS = {
@@ -32,7 +33,10 @@ def add_champion(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dataset", default="spec_cpu2017", metavar="NAME", help="dataset of the champion")
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="FOLDER", help="folder of a run")
     parser.add_argument(
-        "--champion", type=Path, metavar="FOLDER", help="its folder (default: <results>/champion/<dataset>)"
+        "--champion",
+        type=Path,
+        metavar="PATH",
+        help="its folder or exported file (default: <results>/champion/<dataset>)",
     )
 
 
@@ -97,6 +101,15 @@ def add_prediction(parser: argparse.ArgumentParser) -> None:
 def add_assume(parser: argparse.ArgumentParser) -> None:
     """Declare whether missing values are imputed."""
     parser.add_argument("--no-assume", action="store_true", help="leave missing values unknown")
+
+
+def read_options(options: argparse.Namespace) -> PredictOptions:
+    """Return the prediction options, without neighbors and explanations. Raises: UserError for an impossible month."""
+    from perfcast.inference.predict import PredictOptions, read_month
+    from perfcast.uncertainty.conformal import LEVEL
+
+    level = LEVEL if options.level is None else options.level
+    return PredictOptions(level, read_month(options.when, "--when"), not options.no_assume, neighbors=0, explain=False)
 
 
 def add_task(parser: argparse.ArgumentParser) -> None:

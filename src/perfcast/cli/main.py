@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from perfcast.cli.command_parser import COMMANDS, STAGES, build_parser, check_command, find_command
 from perfcast.utils import plugins
 from perfcast.utils.errors import UserError
+from perfcast.utils.extras import explain_missing_module
 from perfcast.utils.os_errors import explain_os_error
 
 __all__ = ["COMMANDS", "STAGES", "main"]
@@ -29,6 +30,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = plugins.load(command.package, command.module).run(options)
     except UserError as error:
         print(f"{command.prog}: {error}", file=sys.stderr)
+        return 2
+    except ImportError as error:
+        fault = explain_missing_module(
+            error, command.prog.removeprefix("perfcast "), "serve" if command.module == "serve" else ""
+        )
+        if fault is None:
+            raise
+        print(f"{command.prog}: {fault}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         return 0

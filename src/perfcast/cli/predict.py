@@ -34,11 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Predict, and print or write."""
     from perfcast.inference.parse import parse_machines
-    from perfcast.inference.predict import make_options, predict_machines
+    from perfcast.inference.predict import predict_machines
     from perfcast.inference.prediction import format_predictions
     from perfcast.utils.terminal_tables import terminal_width
 
-    chosen = make_options(options.level, options.when, assume=not options.no_assume)
+    chosen = machine.read_options(options)
     champion = machine.read_champion(options)
     entries = machine.read_entries(options, champion)
     many = len(entries) > MAX_EXPLAINED

@@ -46,11 +46,10 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.decisions.decision_text import format_ranking
     from perfcast.decisions.ranking import rank_machines, read_request
     from perfcast.inference.machine_files import read_machines
-    from perfcast.inference.predict import make_options
     from perfcast.utils.terminal_tables import terminal_width
 
     check_ending(options, ".csv", ".json")
-    chosen = make_options(options.level, options.when, assume=not options.no_assume)
+    chosen = machine.read_options(options)
     champion, entries = machine.read_champion(options), read_machines(options.candidates)
     typed = {name: getattr(options, name) for name in ("by", "weights", "sure", "ascending")}
     request = read_request(options.target, champion, **typed)

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 
 from perfcast.cli.arguments import add_shared
-from perfcast.config.conf_files import read_conf, read_yaml
-from perfcast.config.experiment_params import validate
+from perfcast.utils.packaged_project import default_project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_shared(parser, "--project")
+    parser.set_defaults(project=default_project(Path()))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -24,6 +25,8 @@ def run(options: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.table import Table
 
+    from perfcast.config.conf_files import read_conf, read_yaml
+    from perfcast.config.experiment_params import validate
     from perfcast.data.sources.locations import find_places, tabulate_sources
     from perfcast.data.sources.source_spec import parse_source
 

@@ -12,7 +12,6 @@ import os
 from pathlib import Path
 
 from perfcast.cli.arguments import add_shared
-from perfcast.config.conf_files import known, read_conf, read_yaml
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the summary of a run."""
     from perfcast import tracking
+    from perfcast.config.conf_files import known, read_conf, read_yaml
     from perfcast.ops.run_summary import summarize_results
 
     conf = options.project / "conf"

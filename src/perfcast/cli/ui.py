@@ -12,7 +12,6 @@ import os
 import sys
 
 from perfcast.cli.arguments import add_shared, whole
-from perfcast.config.conf_files import read_yaml
 from perfcast.utils.errors import UserError
 
 
@@ -25,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Replace this process by `mlflow ui` on the project's store."""
     from perfcast import tracking
+    from perfcast.config.conf_files import read_yaml
 
     conf = read_yaml(options.project / "conf" / "tracking" / "default.yaml")
     store = tracking.store_from(conf, options.project, os.environ)

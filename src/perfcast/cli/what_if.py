@@ -32,11 +32,10 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.decisions.decision_text import format_grid
     from perfcast.decisions.varied_fields import read_varied_fields
     from perfcast.decisions.what_if import predict_grid
-    from perfcast.inference.predict import make_options
     from perfcast.utils.terminal_tables import terminal_width
 
     check_ending(options, ".svg", ".csv", ".json")
-    chosen = make_options(options.level, options.when, assume=not options.no_assume)
+    chosen = machine.read_options(options)
     champion = machine.read_champion(options)
     varied = read_varied_fields(options.vary, champion.fields)
     entries = machine.read_entries(options, champion, allow_empty=bool(varied))

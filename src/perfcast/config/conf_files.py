@@ -43,6 +43,8 @@ class Ablation(StrictModel):
 def _explain(where: str, error: ValidationError, allowed: Sequence[str]) -> UserError:
     """Return the first error of pydantic as one line."""
     first = error.errors(include_url=False)[0]
+    if isinstance(cause := first.get("ctx", {}).get("error"), UserError):  # raised by a validator
+        return cause
     key = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         return unknown_name(f"a key of {where}", key, allowed)

@@ -167,6 +167,8 @@ def read_tar_members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
                 file = archive.extractfile(member) if name in contents and regular else None
                 if file is not None:
                     contents[name].append(file.read())
+    except UserError:
+        raise
     except (tarfile.TarError, ValueError, OverflowError, RecursionError) as error:
         raise UserError(f"{path.name} must be a whole tar archive", f"it is damaged ({error})", FETCH_AGAIN) from None
     for name, matches in contents.items():

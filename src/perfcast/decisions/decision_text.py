@@ -138,7 +138,12 @@ def format_nearest(machine: NearestResults, width: int | None = None) -> str:
         near = each.measured
         differences = wrap_text(f"  {near.result}: {_format_differences(each)}", columns)
         name = f"{near.machine}\n{differences}"
-        cells = [each.task if first else "", format_number(near.score), f"{near.distance:.3f}", name]
+        cells = [
+            each.task if first else "",
+            "-" if near.score is None else format_number(near.score),
+            f"{near.distance:.3f}",
+            name,
+        ]
         rows.append([*cells, near.published])
     meaning = "distance: the differences add that much to the error of a prediction, 0.05 about 5 %; 0: no difference"
     marks = "yours -> theirs: ~ is an assumed value of yours, ? an unknown one"

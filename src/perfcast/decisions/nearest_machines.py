@@ -17,6 +17,9 @@ from perfcast.inference.prediction import Answer, Neighbor
 from perfcast.schema.table import Column, Kind, Role, Tag, select
 from perfcast.utils.errors import UserError
 
+MAX_COUNT = 1000
+"""Largest number of measured results that are listed for a task."""
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -55,7 +58,7 @@ class NearestResults:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NearestMachines(Answer):
     """Nearest measured results of several machines."""
 
@@ -113,11 +116,13 @@ def find_nearest_machines(
     for row, neighbors in enumerate(find_neighbors(table, champion, count)):
         line = int(completed.frame.index[row])
         name = name_machine(completed.frame.iloc[row], measured)
-        earlier = by_line.get(line, NearestResults(line, name, (), machines.notes.get(line, ())))
+        notes = (*machines.notes.get(line, ()), *([champion.left_out.note] if champion.left_out else []))
+        earlier = by_line.get(line, NearestResults(line, name, (), notes))
         similar = []
         for other, distance in neighbors:
             cells = measured.frame.iloc[other]
-            target = next(name for name in champion.predictor.targets_ if not pd.isna(cells[name]))
+            known = (name for name in champion.predictor.targets_ if not pd.isna(cells[name]))
+            target = next(known, champion.targets_of(str(cells[task]))[0])
             differences = _find_differences(completed, row, cells, champion)
             neighbor = describe_neighbor(champion, other, distance, target)
             shown = differences[:max_differences]

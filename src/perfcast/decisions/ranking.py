@@ -33,7 +33,7 @@ from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import joint_bounds
 from perfcast.utils.errors import UserError
 
-PLAIN = PredictOptions(neighbors=0, explain=False)
+PLAIN: PredictOptions = PredictOptions(neighbors=0, explain=False)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Ranked:
     least_similar_group: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ranking(Answer):
     """Candidates, the best first, with the criterion."""
 

@@ -35,7 +35,7 @@ class Combination:
     base_cpu: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Grid(Answer):
     """All combinations, the last field's values changing fastest. `units`: by varied numerical field."""
 

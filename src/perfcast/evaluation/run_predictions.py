@@ -54,6 +54,8 @@ def read_predictions(split: str, predictor: str, folder: Path) -> Predictions:
     frame = read_parquet(path, COLUMNS)
     try:
         predictions = check_predictions(frame, f"{split}/{predictor}")
+    except UserError:
+        raise
     except (ValueError, TypeError) as error:
         raise UserError("predictions must be as they were saved", f"{path}: {error}", _AGAIN) from None
     return Predictions(split, predictor, predictions, epochs[HISTORY_COLUMNS])

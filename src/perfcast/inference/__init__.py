@@ -6,7 +6,7 @@
 from perfcast.inference.champion import Champion, load_champion
 from perfcast.inference.machine_files import MachineEntry, read_machines
 from perfcast.inference.parse import ParsedMachine, ParsedMachines, parse_machines
-from perfcast.inference.predict import PredictOptions, predict, predict_machines
+from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import Driver, Estimate, Neighbor, Prediction, Predictions, Value
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "Value",
     "load_champion",
     "parse_machines",
-    "predict",
     "predict_machines",
     "read_machines",
 ]

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, SourceTerms, unpack_champion
 from perfcast.inference.imputation import ImputationRules, find_rules
 from perfcast.inference.imputation.rules import HotDeck
 from perfcast.inference.machine_fields import MachineFields
@@ -23,6 +24,7 @@ from perfcast.uncertainty.conformal import UncertaintyModel
 from perfcast.uncertainty.in_domain import gower_distances
 from perfcast.utils import plugins
 from perfcast.utils.errors import UserError
+from perfcast.utils.extras import explain_missing_module
 from perfcast.utils.io import file_digests, first_changed, read_json, write_json
 
 _REFERENCE_DATA, _NEIGHBORS = "reference_data", "neighbors.npy"
@@ -107,7 +109,8 @@ class NeighborIndex:
 class Champion:
     """Best predictor of a dataset, fitted on every row, with its reference data and calibration.
 
-    `calibrated` and `neighbor_index` are None where too few rows were there for a calibration.
+    `calibrated` and `neighbor_index` are None where too few rows were there for a calibration. `left_out` replaces the
+    published scores in a champion that was exported without them.
     """
 
     dataset: str
@@ -118,6 +121,10 @@ class Champion:
     reference_data: ReferenceData
     calibrated: UncertaintyModel | None = None
     neighbor_index: NeighborIndex | None = None
+    left_out: LeftOutScores | None = None
+
+    def __repr__(self) -> str:
+        return f"<Champion {self.name} of {self.dataset}: {len(self.reference_data.measured.frame)} measured results>"
 
     @property
     def rules(self) -> ImputationRules:
@@ -161,10 +168,14 @@ class Champion:
     @cached_property
     def typical_rows(self) -> dict[str, int]:
         """The measured row of every task whose first target is the median of its last year."""
+        if self.left_out is not None:
+            return dict(self.left_out.typical)
         return self.reference_data.find_typical_rows(self.predictor.targets_)
 
     def targets_of(self, task: str) -> list[str]:
         """Return the targets that a task was measured in."""
+        if self.left_out is not None:
+            return list(self.left_out.targets[task])
         measured = self.reference_data.measured
         rows = measured.frame[measured.frame[measured.column_of(Tag.TASK)].astype(str) == task]
         return [name for name in self.predictor.targets_ if rows[name].notna().any()]
@@ -199,11 +210,11 @@ def build_features(dataset: str, frame: pd.DataFrame, columns: Sequence[Column],
 
 
 def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
-    """Read the folder that `perfcast pipeline champion` wrote.
+    """Read the folder that `perfcast pipeline champion` wrote, or the file that `perfcast champion export` wrote.
 
     Raises: UserError when there is none, it is of another dataset or schema version, or a file in it has changed.
     """
-    folder = Path(folder)
+    folder = unpack_champion(Path(folder)) if Path(folder).is_file() else Path(folder)
     path = folder / "about.json"
     if not path.is_file():
         missing = "a champion" if dataset is None else f"a champion of {dataset!r}"
@@ -213,6 +224,8 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
     except UserError:
         raise
     except Exception as error:  # any error that a library raises for bytes that it did not write
+        if isinstance(error, ImportError) and (absent := explain_missing_module(error, "this model")):
+            raise absent from None
         fact = f"{folder} cannot be read ({type(error).__name__})"
         raise UserError("a champion must be as it was saved", fact, "make it again, or fetch it again") from error
 
@@ -226,6 +239,7 @@ def _load(folder: Path, about: Mapping[str, Any], dataset: str | None) -> Champi
         raise UserError("a champion must be as it was saved", f"{changed} was changed", "make it again")
     reference_data = ReferenceData.load(folder / _REFERENCE_DATA)
     intervals = folder / "intervals"
+    without = about.get(WITHOUT_SCORES)
     calibrated = UncertaintyModel.load(intervals) if intervals.is_dir() else None
     return Champion(
         about["dataset"],
@@ -236,7 +250,22 @@ def _load(folder: Path, about: Mapping[str, Any], dataset: str | None) -> Champi
         reference_data,
         calibrated,
         NeighborIndex.load(folder / _REFERENCE_DATA, reference_data.measured, calibrated) if calibrated else None,
+        LeftOutScores(**{**without, "sources": tuple(without["sources"])}) if without else None,
     )
+
+
+def list_left_out(champion: Champion, terms: Sequence[SourceTerms]) -> LeftOutScores | None:
+    """Return what replaces the published scores of a champion whose sources do not let everybody pass them on.
+
+    Args: `terms` are those of the sources of its scores. Raises: UserError when the predictor consists of the scores.
+    """
+    closed = tuple(each.title for each in terms if not each.shareable)
+    if not closed:
+        return None
+    if champion.predictor.stores_scores:
+        fact = f"{champion.name} stores the scores of {', '.join(closed)}"
+        raise UserError("a shared champion must hold no published scores", fact, "choose another, or --with-scores")
+    return LeftOutScores(closed, champion.typical_rows, {task: champion.targets_of(task) for task in champion.tasks})
 
 
 def save_champion(

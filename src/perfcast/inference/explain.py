@@ -71,7 +71,7 @@ def describe_neighbor(champion: Champion, row: int, distance: float, target: str
     return Neighbor(
         str(cells[measured.column_of(Tag.ROW)]),
         name_machine(cells, measured),
-        float(cells[target]),
+        None if pd.isna(cells[target]) else float(cells[target]),
         f"{cells[times[0]]:%Y-%m}" if times else "",
         distance,
     )

@@ -206,6 +206,8 @@ def read_json_text(text: str | bytes, source: str) -> object:
         value: object = json.loads(text, object_pairs_hook=check_unique, parse_constant=refuse)
     except RecursionError:
         raise UserError(f"{source} must be nested {_MAX_DEPTH} deep at most", "it is deeper") from None
+    except UserError:
+        raise
     except ValueError as error:
         raise UserError(f"{source} must be JSON", str(error)) from None
     return value

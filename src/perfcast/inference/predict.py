@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from datetime import date
 
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.champion import Champion, load_champion
+from perfcast.inference.champion import Champion
 from perfcast.inference.explain import Explainer
 from perfcast.inference.impute import ASSUMED, CompletedMachines, impute
-from perfcast.inference.machine_files import Machines, read_machines
-from perfcast.inference.parse import ParsedMachines, parse_machines
+from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.prediction import Estimate, Prediction, Predictions
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Role, Table, Tag, select
@@ -41,29 +39,27 @@ class PredictOptions:
     explain: bool = True
 
 
-def make_options(level: float | None, when: str | None, *, assume: bool = True) -> PredictOptions:
-    """Return the options of a typed level (None: the default) and month (None: this one), without explanations.
+def read_month(when: str | date | None, name: str = "when") -> pd.Timestamp:
+    """Return the month of a measurement, as `2026-03` or a date; None is this month.
 
-    Raises: UserError for an impossible month.
+    Raises: UserError, which names the option `name`, when it is no month.
     """
+    if when is None:
+        return pd.Timestamp.now().normalize()
+    if isinstance(when, date):
+        return pd.Timestamp(when)
     try:
-        month = pd.Timestamp.now().normalize() if when is None else pd.to_datetime(when, format="%Y-%m")
-    except ValueError:
-        raise UserError("--when must be a month such as 2026-03", f"it is {when!r}") from None
-    return PredictOptions(LEVEL if level is None else level, month, assume, neighbors=0, explain=False)
+        return pd.to_datetime(when, format="%Y-%m")
+    except (ValueError, TypeError):
+        raise UserError(f"{name} must be a month such as 2026-03", f"it is {when!r}") from None
 
 
-def predict(
-    machines: Machines, champion: Champion | Path | str = "results/champion/spec_cpu2017", **options: Any
-) -> Predictions:
-    """Predict the results of machines that nobody has measured.
-
-    Args: `machines` is one machine or several as names with values (`{"processor": "EPYC 9654", "chips": 2}`), a frame
-    with a machine per row, or a .csv, .json or .yaml file; `champion` is that of `load_champion()` or its folder;
-    `options` are the fields of `PredictOptions`. Raises: UserError for values that cannot be used.
-    """
-    loaded = champion if isinstance(champion, Champion) else load_champion(champion)
-    return predict_machines(parse_machines(read_machines(machines), loaded), loaded, PredictOptions(**options))
+def check_level(level: float, name: str = "level") -> float:
+    """Return the level of intervals. Raises: UserError, which names the option `name`, unless it is inside 0 to 1."""
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
+        fact = f"it is {level:g}" if isinstance(level, (int, float)) else f"it is {level!r}"
+        raise UserError(f"{name} must be between 0 and 1", fact, "0.9 means 90 %")
+    return float(level)
 
 
 def predict_machines(
@@ -103,6 +99,8 @@ def _predict_batch(
         first_row.setdefault(line, row)
         estimates.setdefault(line, []).append(estimate)
     measurement_notes = measurements.notes if measurements else ()
+    if champion.left_out is not None and (options.neighbors or options.explain):
+        measurement_notes = (*measurement_notes, champion.left_out.note)
     predictions = []
     for line, by_task in estimates.items():
         name, values = explainer.describe(first_row[line])

@@ -12,6 +12,7 @@ from perfcast.inference.impute import ORIGINS
 from perfcast.utils.terminal_tables import NO_BREAK, format_interval, format_number, render_table, wrap_text
 
 ESTIMATE = "estimates, not official results"
+_MAX_HTML_ROWS = 60
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,14 @@ class Value:
 
 @dataclass(frozen=True)
 class Neighbor:
-    """A measured result. Units: `score` that of the target, `distance` natural logarithms, see `NeighborIndex`."""
+    """A measured result; without a score where its terms leave that out of an exported champion.
+
+    Units: `score` that of the target, `distance` natural logarithms, see `NeighborIndex`.
+    """
 
     result: str
     machine: str
-    score: float
+    score: float | None
     published: str
     distance: float
 
@@ -70,6 +74,11 @@ class Estimate:
     typical_machine: Neighbor | None = None
     drivers: tuple[Driver, ...] = ()
 
+    def __repr__(self) -> str:
+        interval = format_interval(self.low, self.high)
+        shown = f", {100 * self.level:g} % interval {interval}" if interval else ""
+        return f"<Estimate {self.task} {self.target}: {format_number(self.median)}{shown}>"
+
     def cells(self) -> dict[str, Any]:
         """Return the columns of a table of estimates."""
         return {
@@ -89,17 +98,32 @@ class Prediction:
     values: tuple[Value, ...] = ()
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Prediction {self.machine}: {len(self.estimates)} estimates>"
+
 
 @dataclass(frozen=True)
 class Answer:
-    """Base of what a command answers, as JSON; its subclasses have `to_frame` for CSV."""
+    """Base of what a command answers, as JSON; its subclasses have `to_frame` for CSV and no `repr` of their own."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the answer as a table."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self.to_frame())} rows of estimates; see to_frame()>"
+
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook, with every text escaped."""
+        table: str = self.to_frame().to_html(index=False, max_rows=_MAX_HTML_ROWS, escape=True, border=0)
+        return f"{table}<p>{ESTIMATE}</p>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and lists, ready for JSON."""
         return asdict(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Predictions(Answer):
     """Predictions of machines in the order of the request, with the champion that made them."""
 
@@ -185,7 +209,7 @@ def _neighbor_rows(estimate: Estimate) -> list[list[str]]:
     return [
         [
             estimate.task if position == 0 else "",
-            format_number(neighbor.score),
+            _format_score(neighbor.score),
             neighbor.machine,
             neighbor.published,
             f"{neighbor.distance:.3f}",
@@ -201,7 +225,11 @@ def _driver_cells(estimate: Estimate, groups: Sequence[str]) -> list[str]:
 
 def _typical_cell(estimate: Estimate) -> str:
     machine = estimate.typical_machine
-    return "" if machine is None else f"{machine.machine} (measured {format_number(machine.score)})"
+    return "" if machine is None else f"{machine.machine} (measured {_format_score(machine.score)})"
+
+
+def _format_score(score: float | None) -> str:
+    return "-" if score is None else format_number(score)
 
 
 def _format_value(value: Value) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
 from perfcast.predictors.predictor import Predictor
 from perfcast.utils import plugins
@@ -21,22 +20,13 @@ def predictor_class(target: str) -> type[Predictor]:
     return loaded
 
 
-def estimator(name: str, **parameters: Any) -> Predictor:
-    """Return an unfitted predictor that follows scikit-learn's conventions: clone, cross-validate, search, pipe it.
+def find_predictor(name: str) -> type[Predictor]:
+    """Return the predictor class of a class name such as `Ridge` or of its dotted path.
 
-    `name` is a class name such as `Ridge` or its dotted path, `parameters` are its constructor's; without
-    declared columns `fit` takes every column of X as a feature, typed by its pandas type.
-    Raises: UserError when there is no such predictor or parameter.
+    Raises: UserError when there is no such predictor.
     """
     paths = plugins.class_paths("predictors")
     by_name = {path.rpartition(".")[2]: path for path in paths}
     if name not in paths and name not in by_name:
         raise unknown_name("an estimator", name, by_name)
-    predictor = predictor_class(by_name.get(name, name))
-    known = sorted(predictor().get_params(deep=False))
-    unknown = sorted(set(parameters) - set(known))
-    if unknown:
-        raise UserError(
-            f"parameters of {name} must be among {', '.join(known) or '(none)'}", f"{unknown[0]!r} is not one of them"
-        )
-    return predictor(**parameters)
+    return predictor_class(by_name.get(name, name))

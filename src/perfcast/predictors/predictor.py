@@ -18,6 +18,7 @@ from perfcast.predictors.task_rows import partly_measured, task_labels
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.schema.table import Column, Role, infer_columns
 from perfcast.utils.errors import UserError
+from perfcast.utils.extras import explain_missing_module
 from perfcast.utils.io import file_digests, first_changed, read_json, write_json
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ class Predictor(ABC):
     requires: ClassVar[tuple[str, ...]] = ()
     """Optional packages, by import name, that `fit` and `load_predictor` need: imported there and not with the module.
     Without them the contract test is skipped for this predictor; its configuration is checked anyway."""
+
+    stores_scores: ClassVar[bool] = False
+    """Whether a fitted predictor holds measured scores as they are."""
 
     without_columns: tuple[str, ...] = ()
     """Shell patterns of feature columns that `fit` leaves out: no hyperparameter, neither cloned nor saved."""
@@ -218,6 +222,8 @@ def load_predictor(folder: Path) -> Predictor:
     except UserError:
         raise
     except Exception as error:  # libraries raise many types for bytes that they did not write
+        if isinstance(error, ImportError) and (absent := explain_missing_module(error, "this model")):
+            raise absent from None
         fact = f"{folder} cannot be read ({type(error).__name__})"
         raise UserError("a model folder must be as it was saved", fact, "train it again, or fetch it again") from error
 

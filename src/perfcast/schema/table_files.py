@@ -177,6 +177,8 @@ def _parquet_errors(path: Path) -> Iterator[None]:
     """Turn errors of a file that is not Parquet, or is damaged, into a `UserError`."""
     try:
         yield
+    except UserError:
+        raise
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(f"{path} must be a Parquet file", f"it cannot be read ({_brief(error)})", _AGAIN)
 
@@ -201,6 +203,8 @@ def read_declarations(path: Path) -> dict[str, Any]:
     try:
         about: dict[str, Any] = json.loads(metadata[_METADATA_KEY])
         check_schema_version(about, path)
+    except UserError:
+        raise
     except (ValueError, AttributeError, RecursionError) as error:
         fact = f"they cannot be read ({_brief(error)})"
         raise UserError(f"{path} must hold the column declarations of perfcast", fact, _AGAIN) from None

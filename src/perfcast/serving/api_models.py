@@ -6,11 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
 
 from perfcast.inference.machine_files import MachineEntry, read_tree
-from perfcast.inference.predict import PredictOptions
+from perfcast.inference.predict import PredictOptions, read_month
 from perfcast.inference.prediction import Prediction, Value
 from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits
 from perfcast.uncertainty.conformal import LEVEL
@@ -92,9 +91,10 @@ class PredictQuery(BaseModel):
     def to_options(self, machines: int, limits: RequestLimits) -> PredictOptions:
         """Return the options of a prediction for a number of machines."""
         small = machines <= limits.explained
-        when = pd.Timestamp(f"{self.when}-01") if self.when else pd.Timestamp.now().normalize()
         neighbors = self.neighbors if self.neighbors is not None else 3 * small
-        return PredictOptions(self.level, when, self.assume, neighbors, small if self.explain is None else self.explain)
+        return PredictOptions(
+            self.level, read_month(self.when), self.assume, neighbors, small if self.explain is None else self.explain
+        )
 
 
 def describe_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[int, str]:

@@ -10,7 +10,8 @@ from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import BAD_REQUEST
 from mlflow.pyfunc import PythonModel, PythonModelContext
 
-from perfcast.inference import Champion, load_champion, predict
+from perfcast.inference import Champion, PredictOptions, load_champion, parse_machines, predict_machines, read_machines
+from perfcast.inference.predict import read_month
 from perfcast.utils.errors import UserError
 
 
@@ -28,7 +29,9 @@ class ChampionModel(PythonModel):
     ) -> pd.DataFrame:
         """Return one row per machine, task and target: estimate, interval and in-domain score."""
         try:
-            return predict(model_input, self.champion, neighbors=0, explain=False).to_frame()
+            machines = parse_machines(read_machines(model_input), self.champion)
+            options = PredictOptions(when=read_month(None), neighbors=0, explain=False)
+            return predict_machines(machines, self.champion, options).to_frame()
         except UserError as error:  # a server answers MLflow's exceptions in one line, others with their traceback
             raise MlflowException(str(error), error_code=BAD_REQUEST) from None
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-class UserError(Exception):
+class UserError(ValueError):
     """Mistake that the user can repair, as one line: "requirement, but fact; remedy".
 
-    The command line prints it without a traceback and exits with code 2. Every other exception is a bug.
+    The command line prints it without a traceback and exits with code 2. Every other exception is a bug. It is a
+    ValueError for callers from Python.
 
     Args:
         requirement: The rule, with the field as the user typed it: "--level must be between 0 and 1".

@@ -66,6 +66,8 @@ def read_yaml_text(text: str, source: str, *, references: bool = False) -> Any:
         where = f"line {mark.line + 1}: " if mark else ""
         problem = "a name is repeated" if isinstance(error, DuplicateKeyError) else problem
         raise UserError(f"{source} must be YAML", f"{where}{problem or error}") from None
+    except UserError:
+        raise
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
         # from its constructors: numbers too long, and tags on the wrong kind of value
         raise UserError(f"{source} must be YAML of plain values", str(error) or type(error).__name__) from None

@@ -45,6 +45,9 @@ ARCHIVE = 64 << 20
 MEMBERS = 100_000
 """Members of an archive."""
 
+CHAMPION = 1 << 30
+"""Bytes of an exported champion and of all its members; that of SPEC CPU 2017 has 30 million."""
+
 JSON = 64 << 20
 """Bytes of a JSON file that perfcast wrote: the largest (a model's) have a few million."""
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from perfcast.cli import arguments
 from perfcast.cli.arguments import add_shared
+from perfcast.utils.packaged_project import default_project
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("out", type=Path, help="new folder for mirror/, conf/, params.yaml, Snakefile, workflow/")
     parser.add_argument("--rows", type=arguments.whole(1, 1_000_000), default=600, metavar="N", help="rows per source")
     add_shared(parser, "--seed", "--project")
+    parser.set_defaults(project=default_project(Path()))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -79,6 +79,8 @@ def download_file(
             registry.fetch(path.name, downloader=transfer)
     except requests.exceptions.RequestException as error:
         raise DownloadError(_explain(error, limits)) from None
+    except UserError:
+        raise
     except ValueError:
         raise DownloadError(f"wrong checksum, the sha256 is not {sha256[:12]}…") from None
     except OSError as error:

@@ -3,6 +3,7 @@
 const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
 
 export function formatNumber(value) {
+  if (value === null) return "-";
   const size = Math.abs(value);
   if (size >= 1000) return value.toFixed(0);
   return size === 0 ? "0" : Number(value.toPrecision(3)).toString();
@@ -38,7 +39,8 @@ function createChart(width, height, label) {
 
 // Draw the interval and the estimate of one suite on an axis, with the nearest measured machines below.
 export function drawAxis(estimate, width, label) {
-  const scores = estimate.neighbors.map((near) => near.score);
+  const measured = estimate.neighbors.filter((near) => near.score !== null);
+  const scores = measured.map((near) => near.score);
   const ends = [estimate.low, estimate.high].filter((value) => value !== null);
   const [low, high] = padRange([estimate.median, ...ends, ...scores], 0.08);
   const left = 12;
@@ -54,7 +56,7 @@ export function drawAxis(estimate, width, label) {
   svg.append(createShape("line", { class: "axis", x1: left, x2: right, y1: base, y2: base }));
   if (ends.length) svg.append(createShape("line", { class: "interval", x1: x(estimate.low), x2: x(estimate.high), y1: 18, y2: 18 }));
   svg.append(createShape("circle", { class: "median", cx: x(estimate.median), cy: 18, r: 6.5 }));
-  for (const near of estimate.neighbors) {
+  for (const near of measured) {
     const at = x(near.score);
     const mark = createShape("path", { class: "near", d: `M${at} ${below - 1}l6 7l-6 7l-6 -7z` });
     mark.append(createShape("title", {}, `${near.machine}: measured ${formatNumber(near.score)}`));

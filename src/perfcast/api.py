@@ -1,0 +1,305 @@
+"""Public interface for Python: a champion with its four operations, and the predictors as estimators.
+
+Defaults and answers are those of the commands of the same names.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from datetime import date
+from difflib import get_close_matches
+from functools import wraps
+from pathlib import Path
+from typing import Literal, ParamSpec, TypeVar
+
+from perfcast.decisions.criteria import read_constraints, read_criterion, read_weights
+from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find_nearest_machines
+from perfcast.decisions.ranking import PLAIN, Ranking, RankingRequest, rank_machines
+from perfcast.decisions.varied_fields import read_varied_fields
+from perfcast.decisions.what_if import Grid, predict_grid
+from perfcast.inference import champion as champion_folder
+from perfcast.inference.machine_files import MachineEntry, Machines, read_machines
+from perfcast.inference.parse import parse_machines
+from perfcast.inference.predict import PredictOptions, check_level, predict_machines, read_month
+from perfcast.inference.prediction import Driver, Estimate, Neighbor, Prediction, Predictions, Value
+from perfcast.inference.user_measurements import UserMeasurements, read_measurements
+from perfcast.predictors.predictor import Predictor
+from perfcast.uncertainty.conformal import LEVEL
+from perfcast.utils.errors import UserError
+from perfcast.utils.extras import explain_missing_module
+
+__all__ = [
+    "DEFAULT_CHAMPION",
+    "Champion",
+    "Driver",
+    "Estimate",
+    "Grid",
+    "Hyperparameter",
+    "Machines",
+    "NearestMachines",
+    "Neighbor",
+    "Prediction",
+    "Predictions",
+    "Predictor",
+    "Preset",
+    "Ranking",
+    "UserError",
+    "Value",
+    "estimator",
+    "load_champion",
+    "predict",
+]
+
+DEFAULT_CHAMPION = Path("results/champion/spec_cpu2017")
+Preset = Literal["quick", "full"]
+Hyperparameter = bool | int | float | str | None | Sequence[float] | Sequence[str]
+Month = str | date | None
+"""`2026-03` or a date; None is this month, as for the commands."""
+
+_OPTIONS = {"target": "targets", "task": "tasks", "no-assume": "assume"}
+"""Options of the commands whose arguments in Python have another name."""
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _for_python(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Return a function whose errors have the words of Python.
+
+    An unknown keyword is a TypeError that names the nearest ones, messages name arguments instead of options, and an
+    absent optional package is a `UserError`.
+    """
+    known = [name for name in inspect.signature(function).parameters if name != "self"]
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in inspect.signature(function).parameters.values())
+
+    @wraps(function)
+    def called(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        unknown = [] if takes_any else [name for name in kwargs if name not in known]
+        if unknown:
+            raise _unknown_keyword(f"{function.__name__}()", unknown[0], known)
+        try:
+            return function(*args, **kwargs)
+        except UserError as error:
+            raise UserError(*map(_name_arguments, (error.requirement, error.fact, error.remedy))) from error.__cause__
+        except ImportError as error:
+            raise explain_missing_module(error, f"{function.__name__}()") or error from None
+
+    return called
+
+
+def _unknown_keyword(function: str, name: str, known: Sequence[str]) -> TypeError:
+    near = get_close_matches(name, known, n=2, cutoff=0.4) or known
+    return TypeError(f"{function} has no argument {name!r}; did you mean {' or '.join(map(repr, near))}?")
+
+
+def _name_arguments(text: str) -> str:
+    return re.sub(r"--([a-z][a-z-]*)", lambda match: _OPTIONS.get(match[1], match[1].replace("-", "_")), text)
+
+
+class Champion(champion_folder.Champion):
+    """Best predictor of a dataset, fitted on every row, with its reference data and calibration.
+
+    `machines` is one machine or several: names with values such as `{"processor": "EPYC 9654", "chips": 2}`, a list of
+    them, a frame with a machine per row, or a .csv, .json or .yaml file. Arguments of several operations:
+
+    - `when`: month of the measurement, None for this month.
+    - `level`: level of the intervals, 0 to 1.
+    - `assume`: whether usual values are imputed for what a description leaves out.
+    - `measured`: scores of these machines or of similar ones, as machines with a task and a score; they correct the
+      predictions.
+
+    Raises: UserError, which is a ValueError, for values that cannot be used.
+    """
+
+    @_for_python
+    def predict(
+        self,
+        machines: Machines,
+        *,
+        when: Month = None,
+        level: float = LEVEL,
+        assume: bool = True,
+        neighbors: int = PredictOptions.neighbors,
+        explain: bool = True,
+        measured: Machines | None = None,
+    ) -> Predictions:
+        """Predict machines that nobody has measured, each for its task, or for all tasks where it names none.
+
+        Args: `neighbors` is the number of nearest measured results of an estimate; `explain` adds values and drivers.
+        """
+        entries = read_machines(machines)
+        options = PredictOptions(check_level(level), read_month(when), assume, neighbors, explain)
+        return predict_machines(parse_machines(entries, self), self, options, self._read_measured(measured, entries))
+
+    @_for_python
+    def rank(
+        self,
+        machines: Machines,
+        *,
+        targets: Sequence[str] | str = (),
+        by: str = "score",
+        weights: Mapping[str, float] | str | None = None,
+        sure: float | None = None,
+        ascending: bool = False,
+        when: Month = None,
+        level: float = LEVEL,
+        assume: bool = True,
+        measured: Machines | None = None,
+    ) -> Ranking:
+        """Rank candidate machines, which may have a name, a price and watts, with the probability of their targets.
+
+        Args: `targets` are texts such as `CINT2017rate >= 1500`; `by` is a product such as `score/watt`; `weights` are
+        those of the score's tasks; candidates that meet all targets with less than `sure` come last; `ascending` puts
+        the lowest first.
+        """
+        if sure is not None and not 0 < sure < 1:
+            raise UserError("sure must be between 0 and 1", f"it is {sure:g}", "0.9 means 90 %")
+        constraints = read_constraints([targets] if isinstance(targets, str) else list(targets), self)
+        listed = (
+            ",".join(f"{task}={weight}" for task, weight in weights.items())
+            if isinstance(weights, Mapping)
+            else weights
+        )
+        request = RankingRequest(
+            read_criterion(by, self), read_weights(listed, constraints, self), constraints, sure, ascending
+        )
+        options = PredictOptions(check_level(level), read_month(when), assume, PLAIN.neighbors, PLAIN.explain)
+        return rank_machines(
+            read_machines(machines), self, request, options, measurements=self._read_measured(measured, [])
+        )
+
+    @_for_python
+    def what_if(
+        self,
+        machine: Machines,
+        *,
+        vary: Mapping[str, object] | Sequence[str] | str,
+        tasks: Sequence[str] | str = (),
+        when: Month = None,
+        level: float = LEVEL,
+        assume: bool = True,
+        measured: Machines | None = None,
+    ) -> Grid:
+        """Predict one machine with some fields varied, in all combinations.
+
+        Args: `vary` has values by field, `{"cores": [64, 96]}`, or texts such as `cores=64..192:16`; `tasks` are those
+        that are predicted, all by default.
+        """
+        entries = read_machines(machine)
+        if len(entries) != 1:
+            raise UserError("one machine is varied", f"there are {len(entries)}", "keep one of them")
+        varied = read_varied_fields(_list_varied(vary), self.fields)
+        options = PredictOptions(check_level(level), read_month(when), assume, PLAIN.neighbors, PLAIN.explain)
+        measurements = self._read_measured(measured, entries)
+        return predict_grid(entries[0], varied, self, self._read_tasks(tasks), options, measurements=measurements)
+
+    @_for_python
+    def similar(
+        self, machines: Machines, *, count: int = 10, tasks: Sequence[str] | str = (), assume: bool = True
+    ) -> NearestMachines:
+        """Find the measured machines that are nearest to described ones, `count` of every task, with differences."""
+        if not 1 <= count <= MAX_COUNT:
+            raise UserError(f"count must be between 1 and {MAX_COUNT}", f"it is {count}")
+        parsed = parse_machines(read_machines(machines), self)
+        return find_nearest_machines(parsed, self, count=count, tasks=self._read_tasks(tasks), assume=assume)
+
+    def _read_tasks(self, tasks: Sequence[str] | str) -> list[str]:
+        names = [tasks] if isinstance(tasks, str) else tasks
+        return list(dict.fromkeys(self.task_names.get(name, "tasks") for name in names))
+
+    def _read_measured(self, measured: Machines | None, entries: Sequence[MachineEntry]) -> UserMeasurements | None:
+        if measured is None:
+            return None
+        machine = dict(entries[0].values) if len(entries) == 1 else None
+        return read_measurements(read_machines(measured), self, machine)
+
+
+def _list_varied(vary: Mapping[str, object] | Sequence[str] | str) -> list[str]:
+    """Return the texts that `read_varied_fields` reads."""
+    if isinstance(vary, str):
+        return [vary]
+    if not isinstance(vary, Mapping):
+        return list(vary)
+    texts = []
+    for name, values in vary.items():
+        listed = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
+        texts.append(f"{name}={'|'.join(map(str, listed))}")
+    return texts
+
+
+@_for_python
+def load_champion(path: Path | str = DEFAULT_CHAMPION, *, dataset: str | None = None) -> Champion:
+    """Read a champion: the folder that a run leaves, or the file that `perfcast champion export` writes.
+
+    Args: `dataset` is the one that the champion must be of. Raises: UserError when it is absent, damaged or of another
+    dataset or format.
+    """
+    return _with_operations(champion_folder.load_champion(path, dataset))
+
+
+def _with_operations(champion: champion_folder.Champion) -> Champion:
+    if isinstance(champion, Champion):
+        return champion
+    return Champion(**{each.name: getattr(champion, each.name) for each in fields(champion)})
+
+
+@_for_python
+def predict(
+    machines: Machines,
+    champion: champion_folder.Champion | Path | str = DEFAULT_CHAMPION,
+    *,
+    when: Month = None,
+    level: float = LEVEL,
+    assume: bool = True,
+    neighbors: int = PredictOptions.neighbors,
+    explain: bool = True,
+    measured: Machines | None = None,
+) -> Predictions:
+    """Predict machines with a champion or the path of one; see `Champion.predict`."""
+    loaded = champion if isinstance(champion, champion_folder.Champion) else load_champion(champion)
+    return _with_operations(loaded).predict(
+        machines, when=when, level=level, assume=assume, neighbors=neighbors, explain=explain, measured=measured
+    )
+
+
+@_for_python
+def estimator(name: str, *, preset: Preset | None = None, **hyperparameters: Hyperparameter) -> Predictor:
+    """Return an unfitted predictor that follows scikit-learn's conventions: clone, cross-validate, search, pipe it.
+
+    Args: `name` is that of a predictor's configuration such as `hybrid_trees`, or of a class such as `Ridge`, or its
+    dotted path; `preset` takes the hyperparameters of the configuration, those of the class without; `hyperparameters`
+    replace some. Without declared columns `fit` takes every column of X as a feature, typed by its pandas type.
+    Raises: UserError when there is no such predictor or preset; TypeError for an unknown hyperparameter.
+    """
+    from perfcast.predictors.factory import find_predictor
+
+    path, values = _read_configured(name, preset)
+    chosen = find_predictor(path)
+    known = sorted(chosen().get_params(deep=False))
+    unknown = sorted(set(hyperparameters) - set(known))
+    if unknown:
+        raise _unknown_keyword(f"estimator({name!r})", unknown[0], known)
+    return chosen(**{**values, **hyperparameters})
+
+
+def _read_configured(name: str, preset: Preset | None) -> tuple[str, dict[str, object]]:
+    """Return the class of a name and the hyperparameters of the preset."""
+    from perfcast.utils.packaged_project import packaged_project
+    from perfcast.utils.safe_yaml import read_yaml_text
+
+    if preset not in (None, "quick", "full"):
+        raise UserError("preset must be quick or full", f"it is {preset!r}")
+    folder = packaged_project() / "conf" / "predictor"
+    contents = {path.stem: read_yaml_text(path.read_text("utf-8"), path.name) for path in sorted(folder.glob("*.yaml"))}
+    by_class = {conf["_target_"]: conf for conf in reversed(contents.values())}
+    by_class |= {path.rpartition(".")[2]: conf for path, conf in by_class.items()}
+    conf = contents.get(name) or by_class.get(name)
+    if preset is None:
+        return (contents[name]["_target_"] if name in contents else name), {}
+    if conf is None:
+        raise UserError(f"preset needs a predictor of {folder.name}", f"{name!r} has no configuration", "leave it out")
+    quick = conf.get("quick", {}) if preset == "quick" else {}
+    return conf["_target_"], {**conf.get("params", {}), **quick}

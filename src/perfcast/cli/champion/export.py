@@ -1,0 +1,66 @@
+"""Write a champion as one file that `--champion` reads on another machine.
+
+Examples:
+    perfcast champion export --out champion.zip
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfcast.cli.answers import check_ending
+from perfcast.cli.arguments import add_shared
+from perfcast.cli.machine_arguments import add_champion
+from perfcast.utils.errors import UserError
+from perfcast.utils.packaged_project import default_project
+
+if TYPE_CHECKING:
+    from perfcast.inference.champion_archive import SourceTerms
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_champion(parser)
+    add_shared(parser, "--out", out="the file, which ends in .zip")
+    parser.add_argument(
+        "--with-scores",
+        action="store_true",
+        help="keep published scores that the terms of their sources do not let everybody pass on",
+    )
+    add_shared(parser, "--project")
+    parser.set_defaults(project=default_project(Path()))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Export, and print what was left out."""
+    from perfcast.inference.champion import list_left_out, load_champion
+    from perfcast.inference.champion_archive import pack_champion
+
+    check_ending(options, ".zip")
+    folder = options.champion or options.results / "champion" / options.dataset
+    if folder.is_file():
+        raise UserError("--champion must be a folder", f"{folder} is a file", "copy that file instead")
+    champion = load_champion(folder, options.dataset)
+    required, others = _read_terms(options.project / "conf", champion.dataset)
+    left_out = None if options.with_scores else list_left_out(champion, required)
+    pack_champion(folder, options.out, left_out, [*required, *others])
+    shown = f"{options.out}: {champion.name} of {champion.dataset}, {options.out.stat().st_size / 1e6:.1f} MB"
+    print(shown if left_out is None else f"{shown}; {left_out.note}", file=sys.stderr)
+    return 0
+
+
+def _read_terms(conf: Path, dataset: str) -> tuple[list[SourceTerms], list[SourceTerms]]:
+    """Return the terms of the required sources of a dataset, which have its scores, and those of the others."""
+    from perfcast.config.conf_files import read_conf
+    from perfcast.config.dataset_conf import read_dataset
+    from perfcast.inference.champion_archive import SourceTerms
+
+    def read(name: str) -> SourceTerms:
+        source = read_conf(conf, "source", name)
+        return SourceTerms(name, *(str(source[key]) for key in ("title", "license", "terms", "citation")))
+
+    sources = read_dataset(conf, dataset).sources
+    return [read(name) for name in sources.required], [read(name) for name in sources.optional]

@@ -1,0 +1,206 @@
+"""A champion as one file: equal bytes, equal answers, data terms, and damaged files that are refused in one line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from champion_project import KNOWN, project
+
+import perfcast
+from perfcast.cli.main import main
+from perfcast.inference.champion import list_left_out
+from perfcast.inference.champion_archive import MANIFEST, SourceTerms, pack_champion, unpack_champion
+from perfcast.predictors.baselines import NearestPredictor
+from perfcast.utils import size_limits
+from perfcast.utils.errors import UserError
+
+CLOSED = SourceTerms("spec_cpu2017", "Published results", "SPEC Fair Use", "name the trademark", "spec.org")
+OPEN = SourceTerms("host_gemm", "Own results", "Apache-2.0", "those of this project", "perfcast")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """Give every test a cache of its own."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Return the exported champion with and without its scores."""
+    folder = tmp_path_factory.mktemp("exported")
+    champion = perfcast.load_champion(project().folder)
+    pack_champion(project().folder, folder / "whole.zip", list_left_out(champion, [OPEN]), [OPEN])
+    pack_champion(project().folder, folder / "scoreless.zip", list_left_out(champion, [CLOSED]), [CLOSED])
+    return folder
+
+
+def rewrite(path, out, change=None, **replaced):
+    """Copy an archive; `change` edits the list of (information, content), `replaced` keys of the manifest."""
+    with zipfile.ZipFile(path) as archive:
+        members = [(info, archive.read(info)) for info in archive.infolist()]
+    if replaced:
+        manifest = {**json.loads(members[0][1]), **replaced}
+        members[0] = (members[0][0], json.dumps(manifest).encode())
+    with zipfile.ZipFile(out, "w") as archive:
+        for info, content in change(members) if change else members:
+            archive.writestr(info, content)
+    return out
+
+
+def test_equal_folders_give_equal_bytes(files, tmp_path):
+    copy = shutil.copytree(project().folder, tmp_path / "copy")
+    (copy / ".snakemake_timestamp").touch()
+    pack_champion(copy, tmp_path / "again.zip", None, [OPEN])
+    assert (tmp_path / "again.zip").read_bytes() == (files / "whole.zip").read_bytes()
+
+
+def test_the_file_answers_as_the_folder_does(files):
+    whole = perfcast.load_champion(files / "whole.zip")
+    assert whole.predict(KNOWN).to_dict() == perfcast.predict(KNOWN, project().folder).to_dict()
+    assert whole.left_out is None
+
+
+def test_without_scores_estimates_are_equal_and_a_note_says_what_is_missing(files):
+    scoreless, whole = (perfcast.load_champion(files / name) for name in ("scoreless.zip", "whole.zip"))
+    mine, other = (champion.predict(KNOWN).machines[0] for champion in (scoreless, whole))
+    assert [each.median for each in mine.estimates] == [each.median for each in other.estimates]
+    assert [each.drivers for each in mine.estimates] == [each.drivers for each in other.estimates]
+    assert {near.score for each in mine.estimates for near in (*each.neighbors, each.typical)} == {None}
+    assert "left out by the terms of Published results" in mine.notes[-1]
+    assert not any("left out" in note for note in other.notes)
+    frame = scoreless.reference_data.measured.frame
+    assert frame[list(scoreless.predictor.targets_)].isna().all(axis=None)
+    ranked = [champion.rank(KNOWN, targets="CINT2017rate >= 100").candidates for champion in (scoreless, whole)]
+    assert ranked[0] == ranked[1]
+    similar = scoreless.similar(KNOWN, count=1).machines[0]
+    assert similar.notes and similar.similar[0].measured.score is None
+
+
+def test_a_predictor_of_scores_is_not_shared_without_them():
+    champion = perfcast.load_champion(project().folder)
+    stored = perfcast.Champion("d", "nearest", "quick", (), NearestPredictor(), champion.reference_data)
+    with pytest.raises(UserError, match=r"nearest stores the scores of Published results; .* or --with-scores"):
+        list_left_out(stored, [CLOSED])
+    assert list_left_out(stored, [OPEN]) is None
+
+
+def test_the_command_leaves_out_scores_of_spec_by_default(tmp_path, capsys, monkeypatch):
+    out = tmp_path / "champion.zip"
+    monkeypatch.chdir(tmp_path)
+    command = ["champion", "export", "--champion", str(project().folder), "--out", str(out)]
+    assert main(command) == 0
+    assert "scores of measured machines are left out by the terms of Published SPEC CPU 2017" in capsys.readouterr().err
+    manifest = json.loads(zipfile.ZipFile(out).read(MANIFEST))
+    assert manifest["scores"] is False
+    assert {each["name"] for each in manifest["terms"]} == {"spec_cpu2017", "cpu_catalog"}
+    assert main([*command, "--with-scores"]) == 0
+    assert json.loads(zipfile.ZipFile(out).read(MANIFEST))["scores"] is True
+    capsys.readouterr()
+    flags = ["--champion", str(out), "--processor", "Xeon Gold 6148", "--chips", "2"]
+    for words in (["predict", *flags], ["similar", *flags], ["what-if", *flags, "--vary", "cores=16,20"]):
+        assert main(words) == 0
+        assert "CINT2017rate" in capsys.readouterr().out
+    assert main([*command[:-1], "champion.tar"]) == 2
+    assert "--out must end in .zip" in capsys.readouterr().err
+
+
+def test_it_is_unpacked_once_into_a_folder_named_by_its_digest(files, tmp_path):
+    folder = unpack_champion(files / "whole.zip", tmp_path / "cache")
+    assert len(folder.name) == 64
+    times = [path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))]
+    assert unpack_champion(files / "whole.zip", tmp_path / "cache") == folder
+    assert [path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))] == times
+
+
+def member(name, content=b"{}", mode=0o644):
+    info = zipfile.ZipInfo(name)
+    info.create_system, info.external_attr = 3, mode << 16
+    return info, content
+
+
+def with_name(name, mode=0o644):
+    """Add a member, which the manifest lists with its true digest."""
+
+    def change(members):
+        manifest = json.loads(members[0][1])
+        manifest["files"][name] = {
+            "sha256": hashlib.sha256(b"{}").hexdigest(),
+            "bytes": 2,
+        }
+        return [(members[0][0], json.dumps(manifest).encode()), *members[1:], member(name, mode=mode)]
+
+    return change
+
+
+DAMAGE = {
+    "a changed member": (
+        lambda members: [*members[:-1], (members[-1][0], b"{}")],
+        "changed",
+    ),
+    "a member too many": (lambda members: [*members, member("model/more.json")], "members of its manifest"),
+    "a member missing": (lambda members: members[:-1], "members of its manifest"),
+    "a member twice": (lambda members: [*members, members[-1]], "members of its manifest"),
+    "a path above": (with_name("../evil.json"), "known formats"),
+    "an absolute path": (with_name("/tmp/evil.json"), "known formats"),
+    "a path of Windows": (with_name("..\\evil.json"), "known formats"),
+    "a pickle": (with_name("model/evil.pkl"), "known formats"),
+    "a link": (with_name("model/link.json", mode=0o120777), "known formats"),
+    "no manifest": (lambda members: members[1:], "another kind"),
+    "a manifest that is no JSON": (lambda members: [(members[0][0], b"{"), *members[1:]], "not JSON"),
+    "a manifest that is a list": (lambda members: [(members[0][0], b"[]"), *members[1:]], "another kind"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_is_refused_in_one_line_and_leaves_nothing(files, tmp_path, name):
+    change, words = DAMAGE[name]
+    path = rewrite(files / "whole.zip", tmp_path / "damaged.zip", change)
+    refuse(path, tmp_path, words)
+    assert not (tmp_path / "evil.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("replaced", "words"),
+    [
+        ({"schema_version": 1}, "schema version"),
+        ({"format": "other"}, "another kind"),
+        ({"files": []}, "members of its manifest"),
+        ({"files": 3}, "damaged"),
+    ],
+)
+def test_a_foreign_manifest_is_refused(files, tmp_path, replaced, words):
+    refuse(rewrite(files / "whole.zip", tmp_path / "damaged.zip", **replaced), tmp_path, words)
+
+
+def test_truncated_and_foreign_files_are_refused(files, tmp_path):
+    content = (files / "whole.zip").read_bytes()
+    for wrong in (content[:-40], content[: len(content) // 2], b"", b"PK\x03\x04", b"text" * 100):
+        (tmp_path / "damaged.zip").write_bytes(wrong)
+        refuse(tmp_path / "damaged.zip", tmp_path, "damaged")
+    middle = len(content) // 2
+    (tmp_path / "damaged.zip").write_bytes(content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :])
+    refuse(tmp_path / "damaged.zip", tmp_path, "")
+
+
+def test_sizes_are_bounded(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(size_limits, "CHAMPION", 300_000)
+    refuse(files / "whole.zip", tmp_path, "must decompress to at most 300000 bytes")
+    monkeypatch.setattr(size_limits, "CHAMPION", 1000)
+    refuse(files / "whole.zip", tmp_path, "must have at most 1000 bytes")
+
+
+def refuse(path: Path, folder: Path, words: str) -> None:
+    """Check that loading fails in one line, and that no folder of the cache is left."""
+    with pytest.raises(UserError) as error:
+        perfcast.load_champion(path)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+    cache = folder / "home" / ".cache" / "perfcast" / "champions"
+    assert not cache.exists() or not list(cache.iterdir())
