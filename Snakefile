@@ -32,7 +32,6 @@ rule all:
         rules.report.output,
         rules.metrics.output,
         per_dataset("champion/{dataset}"),
-        interrupted,
         removed,
 
 

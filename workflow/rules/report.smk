@@ -1,7 +1,8 @@
 # What people read: one table of metrics for DVC, one HTML file for everybody.
 rule metrics:
     input:
-        per_dataset("evaluation/{dataset}"),
+        available=rules.available.output[0],
+        evaluations=per_dataset("evaluation/{dataset}"),
     output:
         f"{RESULTS}/metrics.json",
     log:
@@ -9,11 +10,12 @@ rule metrics:
     params:
         code=GRAPH.code("metrics"),
     shell:
-        "logged {log} perfcast pipeline metrics {input} --out {output}"
+        "logged {log} perfcast pipeline metrics {input.evaluations} --out {output}"
 
 
 rule report:
     input:
+        available=rules.available.output[0],
         metrics=rules.metrics.output[0],
         evaluations=per_dataset("evaluation/{dataset}"),
         plots=per_dataset("plots/{dataset}"),

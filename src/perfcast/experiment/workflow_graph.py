@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from perfcast.config.conf_files import read_conf
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.config.experiment_params import Params, validate
 from perfcast.config.predictor_conf import PredictorConf, Settings, read_predictor, read_predictor_titles
+from perfcast.experiment.source_status import SourceStatus
 from perfcast.splits import learning_curve_point
 from perfcast.utils import plugins
 from perfcast.utils.code_hash import closure, code_digest
@@ -98,7 +100,7 @@ class Graph:
 
     def ingest_options(self) -> str:
         """Return the options of `perfcast ingest` that come from the experiment."""
-        options = [f"--mirror {mirror}" for mirror in self.params.mirrors]
+        options = [f"--mirror {shlex.quote(mirror)}" for mirror in self.params.mirrors]
         options += ["--strict"] if self.params.strict else []
         options += [] if self.params.network else ["--offline"]
         return " ".join(options)
@@ -111,6 +113,10 @@ class Graph:
         splits = plugins.names("splits") if "perfcast.splits" in closure(f"perfcast.cli.pipeline.{command}") else []
         loaded = [*modules, *[f"splits.{name}" for name in splits]]
         return code_digest(f"perfcast.cli.pipeline.{command}", *[f"perfcast.{module}" for module in loaded])
+
+    def source_code(self, source: str) -> str:
+        """Return a digest of the module that checks the files of a source."""
+        return code_digest(f"perfcast.data.sources.{read_conf(self.conf, 'source', source)['module']}")
 
     def predictor_module(self, predictor: str) -> str:
         """Return the module of a predictor, for `code`."""
@@ -133,11 +139,13 @@ class Graph:
         files = [folder / file["name"] for file in conf["files"]]
         return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.exists())).hexdigest()[:_DIGITS]
 
-    def is_at_hand(self, manifest: Path, origin: Path, look_up: Callable[[], bool]) -> bool:
-        """Return whether a source was at hand when it was ingested; if it was missing then, whether it is now."""
-        if manifest.exists() and origin.exists() and json.loads(manifest.read_text())["status"] == "present":
-            return bool(json.loads(origin.read_text())["at_hand"])
-        return look_up()
+    def available(self, status: Mapping[str, SourceStatus]) -> list[str]:
+        """Return the experiment's datasets whose required sources are not missing."""
+        return [
+            name
+            for name, dataset in self.datasets.items()
+            if all(status[source] is not SourceStatus.MISSING for source in dataset.sources.required)
+        ]
 
     def read_available(self, path: Path) -> list[str]:
         """Read which of the experiment's datasets could be built; none before the first ingestion."""
