@@ -24,6 +24,7 @@ localrules:
     ingest,
     available,
     metrics,
+    headline,
 
 
 rule all:
@@ -31,6 +32,7 @@ rule all:
     input:
         rules.report.output,
         rules.metrics.output,
+        rules.headline.output,
         per_dataset("champion/{dataset}"),
         removed,
 
@@ -40,4 +42,5 @@ onstart:
 
 
 onsuccess:
+    GRAPH.write_code(Path(RESULTS) / "logs" / "code.json")
     shell("perfcast pipeline times --results {RESULTS} --since {STARTED}")

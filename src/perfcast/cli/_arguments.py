@@ -128,6 +128,10 @@ EXAMPLES = {
     "features": "perfcast pipeline features host_gemm --table standard.parquet --out features.parquet",
     "plots": "perfcast pipeline plots host_gemm --evaluation evaluation --plots coverage --out plots",
     "ingest": "perfcast pipeline ingest host_gemm --out results/raw/host_gemm",
+    "forget": "perfcast pipeline forget --missing-sources",
+    "headline": "perfcast pipeline headline results/champion/host_gemm --metrics results/metrics.json "
+    "--baselines nearest --out results/headline",
+    "why": "perfcast pipeline why -- --configfile conf/experiment/full.yaml",
     "metrics": "perfcast pipeline metrics results/evaluation/host_gemm --out results/metrics.json",
     "report": "perfcast pipeline report --results results --out results/report.html",
     "split": "perfcast pipeline split random --table standard.parquet --out random.parquet",

@@ -44,8 +44,8 @@ def plan_source(
 ) -> SourcePlan:
     """Return the plan of a source from the files of this machine.
 
-    A source that was ingested stays present, whatever becomes of the mirrors and the network. A missing source is ingested
-    again when its means changed.
+    A source that was ingested stays present, whatever becomes of the mirrors and the network. A missing source is
+    ingested again when its means changed.
 
     Args:
         manifest: Manifest of the source below results/raw; it need not exist.

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,11 @@ from perfcast.config.predictor_conf import PredictorConf, Settings, read_predict
 from perfcast.experiment.source_status import SourceStatus
 from perfcast.splits import learning_curve_point
 from perfcast.utils import plugins
-from perfcast.utils.code_hash import closure, code_digest
-from perfcast.utils.io import abandoned_paths, remove_path
+from perfcast.utils.code_hash import closure, code_parts, digest_of
+from perfcast.utils.io import abandoned_paths, remove_path, write_json
 
 _DIGITS = 16
+_BASELINES = "predictors.baselines"
 _MINUTES_QUICK, _MINUTES_PER_SEED = 30, 90
 
 
@@ -31,6 +32,7 @@ class Graph:
 
     project: Path
     params: Params
+    _code: dict[str, dict[str, str]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def read(cls, project: Path, content: Mapping[str, Any]) -> Graph:
@@ -56,6 +58,11 @@ class Graph:
     def predictor_titles(self) -> dict[str, str]:
         """Names of predictors in the report, where their conf has one."""
         return read_predictor_titles(self.conf)
+
+    @property
+    def baselines(self) -> list[str]:
+        """The experiment's predictors that count as baselines."""
+        return [name for name in self.params.predictors if self.predictor_module(name) == _BASELINES]
 
     def predictors_of(self, dataset: str) -> list[str]:
         """Return the experiment's predictors that support a dataset."""
@@ -112,11 +119,21 @@ class Graph:
         """
         splits = plugins.names("splits") if "perfcast.splits" in closure(f"perfcast.cli.pipeline.{command}") else []
         loaded = [*modules, *[f"splits.{name}" for name in splits]]
-        return code_digest(f"perfcast.cli.pipeline.{command}", *[f"perfcast.{module}" for module in loaded])
+        return self._remember(f"perfcast.cli.pipeline.{command}", *[f"perfcast.{module}" for module in loaded])
+
+    def _remember(self, *modules: str) -> str:
+        parts = code_parts(*modules)
+        digest = digest_of(parts)
+        self._code[digest] = parts
+        return digest
+
+    def write_code(self, path: Path) -> None:
+        """Write the parts of every digest of code that was asked for, by digest: `perfcast pipeline why` reads them."""
+        write_json(path, self._code)
 
     def source_code(self, source: str) -> str:
         """Return a digest of the module that checks the files of a source."""
-        return code_digest(f"perfcast.data.sources.{read_conf(self.conf, 'source', source)['module']}")
+        return self._remember(f"perfcast.data.sources.{read_conf(self.conf, 'source', source)['module']}")
 
     def predictor_module(self, predictor: str) -> str:
         """Return the module of a predictor, for `code`."""
