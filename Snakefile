@@ -1,7 +1,8 @@
 # The whole graph: raw results -> standard tables -> features and splits -> trainings -> evaluation -> report.
 # DVC decides whether to run, Snakemake what. The library is in src/perfcast; a rule names files and parameters only.
 #
-# `snakemake --lint` asks for an environment per rule: all rules share the project's own (requirements.lock, Dockerfile).
+# `snakemake --lint` asks for an environment per rule, and for nothing else: all rules share the project's own
+# (requirements.lock, Dockerfile).
 configfile: "params.yaml"
 
 

@@ -79,7 +79,7 @@ def test_a_phase_runs_alone_and_those_before_it_are_skipped(project):
 
 def test_the_champion_is_an_artifact(project, tmp_path):
     call(project, "dvc", "push")
-    call(project, "git", "tag", "host-gemm@v1.0.0")  # a version of the model registry
+    call(project, "git", "tag", "--message", "v1", "host-gemm@v1.0.0")  # a version of the model registry
     call(tmp_path, "dvc", "artifacts", "get", str(project), "host-gemm", "--out", "champion")
     assert json.loads((tmp_path / "champion" / "about.json").read_text())["dataset"] == "host_gemm"
 

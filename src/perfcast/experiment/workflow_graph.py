@@ -144,8 +144,8 @@ class Graph:
         return self.datasets[dataset].module.removeprefix("perfcast.")
 
     def conf_digest(self, group: str, name: str) -> str:
-        """Return a digest of the values of one conf file; comments do not count."""
-        values = read_conf(self.conf, group, name)
+        """Return a digest of the values of one conf file; comments and the search space of tuning do not count."""
+        values = {key: value for key, value in read_conf(self.conf, group, name).items() if key != "space"}
         return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:_DIGITS]
 
     def embedded_digest(self, source: str, folder: Path) -> str:
