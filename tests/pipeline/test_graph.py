@@ -286,8 +286,8 @@ def test_search_space_of_tuning_runs_nothing(project):
 
 
 def test_lint_asks_only_for_an_environment_per_rule(project):
-    found = call(project, "snakemake", "--lint", check=False)
-    assert {line.strip() for line in found.splitlines() if line.startswith("    * ")} == {
+    output = call(project, "snakemake", "--lint", check=False)
+    assert {line.strip() for line in output.splitlines() if line.startswith("    * ")} == {
         "* Specify a conda environment or container for each rule.:"
     }
 

@@ -47,13 +47,13 @@ def parse_plan(text: str) -> list[PlannedJob]:
 
 def explain_reason(job: PlannedJob, code: Mapping[str, Mapping[str, str]]) -> str:
     """Return the cause of a job in words; `code` has the parts of the code digests of the last run."""
-    title, _, rest = job.reason.partition(": ")
+    title, _, detail = job.reason.partition(": ")
     if title == _PARAMS:
-        return _explain_params(job, rest, code)
+        return _explain_params(job, detail, code)
     if title == _BEFORE:
         return "results before it"
     word = _PLAIN.get(title, title.lower() or "unknown")
-    files = rest.split(", ") if rest else []
+    files = detail.split(", ") if detail else []
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""
     return f"{word}: {files[0]}{more}" if files and word in ("missing", "changed") else word
 
@@ -62,13 +62,13 @@ def _explain_params(job: PlannedJob, values: str, code: Mapping[str, Mapping[str
     """Return the changed files of the code, or the value before and now."""
     before, _, now = values.partition("before: ")[2].partition(" now: ")
     files = [file for digest in _DIGEST.findall(before) for file in changed_parts(code.get(digest, {}))]
-    rest = [_DIGEST.sub("", text).strip(" ,") for text in (before, now)]
+    values_without_code = [_DIGEST.sub("", text).strip(" ,") for text in (before, now)]
     causes = list(dict.fromkeys(files))
-    if any(len(text) > _SHORT for text in rest):
+    if any(len(text) > _SHORT for text in values_without_code):
         named = job.wildcards.get("predictor") or job.wildcards.get("source") or job.wildcards.get("dataset")
         causes.append(f"settings of {named}" if named else "a long parameter")
-    elif any(text and not text.startswith("<nothing") for text in rest):
-        causes.append(" -> ".join(rest))
+    elif any(text and not text.startswith("<nothing") for text in values_without_code):
+        causes.append(" -> ".join(values_without_code))
     elif not causes:
         causes.append("configuration or code")
     return ", ".join(causes)
