@@ -35,6 +35,7 @@ rule all:
         rules.metrics.output,
         rules.headline.output,
         per_dataset("champion/{dataset}"),
+        per_dataset("plots/{dataset}"),
         removed,
 
 
