@@ -45,10 +45,11 @@ systems-help: setup ## the published system HELP
 	$(call experiment,help,results/systems/help)
 	$(call experiment,help_drawn,results/systems/help_drawn)
 pull: setup ## fetch the versioned results, and record them as current for Snakemake and DVC
-	dvc pull && snakemake --touch --forceall
-	mkdir -p results/logs && sha256sum results/report.html > results/logs/report.sha256
+	@dvc pull --quiet 2> /dev/null || { echo "make pull: the remote $$(dvc config core.remote) lacks results of this revision: \
+	set the one that has them (dvc remote add --local --default shared ADDRESS), or run make run; dvc pull shows details"; exit 1; }
+	snakemake --touch --forceall && perfcast pipeline forget --keep
 retry: setup ## ingest missing sources again
-	snakemake --forcerun ingest $(SNAKEMAKE) && perfcast summary
+	perfcast pipeline forget --missing-sources && snakemake $(SNAKEMAKE) && perfcast summary
 test: setup lint ## all tests and linters
 	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 test-slurm: setup ## the miniature pipeline on a Slurm cluster of this machine (root, slurm-wlm, munge)

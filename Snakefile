@@ -1,7 +1,8 @@
 # The whole graph: raw results -> standard tables -> features and splits -> trainings -> evaluation -> report.
 # DVC decides whether to run, Snakemake what. The library is in src/perfcast; a rule names files and parameters only.
 #
-# `snakemake --lint` asks for an environment per rule: all rules share the project's own (requirements.lock, Dockerfile).
+# `snakemake --lint` asks for an environment per rule, and for nothing else: all rules share the project's own
+# (requirements.lock, Dockerfile).
 configfile: "params.yaml"
 
 
@@ -24,6 +25,7 @@ localrules:
     ingest,
     available,
     metrics,
+    headline,
 
 
 rule all:
@@ -31,8 +33,9 @@ rule all:
     input:
         rules.report.output,
         rules.metrics.output,
+        rules.headline.output,
         per_dataset("champion/{dataset}"),
-        interrupted,
+        per_dataset("plots/{dataset}"),
         removed,
 
 
@@ -41,4 +44,5 @@ onstart:
 
 
 onsuccess:
+    GRAPH.write_code(Path(RESULTS) / "logs" / "code.json")
     shell("perfcast pipeline times --results {RESULTS} --since {STARTED}")

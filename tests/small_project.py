@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).parents[1]
 # the folders of results that dvc.yaml pins
 PINNED = (
     *("raw", "standard", "features", "splits", "in_domain", "runs", "champion", "leakage", "evaluation"),
-    *("plots", "model_cards"),
+    *("headline", "plots", "model_cards"),
 )
 EXPERIMENT = {
     "sources": ["host_gemm"],

@@ -1,6 +1,7 @@
 """Whole graph on generated inputs: complete, idempotent, reproducible, with a list of missing sources."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -229,6 +230,74 @@ def test_clean_runs_give_equal_bytes(project, tmp_path):
     second, first = digests(other, *parts), digests(project, *parts)
     assert len(second) > 20
     assert {name: first.get(name) for name in second} == second
+
+
+def test_comment_runs_nothing_and_why_names_the_edited_file(tmp_path):
+    folder = small_project(tmp_path / "edited")
+    shutil.copytree(REPOSITORY / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    call(folder, "snakemake")
+    code = folder / "src" / "perfcast"
+    for name in ("utils/errors.py", "experiment/fitting.py", "data/sources/ingestion.py"):
+        text = (code / name).read_text()
+        (code / name).write_text(f"{text}\n# a comment\n")
+    assert "Nothing to be done" in call(folder, "snakemake", "--dry-run")
+    assert "nothing to do" in call(folder, "perfcast", "pipeline", "why")
+    with (code / "predictors" / "linear.py").open("a") as file:
+        file.write("\nMORE = 1\n")
+    table = call(folder, "perfcast", "pipeline", "why", "--", "--config", "level=0.8")
+    causes = {line.split()[0]: line.split(maxsplit=3)[3] for line in table.splitlines()[1:-2]}
+    assert causes["train"] == "perfcast/predictors/linear.py"
+    assert causes["evaluate"] == "results before it"
+    assert not {"ingest", "standardize", "features", "split"} & set(causes)
+
+
+def test_dry_run_of_an_empty_project_lists_the_jobs_of_every_dataset(tmp_path):
+    folder = whole_project(tmp_path / "empty", mirrors=[], network=True, predictors=["nearest"])
+    planned = call(folder, "snakemake", "--dry-run")
+    for dataset in ("spec_cpu2017", "perfcastdb", "host_gemm"):
+        assert f"output: results/champion/{dataset}\n" in planned
+    # what cannot be had without the network is not planned
+    change(folder, network=False)
+    planned = call(folder, "snakemake", "--dry-run")
+    assert "output: results/champion/host_gemm\n" in planned
+    assert "results/champion/spec_cpu2017" not in planned
+
+
+def test_another_mirror_ingests_no_present_source_again(project):
+    before = (project / "params.yaml").read_text()
+    change(project, mirrors=["elsewhere"], network=True)
+    try:
+        planned = rules_run(call(project, "snakemake", "--dry-run"))
+    finally:
+        (project / "params.yaml").write_text(before)
+    assert planned <= {"report", "all"}
+
+
+def test_search_space_of_tuning_runs_nothing(project):
+    path = project / "conf" / "predictor" / "ridge.yaml"
+    before = path.read_text()
+    values = yaml.safe_load(before)
+    assert values.pop("space")
+    path.write_text(yaml.safe_dump(values, sort_keys=False))
+    try:
+        assert "Nothing to be done" in call(project, "snakemake", "--dry-run")
+    finally:
+        path.write_text(before)
+
+
+def test_lint_asks_only_for_an_environment_per_rule(project):
+    output = call(project, "snakemake", "--lint", check=False)
+    assert {line.strip() for line in output.splitlines() if line.startswith("    * ")} == {
+        "* Specify a conda environment or container for each rule.:"
+    }
+
+
+def test_the_snakefile_of_the_workflow_catalog_runs_the_same_in_a_folder_with_a_space(tmp_path):
+    folder = small_project(tmp_path / "a project")
+    plans = [call(folder, "snakemake", "--dry-run", *which) for which in ([], ["-s", "workflow/Snakefile"])]
+    assert rules_run(plans[0]) - {"all"} == rules_run(plans[1]) - {"default"}
+    call(folder, "snakemake", "results/standard/host_gemm.parquet")
+    assert "standardize" not in rules_run(call(folder, "snakemake", "--dry-run"))
 
 
 def test_run_without_sources_uses_the_embedded_dataset_and_lists_the_missing(tmp_path):

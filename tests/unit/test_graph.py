@@ -9,6 +9,7 @@ import pytest
 
 from perfcast.config.conf_files import read_yaml
 from perfcast.data.sources.locations import embedded_folder
+from perfcast.experiment.source_status import Means, SourceStatus, plan_source
 from perfcast.experiment.workflow_graph import Graph, remove_unfinished
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
@@ -77,15 +78,48 @@ def test_available_datasets_are_those_of_the_experiment(tmp_path):
     assert graph().read_available(path) == ["host_gemm"]
 
 
-def test_a_source_is_at_hand_as_it_was_when_it_was_ingested(tmp_path):
-    plan = graph(mirrors=[])
+@pytest.mark.parametrize(
+    ("status", "recorded", "means", "planned"),
+    [
+        (None, None, (True, False, False), "PRESENT"),
+        (None, None, (False, True, False), "UNKNOWN"),
+        (None, None, (False, False, False), "MISSING"),
+        (None, None, (False, False, True), "PRESENT"),  # the run stops at its ingestion
+        ("present", (False, True, False), (False, False, False), "PRESENT"),
+        ("missing", (False, True, False), (False, True, False), "MISSING"),
+        ("missing", (False, False, False), (False, True, False), "UNKNOWN"),
+        ("missing", (False, True, False), (True, True, False), "PRESENT"),
+        ("missing", (True, True, False), (True, True, False), "MISSING"),  # files with another checksum
+    ],
+)
+def test_the_status_of_a_source_follows_from_its_manifest_and_its_means(tmp_path, status, recorded, means, planned):
     manifest, origin = tmp_path / "manifest.json", tmp_path / "origin.json"
-    assert plan.is_at_hand(manifest, origin, lambda: plan.is_local("host_gemm", {}))
-    manifest.write_text('{"status": "present"}')
-    origin.write_text('{"at_hand": false}')
-    assert not plan.is_at_hand(manifest, origin, lambda: True)
-    manifest.write_text('{"status": "missing"}')
-    assert plan.is_at_hand(manifest, origin, lambda: True)
+    if status:
+        manifest.write_text(json.dumps({"status": status}))
+        origin.write_text(json.dumps(dict(zip(("at_hand", "network", "strict"), recorded, strict=True))))
+    plan = plan_source(manifest, origin, lambda: means[0], network=means[1], strict=means[2])
+    assert plan.status is SourceStatus[planned]
+    # an ingestion that is current is not repeated, one that may end otherwise is
+    again = plan.means != Means(*recorded) if status else True
+    assert again == (status is None or (status == "missing" and recorded != means))
+
+
+def test_a_source_that_was_pulled_is_present_with_the_same_means_everywhere(tmp_path):
+    (tmp_path / "manifest.json").write_text('{"status": "present"}')
+    plans = [
+        plan_source(tmp_path / "manifest.json", tmp_path / "none.json", lambda: True, network=network, strict=False)
+        for network in (True, False)
+    ]
+    assert plans[0] == plans[1]
+    assert plans[0].status is SourceStatus.PRESENT
+
+
+def test_a_dataset_is_available_unless_a_required_source_is_missing():
+    plan = graph()
+    status = dict.fromkeys(plan.params.sources, SourceStatus.PRESENT)
+    assert plan.available(status) == plan.params.datasets
+    status |= {"perfcastdb": SourceStatus.MISSING, "spec_cpu2017": SourceStatus.UNKNOWN}
+    assert plan.available(status) == ["spec_cpu2017", "host_gemm"]
 
 
 def test_temporary_files_of_killed_jobs_are_removed_and_others_stay(tmp_path):

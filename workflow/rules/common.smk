@@ -6,8 +6,10 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-from perfcast.utils.errors import UserError
+from perfcast.experiment.leakage_control import read_leakage_conf
+from perfcast.experiment.source_status import SourceStatus, plan_source
 from perfcast.experiment.workflow_graph import Graph, remove_unfinished
+from perfcast.utils.errors import UserError
 
 RESULTS = config.pop("results", "results")
 STARTED = time.time()
@@ -17,6 +19,7 @@ os.environ.setdefault("PERFCAST_INVOCATION", f"{datetime.now():%Y-%m-%d %H:%M:%S
 
 try:
     GRAPH = Graph.read(Path(), config)
+    LEAKAGE = read_leakage_conf(GRAPH.conf)
 except UserError as error:
     print(f"perfcast: {error}", file=sys.stderr)
     raise SystemExit(2)
@@ -28,6 +31,8 @@ shell.prefix(
     "set -euo pipefail; "
     f'perfcast() {{{{ "{sys.executable}" -m perfcast "$@"; }}}}; '
     'logged() {{ local log=$1; shift; "$@" 2> >(tee "$log" >&2); }}; '
+    # not params: another mirror ingests no source again that is present
+    f"ingest_options=({GRAPH.ingest_options()}); "
 )
 
 
@@ -64,6 +69,21 @@ def per_split(folder):
     return lambda w: expand(f"{RESULTS}/{folder}/{w.dataset}/{{split}}.parquet", split=GRAPH.splits_of(w.dataset))
 
 
+def plan(source):
+    """Return the plan of a source: whether it can be had, as far as the files of this machine tell."""
+    return plan_source(
+        Path(f"{RESULTS}/raw/{source}/manifest.json"),
+        Path(f"{RESULTS}/logs/ingest/{source}.json"),
+        lambda: GRAPH.is_local(source, os.environ),
+        network=PARAMS.network,
+        strict=PARAMS.strict,
+    )
+
+
+SOURCES = {source: plan(source) for source in PARAMS.sources}
+STATUS = {source: planned.status for source, planned in SOURCES.items()}
+
+
 def manifests(wildcards):
     """Return the manifests of a dataset's sources."""
     return [f"{RESULTS}/raw/{source}/manifest.json" for source in GRAPH.sources_of(wildcards.dataset)]
@@ -74,24 +94,25 @@ def folder(name):
     return lambda w: f"{RESULTS}/{name}/{w.dataset}"
 
 
+def plans_only():
+    """Return whether nothing runs: a dry run, a lint, a graph or Snakemake's report."""
+    return workflow.executor_plugin is None or workflow.dryrun
+
+
 def available():
-    """Return the datasets whose required sources exist; ingestion decides, hence a checkpoint."""
-    return GRAPH.read_available(Path(checkpoints.available.get().output[0]))
+    """Return the datasets that have their required sources.
+
+    The files of this machine tell before anything runs, unless the network must be asked for a source for the first time.
+    Then a run asks the checkpoint, and a dry run assumes that the source can be had.
+    """
+    if SourceStatus.UNKNOWN in STATUS.values() and not plans_only():
+        return GRAPH.read_available(Path(checkpoints.available.get().output[0]))
+    return GRAPH.available(STATUS)
 
 
 def per_dataset(path):
     """Return an input function: one path of every available dataset."""
     return lambda wildcards: expand(f"{RESULTS}/{path}", dataset=available())
-
-
-def interrupted(wildcards):
-    """Return the last results of the datasets of the previous run.
-
-    Snakemake looks for incomplete files of killed jobs before it evaluates the checkpoint. It finds those of the jobs
-    that these results need.
-    """
-    datasets = GRAPH.read_available(Path(f"{RESULTS}/raw/available.json"))
-    return expand(f"{RESULTS}/{{folder}}/{{dataset}}", folder=["champion", "plots"], dataset=datasets)
 
 
 def removed(wildcards):

@@ -1,13 +1,4 @@
 # Leakage checks over the files of all stages: a leak stops the run before any error is reported.
-from perfcast.experiment.leakage_control import read_leakage_conf
-
-try:
-    LEAKAGE = read_leakage_conf(GRAPH.conf)
-except UserError as error:
-    print(f"perfcast: {error}", file=sys.stderr)
-    raise SystemExit(2)
-
-
 rule leakage:
     input:
         table=rules.features.output[0],

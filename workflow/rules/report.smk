@@ -1,7 +1,8 @@
 # What people read: one table of metrics for DVC, one HTML file for everybody.
 rule metrics:
     input:
-        per_dataset("evaluation/{dataset}"),
+        available=rules.available.output[0],
+        evaluations=per_dataset("evaluation/{dataset}"),
     output:
         f"{RESULTS}/metrics.json",
     log:
@@ -9,11 +10,29 @@ rule metrics:
     params:
         code=GRAPH.code("metrics"),
     shell:
-        "logged {log} perfcast pipeline metrics {input} --out {output}"
+        "logged {log:q} perfcast pipeline metrics {input.evaluations:q} --out {output:q}"
+
+
+# The metrics that `dvc metrics` shows: few enough to read.
+rule headline:
+    input:
+        metrics=rules.metrics.output[0],
+        champions=per_dataset("champion/{dataset}"),
+    output:
+        directory(f"{RESULTS}/headline"),
+    log:
+        f"{RESULTS}/logs/headline.log",
+    params:
+        code=GRAPH.code("headline"),
+        baselines=GRAPH.baselines,
+    shell:
+        "logged {log:q} perfcast pipeline headline {input.champions:q} --metrics {input.metrics:q} "
+        "--baselines {params.baselines} --out {output:q}"
 
 
 rule report:
     input:
+        available=rules.available.output[0],
         metrics=rules.metrics.output[0],
         evaluations=per_dataset("evaluation/{dataset}"),
         plots=per_dataset("plots/{dataset}"),
@@ -33,7 +52,7 @@ rule report:
         cards=directory(f"{RESULTS}/model_cards"),
     log:
         messages=f"{RESULTS}/logs/report.log",
-        # by which dvc.yaml recognizes results that Snakemake did not make here
+        # by which `perfcast pipeline forget` recognizes results that Snakemake did not make here
         checksum=f"{RESULTS}/logs/report.sha256",
     benchmark:
         f"{RESULTS}/benchmarks/report.tsv"
@@ -46,5 +65,5 @@ rule report:
         experiment=PARAMS.model_dump_json(),
         labels=GRAPH.predictor_labels,
     shell:
-        "logged {log.messages} perfcast pipeline report --results {params.results} --experiment {params.experiment:q} "
-        "--out {output.html} --cards {output.cards}; sha256sum {output.html} > {log.checksum}"
+        "logged {log.messages:q} perfcast pipeline report --results {params.results:q} --experiment {params.experiment:q} "
+        "--out {output.html:q} --cards {output.cards:q}; perfcast pipeline forget --keep --results {params.results:q}"

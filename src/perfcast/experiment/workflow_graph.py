@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,14 @@ from perfcast.config.experiment_params import Params, validate
 from perfcast.config.predictor_conf import PredictorConf, Settings, read_predictor, read_predictor_labels
 from perfcast.data.sources.locations import find_places, locate_source
 from perfcast.data.sources.source_spec import parse_source
+from perfcast.experiment.source_status import SourceStatus
 from perfcast.splits import learning_curve_point
 from perfcast.utils import plugins
-from perfcast.utils.code_hash import closure, code_digest
-from perfcast.utils.io import abandoned_paths, remove_path
+from perfcast.utils.code_hash import closure, code_parts, digest_of
+from perfcast.utils.io import abandoned_paths, remove_path, write_json
 
 _DIGITS = 16
+_BASELINES = "predictors.baselines"
 _MINUTES_QUICK, _MINUTES_PER_SEED = 30, 90
 
 
@@ -31,6 +34,7 @@ class Graph:
 
     project: Path
     params: Params
+    _code: dict[str, dict[str, str]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def read(cls, project: Path, content: Mapping[str, Any]) -> Graph:
@@ -56,6 +60,11 @@ class Graph:
     def predictor_labels(self) -> dict[str, str]:
         """Names of predictors in the report, where their conf has one."""
         return read_predictor_labels(self.conf)
+
+    @property
+    def baselines(self) -> list[str]:
+        """The experiment's predictors that count as baselines."""
+        return [name for name in self.params.predictors if self.predictor_module(name) == _BASELINES]
 
     def predictors_of(self, dataset: str) -> list[str]:
         """Return the experiment's predictors that support a dataset."""
@@ -100,7 +109,7 @@ class Graph:
 
     def ingest_options(self) -> str:
         """Return the options of `perfcast ingest` that come from the experiment."""
-        options = [f"--mirror {mirror}" for mirror in self.params.mirrors]
+        options = [f"--mirror {shlex.quote(mirror)}" for mirror in self.params.mirrors]
         options += ["--strict"] if self.params.strict else []
         options += [] if self.params.network else ["--offline"]
         return " ".join(options)
@@ -112,12 +121,22 @@ class Graph:
         """
         splits = plugins.names("splits") if "perfcast.splits" in closure(f"perfcast.cli.pipeline.{command}") else []
         loaded = [*modules, *[f"splits.{name}" for name in splits]]
-        return code_digest(f"perfcast.cli.pipeline.{command}", *[f"perfcast.{module}" for module in loaded])
+        return self._remember(f"perfcast.cli.pipeline.{command}", *[f"perfcast.{module}" for module in loaded])
 
-    def source_modules(self, source: str) -> list[str]:
-        """Return the module that checks the files of a source, for `code`; none where conf declares all."""
-        module = read_conf(self.conf, "source", source).get("module")
-        return [f"data.sources.{module}"] if module else []
+    def _remember(self, *modules: str) -> str:
+        parts = code_parts(*modules)
+        digest = digest_of(parts)
+        self._code[digest] = parts
+        return digest
+
+    def write_code(self, path: Path) -> None:
+        """Write the parts of every digest of code that was asked for, by digest: `perfcast pipeline why` reads them."""
+        write_json(path, self._code)
+
+    def source_code(self, source: str) -> str:
+        """Return a digest of the module that checks the files of a source."""
+        module = read_conf(self.conf, "source", source).get("module", "file_checks")
+        return self._remember(f"perfcast.data.sources.{module}")
 
     def predictor_module(self, predictor: str) -> str:
         """Return the module of a predictor, for `code`."""
@@ -128,8 +147,8 @@ class Graph:
         return self.datasets[dataset].module.removeprefix("perfcast.")
 
     def conf_digest(self, group: str, name: str) -> str:
-        """Return a digest of the values of one conf file; comments do not count."""
-        values = read_conf(self.conf, group, name)
+        """Return a digest of the values of one conf file; comments and the search space of tuning do not count."""
+        values = {key: value for key, value in read_conf(self.conf, group, name).items() if key != "space"}
         return hashlib.sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:_DIGITS]
 
     def embedded_digest(self, source: str, folder: Path) -> str:
@@ -145,11 +164,13 @@ class Graph:
         spec = parse_source(source, read_conf(self.conf, "source", source))
         return locate_source(spec, **find_places(self.project, self.params.mirrors, environment)).is_local
 
-    def is_at_hand(self, manifest: Path, origin: Path, look_up: Callable[[], bool]) -> bool:
-        """Return whether a source was at hand when it was ingested; if it was missing then, whether it is now."""
-        if manifest.exists() and origin.exists() and json.loads(manifest.read_text())["status"] == "present":
-            return bool(json.loads(origin.read_text())["at_hand"])
-        return look_up()
+    def available(self, status: Mapping[str, SourceStatus]) -> list[str]:
+        """Return the experiment's datasets whose required sources are not missing."""
+        return [
+            name
+            for name, dataset in self.datasets.items()
+            if all(status[source] is not SourceStatus.MISSING for source in dataset.sources.required)
+        ]
 
     def read_available(self, path: Path) -> list[str]:
         """Read which of the experiment's datasets could be built; none before the first ingestion."""

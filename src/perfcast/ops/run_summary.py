@@ -41,17 +41,25 @@ def read_jobs(results: Path, since: float = 0.0) -> list[Job]:
         if end < since:
             continue
         rule, *wildcards = path.relative_to(folder).with_suffix("").parts
-        try:
-            with path.open(encoding="utf-8", newline="") as file:
-                rows = list(csv.DictReader(file, delimiter="\t"))
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise UserError(
-                "times must be benchmark files of Snakemake", f"{path}: {error}", "delete the file"
-            ) from None
+        rows = _read_rows(path)
         if rows:
             seconds, cpu_seconds, peak = (_number(rows[-1].get(name)) for name in ("s", "cpu_time", "max_rss"))
             jobs.append(Job(rule, "/".join(wildcards), seconds, cpu_seconds, peak, end))
     return jobs
+
+
+def read_seconds(path: Path) -> float | None:
+    """Return the seconds of the last run of a job from its benchmark file, or None where there is none."""
+    rows = _read_rows(path) if path.exists() else []
+    return _number(rows[-1].get("s")) if rows else None
+
+
+def _read_rows(path: Path) -> list[dict[str, str]]:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file, delimiter="\t"))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise UserError("times must be benchmark files of Snakemake", f"{path}: {error}", "delete the file") from None
 
 
 def by_rule(jobs: Sequence[Job]) -> list[tuple[str, list[Job]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +13,7 @@ _DATA_SUFFIXES = {".csv", ".yaml", ".html", ".css", ".js"}
 _DIGITS = 16
 
 
-def _path(module: str) -> Path | None:
+def module_path(module: str) -> Path | None:
     """Return the file of a module of this package, or None for anything else."""
     parts = module.split(".")
     if parts[0] != _ROOT.name:
@@ -27,7 +28,7 @@ def _path(module: str) -> Path | None:
 @cache
 def _parse(module: str) -> tuple[frozenset[str], bytes]:
     """Return the modules of this package that a module imports, inside functions too, and the hash of its code."""
-    path = _path(module)
+    path = module_path(module)
     if path is None:
         return frozenset(), b""
     tree = ast.parse(path.read_bytes())
@@ -41,7 +42,7 @@ def _parse(module: str) -> tuple[frozenset[str], bytes]:
         body = getattr(node, "body", None)
         if isinstance(body, list):
             node.body = [statement for statement in body if not _is_bare_text(statement)]  # type: ignore[attr-defined]
-    imported = frozenset(name for name in modules if _path(name) is not None)
+    imported = frozenset(name for name in modules if module_path(name) is not None)
     return imported, hashlib.sha256(ast.dump(tree).encode()).digest()
 
 
@@ -60,28 +61,55 @@ def closure(*modules: str) -> set[str]:
     pending = list(modules)
     while pending:
         module = pending.pop()
-        if module in seen or _path(module) is None:
+        if module in seen or module_path(module) is None:
             continue
         seen.add(module)
         pending.extend(_parse(module)[0])
     return seen
 
 
-def code_digest(*modules: str) -> str:
-    """Return 16 hexadecimal digits over the code of the import closure and the data files beside its modules.
+def code_parts(*modules: str) -> dict[str, str]:
+    """Return hexadecimal hashes by module of the import closure, and by data file beside its modules.
 
     Comments, docstrings and formatting do not count.
     """
     members = closure(*modules)
-    folders = {path.parent for module in members if (path := _path(module)) is not None} - {_ROOT}
-    hashes = {module: _parse(module)[1] for module in members}
+    folders = {path.parent for module in members if (path := module_path(module)) is not None} - {_ROOT}
+    parts = {module: _parse(module)[1].hex() for module in members}
     # a subfolder without modules, such as report/templates, belongs to the package above it
     data = {part for folder in folders for part in folder.iterdir() if part.is_dir() and not any(part.glob("*.py"))}
     for folder in folders | data:
         for path in folder.iterdir():
             if path.suffix in _DATA_SUFFIXES:
-                hashes[str(path.relative_to(_ROOT))] = hashlib.sha256(path.read_bytes()).digest()
+                parts[str(path.relative_to(_ROOT))] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return parts
+
+
+def code_digest(*modules: str) -> str:
+    """Return 16 hexadecimal digits over the `code_parts` of modules."""
+    return digest_of(code_parts(*modules))
+
+
+def digest_of(parts: Mapping[str, str]) -> str:
+    """Return 16 hexadecimal digits over hashes of parts."""
     digest = hashlib.sha256()
-    for name, content in sorted(hashes.items()):
-        digest.update(name.encode() + b"\0" + content)
+    for name, content in sorted(parts.items()):
+        digest.update(name.encode() + b"\0" + bytes.fromhex(content))
     return digest.hexdigest()[:_DIGITS]
+
+
+def changed_parts(parts: Mapping[str, str]) -> list[str]:
+    """Return the files of the parts that differ from their hashes now, relative to the folder of the package."""
+    changed = []
+    for name, content in sorted(parts.items()):
+        path = module_path(name) or _ROOT / name
+        if _hash_part(name, path) != content:
+            changed.append(str(path.relative_to(_ROOT.parent)))
+    return changed
+
+
+def _hash_part(name: str, path: Path) -> str:
+    """Return the hash of a module's code or of a data file, empty where the file is gone."""
+    if module_path(name):
+        return _parse(name)[1].hex()
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""

@@ -46,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.origin:
         origins = {file.name: file.origin for file in result.files}
-        write_json(options.origin, {"at_hand": is_local, "status": result.status, "origins": origins})
+        means = {"at_hand": is_local, "network": not options.offline, "strict": options.strict}
+        write_json(options.origin, {**means, "status": result.status, "origins": origins})
     print(result.summary, file=sys.stderr)
     return 0

@@ -146,17 +146,21 @@ class Lock:
 
 
 def parse_lock(text: str, results: str = "results") -> Lock | None:
-    """Return the record of the stage that made `<results>/evaluation`, or None when there is none."""
-    content = read_mapping(text, "dvc.lock")
-    for stage in (content.get("stages") or {}).values():
-        outs = {str(out["path"]): str(out.get("md5", "")) for out in stage.get("outs", ())}
-        if f"{results}/evaluation" in outs:
-            params: dict[str, Any] = {}
-            for values in (stage.get("params") or {}).values():
-                params.update(values or {})
-            code = {str(dep["path"]): str(dep.get("md5", "")) for dep in stage.get("deps", ())}
-            return Lock(code, params, outs)
-    return None
+    """Return the record of all stages, or None when none of them made `<results>/evaluation`.
+
+    Outputs of one stage that another one reads are no code.
+    """
+    params: dict[str, Any] = {}
+    code: dict[str, str] = {}
+    outs: dict[str, str] = {}
+    for stage in (read_mapping(text, "dvc.lock").get("stages") or {}).values():
+        outs |= {str(out["path"]): str(out.get("md5", "")) for out in stage.get("outs", ())}
+        code |= {str(dep["path"]): str(dep.get("md5", "")) for dep in stage.get("deps", ())}
+        for values in (stage.get("params") or {}).values():
+            params.update(values or {})
+    if f"{results}/evaluation" not in outs:
+        return None
+    return Lock({path: digest for path, digest in code.items() if path not in outs}, params, outs)
 
 
 def lock_beside(folder: Path) -> Lock | None:
