@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OMP_NUM_THREADS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := true
-.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull retry test test-slurm faults fuzz lint ui benchmark scale clean
+.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull retry test docs test-slurm faults fuzz lint ui benchmark scale clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -59,6 +59,8 @@ fuzz: setup ## random bytes for every reader, FUZZ_SECONDS each
 	$(PIP) --editable ".[fuzz]" && python fuzz/run.py --seconds $(FUZZ_SECONDS) $(TARGETS)
 lint: setup ## ruff, mypy, snakefmt
 	ruff check . && ruff format --check . && mypy && snakefmt --check --line-length 120 Snakefile workflow
+docs: setup ## the documentation site, in build/site
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 ui: setup ## MLflow's UI on the project's store
 	@perfcast ui
 benchmark: setup ## speed, as ratios
