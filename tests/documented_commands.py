@@ -12,12 +12,15 @@ TEXT = {str(path.relative_to(PROJECT)): path.read_text(encoding="utf-8") for pat
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 SHELLS = {"", "bash", "sh", "console", "shell"}
 HERE_DOCUMENT = re.compile(r"<<'?(\w+)'?\n.*?^\1$", re.MULTILINE | re.DOTALL)
+SUBSTITUTION = re.compile(r"^\w+=\$\((.*)\)$", re.MULTILINE)
+"""A variable that holds the output of a command."""
 OPERATORS = {"&&", "||", ";", "|", "|&", "&"}
 
 
 def read_commands(text: str) -> list[tuple[str, ...]]:
     """Return the commands of a block of shell lines, split into words."""
-    lines = HERE_DOCUMENT.sub("", text).replace("\\\n", " ").splitlines()
+    joined = HERE_DOCUMENT.sub("", text).replace("\\\n", " ")
+    lines = SUBSTITUTION.sub(r"\1", joined).splitlines()
     commands: list[tuple[str, ...]] = []
     for line in lines:
         try:

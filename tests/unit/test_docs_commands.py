@@ -1,7 +1,7 @@
 """Commands and code of the pages run on generated data, in the order of each page.
 
-`test_readme.py` parses every command. Here those of users are executed. Runs of the pipeline and measurements take long, so
-they are only parsed.
+`test_readme.py` parses every command. Here those of users are executed. Runs of the pipeline and measurements take
+long, so they are only parsed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from champion_project import project
 from documented_commands import FENCE, PROJECT, SHELLS, TEXT, read_commands
-from perfcast.cli.main import main
 from serving_project import request, served
+
+from perfcast.cli.main import main
 
 EXECUTED = {"predict", "rank", "what-if", "similar", "sources", "config"}
 """Commands of perfcast that are executed with all their documented arguments."""
@@ -29,7 +29,7 @@ PARSED = {"serve", "measure", "tune", "compare", "reproduced", "doctor", "pipeli
 
 OTHERS = {
     *("make", "snakemake", "dvc", "mlflow", "pip", "pre-commit", "python", "docker", "kubectl", "sbatch", "apt-get"),
-    *("source", "cd", "export", "cat", "JOB=$(sbatch", "TUNE=perfcast"),
+    *("source", "cd", "export"),
 }
 """First words of the other commands: tools that other tests run, and the shell's own."""
 
