@@ -7,7 +7,8 @@ import shlex
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
-PAGES = [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *sorted((PROJECT / "docs").rglob("*.md"))]
+ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
+PAGES = [*(PROJECT / name for name in ROOT_PAGES), *sorted((PROJECT / "docs").rglob("*.md"))]
 TEXT = {str(path.relative_to(PROJECT)): path.read_text(encoding="utf-8") for path in PAGES}
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 SHELLS = {"", "bash", "sh", "console", "shell"}
