@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import fields
 from pathlib import Path
+from unittest.mock import patch
 
-from markdown_text import table
+from markdown_text import fenced, table
 
 import perfcast
 from perfcast import splits
+from perfcast.cli.main import main
 from perfcast.config.conf_files import read_conf
 from perfcast.evaluation.leakage import CHECKS
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS
 from perfcast.report.plots.catalog import read_catalog
 from perfcast.schema.metric_names import HIGH_IS_GOOD, LABELS, METRICS, PERCENT
 from perfcast.serving.request_limits import DEFAULT_LIMITS
+
+EXAMPLE = ("predict", "--processor", "AMD EPYC 9654", "--chips", "2", "--when", "2023-06")
+"""A command of the site whose answer is shown where the project has a champion."""
 
 _COMMENT = re.compile(r"<!-- generated: (\w+) -->")
 
@@ -96,10 +104,12 @@ def plots(conf: Path) -> str:
 def machine_fields(conf: Path) -> str:
     """Return a table of the short fields that describe a server."""
     del conf
-    return table(
-        ["field", "meaning", "example"],
-        [[f"`{field.name}`", field.meaning, f"`{field.example}`"] for field in SERVER_FIELDS],
-    )
+    rows = []
+    for field in SERVER_FIELDS:
+        column = field.columns if len(field.columns) == 1 else ()
+        others = ", ".join(f"`{name}`" for name in dict.fromkeys((*field.aliases, *column)))
+        rows.append([f"`{field.name}`", field.meaning, f"`{field.example}`", others])
+    return table(["field", "meaning", "example", "also"], rows)
 
 
 def request_limits(conf: Path) -> str:
@@ -130,6 +140,17 @@ def public_functions(conf: Path) -> str:
     return "\n\n".join(f"::: {path}" for path in paths)
 
 
+def example_prediction(conf: Path) -> str:
+    """Return the answer to the example by the project's champion; a sentence where there is none of this version."""
+    results = conf.parent / "results"
+    output = io.StringIO()
+    with patch.dict(os.environ, {"COLUMNS": "100"}), redirect_stdout(output), redirect_stderr(io.StringIO()):
+        code = main([*EXAMPLE, "--results", str(results)])
+    if code != 0:
+        return "`make run` trains the champion that answers."
+    return fenced(output.getvalue().partition("\ngiven")[0])
+
+
 PARTS: dict[str, Callable[[Path], str]] = {
     "sources": sources,
     "splits": split_table,
@@ -138,5 +159,6 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "plots": plots,
     "machine_fields": machine_fields,
     "request_limits": request_limits,
+    "example_prediction": example_prediction,
     "public_functions": public_functions,
 }
