@@ -31,8 +31,8 @@ def _describe(*words: str, level: int = 2) -> str:
 
 
 def help_text(words: list[str]) -> str:
-    """Return the help of a command, at most 100 letters wide."""
+    """Return the help of a command, at most 88 letters wide."""
     output = io.StringIO()
-    with patch.dict(os.environ, {"COLUMNS": "100"}), redirect_stdout(output), suppress(SystemExit):
+    with patch.dict(os.environ, {"COLUMNS": "88"}), redirect_stdout(output), suppress(SystemExit):
         main([*words, "--help"])
     return output.getvalue()

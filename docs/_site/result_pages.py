@@ -23,8 +23,8 @@ NO_RESULTS = "No results yet. A run of the pipeline writes `results/leaderboard`
 _MAIN = ("mape", "medape", "coverage", "width")
 _KEY = ["predictor", "preset", "seeds"]
 _INTERVALS = (
-    "Errors are in %. Brackets hold the 95 % bootstrap interval, clustered by the unit of the split. "
-    "Coverage is good near the level of the intervals; less is better of the others."
+    "Below each value is its 95 % bootstrap interval, clustered by the unit that the split holds out. "
+    "Coverage is good near the level of the intervals, 90 % by default; lower is better for errors and widths."
 )
 
 
@@ -98,7 +98,7 @@ def by_predictor(rows: pd.DataFrame) -> str:
     sign = -1 if order in HIGH_IS_GOOD else 1
     ranked = sorted(cells, key=lambda key: sign * cells[key][order].value if order in cells[key] else float("inf"))
     lines = [[f"`{key[0]}`", *key[1:], *(_value(cells[key].get(metric)) for metric in metrics)] for key in ranked]
-    return table(["predictor", "preset", "seeds", *(LABELS[metric] for metric in metrics)], lines)
+    return table(["predictor", "preset", "seeds", *map(_heading, metrics)], lines)
 
 
 def by_task(rows: pd.DataFrame) -> str:
@@ -112,11 +112,15 @@ def by_task(rows: pd.DataFrame) -> str:
     return table(["predictor", "preset", *tasks], lines)
 
 
+def _heading(metric: str) -> str:
+    return f"{LABELS[metric]} in %" if metric in PERCENT else LABELS[metric]
+
+
 def _value(row: object) -> str:
     if row is None or pd.isna(row.value):
         return "not run"
     form = "{:.1f}" if row.metric == "coverage" else "{:.3g}" if row.metric in PERCENT else "{:.3f}"
-    interval = "" if pd.isna(row.low) else f" ({form.format(row.low)} to {form.format(row.high)})"
+    interval = "" if pd.isna(row.low) else f"<br><small>{form.format(row.low)} to {form.format(row.high)}</small>"
     return form.format(row.value) + interval
 
 

@@ -159,11 +159,11 @@ def test_results_come_from_the_leaderboard(load, leaderboard: Path) -> None:
     assert set(pages) == {"results/index.md", "results/host_gemm.md"}
     text = pages["results/host_gemm.md"]
     lines = text.splitlines()
-    assert "| `nearest` | full | 0 | 3.21 (3 to 4) | not run |" in lines
-    assert "| `ridge` | full | 0 | 5.43 (5 to 6) | 91.3 |" in lines
+    assert "| `nearest` | full | 0 | 3.21<br><small>3 to 4</small> | not run |" in lines
+    assert "| `ridge` | full | 0 | 5.43<br><small>5 to 6</small> | 91.3 |" in lines
     assert text.index("`nearest`") < text.index("`ridge`"), "the smallest error comes first"
     assert "## Unseen problem shapes: `unseen_shape`" in lines
-    assert "    | `ridge` | full | 7 (6.5 to 7.5) |" in lines
+    assert "    | `ridge` | full | 7<br><small>6.5 to 7.5</small> |" in lines
     assert "`0f0f`" in text
     assert "`abcd`" in text
 
