@@ -67,7 +67,7 @@ def sources(conf: Path) -> str:
         )
         for name, source in named.items()
     ]
-    return "\n\n".join([listed, *described])
+    return "\n\n".join([listed, "## Terms and citations", *described])
 
 
 def split_table(conf: Path) -> str:

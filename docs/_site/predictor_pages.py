@@ -94,11 +94,10 @@ def results_of(name: str, board: pd.DataFrame) -> str:
     rows = board[(board["predictor"] == name) & (board["metric"] == "mape")]
     lines = []
     for (dataset, split, preset), group in rows.groupby(["dataset", "split", "preset"], sort=False):
-        whole = group[group["task"] == AVERAGE]
-        best = (whole if len(whole) else group).iloc[0]
-        interval = "" if pd.isna(best.low) else f"{best.low:.3g} to {best.high:.3g}"
-        lines.append(
-            [f"[`{dataset}`](../results/{dataset}.md)", split_label(split), preset, f"{best.value:.3g}", interval]
-        )
+        average = group[group["task"] == AVERAGE]
+        intervals = "" if average.empty else f"{average['low'].iloc[0]:.3g} to {average['high'].iloc[0]:.3g}"
+        value = float((group if average.empty else average)["value"].mean())
+        dataset_link = f"[`{dataset}`](../results/{dataset}.md)"
+        lines.append([dataset_link, split_label(str(split)), preset, f"{value:.3g}", intervals])
     headings = ["dataset", "split", "preset", "MAPE in %", "95 % interval"]
     return table(headings, lines) if lines else NO_RESULTS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from markdown_text import page, table
@@ -93,10 +94,19 @@ def by_predictor(rows: pd.DataFrame) -> str:
     metrics = [metric for metric in (*_MAIN, *HIGH_IS_GOOD) if metric in set(rows["metric"])]
     if set(_MAIN) & set(metrics):
         metrics = [metric for metric in metrics if metric in _MAIN]
-    cells = {key: {row.metric: row for row in group.itertuples()} for key, group in rows.groupby(_KEY, sort=False)}
-    order = metrics[0]
-    sign = -1 if order in HIGH_IS_GOOD else 1
-    ranked = sorted(cells, key=lambda key: sign * cells[key][order].value if order in cells[key] else float("inf"))
+    if not metrics:
+        return NO_RESULTS
+    cells: dict[Any, dict[Any, Any]] = {
+        key: {row.metric: row for row in group.itertuples()}
+        for key, group in rows.groupby(_KEY, sort=False, dropna=False)
+    }
+    sign = -1.0 if metrics[0] in HIGH_IS_GOOD else 1.0
+
+    def rank(key: Any) -> float:
+        row = cells[key].get(metrics[0])
+        return float("inf") if row is None else sign * float(row.value)
+
+    ranked = sorted(cells, key=rank)
     lines = [[f"`{key[0]}`", *key[1:], *(_value(cells[key].get(metric)) for metric in metrics)] for key in ranked]
     return table(["predictor", "preset", "seeds", *map(_heading, metrics)], lines)
 
@@ -106,7 +116,7 @@ def by_task(rows: pd.DataFrame) -> str:
     chosen = rows[(rows["metric"] == "mape") & (rows["task"] != AVERAGE)]
     tasks = list(dict.fromkeys(chosen["task"]))
     lines = []
-    for key, group in chosen.groupby(_KEY, sort=False):
+    for key, group in chosen.groupby(_KEY, sort=False, dropna=False):
         values = {row.task: row for row in group.itertuples()}
         lines.append([f"`{key[0]}`", key[1], *(_value(values.get(task)) for task in tasks)])
     return table(["predictor", "preset", *tasks], lines)
@@ -116,7 +126,7 @@ def _heading(metric: str) -> str:
     return f"{LABELS[metric]} in %" if metric in PERCENT else LABELS[metric]
 
 
-def _value(row: object) -> str:
+def _value(row: Any) -> str:
     if row is None or pd.isna(row.value):
         return "not run"
     form = "{:.1f}" if row.metric == "coverage" else "{:.3g}" if row.metric in PERCENT else "{:.3f}"
