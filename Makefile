@@ -59,13 +59,13 @@ fuzz: setup ## random bytes for every reader, FUZZ_SECONDS each
 	$(PIP) --editable ".[fuzz]" && python fuzz/run.py --seconds $(FUZZ_SECONDS) $(TARGETS)
 lint: setup ## ruff, mypy, snakefmt
 	ruff check . && ruff format --check . && mypy && snakefmt --check --line-length 120 Snakefile workflow
-docs: setup ## the documentation site, in build/site
-	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 ui: setup ## MLflow's UI on the project's store
 	@perfcast ui
 benchmark: setup ## speed, as ratios
 	python benchmarks/pipeline.py
 scale: setup ## time and memory of every stage at SIZES times the CPU 2017 table (an hour or two)
 	python benchmarks/scale --sizes $(SIZES)
+docs: setup ## the documentation site, in build/site
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 clean: ## remove all results
 	rm -rf results .snakemake

@@ -122,6 +122,7 @@ def request_limits(conf: Path) -> str:
         "waiting": "requests at once",
         "neighbors": "nearest machines of a prediction",
         "candidates": "suggested CPU names",
+        "suggestions": "suggested CPU names",
         "explained": "machines up to which predictions are explained by default",
     }
     names = [field.name for field in fields(DEFAULT_LIMITS)]
