@@ -20,7 +20,7 @@ from perfcast.config.conf_files import read_conf
 from perfcast.evaluation.leakage import CHECKS
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS
 from perfcast.report.plots.catalog import read_catalog
-from perfcast.schema.metric_names import HIGH_IS_GOOD, LABELS, METRICS, PERCENT
+from perfcast.schema.metric_names import HIGH_IS_GOOD, METRICS, PERCENT
 from perfcast.serving.request_limits import DEFAULT_LIMITS
 
 EXAMPLE = ("predict", "--processor", "AMD EPYC 9654", "--chips", "2", "--when", "2023-06")
@@ -29,8 +29,8 @@ EXAMPLE = ("predict", "--processor", "AMD EPYC 9654", "--chips", "2", "--when", 
 _COMMENT = re.compile(r"<!-- generated: (\w+) -->")
 
 _METRIC_TEXTS = {
-    "mape": "mean absolute percentage error",
-    "medape": "median absolute percentage error: half of the predictions are closer",
+    "mape": "MAPE, mean absolute percentage error",
+    "medape": "MedAPE, median absolute percentage error: half of the predictions are closer",
     "p90": "nine of ten predictions are closer",
     "r2": "explained share of the variance of the logarithm of the score",
     "r2_raw": "explained share of the variance of the score",
@@ -83,10 +83,9 @@ def metric_table(conf: Path) -> str:
     del conf
     good = dict.fromkeys(HIGH_IS_GOOD, "higher") | {"coverage": "near the level, 90 % by default"}
     rows = [
-        [f"`{name}`", LABELS[name], _METRIC_TEXTS[name], "%" if name in PERCENT else "", good.get(name, "lower")]
-        for name in METRICS
+        [f"`{name}`", _METRIC_TEXTS[name], "%" if name in PERCENT else "", good.get(name, "lower")] for name in METRICS
     ]
-    return table(["metric", "name", "meaning", "unit", "better"], rows)
+    return table(["metric", "meaning", "unit", "better"], rows)
 
 
 def leakage_checks(conf: Path) -> str:

@@ -16,7 +16,6 @@ from perfcast.evaluation import AVERAGE
 from perfcast.predictors.factory import predictor_class
 from perfcast.predictors.predictor import Predictor
 from perfcast.splits import split_label
-from perfcast.training.training_config import TrainingConfig
 from perfcast.utils.safe_yaml import read_yaml_text
 
 _SOURCE = re.compile(r"^Source: .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
@@ -84,8 +83,7 @@ def _describe(name: str, texts: dict[str, str], conf: Path, board: pd.DataFrame,
 
 def docstrings(described: type[Predictor]) -> list[str]:
     """Return the docstrings of a class and of its bases, without those of every predictor and without sources."""
-    common = (Predictor, TrainingConfig)
-    bases = [base for base in described.__mro__ if issubclass(base, Predictor) and base not in common]
+    bases = [base for base in described.__mro__ if issubclass(base, Predictor) and base is not Predictor]
     return [_SOURCE.sub("", inspect.cleandoc(base.__doc__)) for base in bases if base.__doc__]
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from markdown_text import page, table
 
 from perfcast.evaluation import AVERAGE
-from perfcast.schema.metric_names import HIGH_IS_GOOD, LABELS, PERCENT
+from perfcast.schema.metric_names import HIGH_IS_GOOD, PERCENT
 from perfcast.splits import describe_split, split_label
 
 COLUMNS = (
@@ -22,6 +22,7 @@ COLUMNS = (
 NO_RESULTS = "No results yet. A run of the pipeline writes `results/leaderboard`, and this page shows them."
 
 _MAIN = ("mape", "medape", "coverage", "width")
+_ACRONYMS = {"mape": "MAPE", "medape": "MedAPE"}
 _KEY = ["predictor", "preset", "seeds"]
 _INTERVALS = (
     "Below each value is its 95 % bootstrap interval, clustered by the unit that the split holds out. "
@@ -123,7 +124,8 @@ def by_task(rows: pd.DataFrame) -> str:
 
 
 def _heading(metric: str) -> str:
-    return f"{LABELS[metric]} in %" if metric in PERCENT else LABELS[metric]
+    name = _ACRONYMS.get(metric, metric)
+    return f"{name} in %" if metric in PERCENT else name
 
 
 def _value(row: Any) -> str:
