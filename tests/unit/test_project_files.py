@@ -40,7 +40,7 @@ def test_continuous_integration_runs_what_developers_run() -> None:
     commands = {step.get("run", "") for path in WORKFLOWS for step in steps(read(path))}
     assert {"make lint", "make test", "make docs"} <= commands
     tested = read(PROJECT / ".github" / "workflows" / "ci.yml")["jobs"]["test"]["strategy"]["matrix"]["python"]
-    oldest = re.search(r'requires-python = ">=([\d.]+)"', (PROJECT / "pyproject.toml").read_text())
+    oldest = re.search(r'requires-python = ">=([\d.]+)', (PROJECT / "pyproject.toml").read_text())
     assert oldest is not None
     assert tested[0] == oldest[1]
     assert len(tested) == 2
