@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OMP_NUM_THREADS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := true
-.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull retry test test-slurm faults fuzz lint ui benchmark scale clean
+.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull retry test docs test-slurm faults fuzz lint ui benchmark scale clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -67,5 +67,7 @@ benchmark: setup ## speed, as ratios
 	python benchmarks/pipeline.py
 scale: setup ## time and memory of every stage at SIZES times the CPU 2017 table (an hour or two)
 	python benchmarks/scale --sizes $(SIZES)
+docs: setup ## the documentation site, in build/site
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 clean: ## remove all results
 	rm -rf results .snakemake

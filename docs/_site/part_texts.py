@@ -1,0 +1,164 @@
+"""Generated parts of written pages: each comment `<!-- generated: NAME -->` becomes a table made from the project."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import fields
+from pathlib import Path
+from unittest.mock import patch
+
+from markdown_text import fenced, table
+
+import perfcast
+from perfcast import splits
+from perfcast.cli.main import main
+from perfcast.config.conf_files import read_conf
+from perfcast.evaluation.leakage import CHECKS
+from perfcast.inference.imputation.server_fields import SERVER_FIELDS
+from perfcast.report.plots.catalog import read_catalog
+from perfcast.schema.metric_names import HIGH_IS_GOOD, METRICS, PERCENT
+from perfcast.serving.request_limits import DEFAULT_LIMITS
+
+EXAMPLE = ("predict", "--processor", "AMD EPYC 9654", "--chips", "2", "--when", "2023-06")
+"""A command of the site whose answer is shown where the project has a champion."""
+
+_COMMENT = re.compile(r"<!-- generated: (\w+) -->")
+
+_METRIC_TEXTS = {
+    "mape": "MAPE, mean absolute percentage error",
+    "medape": "MedAPE, median absolute percentage error: half of the predictions are closer",
+    "p90": "nine of ten predictions are closer",
+    "r2": "explained share of the variance of the logarithm of the score",
+    "r2_raw": "explained share of the variance of the score",
+    "spearman": "rank correlation of measured and predicted scores",
+    "pairs": "share of pairs of machines that are put in the measured order",
+    "coverage": "share of measured scores inside their prediction interval",
+    "width": "mean width of the prediction intervals, in % of the prediction",
+}
+
+
+def fill(markdown: str, conf: Path) -> str:
+    """Return the page with its generated parts. Raises: KeyError for an unknown name."""
+    return _COMMENT.sub(lambda match: PARTS[match[1]](conf), markdown)
+
+
+def sources(conf: Path) -> str:
+    """Return a table of all sources, and the full terms and citation of each."""
+    named = {path.stem: read_conf(conf, "source", path.stem) for path in sorted((conf / "source").glob("*.yaml"))}
+    listed = table(
+        ["source", "contents", "license"],
+        [[f"[`{name}`](#{name})", source["title"], source["license"]] for name, source in named.items()],
+    )
+    described = [
+        "\n".join(
+            [
+                f"### {name}\n\n{source['title']}.\n",
+                *(
+                    f"- {key.capitalize()}: {source[key]}"
+                    for key in ("terms", "citation", "retrieved")
+                    if key in source
+                ),
+                f"- Homepage: <{source['homepage']}>" if "homepage" in source else "",
+            ]
+        )
+        for name, source in named.items()
+    ]
+    return "\n\n".join([listed, "## Terms and citations", *described])
+
+
+def split_table(conf: Path) -> str:
+    """Return a table of the splits; those with less training data are left out."""
+    del conf
+    names = [name for name in splits.names() if splits.learning_curve_point(name) is None]
+    rows = [[f"`{name}`", splits.split_label(name), splits.describe_split(name)] for name in names]
+    return table(["split", "short name", "test rows"], rows)
+
+
+def metric_table(conf: Path) -> str:
+    """Return a table of the metrics of the protocol."""
+    del conf
+    good = dict.fromkeys(HIGH_IS_GOOD, "higher") | {"coverage": "near the level, 90 % by default"}
+    rows = [
+        [f"`{name}`", _METRIC_TEXTS[name], "%" if name in PERCENT else "", good.get(name, "lower")] for name in METRICS
+    ]
+    return table(["metric", "meaning", "unit", "better"], rows)
+
+
+def leakage_checks(conf: Path) -> str:
+    """Return a table of the leakage checks."""
+    del conf
+    return table(["check", "requirement"], [[f"`{check.name}`", check.requirement] for check in CHECKS])
+
+
+def plots(conf: Path) -> str:
+    """Return a table of the plots of the report."""
+    del conf
+    return table(["plot", "title"], [[f"`{entry.name}`", entry.title] for entry in read_catalog().values()])
+
+
+def machine_fields(conf: Path) -> str:
+    """Return a table of the short fields that describe a server."""
+    del conf
+    rows = []
+    for field in SERVER_FIELDS:
+        column = field.columns if len(field.columns) == 1 else ()
+        others = ", ".join(f"`{name}`" for name in dict.fromkeys((*field.aliases, *column)))
+        rows.append([f"`{field.name}`", field.meaning, f"`{field.example}`", others])
+    return table(["field", "meaning", "example", "also"], rows)
+
+
+def request_limits(conf: Path) -> str:
+    """Return a table of the limits of a server."""
+    del conf
+    meanings = {
+        "body": "bytes of a request",
+        "machines": "machines of a request (`--max-batch`)",
+        "seconds": "seconds until a request is canceled",
+        "waiting": "requests at once",
+        "neighbors": "nearest machines of a prediction",
+        "candidates": "suggested CPU names",
+        "suggestions": "suggested CPU names",
+        "explained": "machines up to which predictions are explained by default",
+    }
+    names = [field.name for field in fields(DEFAULT_LIMITS)]
+    return table(["limit", "value"], [[meanings.get(name, name), getattr(DEFAULT_LIMITS, name)] for name in names])
+
+
+def public_functions(conf: Path) -> str:
+    """Return directives of mkdocstrings for the public functions and classes of the package."""
+    del conf
+    public = [getattr(perfcast, name) for name in dir(perfcast) if not name.startswith("_")]
+    paths = [
+        f"{member.__module__}.{member.__qualname__}"
+        for member in public
+        if str(getattr(member, "__module__", "")).startswith("perfcast.")
+    ]
+    return "\n\n".join(f"::: {path}" for path in paths)
+
+
+def example_prediction(conf: Path) -> str:
+    """Return the answer to the example by the project's champion; a sentence where there is none of this version."""
+    results = conf.parent / "results"
+    output = io.StringIO()
+    with patch.dict(os.environ, {"COLUMNS": "100"}), redirect_stdout(output), redirect_stderr(io.StringIO()):
+        code = main([*EXAMPLE, "--results", str(results)])
+    if code != 0:
+        return "`make run` trains the champion that answers."
+    return fenced(output.getvalue().partition("\ngiven")[0])
+
+
+PARTS: dict[str, Callable[[Path], str]] = {
+    "sources": sources,
+    "splits": split_table,
+    "metrics": metric_table,
+    "leakage_checks": leakage_checks,
+    "plots": plots,
+    "machine_fields": machine_fields,
+    "request_limits": request_limits,
+    "example_prediction": example_prediction,
+    "public_functions": public_functions,
+}

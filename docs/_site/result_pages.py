@@ -1,0 +1,140 @@
+"""Pages of results, made from results/leaderboard/<dataset>.csv; no value is typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from markdown_text import page, table
+
+from perfcast.evaluation import AVERAGE
+from perfcast.schema.metric_names import HIGH_IS_GOOD, PERCENT
+from perfcast.splits import describe_split, split_label
+
+COLUMNS = (
+    *("dataset", "dataset_version", "split", "predictor", "preset", "seeds"),
+    *("task", "metric", "value", "low", "high", "code_digest"),
+)
+"""Columns of a leaderboard: one row per split, predictor, preset, task and metric."""
+
+NO_RESULTS = "No results yet. A run of the pipeline writes `results/leaderboard`, and this page shows them."
+
+_MAIN = ("mape", "medape", "coverage", "width")
+_ACRONYMS = {"mape": "MAPE", "medape": "MedAPE"}
+_KEY = ["predictor", "preset", "seeds"]
+_INTERVALS = (
+    "Below each value is its 95 % bootstrap interval, clustered by the unit that the split holds out. "
+    "Coverage is good near the level of the intervals, 90 % by default; lower is better for errors and widths."
+)
+
+
+def generate(folder: Path) -> dict[str, str]:
+    """Return the pages by address: an index, and one page for every leaderboard of the folder."""
+    boards = {path.stem: read(path) for path in sorted(folder.glob("*.csv"))}
+    if not boards:
+        return {"results/index.md": page("Results", NO_RESULTS)}
+    listed = table(
+        ["dataset", "splits", "predictors", "version of the data"],
+        [
+            [
+                f"[`{name}`]({name}.md)",
+                board["split"].nunique(),
+                board["predictor"].nunique(),
+                _join(board, "dataset_version"),
+            ]
+            for name, board in boards.items()
+        ],
+    )
+    index = page("Results", "One page per dataset, made from the files of a run.", listed, _INTERVALS, _METRICS)
+    return {"results/index.md": index} | {
+        f"results/{name}.md": _describe(name, board) for name, board in boards.items()
+    }
+
+
+def read(path: Path) -> pd.DataFrame:
+    """Return a leaderboard. Raises: ValueError when a column is missing."""
+    board = pd.read_csv(path, dtype={"seeds": str, "dataset_version": str, "code_digest": str})
+    if missing := [name for name in COLUMNS if name not in board]:
+        raise ValueError(f"{path.name} must have the columns {', '.join(COLUMNS)}; {', '.join(missing)} are missing")
+    return board
+
+
+def read_all(folder: Path) -> pd.DataFrame:
+    """Return the rows of every leaderboard of a folder, none where it has no file."""
+    boards = [read(path) for path in sorted(folder.glob("*.csv"))]
+    return pd.concat(boards, ignore_index=True) if boards else pd.DataFrame(columns=list(COLUMNS))
+
+
+_METRICS = "See [protocol and metrics](../protocol.md) for the meaning of each metric."
+
+
+def _describe(name: str, board: pd.DataFrame) -> str:
+    version, digest = _join(board, "dataset_version"), _join(board, "code_digest")
+    facts = f"Version of the data: `{version}`. Digest of the code: `{digest}`."
+    splits = [
+        block for split in dict.fromkeys(board["split"]) for block in _split(split, board[board["split"] == split])
+    ]
+    return page(name, f"Results of every predictor on the dataset `{name}`.", facts, _INTERVALS, *splits)
+
+
+def _split(split: str, rows: pd.DataFrame) -> Iterator[str]:
+    description = describe_split(split)
+    yield f"## {split_label(split)[0].upper()}{split_label(split)[1:]}: `{split}`"
+    yield f"Test rows: {description}." if description else ""
+    tasks = list(dict.fromkeys(rows["task"]))
+    yield by_predictor(rows[rows["task"] == (AVERAGE if AVERAGE in tasks else tasks[0])])
+    if len(tasks) > 1:
+        indented = by_task(rows).replace("\n", "\n    ")
+        yield f'??? note "MAPE of every task"\n\n    {indented}'
+
+
+def by_predictor(rows: pd.DataFrame) -> str:
+    """Return the main metrics of one task and split, the smallest error first."""
+    metrics = [metric for metric in (*_MAIN, *HIGH_IS_GOOD) if metric in set(rows["metric"])]
+    if set(_MAIN) & set(metrics):
+        metrics = [metric for metric in metrics if metric in _MAIN]
+    if not metrics:
+        return NO_RESULTS
+    cells: dict[Any, dict[Any, Any]] = {
+        key: {row.metric: row for row in group.itertuples()}
+        for key, group in rows.groupby(_KEY, sort=False, dropna=False)
+    }
+    sign = -1.0 if metrics[0] in HIGH_IS_GOOD else 1.0
+
+    def rank(key: Any) -> float:
+        row = cells[key].get(metrics[0])
+        return float("inf") if row is None else sign * float(row.value)
+
+    ranked = sorted(cells, key=rank)
+    lines = [[f"`{key[0]}`", *key[1:], *(_value(cells[key].get(metric)) for metric in metrics)] for key in ranked]
+    return table(["predictor", "preset", "seeds", *map(_heading, metrics)], lines)
+
+
+def by_task(rows: pd.DataFrame) -> str:
+    """Return the MAPE of every predictor, a column per task."""
+    chosen = rows[(rows["metric"] == "mape") & (rows["task"] != AVERAGE)]
+    tasks = list(dict.fromkeys(chosen["task"]))
+    lines = []
+    for key, group in chosen.groupby(_KEY, sort=False, dropna=False):
+        values = {row.task: row for row in group.itertuples()}
+        lines.append([f"`{key[0]}`", key[1], *(_value(values.get(task)) for task in tasks)])
+    return table(["predictor", "preset", *tasks], lines)
+
+
+def _heading(metric: str) -> str:
+    name = _ACRONYMS.get(metric, metric)
+    return f"{name} in %" if metric in PERCENT else name
+
+
+def _value(row: Any) -> str:
+    if row is None or pd.isna(row.value):
+        return "not run"
+    form = "{:.1f}" if row.metric == "coverage" else "{:.3g}" if row.metric in PERCENT else "{:.3f}"
+    interval = "" if pd.isna(row.low) else f"<br><small>{form.format(row.low)} to {form.format(row.high)}</small>"
+    return form.format(row.value) + interval
+
+
+def _join(board: pd.DataFrame, column: str) -> str:
+    return ", ".join(dict.fromkeys(board[column].dropna().astype(str))) or "unknown"
