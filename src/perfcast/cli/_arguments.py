@@ -50,6 +50,17 @@ MIRROR_VARIABLE = "PERFCAST_MIRROR"
 CACHE_VARIABLE = "PERFCAST_CACHE"
 
 
+def read_experiment(text: str) -> dict[str, Any]:
+    """Read an experiment as JSON."""
+    from perfcast.inference.machine_files import read_json_text
+    from perfcast.utils.errors import UserError
+
+    value = read_json_text(text, "--experiment")
+    if not isinstance(value, dict):
+        raise UserError("--experiment must be one JSON object", f"it is {text[:60]!r}")
+    return value
+
+
 SHARED: dict[str, dict[str, Any]] = {
     "dataset": {},
     "split": {},
@@ -66,6 +77,7 @@ SHARED: dict[str, dict[str, Any]] = {
     "--resamples": {"type": resamples, "default": 1000, "help": "bootstrap resamples (default 1000)"},
     "--seed": {"type": seed, "default": 0},
     "--out": {"type": Path, "required": True},
+    "--experiment": {"type": read_experiment, "help": "the experiment as JSON (default: params.yaml)"},
     "--results": {"type": Path, "default": Path("results")},
     "--project": {"type": Path, "default": Path(), "help": "folder of params.yaml and conf/ (default: .)"},
 }
@@ -129,6 +141,7 @@ EXAMPLES = {
     "plots": "perfcast pipeline plots host_gemm --evaluation evaluation --plots coverage --out plots",
     "ingest": "perfcast pipeline ingest host_gemm --out results/raw/host_gemm",
     "metrics": "perfcast pipeline metrics results/evaluation/host_gemm --out results/metrics.json",
+    "record": "perfcast pipeline record --results results",
     "report": "perfcast pipeline report --results results --out results/report.html",
     "split": "perfcast pipeline split random --table standard.parquet --out random.parquet",
     "standardize": "perfcast pipeline standardize host_gemm --raw results/raw --table standard.parquet "

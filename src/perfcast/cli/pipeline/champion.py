@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 
 from perfcast.cli._arguments import add_shared, present_sources
-from perfcast.config.compose import compose
 from perfcast.config.conf_files import read_yaml
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.predictor_conf import read_predictor
@@ -21,9 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the champion's folder: the model, and about.json with its name and the reason of the choice."""
-    from perfcast import tracking
     from perfcast.experiment.champion import describe_champion, fit_champion, select_champion
-    from perfcast.inference.champion import load_champion, save_champion
+    from perfcast.inference.champion import save_champion
     from perfcast.schema.table_files import read_table
     from perfcast.utils.io import atomic_folder, sha256
 
@@ -51,9 +48,4 @@ def run(options: argparse.Namespace) -> int:
             folder, champion.predictor, champion.uncertainty, standard=standard, table=table, raw=raw, about=about
         )
     print(f"{options.dataset}: champion {selected.predictor}", file=sys.stderr)
-    names = [f"dataset={options.dataset}", f"predictor={selected.predictor}", "split=all"]
-    store = tracking.store_from(compose(options.project, names)["tracking"], options.project, os.environ)
-    if store is not None:
-        saved = load_champion(options.out)
-        tracking.record_champion(store, options.out, about, saved.field_types(), saved.example_machine())
     return 0
