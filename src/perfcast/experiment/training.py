@@ -183,7 +183,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
             **{"candidate": chosen, "class": conf.target.rpartition(".")[2], "preset": config["preset"]},
             **{"seeds": seeds, "without_columns": conf.without_columns, "label_outlier": outlier},
         }
-        metrics = {**summarize_errors(predictions), "inner_validation_mape": math.nan if inner is None else inner}
+        metrics = {**summarize_errors(predictions), "validation_mape": math.nan if inner is None else inner}
         record = {
             **job.names(),
             "parameters": {name: str(value) for name, value in parameters.items() if value not in (None, [], {})},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import sys
 import warnings
 from collections.abc import Mapping
@@ -140,4 +141,7 @@ def register_champion(run: Run, dataset: str, model: LoggedModel, tags: Mapping[
             name, model.uri, run_id=run.run_id, tags=dict(tags), description=description, model_id=model.model_id
         )
         client.set_registered_model_alias(name, "champion", version.version)
+        # by which the page of the model names its version
+        mark = json.dumps([{"name": name, "version": version.version}])
+        client.set_logged_model_tags(model.model_id, {"mlflow.modelVersions": mark})
     return str(version.version)

@@ -164,9 +164,11 @@ def _update_metrics(stored: StoredRun, recorder: _Recorder, scores: Mapping[str,
     changed = {name: value for name, value in scores.items() if stored.data.metrics.get(name) != value}
     if changed:
         run = Run(recorder.client, stored.info.run_id, recorder.store)
-        outputs, inputs = stored.outputs.model_outputs, stored.inputs.dataset_inputs
-        entry = DatasetEntry(inputs[0].dataset.name, inputs[0].dataset.digest, "") if inputs else None
-        run.log_metrics(changed, model_id=outputs[0].model_id if outputs else None, dataset=entry)
+        (model,), (data,) = stored.outputs.model_outputs, stored.inputs.dataset_inputs
+        headline = {name: changed[name] for name in _METRICS if name in changed}
+        entry = DatasetEntry(data.dataset.name, data.dataset.digest, data.dataset.source)
+        run.log_metrics(headline, model_id=model.model_id, dataset=entry)
+        run.log_metrics({name: value for name, value in changed.items() if name not in headline})
 
 
 def _record_training(
@@ -193,9 +195,11 @@ def _record_training(
         )
         run.log_dataset(dataset, "test")
         model = log_predictor(run, name, folder / content["model"], recorder.table, {**names, "preset": tags["preset"]})
-        about = {"model_id": model.model_id, "dataset": dataset}
-        run.log_metrics({**content["metrics"], **scores}, **about)
-        run.log_metrics(usage)
+        metrics = {**content["metrics"], **scores}
+        # the page Models has a column for each metric of each split
+        headline = {name: metrics[name] for name in _METRICS if name in metrics}
+        run.log_metrics(headline, model_id=model.model_id, dataset=dataset)
+        run.log_metrics({name: value for name, value in {**metrics, **usage}.items() if name not in headline})
         history = pd.read_csv(folder / content["curves"])
         if "epoch" in history:
             run.log_history(history)
