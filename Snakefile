@@ -17,6 +17,7 @@ include: "workflow/rules/train.smk"
 include: "workflow/rules/leakage.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/record.smk"
 
 
 # On a cluster these run where Snakemake runs: nodes often have no network, and a job of a second is not worth a queue.
@@ -34,6 +35,7 @@ rule all:
         rules.report.output,
         rules.metrics.output,
         rules.headline.output,
+        rules.record.output,
         per_dataset("champion/{dataset}"),
         per_dataset("plots/{dataset}"),
         removed,

@@ -25,7 +25,7 @@ def train(project, out, trainer, *environments):
     """Start one training command for each environment and wait for all of them."""
     # processes have noise of their own, so that only a network without any compares
     quiet = {"+predictor.params.dropout": 0.0, "+predictor.params.mask_rate": 0.0, "predictor.quick.min_steps": 20}
-    settings = {**quiet, "trainer.accelerator": "cpu", **trainer}
+    settings = {**quiet, "trainer.accelerator": "cpu", "tracking.live": "true", **trainer}
     command = [
         sys.executable, "-m", "perfcast", "pipeline",
         "train", "host_gemm", "random", "mlp", "--table", TABLES[0], "--folds",

@@ -12,6 +12,7 @@ rule train:
         history=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/history.csv",
         model=directory(f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/model"),
         explanation=directory(f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/explanation"),
+        record=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/record.json",
     log:
         f"{RESULTS}/logs/train/{{dataset}}/{{split}}/{{predictor}}.log",
     benchmark:

@@ -54,6 +54,14 @@ def share(text: str) -> float:
     return value
 
 
+def experiment(text: str) -> dict[str, Any]:
+    """Return an experiment from JSON."""
+    from perfcast.config.conf_files import require_mapping
+    from perfcast.inference.machine_files import read_json_text
+
+    return dict(require_mapping(read_json_text(text, "--experiment"), "--experiment"))
+
+
 SHARED: dict[str, dict[str, Any]] = {
     "dataset": {"help": "name of a file in conf/dataset"},
     "split": {"help": "name of a split, such as random"},
@@ -74,6 +82,7 @@ SHARED: dict[str, dict[str, Any]] = {
     },
     "--resamples": {"type": resamples, "default": 1000, "metavar": "N", "help": "bootstrap resamples"},
     "--seed": {"type": seed, "default": 0, "metavar": "N", "help": "seed of everything random"},
+    "--experiment": {"type": experiment, "metavar": "JSON", "help": "the experiment (default: params.yaml)"},
     "--out": {"type": Path, "required": True, "metavar": "PATH", "help": "file or folder to write"},
     "--results": {"type": Path, "default": Path("results"), "metavar": "FOLDER", "help": "folder of a run"},
     "--project": {"type": Path, "default": Path(), "metavar": "FOLDER", "help": "folder of params.yaml and conf/"},

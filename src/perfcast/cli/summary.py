@@ -31,4 +31,7 @@ def run(options: argparse.Namespace) -> int:
     store = tracking.store_from(read_yaml(conf / "tracking" / "default.yaml"), options.project, os.environ)
     address = "off" if store is None else store.uri.replace(f"{Path.cwd()}/", "")
     print(f"report:   {options.results / 'report.html'}\ntracking: {address}   (`make ui` opens it)")
+    note = options.results / "logs" / "record.txt"
+    if store is not None and note.exists() and (text := note.read_text(encoding="utf-8").strip()):
+        print(f"          {text}")
     return 0

@@ -1,9 +1,10 @@
-"""Training of one predictor on every fold and seed of a split, written as a run folder and tracked."""
+"""Training of one predictor on every fold and seed of a split, written as a run folder with its record."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import sys
 import tempfile
 import time
@@ -32,7 +33,8 @@ from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table
 from perfcast.schema.table_files import read_table
 from perfcast.splits import BASE, read_folds
-from perfcast.tracking import Run, Store, start_run
+from perfcast.tracking import RECORD, Store, live_record
+from perfcast.training.progress import listening
 from perfcast.utils.code_hash import code_digest
 from perfcast.utils.io import atomic_folder, sha256, write_json, write_text
 from perfcast.utils.safe_yaml import yaml_text
@@ -86,13 +88,13 @@ def fit_folds(
 
 
 def summarize_errors(predictions: pd.DataFrame) -> dict[str, float]:
-    """Return MAPE and MedAPE in per cent, per task and averaged over the tasks, under `<task>/<metric>` names."""
+    """Return MAPE and MedAPE in per cent: averaged over the tasks, and per task under `<metric>/<task>`."""
     errors = (predictions["predicted"] / predictions["measured"] - 1).abs() * 100
     by_task = errors.groupby(predictions["task"])
     summary: dict[str, float] = {}
     for metric, values in {"mape": by_task.mean(), "medape": by_task.median()}.items():
-        summary[f"mean/{metric}"] = float(values.mean())
-        summary |= {f"{task}/{metric}": float(value) for task, value in values.items()}
+        summary[metric] = float(values.mean())
+        summary |= {f"{metric}/{task}": float(value) for task, value in values.items()}
     return summary
 
 
@@ -111,11 +113,15 @@ class TrainingJob:
     out: Path
     max_backtests: int = 1
 
+    def names(self) -> dict[str, str]:
+        """Return dataset, split and predictor."""
+        return {"dataset": self.dataset, "split": self.split, "predictor": self.predictor}
+
 
 def train_on_every_node(
     job: TrainingJob, config: Mapping[str, Any], store: Store | None, environment: Mapping[str, str]
 ) -> None:
-    """Train, and record it in the store, if any; of several nodes the first process alone writes and records."""
+    """Train; of several nodes the first process alone writes. A live store, if any, shows the curves meanwhile."""
     table = read_table(job.table_file)
     with contextlib.ExitStack() as stack:
         if config["trainer"].get("num_nodes", 1) > 1:
@@ -124,22 +130,18 @@ def train_on_every_node(
             if not is_first(environment):
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
                 store, job = None, dataclasses.replace(job, out=folder / "run")
-        record = None
-        if store is not None:
-            tags = {
-                "perfcast.kind": "training",
-                "dataset": job.dataset,
-                "split": job.split,
-                "predictor": job.predictor,
-                "preset": config["preset"],
-            }
-            name = f"{job.predictor} on {job.split}"
-            record = stack.enter_context(start_run(store, f"perfcast/{job.dataset}", name, tags))
-        train_predictor(job, table, config, record)
+        if store is None or not store.live:
+            train_predictor(job, table, config)
+            return
+        tags = {**job.names(), "preset": config["preset"]}
+        live = stack.enter_context(live_record(store, f"perfcast/{job.dataset}", f"{job.predictor}-{job.split}", tags))
+        stack.enter_context(listening(live.log_epoch))
+        train_predictor(job, table, config)
+        live.name_record(sha256(job.out / RECORD))
 
 
-def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any], record: Run | None = None) -> None:
-    """Train on every fold and seed, write the run's folder, and record it in an open MLflow run, if any.
+def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -> None:
+    """Train on every fold and seed, and write the run's folder.
 
     `config` is the composed configuration: dataset, split, predictor, trainer, preset, seeds.
     Raises: UserError when the configuration or a file is not valid.
@@ -148,23 +150,19 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any], r
     conf = validated(PredictorConf, f"conf/predictor/{job.predictor}.yaml", config["predictor"])
     key = (job.dataset, job.split, *([folds.attrs[BASE]] if BASE in folds.attrs else []))
     seeds = config["seeds"] if conf.stochastic else config["seeds"][:1]
+    settings = conf.tuned_settings(config["preset"], *key) or conf.settings(config["preset"])
     used = {
         "dataset": config["dataset"],
         "split": config["split"],
         "predictor": {
             "name": job.predictor,
             "_target_": conf.target,
-            "settings": conf.tuned_settings(config["preset"], *key) or conf.settings(config["preset"]),
+            "settings": settings,
             "without_columns": conf.without_columns,
         },
         "preset": config["preset"],
         "seeds": seeds,
     }
-    if record is not None:
-        record.log_params(used)
-        record.log_dataset(job.dataset, sha256(job.table_file), job.split)
-        modules = ("perfcast.cli.pipeline.train", conf.module)
-        record.set_tags({"code_digest": code_digest(*modules)})
     candidates = fold_candidates(conf, config["preset"], config["trainer"], key, len(folds.columns))
     outlier = config["dataset"]["label_outlier"]
     results, started = _FoldResults(), time.perf_counter()
@@ -173,25 +171,40 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any], r
         fits = fit_folds(table, folds, candidates, seeds, outlier, max_backtests=job.max_backtests)
         for number, fit in enumerate(fits):
             if number == 0:
-                first = fit.predictor
-                _save_model(first, table, folds.iloc[:, 0] == "test", folder)
+                chosen = fit.choice.candidate
+                _save_model(fit.predictor, table, folds.iloc[:, 0] == "test", folder)
             results.add(fit)
             _report_progress(job, fit, time.perf_counter() - started)
-        predictions, curves, inner = results.write(folder)
+        predictions, inner = results.write(folder)
         write_text(folder / "config.yaml", yaml_text(used, sort_keys=True))
-        if record is not None:
-            errors = summarize_errors(predictions)
-            record.log_metrics({f"{job.split}/{name}": value for name, value in errors.items()})
-            record.log_metrics({"inner_validation_mape": inner if inner is not None else float("nan")})
-            if "epoch" in curves:
-                record.log_history(curves)
-            record.log_artifacts(folder / "config.yaml", folder / "predictions.parquet")
-            example = table.frame[first.input_names()].head(3)
-            record.log_model(folder / "model", example, first.predict(example))
+        first = settings[0] if isinstance(settings, list) else settings
+        parameters = {
+            **first[chosen],
+            **{"candidate": chosen, "class": conf.target.rpartition(".")[2], "preset": config["preset"]},
+            **{"seeds": seeds, "without_columns": conf.without_columns, "label_outlier": outlier},
+        }
+        metrics = {**summarize_errors(predictions), "validation_mape": math.nan if inner is None else inner}
+        record = {
+            **job.names(),
+            "parameters": {name: str(value) for name, value in parameters.items() if value not in (None, [], {})},
+            "metrics": {name: value for name, value in metrics.items() if math.isfinite(value)},
+            "tags": {
+                "preset": config["preset"],
+                "code_digest": code_digest("perfcast.cli.pipeline.train", conf.module),
+            },
+            "rows": {name: int((folds.iloc[:, 0] == name).sum()) for name in ("train", "validation", "test")},
+            "sha256": {
+                "table": sha256(job.table_file),
+                "folds": sha256(job.folds_file),
+                "predictions": sha256(folder / "predictions.parquet"),
+            },
+            **{"curves": "history.csv", "model": "model"},
+        }
+        write_json(folder / RECORD, record)
 
 
 def _report_progress(job: TrainingJob, fit: FoldFit, seconds: float) -> None:
-    error = summarize_errors(fit.test)["mean/mape"]
+    error = summarize_errors(fit.test)["mape"]
     print(
         f"{job.dataset}/{job.split}/{job.predictor} fold {fit.fold} seed {fit.seed} {fit.choice.candidate}: "
         f"test MAPE {error:.2f} % ({seconds:.0f} s)",
@@ -222,8 +235,8 @@ class _FoldResults:
         epochs = getattr(fit.predictor, "history_", [])
         self.curves.append(pd.DataFrame(epochs).assign(seed=fit.seed, fold=fit.fold))
 
-    def write(self, folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, float | None]:
-        """Write the tables of the run; return predictions, learning curves and the first fold's inner error."""
+    def write(self, folder: Path) -> tuple[pd.DataFrame, float | None]:
+        """Write the tables of the run; return the predictions and the first fold's inner error."""
         predictions = pd.concat(self.predictions, ignore_index=True)
         predictions.to_parquet(folder / "predictions.parquet", index=False)
         curves = pd.concat(self.curves, ignore_index=True)
@@ -235,4 +248,4 @@ class _FoldResults:
         inner = self.choices[0].validation_mape[self.choices[0].candidate]
         choices = [asdict(choice) for choice in self.choices.values()]
         write_json(folder / "validation.json", {"validation_mape": inner, "choices": choices})
-        return predictions, curves, inner
+        return predictions, inner

@@ -211,7 +211,7 @@ def runs_in(project: Path, proc: Path = Path("/proc")) -> list[int]:
 
 
 def check_tracking(place: ProjectPlace) -> list[Finding]:
-    """Open the store; the first training makes a missing one."""
+    """Open the store; the first run makes a missing one."""
     if place.params is None:  # then conf/ may not be there either
         return []
     store = store_from(read_conf(place.project / "conf", "tracking", "default"), place.project, os.environ)
@@ -219,7 +219,7 @@ def check_tracking(place: ProjectPlace) -> list[Finding]:
         return [Finding("tracking", CARE, "off in conf/tracking/default.yaml: no training is recorded")]
     local = store.uri.startswith("sqlite:///")
     if local and not Path(store.uri.removeprefix("sqlite:///")).is_file():
-        return [Finding("tracking", FINE, "no store yet; the first training makes it")]
+        return [Finding("tracking", FINE, "no store yet; the first run makes it")]
     try:
         abandoned = abandoned_runs(store)
     except Exception as error:  # whatever a store, a driver or a server raises
@@ -228,7 +228,7 @@ def check_tracking(place: ProjectPlace) -> list[Finding]:
         return [Finding("tracking", BROKEN, f"the store cannot be used: {reason[:120]}", remedy)]
     if abandoned:
         fact = f"{abandoned} runs are marked as running and their processes are gone"
-        return [Finding("tracking", CARE, fact, "the next training of the same dataset ends them")]
+        return [Finding("tracking", CARE, fact, "the next run or `perfcast pipeline record` ends them")]
     return [Finding("tracking", FINE, "the store answers")]
 
 

@@ -1,31 +1,25 @@
 """Records of every training in MLflow; no stage reads them. The only package that knows MLflow.
 
-`store` names the place of the records, `run` writes them; `lifecycle` opens and closes runs, `processes` finds
-processes that are gone, `recording` records champion and report.
+`store` names the place of the records, `run` writes to one of them, `lifecycle` opens and closes them. `recording`
+records finished results, with `models` and `experiment_page`.
 """
 
-from perfcast.tracking.lifecycle import (
-    abandoned_runs,
-    git_tags,
-    parent_run,
-    record_champion,
-    record_report,
-    register_champion,
-    start_run,
-)
-from perfcast.tracking.run import Run
-from perfcast.tracking.store import Store, open_client, store_from
+from perfcast.tracking.experiment_page import page_addresses
+from perfcast.tracking.lifecycle import abandoned_runs, git_tags, live_record, start_run
+from perfcast.tracking.run import DatasetEntry, Run
+from perfcast.tracking.store import RECORD, Store, explain_failure, open_client, store_from
 
 __all__ = [
+    "RECORD",
+    "DatasetEntry",
     "Run",
     "Store",
     "abandoned_runs",
+    "explain_failure",
     "git_tags",
+    "live_record",
     "open_client",
-    "parent_run",
-    "record_champion",
-    "record_report",
-    "register_champion",
+    "page_addresses",
     "start_run",
     "store_from",
 ]

@@ -1,26 +1,29 @@
-"""States of runs over their life: abandoned ones end, and reports and champions are recorded."""
+"""States of runs over their life: they open, end, and end when their process is gone."""
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import os
 import platform
-import shutil
 import signal
 import subprocess
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from perfcast.tracking.run import Run
-from perfcast.tracking.store import Store, locked, open_client
+from perfcast.tracking.store import Store, locked, open_client, warn_unrecorded
 
 if TYPE_CHECKING:
-    import pandas as pd
     from mlflow import MlflowClient
+
+RECORD_TAG = "perfcast.record"
+"""Tag of a run: the SHA-256 of the file that it records."""
 
 
 def process_name(pid: int) -> str:
@@ -51,14 +54,14 @@ def is_gone(process: str) -> bool:
     return process_name(int(pid)).split(":")[2] != started
 
 
-_PARENT_TAG = "mlflow.parentRunId"
-_INVOCATION_TAG = "perfcast.invocation"
+INVOCATION_TAG = "perfcast.invocation"
+KIND_TAG = "perfcast.kind"
 _PROCESS_TAG = "perfcast.process"
 # the UI then opens the experiment as trainings, not as traces of a language model
 _EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
 
 
-def _experiment(client: MlflowClient, store: Store, name: str) -> str:
+def open_experiment(client: MlflowClient, store: Store, name: str) -> str:
     """Return the id of the experiment, made under the lock when there is none."""
     with locked(store):
         experiment = client.get_experiment_by_name(name)
@@ -67,41 +70,16 @@ def _experiment(client: MlflowClient, store: Store, name: str) -> str:
         return str(client.create_experiment(name, artifact_location=store.place(name), tags=_EXPERIMENT_TAGS))
 
 
-def _parent(client: MlflowClient, store: Store, experiment: str) -> str:
-    """Return the parent of this invocation's runs of one experiment.
-
-    It is closed as soon as it exists: children attach to a closed run as well, and a kill cannot leave it open.
-    """
-    with locked(store):
-        runs = client.search_runs([experiment], f"tags.`{_INVOCATION_TAG}` = '{store.invocation}'", max_results=1)
-        if runs:
-            return str(runs[0].info.run_id)
-        tags = {_INVOCATION_TAG: store.invocation, "perfcast.kind": "invocation", **git_tags()}
-        run = client.create_run(experiment, tags=tags, run_name=f"run {store.invocation}")
-        client.set_terminated(run.info.run_id)
-        return str(run.info.run_id)
-
-
-@contextmanager
-def parent_run(store: Store, experiment: str) -> Iterator[Run]:
-    """Yield the parent run of this invocation, for plots and report."""
-    client = open_client(store)
-    _close_abandoned(client)
-    yield Run(client, _parent(client, store, _experiment(client, store, experiment)), store)
-
-
 @contextmanager
 def start_run(store: Store, experiment: str, name: str, tags: Mapping[str, str]) -> Iterator[Run]:
-    """Open a child run of this invocation; it ends FINISHED, or FAILED or KILLED when the block does not end well."""
+    """Open a run of this process; it ends FINISHED, or FAILED or KILLED when the block does not end well.
+
+    A store that cannot end it costs a line: the next command marks the run as killed.
+    """
     client = open_client(store)
-    experiment_id = _experiment(client, store, experiment)
-    _close_abandoned(client)
-    all_tags = {
-        **tags,
-        **git_tags(),
-        _PARENT_TAG: _parent(client, store, experiment_id),
-        _PROCESS_TAG: process_name(os.getpid()),
-    }
+    experiment_id = open_experiment(client, store, experiment)
+    close_abandoned(client)
+    all_tags = {**tags, **common_tags(store), _PROCESS_TAG: process_name(os.getpid())}
     run = client.create_run(experiment_id, tags=all_tags, run_name=name)
     before = signal.signal(signal.SIGTERM, _raise_exit)
     status = "FAILED"
@@ -113,14 +91,73 @@ def start_run(store: Store, experiment: str, name: str, tags: Mapping[str, str])
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
-        client.set_terminated(run.info.run_id, status=status)
+        try:
+            client.set_terminated(run.info.run_id, status=status)
+        except Exception as error:  # whatever a store, a driver or a server raises
+            warn_unrecorded(error)
+
+
+@dataclass
+class LiveRecord:
+    """The open record of a running training; after the first failure of the store it records no more."""
+
+    run: Run | None
+    epochs: int = 0
+    process: int = field(default_factory=os.getpid)
+
+    def log_epoch(self, entry: Mapping[str, float]) -> None:
+        """Record the learning curve's entry of an epoch. Steps count on over folds, seeds and refits."""
+        if os.getpid() != self.process:  # a worker of several devices, forked with the store's connection
+            return
+        curves = {f"live/{name}": value for name, value in entry.items() if name != "epoch"}
+        self.epochs += 1
+        self._try(lambda run: run.log_metrics(curves, self.epochs))
+
+    def name_record(self, digest: str) -> None:
+        """Name the file that the training wrote, which completes this run later."""
+        self._try(lambda run: run.set_tags({RECORD_TAG: digest}))
+
+    def _try(self, write: Callable[[Run], None]) -> None:
+        if self.run is not None:
+            try:
+                write(self.run)
+            except Exception as error:  # whatever a store, a driver or a server raises
+                warn_unrecorded(error)
+                self.run = None
+
+
+@contextmanager
+def live_record(store: Store, experiment: str, name: str, tags: Mapping[str, str]) -> Iterator[LiveRecord]:
+    """Record a training while it runs. A store that fails costs a line and the live curves, never the training."""
+    with ExitStack() as stack:
+        run = None
+        try:
+            run = stack.enter_context(start_run(store, experiment, name, {KIND_TAG: "training", **tags}))
+            if store.system_metrics:
+                stack.enter_context(_system_metrics(run))
+        except Exception as error:  # whatever a store, a driver or a server raises
+            warn_unrecorded(error)
+        yield LiveRecord(run)
+
+
+@contextmanager
+def _system_metrics(run: Run) -> Iterator[None]:
+    """Record the load of this machine as metrics system/..., every ten seconds."""
+    from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
+
+    monitor = SystemMetricsMonitor(run.run_id, tracking_uri=run.client.tracking_uri)
+    monitor.start()
+    try:
+        yield
+    finally:
+        monitor.finish()
 
 
 def _raise_exit(number: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
-def _close_abandoned(client: MlflowClient) -> None:
+def close_abandoned(client: MlflowClient) -> None:
     """End runs of any experiment left RUNNING by processes of this machine that are gone: a kill gives them no time."""
     for run_id in _abandoned(client):
         client.set_terminated(run_id, status="KILLED")
@@ -137,26 +174,16 @@ def _abandoned(client: MlflowClient) -> list[str]:
     return [run.info.run_id for run in running if is_gone(run.data.tags.get(_PROCESS_TAG, ""))]
 
 
-def register_champion(store: Store, dataset: str, run_id: str, model_uri: str, tags: Mapping[str, str]) -> str:
-    """Register a logged model as the newest version of perfcast-<dataset>, alias `champion`; return the version."""
-    client = open_client(store)
-    name = f"perfcast-{dataset}"
-    with locked(store):
-        return _register(client, name, run_id, model_uri, tags)
-
-
-def _register(client: MlflowClient, name: str, run_id: str, model_uri: str, tags: Mapping[str, str]) -> str:
-    from mlflow.exceptions import MlflowException
-
+def common_tags(store: Store) -> dict[str, str]:
+    """Return the tags of every run: invocation, user, commit."""
     try:
-        client.get_registered_model(name)
-    except MlflowException:
-        client.create_registered_model(name, description="Best predictor by inner validation")
-    version = client.create_model_version(name, model_uri, run_id=run_id, tags=dict(tags))
-    client.set_registered_model_alias(name, "champion", version.version)
-    return str(version.version)
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may have no name for its user
+        user = ""
+    return {INVOCATION_TAG: store.invocation, **({"mlflow.user": user} if user else {}), **git_tags()}
 
 
+@cache
 def git_tags() -> dict[str, str]:
     """Return the commit of the working folder and whether it has changes, empty outside a repository."""
     try:
@@ -169,61 +196,3 @@ def git_tags() -> dict[str, str]:
 
 def _git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], capture_output=True, text=True, check=True, timeout=20).stdout.strip()
-
-
-_LEADING = ("mape", "medape")
-_PARAMETERS = ("predictor", "preset", "seed", "rows", "table_sha256")
-
-
-def record_champion(
-    store: Store, folder: Path, about: Mapping[str, Any], fields: Mapping[str, str], example: pd.DataFrame
-) -> None:
-    """Log a champion's folder as a model, and give it the alias `champion` in the registry.
-
-    `fields` maps the fields that describe a machine to MLflow's type of their values; `example` is such a machine.
-    """
-    dataset, predictor = about["dataset"], about["predictor"]
-    tags = {"perfcast.kind": "champion", "dataset": dataset, "predictor": predictor}
-    with start_run(store, f"perfcast/{dataset}", f"champion: {predictor}", tags) as record:
-        record.log_params({key: about[key] for key in _PARAMETERS})
-        record.log_artifacts(folder / "about.json")
-        uri = record.log_champion(folder, fields, example)
-        register_champion(store, dataset, record.run_id, uri, tags)
-
-
-def record_report(
-    store: Store, report: Path, results: Path, metrics: Mapping[str, Mapping[str, Any]], preset: str
-) -> None:
-    """Log report and plots to the invocation's run, and one run per predictor with its metrics on every split.
-
-    The UI compares the latter side by side: a training has the metrics of one split only.
-    `metrics` is {dataset: {split: {predictor: {task: {metric: value}}}}}.
-    """
-    for dataset, splits in metrics.items():
-        experiment = f"perfcast/{dataset}"
-        with parent_run(store, experiment) as record, tempfile.TemporaryDirectory() as temporary:
-            # both folders have the dataset's name, and would be one folder among the artifacts
-            for kind in ("plots", "evaluation"):
-                if (results / kind / dataset).is_dir():
-                    hidden = shutil.ignore_patterns(".*")
-                    shutil.copytree(results / kind / dataset, Path(temporary) / kind, ignore=hidden)
-            record.log_artifacts(report, Path(temporary) / "plots", Path(temporary) / "evaluation")
-        by_predictor: dict[str, dict[str, float]] = {}
-        for split, predictors in splits.items():
-            for predictor, tasks in predictors.items():
-                by_predictor.setdefault(predictor, {}).update(_flatten_metrics(split, tasks))
-        for predictor, values in sorted(by_predictor.items()):
-            tags = {"perfcast.kind": "comparison", "dataset": dataset, "predictor": predictor}
-            with start_run(store, experiment, f"{predictor}: all splits", tags) as record:
-                record.log_params({"predictor": predictor, "preset": preset})
-                record.log_metrics(values)
-
-
-def _flatten_metrics(split: str, tasks: Mapping[str, Any]) -> dict[str, float]:
-    """Return {split/task/metric: value} of the protocol's two leading metrics."""
-    return {
-        f"{split}/{task}/{metric}": value
-        for task, metrics in tasks.items()
-        for metric, value in metrics.items()
-        if metric in _LEADING
-    }

@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import sqlite3
+import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 
+RECORD = "record.json"
+"""File of a training's folder that is recorded: parameters, metrics, tags and digests, without times."""
 _PLACES = {
     "experiments": "artifact_location",
     "runs": "artifact_uri",
@@ -30,30 +33,36 @@ _PLACES = {
 
 
 def rewrite_moved(database: Path, artifacts: Path) -> int:
-    """Rewrite addresses below a folder that is gone to the present folder of artifacts; return the number of changes.
+    """Rewrite addresses of artifacts to the present folder of artifacts; return the number of changes.
 
-    Addresses of an existing folder stay: a copied project leaves the original's alone, and its new runs go to its own
-    folder. Raises: sqlite3.Error when the file is no database.
+    A moved project takes over every address. A copied one takes over the addresses of the files that it has as well,
+    and new runs go to its own folder. In a database that lies elsewhere only addresses of a folder that is gone change.
+    Raises: sqlite3.Error when the file is no database.
     """
     with closing(sqlite3.connect(database, timeout=60)) as base, base:
         if not _columns(base, "experiments"):
             return 0
         located = base.execute("select name, artifact_location from experiments").fetchall()
-        moved = {
-            where.removesuffix(f"/{name}")
-            for name, where in located
-            if where and where.endswith(f"/{name}") and not _path(where.removesuffix(f"/{name}")).exists()
-        }
-        return sum(_rewrite(base, old, artifacts.as_uri()) for old in sorted(moved) if old.startswith("file:"))
+        roots = {where.removesuffix(f"/{name}") for name, where in located if where and where.endswith(f"/{name}")}
+        foreign = {root for root in roots if root.startswith("file:")} - {artifacts.as_uri()}
+        owned = database.parent.resolve() == artifacts.parent.resolve()
+        return sum(_rewrite(base, root, artifacts, owned=owned) for root in sorted(foreign))
 
 
-def _rewrite(base: sqlite3.Connection, old: str, new: str) -> int:
-    changed = 0
+def _rewrite(base: sqlite3.Connection, old: str, artifacts: Path, *, owned: bool) -> int:
+    """Rewrite the addresses below one folder. Keep those of runs and models whose files lie in that folder alone."""
+    gone, changed = not _path(old).exists(), 0
+    if not (gone or owned):
+        return 0
     for table, column in _PLACES.items():
-        if column in _columns(base, table):
-            # the names of tables and columns are those above
-            change = f"update {table} set {column} = ? || substr({column}, ?) where substr({column}, 1, ?) = ?"
-            changed += base.execute(change, (new, len(old) + 1, len(old) + 1, f"{old}/")).rowcount
+        if column not in _columns(base, table):
+            continue
+        # the names of tables and columns are those above
+        query = f"select distinct {column} from {table} where substr({column}, 1, ?) = ?"
+        for (address,) in base.execute(query, (len(old) + 1, f"{old}/")).fetchall():
+            new = artifacts.as_uri() + address[len(old) :]
+            if gone or table == "experiments" or _path(new).exists():
+                changed += base.execute(f"update {table} set {column} = ? where {column} = ?", (new, address)).rowcount
     return changed
 
 
@@ -65,7 +74,10 @@ def _path(uri: str) -> Path:
     return Path(unquote(urlsplit(uri).path))
 
 
-_QUIET = {
+_SETTINGS = {
+    # a server that does not answer costs seconds, not minutes
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
@@ -78,14 +90,16 @@ class Store:
     """Place of the records.
 
     `uri` is an MLflow tracking URI; `artifacts` a folder for a database's files, of this project's lock in any case;
-    `bucket` a URI where they go instead, such as s3://...; a server keeps its own. `invocation` names the command under
-    which runs are gathered in one parent run.
+    `bucket` a URI where they go instead, such as s3://...; a server keeps its own. `invocation` names the command that
+    made the runs. `live` streams learning curves of running trainings, `system_metrics` the load of the machine too.
     """
 
     uri: str
     artifacts: Path
     invocation: str
     bucket: str = ""
+    live: bool = False
+    system_metrics: bool = False
 
     def place(self, experiment: str) -> str | None:
         """Return the place of an experiment's files; None where the server decides."""
@@ -109,12 +123,15 @@ def store_from(conf: Mapping[str, Any], root: Path, environment: Mapping[str, st
     stamp = environment.get("PERFCAST_INVOCATION") or f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}-{os.getpid()}"
     artifacts = environment.get("PERFCAST_ARTIFACTS") or str(conf["artifacts"])
     bucket = artifacts.rstrip("/") if "://" in artifacts else ""
-    return Store(uri, (root / (str(conf["artifacts"]) if bucket else artifacts)).resolve(), stamp, bucket)
+    folder = (root / (str(conf["artifacts"]) if bucket else artifacts)).resolve()
+    options = {name: bool(conf.get(name, False)) for name in ("live", "system_metrics")}
+    return Store(uri, folder, stamp, bucket, **options)
 
 
 def _check(conf: Mapping[str, Any]) -> None:
     where = "conf/tracking/default.yaml"
-    kinds = {"uri": (str, "text"), "artifacts": (str, "text"), "enabled": (bool, "true or false")}
+    kinds: dict[str, tuple[type, str]] = {"uri": (str, "text"), "artifacts": (str, "text")}
+    kinds |= dict.fromkeys(("enabled", "live", "system_metrics"), (bool, "true or false"))
     if not isinstance(conf, Mapping):
         raise UserError(f"{where} must be a mapping of keys to values", f"found {type(conf).__name__}")
     for key, value in conf.items():
@@ -123,16 +140,29 @@ def _check(conf: Mapping[str, Any]) -> None:
         kind, words = kinds[key]
         if not isinstance(value, kind):
             raise UserError(f"{key!r} in {where} must be {words}", f"found {value!r:.80}", f"edit {where}")
+    if conf.get("system_metrics") and not conf.get("live"):
+        raise UserError(f"'system_metrics' in {where} must have live: true", "live is false", f"edit {where}")
     if missing := [key for key in ("uri", "artifacts") if key not in conf]:
         raise UserError(f"{where} must have the key {missing[0]!r}", "it is missing", f"edit {where}")
 
 
-def locked(store: Store) -> AbstractContextManager[Any]:
-    """Return the store's lock, a context manager."""
+def locked(store: Store, name: str = "store") -> AbstractContextManager[Any]:
+    """Return one of the store's locks, a context manager: `store` for a write, `record` for a pass over results."""
     from filelock import FileLock
 
     store.artifacts.mkdir(parents=True, exist_ok=True)
-    return FileLock(store.artifacts.parent / "store.lock")
+    return FileLock(store.artifacts.parent / f"{name}.lock")
+
+
+def explain_failure(error: BaseException) -> str:
+    """Return what a store, a driver or a server raised as one short line."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:160]}" if lines else type(error).__name__
+
+
+def warn_unrecorded(error: BaseException) -> None:
+    """Print one line about a record that was not written."""
+    print(f"perfcast: tracking: {explain_failure(error)}; the results are kept", file=sys.stderr, flush=True)
 
 
 def open_client(store: Store) -> MlflowClient:
@@ -141,7 +171,7 @@ def open_client(store: Store) -> MlflowClient:
     Processes race in the migrations of a fresh sqlite file, so the first access is under a file lock. A kill during
     migrations leaves tables that no later process can use, so a new file gets its name when it is whole.
     """
-    for name, value in _QUIET.items():
+    for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     from mlflow import MlflowClient
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from perfcast.nn.token_batch import TokenBatch, mask_inputs
 from perfcast.training.devices import rank_and_size, sum_over_devices
 from perfcast.training.loop import BatchLoader, TrainingConfig
+from perfcast.training.progress import EPOCH_LISTENERS
 
 VALIDATION_BATCH_SIZE = 1024
 
@@ -88,6 +89,8 @@ class Regression(pl.LightningModule):
         metrics = {name: float(value) for name, value in self.trainer.callback_metrics.items()}
         rate = float(self.trainer.optimizers[0].param_groups[0]["lr"])
         self.history.append({"epoch": self.current_epoch + 1, "learning_rate": rate, **metrics})
+        for listener in EPOCH_LISTENERS:
+            listener(self.history[-1])
         if metrics.get(VALIDATION_METRIC, float("inf")) < self.best_error:
             self.best_error, self.best_epoch = metrics[VALIDATION_METRIC], self.current_epoch + 1
             self.best_weights = copy.deepcopy(self.network.state_dict())

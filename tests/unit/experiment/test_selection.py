@@ -264,9 +264,9 @@ def test_outputs_without_training_scores_are_predicted_for_new_tasks_only():
 def test_error_summary_is_per_task_and_averaged_over_tasks():
     predictions = pd.DataFrame({"task": ["a", "a", "b"], "measured": [100, 100, 100], "predicted": [110, 130, 90]})
     summary = summarize_errors(predictions)
-    assert summary["a/mape"] == pytest.approx(20)
-    assert summary["b/medape"] == pytest.approx(10)
-    assert summary["mean/mape"] == pytest.approx(15)
+    assert summary["mape/a"] == pytest.approx(20)
+    assert summary["medape/b"] == pytest.approx(10)
+    assert summary["mape"] == pytest.approx(15)
 
 
 def test_trainer_conf_reaches_neural_predictors():

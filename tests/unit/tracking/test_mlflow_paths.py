@@ -11,6 +11,7 @@ import pytest
 
 from perfcast import tracking
 from perfcast.predictors.linear import Ridge
+from perfcast.tracking.models import log_predictor, register_champion
 from perfcast.tracking.store import rewrite_moved
 
 
@@ -33,8 +34,8 @@ def project(tmp_path, monkeypatch):
     store = store_in(folder)
     with tracking.start_run(store, "perfcast/demo", "job", {}) as run:
         run.log_artifacts(folder / "note.txt")
-        uri = run.log_model(folder / "model", X.head(2), predictor.predict(X.head(2)))
-    tracking.register_champion(store, "demo", run.run_id, uri, {})
+        model = log_predictor(run, "ridge-random", folder / "model", X, {})
+        register_champion(run, "demo", model, {}, "a description")
     return folder, run.run_id
 
 
@@ -63,12 +64,38 @@ def test_moved_project_finds_its_artifacts(project, tmp_path):
     assert rewrite_moved(moved / "mlflow.db", moved / "artifacts") == 0
 
 
-def test_copied_project_keeps_the_original_paths(project, tmp_path):
+def files_below(folder):
+    return sorted(path.relative_to(folder) for path in folder.rglob("*"))
+
+
+def test_copied_project_writes_into_its_own_folder(project, tmp_path):
     folder, run_id = project
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
-    assert rewrite_moved(copy / "mlflow.db", copy / "artifacts") == 0
+    before = files_below(folder / "artifacts")
     assert loaded(copy, run_id) == ("kept", 1)
+    assert folder.as_uri() not in "".join(sqlite3.connect(copy / "mlflow.db").iterdump())
+    with tracking.start_run(store_in(copy), "perfcast/demo", "another", {}) as run:
+        run.log_artifacts(copy / "note.txt")
+    assert files_below(folder / "artifacts") == before
+    assert list((copy / "artifacts").rglob(f"{run.run_id}/artifacts/note.txt"))
+    assert loaded(folder, run_id) == ("kept", 1), "the original's record is untouched"
+
+
+def test_copy_without_artifacts_reads_those_of_the_original(project, tmp_path):
+    folder, run_id = project
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    shutil.copy(folder / "mlflow.db", copy)
+    assert loaded(copy, run_id) == ("kept", 1)
+    with tracking.start_run(store_in(copy), "perfcast/demo", "another", {}) as run:
+        run.log_artifacts(folder / "note.txt")
+    assert list((copy / "artifacts").rglob(f"{run.run_id}/artifacts/note.txt"))
+
+
+def test_database_elsewhere_keeps_the_addresses_of_present_folders(project, tmp_path):
+    folder, _ = project
+    assert rewrite_moved(folder / "mlflow.db", tmp_path / "another project" / "artifacts") == 0
 
 
 def test_store_without_experiments_is_unchanged(tmp_path):

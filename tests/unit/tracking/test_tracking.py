@@ -25,7 +25,7 @@ from perfcast import tracking
 folder, number = Path(sys.argv[1]), sys.argv[2]
 store = tracking.Store(f"sqlite:///{folder}/mlflow/mlflow.db", folder / "mlflow" / "artifacts", "now")
 with tracking.start_run(store, "perfcast/demo", f"job {number}", {"job": number}) as run:
-    run.log_dataset("shared", "1" * 64, "random")
+    run.log_dataset(tracking.DatasetEntry("shared", "1" * 36, "table.parquet"), "test")
     for step in range(20):
         run.log_metrics({"loss": float(step), "other": 1.0}, step)
 """
@@ -47,9 +47,7 @@ def test_parallel_jobs_lose_no_record(folder):
     for run in runs:
         assert run.info.status == "FINISHED"
         assert [m.value for m in client.get_metric_history(run.info.run_id, "loss")] == list(map(float, range(20)))
-    parents = {run.data.tags["mlflow.parentRunId"] for run in runs}
-    assert len(parents) == 1
-    assert client.get_run(parents.pop()).info.status == "FINISHED"
+    assert {run.data.tags["perfcast.invocation"] for run in runs} == {"now"}
 
 
 def test_start_run_marks_errors_as_failed(folder):
@@ -135,20 +133,20 @@ def test_run_records_params_curves_and_datasets(folder):
         {"seed": [0, 0, 1], "fold": [0, 0, 0], "epoch": [0, 1, 0], "validation_loss": [3.0, 2.0, 9.0]}
     )
     with tracking.start_run(store_in(folder), "perfcast/log", "run", {"split": "random"}) as run:
-        run.log_params({"predictor": {"arguments": {"width": 64}}})
+        run.log_params({"d_token": 64})
         run.log_history(history)
-        run.log_metrics({"random/mean/mape": 1.5, "nothing": float("nan")})
-        run.log_dataset("demo", "0" * 64, "random")
+        run.log_metrics({"mape": 1.5, "nothing": float("nan")})
+        run.log_dataset(tracking.DatasetEntry("demo-random", "0" * 36, "table.parquet"), "test")
     client = MlflowClient(store_in(folder).uri)
     got = client.get_run(run.run_id)
-    assert got.data.params == {"predictor.arguments.width": "64"}
+    assert got.data.params == {"d_token": "64"}
     assert got.data.metrics == {
         "curve/validation_loss": 2.0,
         "curve_seed1_fold0/validation_loss": 9.0,
-        "random/mean/mape": 1.5,
+        "mape": 1.5,
     }
     assert [m.step for m in client.get_metric_history(run.run_id, "curve/validation_loss")] == [0, 1]
-    assert got.inputs.dataset_inputs[0].dataset.name == "demo"
+    assert got.inputs.dataset_inputs[0].dataset.name == "demo-random"
 
 
 def test_store_from_prefers_the_environment(tmp_path):

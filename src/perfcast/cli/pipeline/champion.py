@@ -1,4 +1,4 @@
-"""Select the best predictor, fit it on every row, register it.
+"""Select the best predictor, and fit it on every row.
 
 Examples:
     perfcast pipeline champion host_gemm --runs results/runs/host_gemm \\
@@ -10,11 +10,9 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 
 from perfcast.cli.arguments import add_shared
-from perfcast.config.compose import compose
 from perfcast.utils.progress import show_progress
 
 
@@ -26,9 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the champion's folder: the model, and about.json with its name and the reason of the choice."""
-    from perfcast import tracking
     from perfcast.experiment.champion import ChampionFiles, write_champion
-    from perfcast.inference.champion import load_champion
 
     files = ChampionFiles(options.runs, options.table, options.standard, options.raw)
     with show_progress() as show:
@@ -45,9 +41,4 @@ def run(options: argparse.Namespace) -> int:
             progress=show,
         )
     print(f"{options.dataset}: champion {about['predictor']}", file=sys.stderr)
-    overrides = [f"dataset={options.dataset}", f"predictor={about['predictor']}", "split=all"]
-    store = tracking.store_from(compose(options.project, overrides)["tracking"], options.project, os.environ)
-    if store is not None:
-        saved = load_champion(options.out)
-        tracking.record_champion(store, options.out, about, saved.field_types(), saved.example_machine())
     return 0

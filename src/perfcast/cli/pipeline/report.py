@@ -1,4 +1,4 @@
-"""Write the report as one HTML file, and record it in MLflow.
+"""Write the report as one HTML file.
 
 Examples:
     perfcast pipeline report --results results --out results/report.html
@@ -7,33 +7,23 @@ Examples:
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from perfcast.cli.arguments import add_shared
-from perfcast.config.conf_files import read_yaml, require_mapping
+from perfcast.config.conf_files import read_yaml
 from perfcast.config.dataset_conf import read_datasets
 from perfcast.config.predictor_conf import read_predictor_labels
-from perfcast.inference.machine_files import read_json_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(parser, "--results", "--out", "--project", out="page to write")
-    parser.add_argument("--experiment", type=_experiment, metavar="JSON", help="the experiment (default: params.yaml)")
+    add_shared(parser, "--results", "--out", "--project", "--experiment", out="page to write")
     parser.add_argument("--cards", type=Path, metavar="FOLDER", help="folder for a model card per dataset, as Markdown")
 
 
-def _experiment(text: str) -> dict[str, Any]:
-    return dict(require_mapping(read_json_text(text, "--experiment"), "--experiment"))
-
-
 def run(options: argparse.Namespace) -> int:
-    """Collect, render, write, record."""
-    from perfcast import tracking
-    from perfcast.evaluation import metrics_tree
+    """Collect, render, write."""
     from perfcast.report.render_page import write_report
     from perfcast.report.report_context import collect
 
@@ -45,8 +35,4 @@ def run(options: argparse.Namespace) -> int:
     context = collect(options.results, params, titles=titles, sources=sources, predictor_labels=predictor_labels)
     write_report(context, options.out, options.cards)
     print(f"{options.out}: {options.out.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
-    store = tracking.store_from(read_yaml(conf / "tracking" / "default.yaml"), options.project, os.environ)
-    if store is not None:
-        metrics = {part.name: metrics_tree(part.evaluation) for part in context.datasets}
-        tracking.record_report(store, options.out, options.results, metrics, params["preset"])
     return 0

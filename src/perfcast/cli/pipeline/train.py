@@ -1,4 +1,4 @@
-"""Train one predictor on one split, and record it in MLflow.
+"""Train one predictor on one split.
 
 Examples:
     perfcast pipeline train host_gemm random ridge \\
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Train, write the run's folder, record."""
+    """Train and write the run's folder; `perfcast pipeline record` records it."""
     names = {"dataset": options.dataset, "predictor": options.predictor, "split": options.split}
     chosen = {**names, "preset": options.preset, "seeds": f"[{','.join(map(str, options.seeds))}]"}
     config = compose(options.project, [*[f"{key}={value}" for key, value in chosen.items()], *options.override])

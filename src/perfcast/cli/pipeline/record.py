@@ -1,0 +1,69 @@
+"""Record finished trainings, champions and the report in MLflow.
+
+What the store has already is left alone.
+
+Examples:
+    perfcast pipeline record --results results
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfcast.cli.arguments import add_shared
+from perfcast.config.conf_files import known, read_conf, read_yaml
+
+if TYPE_CHECKING:
+    from perfcast.tracking import Store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_shared(parser, "--results", "--project", "--experiment")
+    parser.add_argument("--trainings", action="store_true", help="record the trainings alone")
+    parser.add_argument(
+        "--note", type=Path, metavar="FILE", help="write the outcome to a file, and succeed if the store fails"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Record; a store that cannot be used is one line, and costs no result."""
+    from perfcast import tracking
+    from perfcast.utils.errors import UserError
+    from perfcast.utils.io import write_text
+
+    conf = options.project / "conf"
+    store = tracking.store_from(read_yaml(conf / "tracking" / "default.yaml"), options.project, os.environ)
+    if store is None:
+        outcome = "off: conf/tracking/default.yaml has enabled: false"
+    else:
+        try:
+            outcome = f"{_record(store, options)} new runs recorded"
+        except Exception as error:  # whatever a store, a driver or a server raises
+            reason = tracking.explain_failure(error)
+            if options.note is None:
+                raise UserError("the tracking store must be usable", reason, "run perfcast doctor") from error
+            outcome = f"NOT recorded: {reason}; `perfcast pipeline record` catches up"
+    print(f"tracking: {outcome}", file=sys.stderr)
+    if options.note is not None:
+        write_text(options.note, f"{outcome}\n")
+    return 0
+
+
+def _record(store: Store, options: argparse.Namespace) -> int:
+    from perfcast.evaluation import metrics_tree, read_evaluation
+    from perfcast.tracking.recording import ResultsToRecord, record_results
+
+    conf = options.project / "conf"
+    evaluations = [read_evaluation(path.parent) for path in options.results.glob("evaluation/*/summary.json")]
+    results = ResultsToRecord(
+        folder=options.results,
+        scores={evaluation.dataset: metrics_tree(evaluation) for evaluation in evaluations},
+        titles={name: str(read_conf(conf, "dataset", name)["title"]) for name in known(conf, "dataset")},
+        experiment=options.experiment or read_yaml(options.project / "params.yaml"),
+    )
+    return record_results(store, results, trainings_only=options.trainings)

@@ -1,0 +1,322 @@
+"""Records of finished results: trainings, champions and the report, each of them once."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from perfcast.evaluation import AVERAGE
+from perfcast.schema.table_files import read_table
+from perfcast.tracking.experiment_page import describe_experiment
+from perfcast.tracking.lifecycle import KIND_TAG, RECORD_TAG, close_abandoned, common_tags, open_experiment
+from perfcast.tracking.models import log_champion, log_predictor, register_champion
+from perfcast.tracking.run import DatasetEntry, Run
+from perfcast.tracking.store import RECORD, Store, locked, open_client
+from perfcast.utils.io import file_digests, read_json, sha256
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run as StoredRun
+
+_METRICS = ("mape", "medape", "coverage", "width", "p90")
+_COMPLETE_TAG = "perfcast.complete"
+_DIGEST = 36  # characters that MLflow keeps of a dataset's digest
+
+Scores = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
+"""Metrics of a dataset by split, predictor, task and metric."""
+
+
+@dataclass(frozen=True)
+class ResultsToRecord:
+    """A folder of results, the metrics of its datasets, titles of datasets, and the experiment's parameters."""
+
+    folder: Path
+    scores: Mapping[str, Scores]
+    titles: Mapping[str, str]
+    experiment: Mapping[str, Any]
+
+
+@dataclass
+class _Recorder:
+    """A pass over one dataset: the experiment of MLflow, and the runs that it has by the digest that they record."""
+
+    client: MlflowClient
+    store: Store
+    results: ResultsToRecord
+    dataset: str
+    experiment_id: str = ""
+    known: dict[str, StoredRun] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        name = f"perfcast/{self.dataset}"
+        self.experiment_id = open_experiment(self.client, self.store, name)
+        describe_experiment(self.client, self.experiment_id, self.results.titles.get(self.dataset, self.dataset))
+        token = None
+        while token != "":
+            page = self.client.search_runs([self.experiment_id], f"tags.`{RECORD_TAG}` LIKE '%'", page_token=token)
+            self.known |= {run.data.tags[RECORD_TAG]: run for run in page}
+            token = page.token or ""
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """The table with features that the dataset's predictors were trained on."""
+        return read_table(self.results.folder / "features" / f"{self.dataset}.parquet").frame
+
+    def is_complete(self, digest: str) -> bool:
+        """Return whether a run records this digest from beginning to end."""
+        return digest in self.known and self.known[digest].data.tags.get(_COMPLETE_TAG) == "true"
+
+    @contextmanager
+    def run(self, digest: str, name: str, tags: Mapping[str, str], *, file: Path, seconds: float) -> Iterator[Run]:
+        """Open the run of a digest, a new one or that of a live training; it is complete when the block ends well.
+
+        It ends at the time of the file that it records, and lasted so many seconds. It replaces one that was cut off.
+        """
+        end = int(file.stat().st_mtime * 1000)
+        marked = {**tags, **common_tags(self.store), RECORD_TAG: digest, _COMPLETE_TAG: "false"}
+        if digest in self.known and _COMPLETE_TAG in self.known[digest].data.tags:
+            self._delete_run(self.known.pop(digest).info.run_id)
+        if digest in self.known:
+            run = Run(self.client, self.known[digest].info.run_id, self.store, time=end)
+            run.set_tags(marked)
+        else:
+            start = end - int(seconds * 1000)
+            made = self.client.create_run(self.experiment_id, start_time=start, tags=marked, run_name=name)
+            run = Run(self.client, made.info.run_id, self.store, time=end)
+        try:
+            yield run
+        except BaseException:
+            self.client.set_terminated(run.run_id, status="FAILED")
+            raise
+        run.set_tags({_COMPLETE_TAG: "true"})
+        self.client.set_terminated(run.run_id, end_time=end)
+        self.known[digest] = self.client.get_run(run.run_id)
+
+    def _delete_run(self, run_id: str) -> None:
+        """Delete a run with its models."""
+        self.client.delete_run(run_id)
+        found = self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'")
+        for model in found:
+            self.client.delete_logged_model(model.model_id)
+
+
+def record_results(store: Store, results: ResultsToRecord, *, trainings_only: bool = False) -> int:
+    """Record every training, champion and report of a folder of results that the store does not have; count them.
+
+    Metrics of recorded trainings are brought up to date. One process records at a time.
+    """
+    files: dict[str, list[Path]] = {}
+    for path in sorted((results.folder / "runs").glob(f"*/*/*/{RECORD}")):
+        files.setdefault(path.parts[-4], []).append(path)
+    with locked(store, "record"):
+        client = open_client(store)
+        close_abandoned(client)
+        count = 0
+        for dataset, paths in files.items():
+            recorder = _Recorder(client, store, results, dataset)
+            count += _record_trainings(recorder, paths)
+            if not trainings_only:
+                count += _record_champion(recorder) + _record_report(recorder)
+    return count
+
+
+def _record_trainings(recorder: _Recorder, paths: Sequence[Path]) -> int:
+    count = 0
+    for path in paths:
+        digest, content = sha256(path), read_json(path)
+        scores = _scores(recorder, path, content)
+        if recorder.is_complete(digest):
+            _update_metrics(recorder.known[digest], recorder, scores)
+        else:
+            _record_training(recorder, path, digest, content, scores)
+            count += 1
+    return count
+
+
+def _scores(recorder: _Recorder, path: Path, content: Mapping[str, Any]) -> dict[str, float]:
+    """Return the evaluated metrics of a training; none where the evaluation is older than the training."""
+    evaluation = recorder.results.folder / "evaluation" / recorder.dataset
+    scores = recorder.results.scores.get(recorder.dataset, {})
+    tasks = scores.get(content["split"], {}).get(content["predictor"], {})
+    if not tasks or evaluation.stat().st_mtime < path.stat().st_mtime:
+        return {}
+    return {
+        metric if task == AVERAGE else f"{metric}/{task}": values[metric]
+        for task, values in tasks.items()
+        for metric in _METRICS
+        if metric in values
+    }
+
+
+def _update_metrics(stored: StoredRun, recorder: _Recorder, scores: Mapping[str, float]) -> None:
+    """Record the metrics that another evaluation, such as one with another level, changed."""
+    changed = {name: value for name, value in scores.items() if stored.data.metrics.get(name) != value}
+    if changed:
+        run = Run(recorder.client, stored.info.run_id, recorder.store)
+        (model,), (data,) = stored.outputs.model_outputs, stored.inputs.dataset_inputs
+        headline = {name: changed[name] for name in _METRICS if name in changed}
+        entry = DatasetEntry(data.dataset.name, data.dataset.digest, data.dataset.source)
+        run.log_metrics(headline, model_id=model.model_id, dataset=entry)
+        run.log_metrics({name: value for name, value in changed.items() if name not in headline})
+
+
+def _record_training(
+    recorder: _Recorder, path: Path, digest: str, content: Mapping[str, Any], scores: Mapping[str, float]
+) -> None:
+    split, predictor, folder = content["split"], content["predictor"], path.parent
+    names = {name: content[name] for name in ("dataset", "split", "predictor")}
+    usage = _read_usage(recorder.results.folder / "benchmarks" / "train" / Path(*names.values()).with_suffix(".tsv"))
+    name = f"{predictor}-{split}"
+    tags = {
+        **{KIND_TAG: "training", **names, **content["tags"]},
+        **{"mlflow.source.name": "perfcast pipeline train", "mlflow.source.type": "LOCAL"},
+    }
+    seconds = usage.get("seconds", 0.0)
+    with recorder.run(digest, name, tags, file=path, seconds=seconds) as run:
+        run.log_params({**names, **content["parameters"]})
+        digests = "".join(content["sha256"][name] for name in ("table", "folds"))
+        dataset = DatasetEntry(
+            name=f"{recorder.dataset}-{split}",
+            digest=hashlib.sha256(digests.encode()).hexdigest()[:_DIGEST],
+            source=json.dumps({"uri": f"{recorder.results.folder.name}/features/{recorder.dataset}.parquet"}),
+            schema=_schema(recorder.table),
+            profile=json.dumps({f"{subset}_rows": rows for subset, rows in content["rows"].items()}),
+        )
+        run.log_dataset(dataset, "test")
+        model = log_predictor(run, name, folder / content["model"], recorder.table, {**names, "preset": tags["preset"]})
+        metrics = {**content["metrics"], **scores}
+        # the page Models has a column for each metric of each split
+        headline = {name: metrics[name] for name in _METRICS if name in metrics}
+        run.log_metrics(headline, model_id=model.model_id, dataset=dataset)
+        run.log_metrics({name: value for name, value in {**metrics, **usage}.items() if name not in headline})
+        history = pd.read_csv(folder / content["curves"])
+        if "epoch" in history:
+            run.log_history(history)
+        run.log_artifacts(path, folder / "config.yaml", folder / "predictions.parquet")
+
+
+def _read_usage(path: Path) -> dict[str, float]:
+    """Return the seconds and the memory of a job that Snakemake measured; empty without its file."""
+    if not path.exists():
+        return {}
+    with path.open(newline="") as file:
+        row = next(csv.DictReader(file, delimiter="\t"), {})
+    named = {"seconds": row.get("s", ""), "memory_mib": row.get("max_rss", "")}
+    return {name: float(value) for name, value in named.items() if value.replace(".", "", 1).isdigit()}
+
+
+def _schema(table: pd.DataFrame) -> str:
+    """Return the columns of a table in the form of MLflow's datasets."""
+    kinds = {
+        str(name): "double" if pd.api.types.is_numeric_dtype(kind) else "string" for name, kind in table.dtypes.items()
+    }
+    return json.dumps({"mlflow_colspec": [{"name": name, "type": kind} for name, kind in kinds.items()]})
+
+
+def _record_champion(recorder: _Recorder) -> int:
+    """Log a champion's folder as a model with metrics, and register it; 0 when the store has it."""
+    dataset, results = recorder.dataset, recorder.results
+    folder = results.folder / "champion" / dataset
+    if not (folder / "about.json").exists():
+        return 0
+    digest = hashlib.sha256(json.dumps(file_digests(folder), sort_keys=True).encode()).hexdigest()
+    if recorder.is_complete(digest):
+        return 0
+    about = read_json(folder / "about.json")
+    predictor = about["predictor"]
+    usage = _read_usage(results.folder / "benchmarks" / "champion" / f"{dataset}.tsv")
+    metrics = _by_split(results.scores.get(dataset, {}), predictor)
+    tags = {"dataset": dataset, "predictor": predictor, "preset": str(about["preset"])}
+    marks = {KIND_TAG: "champion", "mlflow.source.name": "perfcast pipeline champion", "mlflow.source.type": "LOCAL"}
+    seconds = usage.get("seconds", 0.0)
+    with recorder.run(
+        digest, f"champion: {predictor}", {**tags, **marks}, file=folder / "about.json", seconds=seconds
+    ) as run:
+        run.log_params({key: about[key] for key in ("predictor", "preset", "seed", "rows", "table_sha256")})
+        entry = DatasetEntry(
+            name=dataset,
+            digest=about["table_sha256"][:_DIGEST],
+            source=json.dumps({"uri": f"{results.folder.name}/features/{dataset}.parquet"}),
+            schema=_schema(recorder.table),
+            profile=json.dumps({"rows": about["rows"]}),
+        )
+        run.log_dataset(entry, "training")
+        model = log_champion(run, f"champion-{dataset}", folder, tags)
+        run.log_metrics(metrics, model_id=model.model_id)
+        run.log_metrics(usage)
+        card = results.folder / "model_cards" / f"{dataset}.md"
+        run.log_artifacts(folder / "about.json", card, results.folder / "report.html")
+        page = f"#/experiments/{recorder.experiment_id}/runs/{run.run_id}/artifacts"
+        description = _describe_champion(about, metrics, f"{page}/{card.name}", f"{page}/report.html")
+        register_champion(run, dataset, model, {**tags, RECORD_TAG: digest}, description)
+        run.set_tags({"mlflow.note.content": description})
+    return 1
+
+
+def _by_split(scores: Scores, predictor: str) -> dict[str, float]:
+    """Return the averages of a predictor over the tasks, under split/<split>/<metric>."""
+    return {
+        f"split/{split}/{metric}": predictors[predictor][AVERAGE][metric]
+        for split, predictors in scores.items()
+        if AVERAGE in predictors.get(predictor, {})
+        for metric in _METRICS
+        if metric in predictors[predictor][AVERAGE]
+    }
+
+
+def _describe_champion(about: Mapping[str, Any], metrics: Mapping[str, float], card: str, report: str) -> str:
+    """Return the description of a registered champion as Markdown."""
+    splits = sorted({name.split("/")[1] for name in metrics})
+    columns = {"mape": "MAPE (%)", "coverage": "coverage (%)", "width": "width (%)"}
+    lines = [
+        f"**{about['predictor']}**, preset {about['preset']}, fitted on {about['rows']} rows of {about['dataset']}.",
+        f"Chosen by: {about['chosen_by']}.",
+        "",
+        f"| split | {' | '.join(columns.values())} |",
+        "|---" * (len(columns) + 1) + "|",
+    ]
+    for split in splits:
+        values = [metrics.get(f"split/{split}/{metric}") for metric in columns]
+        lines.append(f"| {split} | {' | '.join('-' if value is None else f'{value:.4g}' for value in values)} |")
+    return "\n".join([*lines, "", f"[model card]({card}), [report]({report})"])
+
+
+def _record_report(recorder: _Recorder) -> int:
+    """Record report, plots and evaluation with the experiment's parameters and headline metrics, as one run."""
+    dataset, results = recorder.dataset, recorder.results
+    report, folder = results.folder / "report.html", results.folder
+    if not report.exists() or dataset not in results.scores:
+        return 0
+    digest = hashlib.sha256(f"{dataset} {sha256(report)}".encode()).hexdigest()
+    if recorder.is_complete(digest):
+        return 0
+    about_file = folder / "champion" / dataset / "about.json"
+    champion = str(read_json(about_file)["predictor"]) if about_file.exists() else ""
+    tags = {
+        **{KIND_TAG: "summary", "dataset": dataset, "predictor": champion},
+        **{"mlflow.source.name": "perfcast pipeline report", "mlflow.source.type": "LOCAL"},
+    }
+    with recorder.run(digest, f"summary {recorder.store.invocation}", tags, file=report, seconds=0.0) as run:
+        chosen = ("preset", "seeds", "level", "resamples", "backtest_windows", "published_until", "split_seed")
+        parameters = {name: results.experiment[name] for name in chosen if name in results.experiment}
+        run.log_params({**parameters, "dataset": dataset, "champion": champion})
+        run.log_metrics(_by_split(results.scores[dataset], champion))
+        with tempfile.TemporaryDirectory() as temporary:
+            # both folders have the dataset's name, and would be one folder among the artifacts
+            for kind in ("plots", "evaluation"):
+                if (folder / kind / dataset).is_dir():
+                    hidden = shutil.ignore_patterns(".*")
+                    shutil.copytree(folder / kind / dataset, Path(temporary) / kind, ignore=hidden)
+            run.log_artifacts(report, Path(temporary) / "plots", Path(temporary) / "evaluation")
+    return 1

@@ -1,0 +1,272 @@
+"""Records of finished results: once each, with metrics of model and dataset, and never at the cost of a result."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from mlflow import MlflowClient
+
+from perfcast import tracking
+from perfcast.cli.main import main
+from perfcast.predictors.linear import Ridge
+from perfcast.schema.table import Column, Kind, Role, build_table
+from perfcast.schema.table_files import write_table
+from perfcast.tracking.models import requirements
+from perfcast.tracking.recording import ResultsToRecord, record_results
+from perfcast.training.progress import EPOCH_LISTENERS, listening
+from perfcast.utils.io import sha256, write_json
+
+SCORES = {
+    "demo": {
+        split: {
+            "ridge": {
+                "average": {"mape": 7.0, "coverage": 91.0, "width": 30.0, "p90": 12.0, "r2": 0.9},
+                "float": {"mape": 6.0},
+            }
+        }
+        for split in ("random", "unseen")
+    }
+}
+COLUMNS = [Column("cores", Kind.NUMERICAL, Role.FEATURE, "cpu"), Column("score", Kind.NUMERICAL, Role.TARGET, "suite")]
+
+
+def write_run(results, split, mape=7.5):
+    """Write the folder of a training as `perfcast pipeline train` does, curves included."""
+    frame = pd.DataFrame({"cores": [1.0, 2.0, 4.0, 8.0] * 4})
+    frame["score"] = frame["cores"]
+    write_table(build_table("demo", frame, COLUMNS), results / "features" / "demo.parquet")
+    folder = results / "runs" / "demo" / split / "ridge"
+    Ridge().fit(frame[["cores"]], frame["score"]).save(folder / "model")
+    pd.DataFrame({"predicted": [1.0]}).to_parquet(folder / "predictions.parquet")
+    curves = pd.DataFrame({"seed": [0, 0], "fold": [0, 0], "epoch": [1, 2], "train_loss": [2.0, 1.0]})
+    curves.to_csv(folder / "history.csv", index=False)
+    (folder / "config.yaml").write_text("preset: quick\n")
+    record = {
+        **{"dataset": "demo", "split": split, "predictor": "ridge", "curves": "history.csv", "model": "model"},
+        "parameters": {"alphas": "[1.0]", "preset": "quick"},
+        "metrics": {"mape": mape, "medape": 5.0},
+        "tags": {"preset": "quick", "code_digest": "1"},
+        "rows": {"train": 12, "test": 4},
+        "sha256": {"table": "1" * 64, "folds": split, "predictions": "2" * 64},
+    }
+    write_json(folder / "record.json", record)
+    usage = results / "benchmarks" / "train" / "demo" / split / "ridge.tsv"
+    usage.parent.mkdir(parents=True, exist_ok=True)
+    usage.write_text("s\th:m:s\tmax_rss\n12.5\t0:00:12\t300.25\n")
+    return folder
+
+
+def write_evaluation(results):
+    (results / "evaluation" / "demo").mkdir(parents=True, exist_ok=True)
+    os.utime(results / "evaluation" / "demo")
+
+
+def record(folder, scores=SCORES, **options):
+    store = tracking.Store(f"sqlite:///{folder}/mlflow/mlflow.db", folder / "mlflow" / "artifacts", "now")
+    return record_results(store, ResultsToRecord(folder, scores, {"demo": "Demonstration"}, {}), **options)
+
+
+def runs_of(folder):
+    client = MlflowClient(f"sqlite:///{folder}/mlflow/mlflow.db")
+    experiment = client.get_experiment_by_name("perfcast/demo").experiment_id
+    return client, experiment, client.search_runs([experiment], "tags.`perfcast.kind` = 'training'")
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """Results of two trainings, recorded."""
+    folder = tmp_path_factory.mktemp("recorded") / "results"
+    for split in ("random", "unseen"):
+        write_run(folder, split)
+    write_evaluation(folder)
+    assert record(folder) == 2
+    return folder
+
+
+@pytest.fixture
+def results(original, tmp_path):
+    return Path(shutil.copytree(original, tmp_path / "results"))
+
+
+def test_splits_share_metrics_and_carry_the_split_as_tag_and_dataset(original):
+    _, _, runs = runs_of(original)
+    assert {run.info.run_name for run in runs} == {"ridge-random", "ridge-unseen"}
+    for run in runs:
+        metrics = {name: value for name, value in run.data.metrics.items() if not name.startswith("curve/")}
+        assert metrics == {
+            **{"mape": 7.0, "mape/float": 6.0, "medape": 5.0, "coverage": 91.0, "width": 30.0, "p90": 12.0},
+            **{"seconds": 12.5, "memory_mib": 300.25},
+        }
+        assert run.data.metrics["curve/train_loss"] == 1.0
+        assert run.data.params["alphas"] == "[1.0]"
+        (data,) = run.inputs.dataset_inputs
+        assert data.dataset.name == f"demo-{run.data.tags['split']}"
+        assert "cores" in data.dataset.schema
+        assert run.info.end_time - run.info.start_time == 12_500
+        assert run.data.tags["mlflow.source.name"] == "perfcast pipeline train"
+
+
+def test_models_have_names_and_metrics_of_their_dataset(original):
+    client, experiment, _ = runs_of(original)
+    models = {model.name: model for model in client.search_logged_models([experiment])}
+    assert set(models) == {"ridge-random", "ridge-unseen"}
+    for split in ("random", "unseen"):
+        measured = {metric.key: metric for metric in models[f"ridge-{split}"].metrics}
+        assert measured["mape"].value == 7.0
+        assert measured["mape"].dataset_name == f"demo-{split}"
+
+
+def test_experiment_has_a_description_and_a_view(original):
+    client, experiment, _ = runs_of(original)
+    tags = client.get_experiment(experiment).tags
+    assert "Demonstration" in tags["mlflow.note.content"]
+    view = json.loads(tags["mlflow.sharedViewState.perfcast"])
+    assert "metrics.`mape`" in view["selectedColumns"]
+    assert "viewStateShareKey=perfcast" in tracking.page_addresses(client)["perfcast/demo"]
+
+
+def test_recording_again_records_nothing(results):
+    before = {run.info.run_id: run.data.metrics for run in runs_of(results)[2]}
+    assert record(results) == 0
+    client, experiment, runs = runs_of(results)
+    assert {run.info.run_id: run.data.metrics for run in runs} == before
+    assert len(client.search_logged_models([experiment])) == 2
+
+
+def test_another_evaluation_updates_the_metrics(results):
+    scores = json.loads(json.dumps(SCORES))
+    scores["demo"]["random"]["ridge"]["average"]["coverage"] = 80.0
+    assert record(results, scores) == 0
+    coverage = {run.data.tags["split"]: run.data.metrics["coverage"] for run in runs_of(results)[2]}
+    assert coverage == {"random": 80.0, "unseen": 91.0}
+
+
+def test_changed_training_is_another_run_without_the_old_evaluation(results):
+    write_run(results, "random", mape=9.0)
+    os.utime(results / "evaluation" / "demo", (0, 0))
+    assert record(results) == 1
+    runs = runs_of(results)[2]
+    assert len(runs) == 3
+    assert sorted(run.data.metrics["mape"] for run in runs) == [7.0, 7.0, 9.0]
+
+
+def test_interrupted_recording_is_completed(results):
+    client, experiment, runs = runs_of(results)
+    cut = runs[0].info.run_id
+    client.set_tag(cut, "perfcast.complete", "false")
+    client.set_terminated(cut, status="KILLED")
+    assert record(results) == 1
+    client, experiment, runs = runs_of(results)
+    assert {run.info.status for run in runs} == {"FINISHED"}
+    assert len(runs) == 2
+    assert len(client.search_logged_models([experiment])) == 2
+
+
+def test_live_run_becomes_the_record_of_its_training(results):
+    folder = write_run(results, "random", mape=8.5)
+    store = tracking.Store(f"sqlite:///{results}/mlflow/mlflow.db", results / "mlflow" / "artifacts", "now", live=True)
+    with tracking.live_record(store, "perfcast/demo", "ridge-random", {"split": "random"}) as live:
+        with listening(live.log_epoch):
+            for loss in (3.0, 2.0):
+                for listener in EPOCH_LISTENERS:
+                    listener({"epoch": 1, "train_loss": loss})
+        live.name_record(sha256(folder / "record.json"))
+    assert not EPOCH_LISTENERS
+    run_id = live.run.run_id
+    write_evaluation(results)
+    assert record(results) == 1
+    client, _, runs = runs_of(results)
+    assert len(runs) == 3
+    stored = client.get_run(run_id)
+    assert stored.data.metrics["mape"] == 7.0
+    assert [m.value for m in client.get_metric_history(run_id, "live/train_loss")] == [3.0, 2.0]
+
+
+@pytest.mark.parametrize("fault", ["garbage", "no server"])
+def test_live_store_that_fails_costs_a_line(tmp_path, capsys, fault):
+    uri = "http://127.0.0.1:9"
+    if fault == "garbage":
+        (tmp_path / "mlflow.db").write_bytes(b"\xff no database" * 100)
+        uri = f"sqlite:///{tmp_path}/mlflow.db"
+    store = tracking.Store(uri, tmp_path / "artifacts", "now", live=True)
+    with tracking.live_record(store, "perfcast/demo", "ridge-random", {}) as live:
+        live.log_epoch({"epoch": 1, "train_loss": 1.0})
+        live.name_record("1")
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("perfcast: tracking: ")
+    assert "the results are kept" in lines[0]
+
+
+def test_live_store_that_vanishes_while_training_costs_a_line(results, capsys):
+    store = tracking.Store(f"sqlite:///{results}/mlflow/mlflow.db", results / "mlflow" / "artifacts", "now", live=True)
+    with tracking.live_record(store, "perfcast/demo", "ridge-random", {}) as live:
+        live.log_epoch({"epoch": 1, "train_loss": 1.0})
+        (results / "mlflow" / "mlflow.db").write_bytes(b"damaged" * 1000)
+        live.log_epoch({"epoch": 2, "train_loss": 1.0})
+        live.log_epoch({"epoch": 3, "train_loss": 1.0})
+    assert 1 <= len(capsys.readouterr().err.strip().splitlines()) <= 2
+
+
+@pytest.fixture
+def project(tmp_path):
+    shutil.copytree(Path(__file__).parents[3] / "conf", tmp_path / "conf")
+    shutil.copy(Path(__file__).parents[3] / "params.yaml", tmp_path)
+    write_run(tmp_path / "results", "random")
+    return tmp_path
+
+
+def test_unreachable_store_is_one_line_and_a_note(project, capsys, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    command = ["pipeline", "record", "--project", str(project), "--results", str(project / "results")]
+    note = project / "note.txt"
+    assert main([*command, "--note", str(note)]) == 0
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert "NOT recorded" in lines[0] and "`perfcast pipeline record` catches up" in lines[0]
+    assert "NOT recorded" in note.read_text()
+    assert main(command) == 2
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    assert main([*command, "--note", str(note)]) == 0
+    assert note.read_text() == "1 new runs recorded\n"
+
+
+def test_tracking_that_is_off_is_noted(project, monkeypatch):
+    conf = project / "conf" / "tracking" / "default.yaml"
+    conf.write_text(conf.read_text().replace("enabled: true", "enabled: false"))
+    note = project / "note.txt"
+    command = ["pipeline", "record", "--project", str(project), "--results", str(project / "results")]
+    assert main([*command, "--note", str(note)]) == 0
+    assert note.read_text().startswith("off")
+    assert not (project / "results" / "mlflow").exists()
+
+
+def test_training_imports_no_mlflow():
+    code = (
+        "import sys, perfcast.cli.pipeline.train, perfcast.experiment.training, perfcast.predictors.neural.mlp\n"
+        "import pytorch_lightning\n"
+        "print('mlflow' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_system_metrics_need_a_live_record(tmp_path):
+    from perfcast.utils.errors import UserError
+
+    conf = {"uri": "sqlite:///mlflow.db", "artifacts": "artifacts", "system_metrics": True}
+    with pytest.raises(UserError, match="must have live: true"):
+        tracking.store_from(conf, tmp_path, {})
+    store = tracking.store_from({**conf, "live": True}, tmp_path, {})
+    assert store.live and store.system_metrics
+
+
+def test_requirements_are_installed_distributions_of_the_closure():
+    names = {line.partition("==")[0] for line in requirements("perfcast.predictors.linear")}
+    assert {"mlflow", "numpy", "pandas"} <= names
+    assert not {"perfcast", "snakemake", "dvc"} & names

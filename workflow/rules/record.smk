@@ -1,0 +1,21 @@
+# Everything in MLflow, when all is done, or the finished trainings after a failure. A store that fails costs a line.
+rule record:
+    input:
+        report=rules.report.output,
+        champions=per_dataset("champion/{dataset}"),
+    output:
+        # a pull of results makes it too, without the command
+        touch(f"{RESULTS}/logs/record.txt"),
+    log:
+        f"{RESULTS}/logs/record.log",
+    localrule: True
+    params:
+        results=lambda w: RESULTS,
+        code=GRAPH.code("record"),
+        experiment=PARAMS.model_dump_json(),
+    shell:
+        "logged {log:q} perfcast pipeline record --results {params.results:q} --experiment {params.experiment:q} --note {output:q}"
+
+
+onerror:
+    shell(f"perfcast pipeline record --trainings --results {RESULTS:q} --note {RESULTS:q}/logs/record_failed.txt")
