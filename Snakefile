@@ -27,6 +27,7 @@ localrules:
     available,
     metrics,
     headline,
+    record,
 
 
 rule all:

@@ -8,7 +8,6 @@ rule record:
         touch(f"{RESULTS}/logs/record.txt"),
     log:
         f"{RESULTS}/logs/record.log",
-    localrule: True
     params:
         results=lambda w: RESULTS,
         code=GRAPH.code("record"),

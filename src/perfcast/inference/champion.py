@@ -169,7 +169,7 @@ class Champion:
     def typical_rows(self) -> dict[str, int]:
         """The measured row of every task whose first target is the median of its last year."""
         if self.left_out is not None:
-            return dict(self.left_out.typical)
+            return dict(self.left_out.typical_rows)
         return self.reference_data.find_typical_rows(self.predictor.targets_)
 
     def targets_of(self, task: str) -> list[str]:

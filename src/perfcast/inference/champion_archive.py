@@ -67,7 +67,7 @@ class LeftOutScores:
     """Facts that replace the published scores of a champion: typical rows and measured targets by task."""
 
     sources: tuple[str, ...]
-    typical: Mapping[str, int]
+    typical_rows: Mapping[str, int]
     targets: Mapping[str, Sequence[str]]
 
     @property

@@ -1,4 +1,4 @@
-"""What the UI shows of an experiment: its description, and a saved view with the columns that matter."""
+"""Page of an experiment in the UI: its description, and a saved view with the columns that matter."""
 
 from __future__ import annotations
 

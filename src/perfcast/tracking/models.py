@@ -123,8 +123,8 @@ def _pins(package: str) -> list[str]:
     try:
         return [f"{package}=={metadata.version(package)}"]
     except metadata.PackageNotFoundError:
-        found = _distributions().get(package, [])
-    return [f"{distribution}=={metadata.version(distribution)}" for distribution in found]
+        distributions = _distributions().get(package, [])
+    return [f"{distribution}=={metadata.version(distribution)}" for distribution in distributions]
 
 
 _distributions = cache(metadata.packages_distributions)

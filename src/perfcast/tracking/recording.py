@@ -106,8 +106,8 @@ class _Recorder:
     def _delete_run(self, run_id: str) -> None:
         """Delete a run with its models."""
         self.client.delete_run(run_id)
-        found = self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'")
-        for model in found:
+        models = self.client.search_logged_models([self.experiment_id], f"source_run_id = '{run_id}'")
+        for model in models:
             self.client.delete_logged_model(model.model_id)
 
 

@@ -20,6 +20,7 @@ from perfcast.utils.errors import UserError, unknown_name
 _ROOT = Path(__file__).parents[1]
 _ENTRY_POINTS = {
     "cli": r"^def add_arguments\(",
+    "cli.champion": r"^def add_arguments\(",
     "cli.measure": r"^def add_arguments\(",
     "cli.pipeline": r"^def add_arguments\(",
     "data.sources": r"^def check\(",

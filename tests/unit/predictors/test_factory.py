@@ -8,7 +8,8 @@ import pytest
 
 from perfcast.config.conf_files import known, validated
 from perfcast.config.predictor_conf import PredictorConf, read_predictor
-from perfcast.predictors.factory import estimator, predictor_class
+import perfcast
+from perfcast.predictors.factory import predictor_class
 from perfcast.predictors.linear import Ridge
 from perfcast.utils import plugins
 from perfcast.utils.errors import UserError
@@ -18,8 +19,8 @@ ROOT = Path(__file__).parents[3]
 
 def test_predictor_class_accepts_path_and_name() -> None:
     assert predictor_class("perfcast.predictors.linear.Ridge") is Ridge
-    assert estimator("Ridge", clip=2.0).get_params()["clip"] == 2.0
-    assert type(estimator("perfcast.predictors.linear.Ridge")) is Ridge
+    assert perfcast.estimator("Ridge", clip=2.0).get_params()["clip"] == 2.0
+    assert type(perfcast.estimator("perfcast.predictors.linear.Ridge")) is Ridge
 
 
 @pytest.mark.parametrize(
