@@ -71,7 +71,7 @@ def test_without_scores_estimates_are_equal_and_a_note_says_what_is_missing(file
     mine, other = (champion.predict(KNOWN).machines[0] for champion in (scoreless, whole))
     assert [each.median for each in mine.estimates] == [each.median for each in other.estimates]
     assert [each.drivers for each in mine.estimates] == [each.drivers for each in other.estimates]
-    assert {near.score for each in mine.estimates for near in (*each.neighbors, each.typical)} == {None}
+    assert {near.score for each in mine.estimates for near in (*each.neighbors, each.typical_machine)} == {None}
     assert "left out by the terms of Published results" in mine.notes[-1]
     assert not any("left out" in note for note in other.notes)
     frame = scoreless.reference_data.measured.frame
