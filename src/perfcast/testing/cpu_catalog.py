@@ -19,7 +19,8 @@ _ARK = (
 )  # fmt: skip
 _AMD = (
     "", "Model", "Family", "Launch Date", "# of CPU Cores", "# of Threads", "Base Clock", "Max. Boost Clock ¹ ²",
-    "Socket Count", "PCI Express® Version", "Default TDP", "AMD Configurable TDP (cTDP)", "Memory Channels",
+    "All Core Boost Speed", "Socket Count", "PCI Express® Version", "Default TDP", "AMD Configurable TDP (cTDP)",
+    "Memory Channels",
 )  # fmt: skip
 _XEON = (
     "Product", "Status", "Release Date", "Code Name", "Cores", "Threads", "Lithography(nm)", "Max. Turbo Freq.(GHz)",

@@ -1,9 +1,10 @@
 """Cores of processor families, and the gains per clock and per process that their vendors announced.
 
-The facts are two tables beside this module. `cores.csv` has one row per core design: its predecessor, the process of
-its servers, and the announced gain in instructions per clock (percent, mean over workloads), with day and source.
-`processes.csv` has one row per process: its predecessor and the announced gain in performance at the same power. A gain
-per watt is converted by its cube root, because power grows about with the cube of the clock (`sustained_clock.py`).
+`cores.csv` has one row per core design: its predecessor, the process of its servers, and the announced gain in
+instructions per clock (percent, mean over workloads). `processes.csv` has one row per process: its predecessor and the
+announced gain in performance at the same power. A gain per watt is converted by its cube root, because power grows
+about with the cube of the clock. A row without a gain has the day on which the first product was launched: from then on
+it is known that nothing was announced.
 """
 
 from __future__ import annotations
@@ -15,18 +16,22 @@ from math import log1p
 
 import pandas as pd
 
-from perfcast.data.processors.families import family_table, read_table
+from perfcast.data.processors.facts import read_table
+from perfcast.data.processors.families import family_table
 
 
 @dataclass(frozen=True)
 class Announcement:
-    """Announcement of a design: vendor, predecessor, gain over it as a fraction, day and source."""
+    """Announcement of a design: vendor, predecessor, gain over it as a fraction, day and source.
+
+    The day of a design without a gain is that of its launch.
+    """
 
     name: str
     vendor: str
     predecessor: str | None
     gain: float | None
-    announced: pd.Timestamp | None
+    announced: pd.Timestamp
     source: str
 
 
@@ -38,7 +43,7 @@ def read_announcements(file: str, key: str) -> dict[str, Announcement]:
             row["vendor"],
             row["predecessor"] or None,
             float(row["gain_percent"]) / 100 if row["gain_percent"] else None,
-            pd.Timestamp(row["announced"]) if row["announced"] else None,
+            pd.Timestamp(row["known_from"]),
             row["source"],
         )
         for row in read_table(file)
@@ -49,8 +54,8 @@ def sum_announced_logs(table: Mapping[str, Announcement], as_of: pd.Timestamp) -
     """Return the natural logarithm of every design's announced level over the oldest one of its line.
 
     The sum of the gains announced on or before `as_of` along its line. A design without an announced gain has the
-    level of its predecessor. A gain announced after `as_of` is replaced by the mean of the gains that the vendor had
-    announced by then.
+    level of its predecessor. Before the day of a design, its gain is the mean of the gains that the vendor had
+    announced by then, whether or not one was announced later.
     """
     levels: dict[str, float] = {}
     for design in table.values():
@@ -60,17 +65,17 @@ def sum_announced_logs(table: Mapping[str, Announcement], as_of: pd.Timestamp) -
 
 
 def _expected_gain(table: Mapping[str, Announcement], design: Announcement, as_of: pd.Timestamp) -> float:
-    if design.gain is None or design.announced is None:
-        return 0.0
     if design.announced <= as_of:
-        return design.gain
-    # A gain of zero marks a variant of another design, known from its name.
+        return design.gain or 0.0
+    # The first of a line has no gain, and a gain of zero marks a variant of another design, known from its name.
+    if design.predecessor is None or design.gain == 0.0:
+        return 0.0
     announced_gains = [
         other.gain
         for other in table.values()
-        if other.vendor == design.vendor and other.gain and other.announced is not None and other.announced <= as_of
+        if other.vendor == design.vendor and other.gain and other.announced <= as_of
     ]
-    return sum(announced_gains) / len(announced_gains) if announced_gains and design.gain else 0.0
+    return sum(announced_gains) / len(announced_gains) if announced_gains else 0.0
 
 
 @cache

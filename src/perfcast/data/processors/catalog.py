@@ -2,7 +2,8 @@
 
 The order is ARK, AMD, xeon, boavizta, project; each table fills only the gaps of the earlier ones. The table of the
 project (`cpu_models.csv`) holds data-sheet values of CPU models that the public tables do not list. Facts that no table
-states stay missing.
+states stay missing. Column `known_from` is the day from which the facts of a model were public: its launch. Of a
+quarter it is the last day, and of a model without a launch the day of its family.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from itertools import groupby, zip_longest
 from operator import itemgetter
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from perfcast.data.bounded_files import PLAIN, header_of, records, text_lines, unpacked
-from perfcast.data.processors.cpu_names import cpu_model_key
-from perfcast.data.processors.families import read_table
+from perfcast.data.processors.cpu_names import cpu_model_key, find_family
+from perfcast.data.processors.facts import read_facts, read_table
+from perfcast.data.processors.families import find_launch
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 
@@ -27,8 +30,11 @@ _REMEDY = "ingest the source cpu_catalog again"
 FACTS = (
     "tdp_w",
     "max_turbo_mhz",
+    "all_core_turbo_mhz",
     "base_mhz",
     "cores_per_chip",
+    "l2_kb_per_core",
+    "l3_mb_per_chip",
     "mem_channels_per_chip",
     "launch_quarter",
     "process_node",
@@ -36,8 +42,10 @@ FACTS = (
     "fma_units",
     "pcie_gen",
     "max_sockets",
+    "list_price_usd",
 )
-"""Units: W, MHz, counts; launch_quarter is the first day of the quarter."""
+"""Units: W, MHz, KiB, MiB, USD, counts; launch_quarter is the first day of the quarter."""
+KNOWN_FROM = "known_from"
 
 _Value = float | str | pd.Timestamp | None
 _Reader = Callable[[str], _Value]
@@ -48,7 +56,13 @@ _DAY = re.compile(
     r"(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9]|1[0-2])-\d\d"
     r"|\b(?P<american_month>[1-9]|1[0-2])/\d{1,2}/(?P<american_year>(?:19|20)\d\d)"
 )
-_LOWER_BOUNDS = {"tdp_w": 10.0, "max_turbo_mhz": 800.0, "base_mhz": 800.0, "cores_per_chip": 1.0}
+_LOWER_BOUNDS = {
+    "tdp_w": 10.0,
+    "max_turbo_mhz": 800.0,
+    "all_core_turbo_mhz": 800.0,
+    "base_mhz": 800.0,
+    "cores_per_chip": 1.0,
+}
 
 
 def _parse_first(text: str) -> float | None:
@@ -124,11 +138,21 @@ def _read_layouts() -> tuple[_Layout, ...]:
 
 
 _LAYOUTS = _read_layouts()
-_PROJECT = "project"
+_PROJECT, _PROJECT_FILE = "project", "cpu_models.csv"
 TABLES = (*(layout.table for layout in _LAYOUTS), _PROJECT)
 
 _MEMORY_TIER = re.compile(r"(xeon (?:gold|platinum) \d[12]\d\d)m")
 _ONE_SOCKET = re.compile(r"(epyc \d{4})p")
+
+
+_BARE = re.compile(r"(?:[A-Z]|TL-)?\d{2,4}[A-Za-z+]{0,2}(?: [HES]E)?(?: with .*)?")
+_BRAND = re.compile(r"Opteron|Phenom(?: II)?(?: X\d)?|Athlon(?: II)?(?: X\d)?|Turion 64 X2|Sempron")
+
+
+def add_brand(name: str, line: str) -> str:
+    """Return the name of a CPU model with its brand, where a list writes '6276' and the brand in its product line."""
+    brand = _BRAND.search(line.replace("™", "")) if _BARE.fullmatch(name.strip()) else None
+    return f"{brand[0]} {name}" if brand else name
 
 
 def find_twin_key(key: str) -> str | None:
@@ -145,16 +169,18 @@ def find_twin_key(key: str) -> str | None:
 class Catalog:
     """Joined catalog.
 
-    Shapes: `facts` has one row per CPU model and the columns FACTS; `members` holds the keys of each table.
+    Shapes: `facts` has one row per CPU model and the columns FACTS and KNOWN_FROM; `members` holds the keys of each
+    table.
     """
 
     facts: pd.DataFrame
     members: Mapping[str, frozenset[str]]
 
-    def lookup(self, keys: Iterable[str]) -> pd.DataFrame:
+    def lookup(self, keys: Iterable[str], as_of: pd.Timestamp | None = None) -> pd.DataFrame:
         """Return the facts of each key and the column `table`, the first table that lists the CPU model.
 
         A model found by its twin (`find_twin_key`) has the table 'twin'; an unknown model has only missing values.
+        Facts that were not public before `as_of` are missing.
         """
         wanted = pd.Index(list(keys), name="cpu_model").unique()
         tables = {key: self._find_table(key) for key in wanted}
@@ -166,6 +192,10 @@ class Catalog:
         others = self.facts.reindex([find_twin_key(key) or key for key in wanted]).set_axis(wanted, axis=0)
         facts = facts.combine_first(others).reindex(wanted)[list(FACTS)]
         facts.loc[[key for key in twins if _ONE_SOCKET.fullmatch(key)], "max_sockets"] = 1.0
+        if as_of is not None:
+            known_from = self.facts[KNOWN_FROM].reindex([key if tables[key] else twins.get(key, key) for key in wanted])
+            public = np.asarray(known_from < as_of)
+            facts = facts.where(pd.DataFrame(dict.fromkeys(facts, public), index=facts.index))
         source = ["twin" if key in twins else tables[key] for key in wanted]
         return facts.assign(table=pd.Series(source, index=wanted, dtype="str"))
 
@@ -204,18 +234,28 @@ def _merge_tables(tables: Mapping[str, Mapping[str, dict[str, _Value]]]) -> Cata
             known.update({fact: value for fact, value in facts.items() if known[fact] is None})
     frame = pd.DataFrame.from_dict(merged, orient="index", columns=list(FACTS)).rename_axis("cpu_model")
     members = {table: frozenset(rows) for table, rows in everything.items()}
-    return Catalog(frame.astype({fact: _find_dtype(fact) for fact in FACTS}), members)
+    frame = frame.astype({fact: _find_dtype(fact) for fact in FACTS})
+    return Catalog(frame.assign(**{KNOWN_FROM: _date_facts(frame["launch_quarter"])}), members)
+
+
+def _date_facts(launches: pd.Series) -> pd.Series:
+    """Return the day from which the facts of every CPU model were public."""
+    launched = {fact.cpu_model: fact.known_from for fact in read_facts(_PROJECT_FILE)}
+    listed = pd.Series({key: launched.get(key) for key in launches.index}, dtype="datetime64[us]")
+    families = pd.Series({key: find_launch(find_family(key) or "") for key in launches.index}, dtype="datetime64[us]")
+    quarter_end = launches + pd.offsets.QuarterEnd(0)
+    return listed.fillna(quarter_end).fillna(families).astype("datetime64[us]")
 
 
 def _read_project_rows() -> dict[str, dict[str, _Value]]:
-    return {
-        row["cpu_model"]: {
-            "tdp_w": float(row["tdp_w"]),
-            "max_turbo_mhz": float(row["max_turbo_mhz"]),
-            "launch_quarter": pd.Timestamp(row["launch_quarter"]) if row["launch_quarter"] else None,
-        }
-        for row in read_table("cpu_models.csv")
-    }
+    rows: dict[str, dict[str, _Value]] = {}
+    for fact in read_facts(_PROJECT_FILE):
+        known = rows.setdefault(fact.cpu_model, {})
+        if fact.name in FACTS:
+            known[fact.name] = fact.number
+        if fact.known_from is not None:
+            known["launch_quarter"] = fact.known_from.to_period("Q").start_time
+    return rows
 
 
 def _find_dtype(fact: str) -> str:
@@ -241,8 +281,8 @@ def _read_rows(path: Path, layout: _Layout) -> dict[str, dict[str, _Value]]:
             if [field.strip() for field in fields] == header:
                 raise UserError(f"{path.name} must have one header", "the header is repeated", _REMEDY)
             row = dict(zip_longest(header, fields[: len(header)]))
-            name = row[layout.name] or ""
-            if name.strip():
+            name = add_brand(row[layout.name] or "", row.get("Line") or "")
+            if name.strip() and row.get("model_range") != "Chipsets":
                 rows.setdefault(cpu_model_key(name), _parse_facts(row, layout))
         if not rows:
             raise UserError(f"{path.name} must have rows", "it lists no CPU model", _REMEDY)

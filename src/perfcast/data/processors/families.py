@@ -1,25 +1,26 @@
 """Facts of processor families, with the exceptions of single CPU models.
 
-The facts are two tables beside this module: `families.csv` has one row per family, `exceptions.csv` has CPU models or
-tiers that differ from their family. Column `source` is the publication of a fact. Column `checked` is "yes" where
-channels and PCIe were compared with the catalog tables for every common CPU model, "no" where those lack the family.
+`families.csv` has one row per family, `exceptions.csv` has CPU models or tiers that differ from their family. The
+columns of provenance are those of every table of facts (`facts.py`).
 """
 
 from __future__ import annotations
 
-import csv
 import re
-from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+
+import pandas as pd
 
 from perfcast.data.processors.cpu_names import find_family, find_suffix, find_tier
+from perfcast.data.processors.facts import Fact, read_facts, read_table
 
 NUMERIC_FACTS = (
     "generation",
     "ddr_gen",
     "channels_per_chip",
     "max_mts_1dpc",
+    "max_mts_2dpc",
+    "mrdimm_mts",
     "simd_bits",
     "fma_units",
     "amx",
@@ -29,26 +30,6 @@ NUMERIC_FACTS = (
 TEXT_FACTS = ("cpu_vendor", "isa", "series", "lineage", "predecessor", "process_node")
 
 
-@dataclass(frozen=True)
-class _Override:
-    """Fact of the CPU models whose key starts with a pattern; it replaces the family's."""
-
-    family: str
-    pattern: re.Pattern[str]
-    fact: str
-    value: float | None
-
-
-def read_table(name: str) -> list[dict[str, str]]:
-    """Return the rows of a table of this package by column name."""
-    text = files(__package__).joinpath(name).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
-
-
-def _parse_number(text: str) -> float | None:
-    return float(text) if text else None
-
-
 @cache
 def family_table() -> dict[str, dict[str, str]]:
     """Return the rows of families.csv by family name."""
@@ -56,28 +37,43 @@ def family_table() -> dict[str, dict[str, str]]:
 
 
 @cache
-def _read_exceptions() -> tuple[_Override, ...]:
-    return tuple(
-        _Override(row["family"], re.compile(row["key_pattern"]), row["fact"], _parse_number(row["value"]))
-        for row in read_table("exceptions.csv")
-    )
+def find_launch(family: str) -> pd.Timestamp | None:
+    """Return the day from which the facts of a family were public, None for an unknown family."""
+    row = family_table().get(family)
+    return pd.Timestamp(row["known_from"]) if row else None
 
 
-def look_up_facts(key: str) -> dict[str, float | str | None]:
+@cache
+def _family_facts() -> dict[str, tuple[Fact, ...]]:
+    """Return the facts of every family, its exceptions after its own."""
+    by_family: dict[str, list[Fact]] = {name: [] for name in family_table()}
+    for fact in (*read_facts("families.csv"), *read_facts("exceptions.csv")):
+        by_family[fact.family].append(fact)
+    return {family: tuple(facts) for family, facts in by_family.items()}
+
+
+@cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def look_up_facts(key: str, as_of: pd.Timestamp | None = None) -> dict[str, float | str | None]:
     """Return the facts of a CPU model: those of its family with its exceptions applied.
 
     Keys: family, tier, suffix, then TEXT_FACTS and NUMERIC_FACTS. An unknown model has a suffix only.
-    Of several exceptions for one fact the first in the table counts; one without a value keeps the family's fact.
+    Of several exceptions for one fact the first in the table counts. Facts that were not public before `as_of` are
+    missing; the name tells family, tier and suffix at any time.
     """
     family = find_family(key)
     facts: dict[str, float | str | None] = {"family": family, "tier": find_tier(key), "suffix": find_suffix(key)}
-    row = family_table()[family] if family else {}
-    facts |= {name: row.get(name) or None for name in TEXT_FACTS}
-    facts |= {name: _parse_number(row.get(name, "")) for name in NUMERIC_FACTS}
+    facts |= dict.fromkeys((*TEXT_FACTS, *NUMERIC_FACTS))
     decided: set[str] = set()
-    for entry in _read_exceptions():
-        if entry.family == family and entry.fact not in decided and entry.pattern.match(key):
-            decided.add(entry.fact)
-            if entry.value is not None:
-                facts[entry.fact] = entry.value
+    for fact in _family_facts().get(family or "", ()):
+        if fact.name not in facts or fact.name in decided or not fact.is_known(as_of):
+            continue
+        if fact.cpu_model:
+            if not _compile(fact.cpu_model).match(key):
+                continue
+            decided.add(fact.name)
+        facts[fact.name] = fact.number if fact.name in NUMERIC_FACTS else fact.value
     return facts

@@ -32,9 +32,19 @@ def test_predecessors_are_listed_before_their_followers_and_of_the_same_table(ta
 
 
 @pytest.mark.parametrize("table", [core_table, process_table])
-def test_a_gain_has_a_day_and_a_place_where_it_was_said(table):
+def test_every_design_has_a_day_and_a_source(table):
     for design in table().values():
-        assert (design.gain is None) == (design.announced is None) == (not design.source), design
+        assert not pd.isna(design.announced), design
+        assert design.source, design
+
+
+def test_before_its_launch_a_core_without_an_announced_gain_has_the_mean_gain_of_its_vendor():
+    before, after = pd.Timestamp("2022-09-26"), pd.Timestamp("2022-09-27")
+    mean = (0.05 + 0.10 + 0.18 + 0.19 + 0.19) / 5
+    assert announced_index(before)["Raptor Cove"] - announced_index(before)["Golden Cove"] == pytest.approx(
+        log(1 + mean)
+    )
+    assert announced_index(after)["Raptor Cove"] == announced_index(after)["Golden Cove"]
 
 
 def test_every_process_named_by_a_core_is_in_the_table():

@@ -7,7 +7,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from perfcast.data.processors.catalog import FACTS, Catalog, find_twin_key, read_catalog, read_project_catalog
+from perfcast.data.processors.catalog import (
+    FACTS,
+    Catalog,
+    add_brand,
+    find_twin_key,
+    read_catalog,
+    read_project_catalog,
+)
 from perfcast.testing import cpu_catalog
 from perfcast.utils.errors import UserError
 
@@ -91,7 +98,7 @@ def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_projects_table_comes_last_and_has_twins_too(catalog: Catalog) -> None:
-    assert read_project_catalog().lookup(["epyc 9355p"])[["max_turbo_mhz", "table"]].to_numpy().tolist() == [
+    assert read_project_catalog().lookup(["epyc 9335p"])[["max_turbo_mhz", "table"]].to_numpy().tolist() == [
         [4400, "twin"]
     ]
     facts = pd.DataFrame(catalog.facts.loc[["xeon gold 6148"]])
@@ -108,5 +115,27 @@ def test_a_model_without_clock_has_its_twins_clock() -> None:
 
 def test_the_projects_table_is_plausible() -> None:
     facts = read_project_catalog().facts
-    assert facts["tdp_w"].between(30, 600).all() and facts["max_turbo_mhz"].between(2000, 6000).all()
+    assert facts["tdp_w"].dropna().between(30, 600).all() and facts["max_turbo_mhz"].dropna().between(2000, 6000).all()
     assert facts.index.is_unique
+
+
+def test_facts_of_a_model_count_only_after_its_launch() -> None:
+    catalog = read_project_catalog()
+    day = pd.Timestamp("2024-10-10")
+    assert catalog.lookup(["epyc 9755"], day)["tdp_w"].isna().all()
+    assert catalog.lookup(["epyc 9755"], day + pd.Timedelta(days=1))["tdp_w"].tolist() == [500]
+    # of a launch quarter, the last day counts
+    assert catalog.facts.loc["epyc 8534p", "known_from"] == pd.Timestamp("2023-09-30")
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "branded"),
+    [
+        ("6276", "AMD Opteron™ 6200 Series Processor", "Opteron 6276"),
+        ("965", "AMD Phenom™ II X4 Black", "Phenom II X4 965"),
+        ("AMD EPYC™ 9654", "AMD EPYC™ 9004 Series", "AMD EPYC™ 9654"),
+        ("A10-9700", "AMD A-Series", "A10-9700"),
+    ],
+)
+def test_a_bare_number_gets_the_brand_of_its_product_line(name: str, line: str, branded: str) -> None:
+    assert add_brand(name, line) == branded

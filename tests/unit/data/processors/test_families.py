@@ -1,13 +1,15 @@
-"""Processor families: naming rules and the two tables of facts."""
+"""Processor families: naming rules, facts and exceptions."""
 
 from __future__ import annotations
 
 import re
 
+import pandas as pd
 import pytest
 
 from perfcast.data.processors import families
 from perfcast.data.processors.cpu_names import cpu_model_key, find_family, find_suffix, find_tier, list_rule_families
+from perfcast.data.processors.facts import read_facts
 from perfcast.data.processors.families import family_table, look_up_facts
 
 
@@ -25,7 +27,29 @@ from perfcast.data.processors.families import family_table, look_up_facts
         ("Intel Xeon Platinum 8490H", "Sapphire Rapids"),
         ("Intel Xeon Max 9480", "Sapphire Rapids HBM"),
         ("Intel Xeon 6780E", "Sierra Forest"),
-        ("Intel Xeon 6980P", "Granite Rapids"),
+        ("Intel Xeon 6980P", "Granite Rapids-AP"),
+        ("Intel Xeon 6 6787P", "Granite Rapids-SP"),
+        ("Intel Xeon 6517P", "Granite Rapids-SP"),
+        ("Intel Xeon 6369P", "Raptor Lake 6300P"),
+        ("Intel Xeon 6756P-B", "Granite Rapids-D"),
+        ("Intel Xeon 698X", "Granite Rapids-WS"),
+        ("Intel Xeon 6980E+", "Clearwater Forest"),
+        ("Intel Core Ultra 9 285K", "Arrow Lake"),
+        ("Intel Core i7-13700K", "Raptor Lake"),
+        ("AMD EPYC 4565P", "EPYC 4005"),
+        ("AMD EPYC 8635P", "EPYC 8005"),
+        ("AMD EPYC 9996", "Venice"),
+        ("AMD EPYC 9746", "Venice SP8"),
+        ("AMD EPYC 9V33X", "Genoa-X"),
+        ("AMD Ryzen 7 7840U", "Phoenix"),
+        ("AMD Ryzen Threadripper PRO 9995WX", "Shimada Peak"),
+        ("AmpereOne A192-32M", "AmpereOne M"),
+        ("NVIDIA Grace CPU Superchip", "Grace"),
+        ("AWS Graviton4", "Graviton4"),
+        ("Annapurna Labs Graviton3E", "Graviton3"),
+        ("Google Axion C4A", "Axion"),
+        ("Huawei Kunpeng 920 7280Z", "Kunpeng 920B"),
+        ("7th Gen AMD PRO A10-9700B APU", "Bristol Ridge"),
         ("AMD EPYC 7601", "Naples"),
         ("AMD EPYC 7H12", "Rome"),
         ("AMD EPYC 7F72", "Rome"),
@@ -103,19 +127,43 @@ def test_every_family_states_its_source_and_has_known_predecessors() -> None:
             assert float(table[before]["generation"]) < float(row["generation"]), name
 
 
-def test_facts_are_plausible() -> None:
-    limits = {"channels_per_chip": (1, 12), "max_mts_1dpc": (400, 8800), "simd_bits": (64, 512), "pcie_gen": (2, 5)}
-    for name, row in family_table().items():
-        for fact, (low, high) in limits.items():
-            assert not row[fact] or low <= float(row[fact]) <= high, (name, fact)
+def test_every_cpu_model_of_the_tables_has_the_family_of_its_name() -> None:
+    unresolved = [fact for fact in read_facts("cpu_models.csv") if find_family(fact.cpu_model) != fact.family]
+    assert not unresolved
 
 
 def test_exceptions_name_real_families_and_facts_and_each_applies_to_a_key() -> None:
-    for entry in families._read_exceptions():
-        assert entry.family in family_table()
-        assert entry.fact in families.NUMERIC_FACTS
-        assert entry.value is not None
-        assert re.match(r"[a-z(]", entry.pattern.pattern)
+    for fact in read_facts("exceptions.csv"):
+        assert fact.family in family_table()
+        assert fact.name in families.NUMERIC_FACTS
+        assert re.match(r"[a-z(]", fact.cpu_model)
+
+
+def test_facts_count_only_after_their_day() -> None:
+    day = pd.Timestamp(str(family_table()["Genoa"]["known_from"]))
+    assert look_up_facts("epyc 9654", day)["channels_per_chip"] is None
+    assert look_up_facts("epyc 9654", day)["family"] == "Genoa"
+    assert look_up_facts("epyc 9654", day + pd.Timedelta(days=1))["channels_per_chip"] == 12
+
+
+@pytest.mark.parametrize(
+    ("key", "channels", "rate", "two_dimms", "mrdimm"),
+    [
+        ("xeon 6980p", 12, 6400, None, 8800),
+        ("xeon 6787p", 8, 6400, 5200, 8000),
+        ("xeon 6740p", 8, 6400, 5200, None),
+        ("xeon 6369p", 2, 4800, None, None),
+        ("xeon 6756p-b", 8, 6400, None, None),
+        ("xeon 6516p-b", 4, 4800, None, None),
+        ("epyc 4565p", 2, 5600, 3600, None),
+    ],
+)
+def test_models_of_one_series_differ_in_memory(
+    key: str, channels: float, rate: float, two_dimms: float | None, mrdimm: float | None
+) -> None:
+    facts = look_up_facts(key)
+    names = ("channels_per_chip", "max_mts_1dpc", "max_mts_2dpc", "mrdimm_mts")
+    assert [facts[name] for name in names] == [channels, rate, two_dimms, mrdimm]
 
 
 @pytest.mark.parametrize(
