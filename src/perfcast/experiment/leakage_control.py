@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, Field
 
 from perfcast.config.conf_files import known, read_yaml, validated
+from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.utils.errors import unknown_name
 
@@ -62,8 +63,9 @@ def collect_artifacts(
     factories = predictor_factories(read_predictor(conf, control.control), "quick", {})
     columns = read_declarations(standard)["columns"]
     pairs = [(split, predictor) for split in splits for predictor in predictors]
+    features = read_table(table)
     return Artifacts(
-        table=read_table(table),
+        table=features,
         standard=tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in columns),
         splits={name: read_parquet(folds / f"{name}.parquet") for name in splits},
         runs=tuple(Run(split, predictor, runs / split / predictor) for split, predictor in pairs),
@@ -71,4 +73,11 @@ def collect_artifacts(
         control=Control(control.control, next(iter(factories.values())), control.shuffles),
         resamples=resamples,
         seed=seed,
+        features=_list_modules(conf, features.dataset),
     )
+
+
+def _list_modules(conf: Path, dataset: str) -> tuple[str, ...]:
+    """Return the modules that derive the features of a dataset, none for a dataset without a conf file."""
+    has_conf = (conf / "dataset" / f"{dataset}.yaml").is_file()
+    return tuple(read_dataset(conf, dataset).features) if has_conf else ()

@@ -9,6 +9,7 @@ from typing import Any
 
 from perfcast.evaluation.leakage.artifacts import Artifacts, CheckReport, Control, LeakageCheck, Run
 from perfcast.evaluation.leakage.encoded_target import ENCODED_TARGET
+from perfcast.evaluation.leakage.fact_dates import FACT_DATES
 from perfcast.evaluation.leakage.run_checks import BACKTEST_ROWS, REPEATED_RUNS, TEST_ROWS
 from perfcast.evaluation.leakage.shuffled_target import SHUFFLED_TARGET
 from perfcast.evaluation.leakage.table_checks import ANNOUNCEMENTS, COLUMN_ROLES, FUTURE_DATES, SPLIT_RULES
@@ -21,6 +22,7 @@ CHECKS = (
     BACKTEST_ROWS,
     COLUMN_ROLES,
     ENCODED_TARGET,
+    FACT_DATES,
     FUTURE_DATES,
     REPEATED_RUNS,
     SHUFFLED_TARGET,

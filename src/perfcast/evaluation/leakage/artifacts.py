@@ -82,7 +82,8 @@ class Artifacts:
     """The files that the stages wrote for one dataset.
 
     `standard` are the column declarations before features were derived. `splits` are the split files: one row per row
-    of the table, with the ROW column and fold_0 and so on. `stochastic` names the predictors with randomness.
+    of the table, with the ROW column and fold_0 and so on. `stochastic` names the predictors with randomness,
+    `features` the modules that derived the features.
     """
 
     table: Table
@@ -93,6 +94,7 @@ class Artifacts:
     control: Control
     resamples: int
     seed: int
+    features: tuple[str, ...] = ()
 
     def folds(self, split: str) -> pd.DataFrame:
         """Return the folds of a split by position, as training reads them. Shapes: index as in the table."""

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors
+from perfcast.data.datasets.spec_cpu.cpu2017_repairs import find_memory_limit
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import cpu_model_id
 from perfcast.inference.imputation.rules import Block, ImputationRules, Violation, fill_missing
@@ -115,9 +116,14 @@ class ServerRules(ImputationRules):
         catalog = read_catalog(raw[CATALOG]) if CATALOG in raw else read_project_catalog()
         named = pd.Series(sorted({*catalog.facts.index, *measured}), dtype="str")
         known = join_processors(pd.DataFrame({"cpu_model": named, "cores": np.nan, "chips": np.nan}), catalog)
-        clock = named.map(catalog.lookup(named)["base_mhz"])
+        listed = catalog.lookup(named)
+        clock, l2, l3 = (named.map(listed[name]) for name in ("base_mhz", "l2_kb_per_core", "l3_mb_per_chip"))
         known = known.drop(columns=["cores", "chips", "cores_per_chip_stated"]).assign(
-            base_mhz=clock, cores_per_chip_of_cpu_model=known["catalog_cores"], ddr_gen=known["family_ddr_gen"]
+            base_mhz=clock,
+            l2_kb_per_core=l2,
+            l3_mb_per_chip=l3,
+            cores_per_chip_of_cpu_model=known["catalog_cores"],
+            ddr_gen=known["family_ddr_gen"],
         )
         return known.set_index("cpu_model")
 
@@ -146,6 +152,7 @@ class ServerRules(ImputationRules):
             },
         )
         rate = filled["mem_running_mts"].fillna(filled["mem_rated_mts"])
+        limit = find_memory_limit(filled, rate)
         return fill_missing(
             filled,
             {
@@ -153,7 +160,7 @@ class ServerRules(ImputationRules):
                 "mem_total_gb": filled["dimm_count"] * filled["dimm_gb"],
                 "dimm_gb": filled["mem_total_gb"] / filled["dimm_count"],
                 # Memory runs no faster than the processor drives it, unless the limit is unknown.
-                "mem_eff_mts": rate.where(~(rate > filled["mem_max_mts_1dpc"]), filled["mem_max_mts_1dpc"]),
+                "mem_eff_mts": rate.where(~(rate > limit), limit),
                 "arch": filled["isa"].map(_ARCHITECTURE),
             },
         )

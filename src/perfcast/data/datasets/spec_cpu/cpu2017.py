@@ -32,7 +32,7 @@ from perfcast.utils.errors import UserError
 
 SOURCE, CATALOG = "spec_cpu2017", "cpu_catalog"
 _ALL_DIFFERENT = ("Disclosure",)
-_FROM_CATALOG = ("tdp_w", "max_turbo_mhz", "launch_quarter", "upi_links", "max_sockets")
+_FROM_CATALOG = ("tdp_w", "max_turbo_mhz", "all_core_turbo_mhz", "launch_quarter", "upi_links", "max_sockets")
 _CATALOG_FIRST = ("fma_units", "pcie_gen", "process_node")
 _FROM_FAMILY = {
     "cpu_vendor": "cpu_vendor",
@@ -44,6 +44,8 @@ _FROM_FAMILY = {
     "simd_bits": "simd_bits",
     "has_amx": "amx",
     "mem_max_mts_1dpc": "max_mts_1dpc",
+    "mem_max_mts_2dpc": "max_mts_2dpc",
+    "mem_mrdimm_mts": "mrdimm_mts",
     "family_ddr_gen": "ddr_gen",
 }
 
@@ -102,11 +104,14 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     )
 
 
-def join_processors(frame: pd.DataFrame, catalog: Catalog) -> pd.DataFrame:
-    """Add the facts of each row's CPU model from the family tables and the catalog; unknown facts are missing."""
+def join_processors(frame: pd.DataFrame, catalog: Catalog, as_of: pd.Timestamp | None = None) -> pd.DataFrame:
+    """Add the facts of each row's CPU model from the family tables and the catalog; unknown facts are missing.
+
+    Only facts that were public before `as_of` count, all of them without a day.
+    """
     keys = frame["cpu_model"].drop_duplicates().astype("str")
-    families = pd.DataFrame([look_up_facts(key) for key in keys], index=pd.Index(keys, name="cpu_model"))
-    listed = catalog.lookup(keys)
+    families = pd.DataFrame([look_up_facts(key, as_of) for key in keys], index=pd.Index(keys, name="cpu_model"))
+    listed = catalog.lookup(keys, as_of)
     facts = {name: families[fact] for name, fact in _FROM_FAMILY.items()}
     facts |= {name: listed[name] for name in _FROM_CATALOG}
     facts |= {name: _fill_missing(listed[name], families[name]) for name in _CATALOG_FIRST}

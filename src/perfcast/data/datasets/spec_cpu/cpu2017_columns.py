@@ -64,6 +64,7 @@ _PROCESSOR = (
     _name("isa", "processor", "instruction set architecture: x86, arm, power, sparc"),
     _number("base_mhz", "processor", "MHz", "nominal clock", (800, 6000), Tag.SCALING),
     _number("max_turbo_mhz", "processor", "MHz", "highest clock of a core", (800, 6500)),
+    _number("all_core_turbo_mhz", "processor", "MHz", "highest clock with all cores busy", (800, 6500)),
     _number("tdp_w", "processor", "W", "thermal design power", (10, 1000)),
     _number(
         "cores_per_chip_of_cpu_model",
@@ -86,6 +87,8 @@ _PROCESSOR = (
     _flag("has_amx", "processor", "1 with a matrix unit (AMX)"),
     _number("mem_channels_per_chip", "processor", "", "DDR channels per processor", (1, 32)),
     _number("mem_max_mts_1dpc", "processor", "MT/s", "highest memory rate with one DIMM per channel", (800, 12800)),
+    _number("mem_max_mts_2dpc", "processor", "MT/s", "highest memory rate with two DIMMs per channel", (800, 12800)),
+    _number("mem_mrdimm_mts", "processor", "MT/s", "highest memory rate with multiplexed-rank DIMMs", (6400, 25600)),
     _number("pcie_gen", "processor", "", "highest PCI Express generation", (1, 8)),
     _number("upi_links", "processor", "", "UPI links between processors", (0, 16)),
     _number("max_sockets", "processor", "", "largest number of sockets", (1, 64)),
