@@ -21,7 +21,7 @@ from serving_project import request, served
 
 from perfcast.cli.main import main
 
-EXECUTED = {"predict", "rank", "what-if", "similar", "sources", "config"}
+EXECUTED = {"predict", "rank", "what-if", "similar", "sources", "config", "facts"}
 """Commands of perfcast that are executed with all their documented arguments."""
 
 PARSED = {"serve", "measure", "tune", "compare", "reproduced", "doctor", "pipeline"}

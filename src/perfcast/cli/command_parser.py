@@ -22,6 +22,7 @@ from perfcast.utils.errors import UserError
 _ASK = ("predict", "rank", "what_if", "similar", "compare")
 FAMILIES = {
     "champion": "Write a champion as one file, for another machine.",
+    "facts": "Add, list and check dated facts of CPU models.",
     "measure": "Measure this machine: matrix products or a suite of kernels.",
     "pipeline": "Run one stage of the pipeline, as the rules of Snakemake do.",
 }
@@ -32,7 +33,7 @@ MEMBERS = {family: plugins.names(f"cli.{family}") for family in FAMILIES}
 """Family -> its commands."""
 STAGES = MEMBERS["pipeline"]
 """Stages of the pipeline."""
-_RUN = ("ui", "doctor", "sources", "measure", "tune", "champion", "serve", "summary", "reproduced", "config")
+_RUN = ("ui", "doctor", "sources", "measure", "tune", "champion", "facts", "serve", "summary", "reproduced", "config")
 _GROUPS = {
     "Ask": _ASK,
     "Run": (*_RUN, *(name for name in COMMANDS if name not in (*_ASK, *_RUN))),

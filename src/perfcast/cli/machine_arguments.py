@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfcast.cli.arguments import share
+from perfcast.cli.arguments import FACTS_FILE, add_shared, share
 from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ _FLAGS = {
 """Options of the most common fields with their synonyms, as files and HTTP requests name them."""
 
 
-def add_champion(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of the champion."""
+def add_champion(parser: argparse.ArgumentParser, *, facts: bool = True) -> None:
+    """Declare the options of the champion; `facts` is whether a command reads a table of facts beside it."""
     parser.add_argument("--dataset", default="spec_cpu2017", metavar="NAME", help="dataset of the champion")
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="FOLDER", help="folder of a run")
     parser.add_argument(
@@ -38,13 +38,21 @@ def add_champion(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="its folder or exported file (default: <results>/champion/<dataset>)",
     )
+    if facts:
+        add_shared(parser, "--facts")
 
 
 def read_champion(options: argparse.Namespace) -> Champion:
-    """Read the champion of the options."""
+    """Read the champion of the options, with the facts of the user's table where there is one."""
     from perfcast.inference.champion import load_champion
 
-    return load_champion(options.champion or options.results / "champion" / options.dataset, options.dataset)
+    champion = load_champion(options.champion or options.results / "champion" / options.dataset, options.dataset)
+    if options.facts == FACTS_FILE and not FACTS_FILE.is_file():
+        return champion
+    from perfcast.data.processors.user_facts import read_user_facts
+    from perfcast.inference.user_facts import add_user_facts
+
+    return add_user_facts(champion, read_user_facts(options.facts))
 
 
 def add_machines(parser: argparse.ArgumentParser) -> None:

@@ -21,6 +21,7 @@ _ROOT = Path(__file__).parents[1]
 _ENTRY_POINTS = {
     "cli": r"^def add_arguments\(",
     "cli.champion": r"^def add_arguments\(",
+    "cli.facts": r"^def add_arguments\(",
     "cli.measure": r"^def add_arguments\(",
     "cli.pipeline": r"^def add_arguments\(",
     "data.sources": r"^def check\(",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_champion(parser)
+    add_champion(parser, facts=False)
     add_shared(parser, "--out", out="the file, which ends in .zip")
     parser.add_argument(
         "--with-scores",

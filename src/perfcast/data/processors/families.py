@@ -57,14 +57,16 @@ def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def look_up_facts(key: str, as_of: pd.Timestamp | None = None) -> dict[str, float | str | None]:
-    """Return the facts of a CPU model: those of its family with its exceptions applied.
+def look_up_facts(
+    key: str, as_of: pd.Timestamp | None = None, *, family: str | None = None
+) -> dict[str, float | str | None]:
+    """Return the facts of a CPU model: those of its family, by default that of its name, with its exceptions applied.
 
     Keys: family, tier, suffix, then TEXT_FACTS and NUMERIC_FACTS. An unknown model has a suffix only.
     Of several exceptions for one fact the first in the table counts. Facts that were not public before `as_of` are
     missing; the name tells family, tier and suffix at any time.
     """
-    family = find_family(key)
+    family = family or find_family(key)
     facts: dict[str, float | str | None] = {"family": family, "tier": find_tier(key), "suffix": find_suffix(key)}
     facts |= dict.fromkeys((*TEXT_FACTS, *NUMERIC_FACTS))
     decided: set[str] = set()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.data.datasets.spec_cpu.cpu2017_repairs import find_memory_limit
 from perfcast.data.processors.families import find_launch
+from perfcast.data.processors.memory_limit import find_memory_limit
 from perfcast.evaluation.leakage.artifacts import Artifacts, CheckReport, LeakageCheck, training_mask
 from perfcast.schema.table import Kind, Role, Table, Tag
 from perfcast.utils import plugins

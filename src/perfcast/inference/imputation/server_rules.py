@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors
-from perfcast.data.datasets.spec_cpu.cpu2017_repairs import find_memory_limit
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import cpu_model_id
+from perfcast.data.processors.memory_limit import find_memory_limit
 from perfcast.inference.imputation.rules import Block, ImputationRules, Violation, fill_missing
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS
 from perfcast.inference.imputation.server_limits import find_server_violations

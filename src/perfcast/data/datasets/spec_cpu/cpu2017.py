@@ -48,6 +48,14 @@ _FROM_FAMILY = {
     "mem_mrdimm_mts": "mrdimm_mts",
     "family_ddr_gen": "ddr_gen",
 }
+COLUMNS_OF_FACTS = {
+    **{fact: column for column, fact in _FROM_FAMILY.items()},
+    **{name: name for name in (*_FROM_CATALOG, *_CATALOG_FIRST, "base_mhz", "l2_kb_per_core", "l3_mb_per_chip")},
+    "cores_per_chip": "cores_per_chip_of_cpu_model",
+    "channels_per_chip": "mem_channels_per_chip",
+    "ddr_gen": "ddr_gen",
+}
+"""Standard column of every fact."""
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.parsing.distinct_texts import map_distinct
+from perfcast.data.processors.memory_limit import find_memory_limit
 
 MIN_SHARE = 2 / 3
 """Smallest plausible share of the peers' median score.
@@ -112,19 +113,6 @@ def repair_memory(frame: pd.DataFrame, repairs: Repairs) -> None:
 
     limit = find_memory_limit(frame, frame["mem_eff_mts"])
     repairs.put(frame, "mem_eff_mts", frame["mem_eff_mts"] > limit, limit, "rate_capped_at_processor_limit")
-
-
-def find_memory_limit(frame: pd.DataFrame, rate: pd.Series) -> pd.Series:
-    """Return the highest memory rate that the processor drives, for modules of a stated or rated `rate`.
-
-    A rate above that of one DIMM per channel is one of multiplexed-rank DIMMs, where the processor takes them. With two
-    DIMMs per channel and no stated rate, the slower limit counts. Units: MT/s; missing where it is not known.
-    """
-    limit, multiplexed = frame["mem_max_mts_1dpc"], frame["mem_mrdimm_mts"]
-    limit = limit.mask((rate > limit) & multiplexed.notna(), multiplexed)
-    doubled = frame["dimm_count"] > frame["chips"] * frame["mem_channels_per_chip"]
-    slower = doubled & frame["mem_running_mts"].isna() & (frame["mem_max_mts_2dpc"] < limit)
-    return limit.mask(slower, frame["mem_max_mts_2dpc"])
 
 
 def repair_dates(frame: pd.DataFrame, repairs: Repairs) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.data.datasets.spec_cpu.cpu2017_repairs import find_memory_limit
+from perfcast.data.processors.memory_limit import find_memory_limit
 
 
 @pytest.mark.parametrize(
