@@ -29,9 +29,10 @@ def add_user_facts(champion: Champion, facts: Sequence[Fact]) -> Champion:
         column = COLUMNS_OF_FACTS.get(fact.name)
         if column in listed:
             rows[fact.cpu_model][str(column)] = fact.number
-    stated = pd.DataFrame.from_dict(rows, orient="index").reindex(columns=listed.columns).rename_axis(listed.index.name)
+    stated = pd.DataFrame.from_dict(rows, orient="index").reindex(columns=listed.columns)
     others = listed.drop(index=[key for key in rows if key in listed.index])
     merged = pd.concat([stated.astype(object), others.astype(object)]).astype(listed.dtypes.to_dict())
+    merged.index.name = listed.index.name
     return replace(champion, reference_data=replace(champion.reference_data, cpu_facts=merged))
 
 

@@ -29,9 +29,10 @@ def run(options: argparse.Namespace) -> int:
     problems = [problem for name in user_facts.TABLES for problem in user_facts.find_fact_problems(read_facts(name))]
     problems += user_facts.find_unresolved()
     shares = user_facts.measure_verified_shares()
-    shares["all tables"] = tuple(map(sum, zip(*shares.values(), strict=True)))
-    for name, (verified, total) in shares.items():
-        print(f"{name}: {total} facts, {100 * verified / total:.0f} % verified")
+    verified, total = zip(*shares.values(), strict=True)
+    shares["all tables"] = (sum(verified), sum(total))
+    for name, (known, count) in shares.items():
+        print(f"{name}: {count} facts, {100 * known / count:.0f} % verified")
     if options.facts.is_file():
         facts = user_facts.read_user_facts(options.facts)
         problems += user_facts.find_fact_problems(facts)

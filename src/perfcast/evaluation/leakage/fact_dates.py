@@ -72,7 +72,8 @@ def check_fact_dates(artifacts: Artifacts) -> CheckReport:
         for column in artifacts.table.columns
         if column.role is Role.FEATURE or (column.role is not Role.TARGET and column.name in (*_OF_MODEL, *_OF_FAMILY))
     ]
-    findings, numbers = [], {}
+    findings: list[str] = []
+    numbers: dict[str, float | str | None] = {}
     cuts: dict[pd.Timestamp, pd.DataFrame] = {}
     for split in forward:
         folds = artifacts.folds(split)
