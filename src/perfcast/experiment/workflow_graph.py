@@ -108,13 +108,11 @@ class Graph:
 
         An edit of one of them re-runs the jobs that depend on it. A command that knows splits loads all of them.
         """
-        splits = plugins.names("splits") if "perfcast.splits" in closure(f"perfcast.cli.pipeline.{command}") else []
-        loaded = [*modules, *[f"splits.{name}" for name in splits]]
-        return code_digest(f"perfcast.cli.pipeline.{command}", *[f"perfcast.{module}" for module in loaded])
+        return stage_digest(command, *modules)
 
     def predictor_module(self, predictor: str) -> str:
         """Return the module of a predictor, for `code`."""
-        return read_predictor(self.conf, predictor).module.removeprefix("perfcast.")
+        return _predictor_module(self.conf, predictor)
 
     def dataset_module(self, dataset: str) -> str:
         """Return the module of a dataset, for `code`."""
@@ -151,3 +149,19 @@ def remove_unfinished(results: Path) -> list[Path]:
     for path in paths:
         remove_path(path)
     return paths
+
+
+def stage_digest(stage: str, *modules: str) -> str:
+    """Return a digest of what a stage imports and of the plug-ins that it loads by name."""
+    splits = plugins.names("splits") if "perfcast.splits" in closure(f"perfcast.cli.pipeline.{stage}") else []
+    loaded = [*modules, *[f"splits.{name}" for name in splits]]
+    return code_digest(f"perfcast.cli.pipeline.{stage}", *[f"perfcast.{module}" for module in loaded])
+
+
+def training_digest(conf: Path, predictor: str) -> str:
+    """Return a digest of the code that trains a predictor."""
+    return stage_digest("train", _predictor_module(conf, predictor))
+
+
+def _predictor_module(conf: Path, predictor: str) -> str:
+    return read_predictor(conf, predictor).module.removeprefix("perfcast.")
