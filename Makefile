@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OMP_NUM_THREADS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := true
-.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull retry test docs test-slurm faults fuzz lint ui benchmark scale clean
+.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull retry test docs test-slurm faults fuzz lint readme ui benchmark scale clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -61,6 +61,10 @@ fuzz: setup ## random bytes for every reader, FUZZ_SECONDS each
 	$(PIP) --editable ".[fuzz]" && python fuzz/run.py --seconds $(FUZZ_SECONDS) $(TARGETS)
 lint: setup ## ruff, mypy, snakefmt, deptry
 	ruff check . && ruff format --check . && mypy && deptry src && snakefmt --check --line-length 120 Snakefile workflow
+readme: setup ## examples and tables of README.md from the finished default run
+	mkdir -p results/examples
+	perfcast predict --processor "EPYC 9654" --chips 2 --memory "24 x 64 GB DDR5-4800" > results/examples/predict.txt
+	perfcast leaderboard
 ui: setup ## MLflow's UI on the project's store
 	@perfcast ui
 benchmark: setup ## speed, as ratios
