@@ -63,7 +63,7 @@ lint: setup ## ruff, mypy, snakefmt, deptry
 	ruff check . && ruff format --check . && mypy && deptry src && snakefmt --check --line-length 120 Snakefile workflow
 readme: setup ## examples and tables of README.md from the finished default run
 	mkdir -p results/examples
-	perfcast predict --processor "EPYC 9654" --chips 2 --memory "24 x 64 GB DDR5-4800" > results/examples/predict.txt
+	perfcast predict --processor "EPYC 9654" --chips 2 --memory "24 x 64 GB DDR5-4800" --brief > results/examples/predict.txt
 	perfcast leaderboard
 ui: setup ## MLflow's UI on the project's store
 	@perfcast ui

@@ -145,7 +145,7 @@ def test_fresh_clone_pulls_equal_bytes_and_continues(project, second, tmp_path):
     # the rest of `make pull`
     call(clone, "snakemake", "--touch", "--forceall")
     call(clone, "perfcast", "pipeline", "forget", "--keep")
-    assert "Nothing to be done" in call(clone, "snakemake", "--dry-run")
+    assert rules_run(call(clone, "snakemake", "--dry-run")) == set()
     assert "Nothing to be done" in call(clone, "snakemake")
     assert digests(clone, *PINNED) == pulled
     assert "up to date" in call(clone, "dvc", "status")

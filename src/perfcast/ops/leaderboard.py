@@ -54,7 +54,7 @@ def collect_leaderboard(results: Path, dataset: str) -> pd.DataFrame:
 def _describe_run(folder: Path) -> dict[str, object]:
     """Return preset, number of backtests, seeds and digest of the code of one run."""
     settings = read_yaml(folder / "config.yaml")
-    backtests = read_parquet(folder / "backtest.parquet", ("fold", "backtest"))
+    backtests = read_parquet(folder / "backtest.parquet")  # without columns where a split has no backtest
     return {
         "preset": settings["preset"],
         "backtests": int(backtests.groupby("fold")["backtest"].nunique().max()) if len(backtests) else 0,
@@ -99,25 +99,25 @@ def headline_table(frame: pd.DataFrame, spec: Mapping[str, Any]) -> str:
     Args: `spec` has `preset`, `splits` and `predictors`, a mapping of predictor to the words in the table.
     """
     average = frame[(frame["task"] == AVERAGE) & (frame["metric"] == "mape") & frame["preset"].isin([spec["preset"]])]
-    values = average.pivot_table(index="predictor", columns="split", values="value").reindex(
-        index=list(spec["predictors"]), columns=spec["splits"]
-    )
+    cells = {(row.predictor, row.split): row for row in average.itertuples()}
+    best = average[average["predictor"].isin(spec["predictors"])].groupby("split")["value"].min().to_dict()
     lines = [_row(["", *map(split_label, spec["splits"])]), _row(["---", *["---:"] * len(spec["splits"])])]
     for name, words in spec["predictors"].items():
-        cells = [_cell(values.loc[name, split], values[split].min()) for split in spec["splits"]]
-        lines.append(_row([words, *cells]))
-    return "\n".join(lines)
+        row = [cells.get((name, split)) for split in spec["splits"]]
+        lines.append(_row([words, *["-" if cell is None else _cell(cell, best[cell.split]) for cell in row]]))
+    shown = average[average["predictor"].isin(spec["predictors"]) & average["split"].isin(spec["splits"])]
+    seeds = ", ".join(sorted({seed for text in shown["seeds"] for seed in text.split()}))
+    caption = f"Preset `{spec['preset']}`, seed {seeds}. In brackets: 95 % bootstrap interval."
+    return "\n".join([*lines, "", caption])
 
 
 def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(value: float, best: float) -> str:
-    if pd.isna(value):
-        return "-"
-    text = f"{value:.1f} %"
-    return f"**{text}**" if value == best else text
+def _cell(row: Any, best: float) -> str:
+    text = f"{row.value:.1f} %"
+    return f"{f'**{text}**' if row.value == best else text} ({row.low:.1f} to {row.high:.1f})"
 
 
 def replace_block(text: str, name: str, content: str) -> str:
