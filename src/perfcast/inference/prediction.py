@@ -9,10 +9,13 @@ from typing import Any
 import pandas as pd
 
 from perfcast.inference.impute import ORIGINS
+from perfcast.inference.published import PublishedGroup, PublishedScores
 from perfcast.utils.terminal_tables import NO_BREAK, format_interval, format_number, render_table, wrap_text
 
 ESTIMATE = "estimates, not official results"
 _MAX_HTML_ROWS = 60
+_MAX_GROUPS = 4
+"""Groups of published results that the text shows of a task, the newest first; JSON has all."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,8 @@ class Estimate:
     `low` to `high` is the interval of `level`; `in_domain_score` is 1 close to the training data, and
     `least_similar_group` lowers it most. They are None without a calibration. `missing` counts features without a
     value, `assumed` imputed usual values. The drivers lead from `typical_machine` to the median without `user_factor`,
-    the factor by which user measurements changed it (None without any). Units: `unit`.
+    the factor by which user measurements changed it (None without any). `published` has the published results of
+    exactly this machine, None where there are none. Units: `unit`.
     """
 
     task: str
@@ -73,6 +77,7 @@ class Estimate:
     neighbors: tuple[Neighbor, ...] = ()
     typical_machine: Neighbor | None = None
     drivers: tuple[Driver, ...] = ()
+    published: PublishedScores | None = None
 
     def __repr__(self) -> str:
         interval = format_interval(self.low, self.high)
@@ -85,6 +90,8 @@ class Estimate:
             **{"task": self.task, "target": self.target, "estimate": self.median},
             **{"low": self.low, "high": self.high, "unit": self.unit},
             **{"in_domain_score": self.in_domain_score, "least_similar_group": self.least_similar_group},
+            **{"published": published.count if (published := self.published) else 0},
+            **{"published_median": published.median if published else float("nan")},
         }
 
 
@@ -174,6 +181,10 @@ def _format_prediction(prediction: Prediction, width: int | None) -> str:
     interval = f"{100 * estimates[0].level:g} % interval"
     header = [interval if name == "interval" else name for name in _HEADER]
     parts = [prediction.machine, *[wrap_text(f"note: {note}", width) for note in prediction.notes]]
+    if published := [row for estimate in estimates for row in _published_rows(estimate)]:
+        parts.append("published results of this machine")
+        parts.append(render_table(["task", "results", "median", "range", "compiler, year", "newest"], published, width))
+        parts.append("prediction")
     parts.append(render_table(header, [_estimate_cells(estimate) for estimate in estimates], width))
     changes = [
         f"{each.task} {100 * (each.user_factor - 1):+.1f} %" for each in estimates if each.user_factor is not None
@@ -202,6 +213,23 @@ def _estimate_cells(estimate: Estimate) -> list[str]:
     interval = format_interval(estimate.low, estimate.high)
     cells = [estimate.task, format_number(estimate.median), interval, estimate.unit]
     return [*cells, in_domain_score, str(estimate.assumed), estimate.least_similar_group or ""]
+
+
+def _published_rows(estimate: Estimate) -> list[list[str]]:
+    """Return the row of all published results, with the id of the newest, and one for every compiler and year."""
+    published = estimate.published
+    if published is None:
+        return []
+    newest = published.results[0].result if published.results else ""
+    rows = [[estimate.task, *_summary_cells(published), "all", newest]]
+    for group in published.groups[:_MAX_GROUPS] if len(published.groups) > 1 else published.groups[:0]:
+        label = ", ".join(map(str, filter(None, (group.setup, group.year))))
+        rows.append(["", *_summary_cells(group), label, ""])
+    return rows
+
+
+def _summary_cells(scores: PublishedScores | PublishedGroup) -> list[str]:
+    return [str(scores.count), format_number(scores.median), format_interval(scores.low, scores.high)]
 
 
 def _neighbor_rows(estimate: Estimate) -> list[list[str]]:

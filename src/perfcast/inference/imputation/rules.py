@@ -60,6 +60,8 @@ class ImputationRules:
     """Column of the CPU's design, whose value must have been measured. None: any name of a CPU model is accepted."""
     blocks: ClassVar[tuple[Block, ...]] = ()
     """Blocks of hot-deck imputation, in this order: later ones may use what earlier ones filled."""
+    setup_columns: ClassVar[tuple[str, ...]] = ()
+    """Columns that name the compiler: published results of a machine are summarized by them."""
     power_columns: ClassVar[tuple[str, ...]] = ()
     """Columns whose product stands for the power of a machine where the user gives none. Units: W."""
     power_meaning: ClassVar[str] = ""

@@ -32,6 +32,7 @@ class ServerRules(ImputationRules):
         "family": ("family",),
     }
     design_column = "family"
+    setup_columns = ("compiler_vendor", "compiler_major_minor")
     power_columns = ("tdp_w", "chips")
     power_meaning = "TDP of the processors alone"
     # fewer cores are the same CPU model with some cores off; more cores are another model
