@@ -47,6 +47,8 @@ systems-help: setup ## the published system HELP
 pull: setup ## fetch the versioned results, and record them as current for Snakemake and DVC
 	@dvc pull --quiet 2> /dev/null || { echo "make pull: the remote $$(dvc config core.remote) lacks results of this revision: \
 	set the one that has them (dvc remote add --local --default shared ADDRESS), or run make run; dvc pull shows details"; exit 1; }
+	@# pulled results have no record in MLflow; `perfcast pipeline record` makes one
+	mkdir -p results/logs && touch results/logs/record.txt
 	snakemake --touch --forceall && perfcast pipeline forget --keep
 retry: setup ## ingest missing sources again
 	perfcast pipeline forget --missing-sources && snakemake $(SNAKEMAKE) && perfcast summary

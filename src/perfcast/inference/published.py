@@ -67,7 +67,8 @@ class PublishedIndex:
         measured = reference_data.measured
         self._measured, self._setup = measured, list(setup_columns)
         self._keys = [measured.column_of(Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
-        self._rows: dict[Any, np.ndarray] = measured.frame.groupby(self._keys, observed=True).indices
+        groups = measured.frame.groupby(self._keys, observed=True).indices
+        self._rows: dict[Any, np.ndarray] = {key: np.asarray(rows) for key, rows in groups.items()}
         self._matched = [
             column
             for column in measured.columns
@@ -83,7 +84,7 @@ class PublishedIndex:
         Args: `given` are the columns that the user gave, `known` those that are not assumed. The CPU model and the
         number of chips must be known. A result also has every other given value, or none in that column.
         """
-        if not known.issuperset(self._keys):
+        if not set(self._keys) <= known:
             return None
         rows = self._rows.get(tuple(machine[name] for name in self._keys))
         if rows is None:
@@ -116,8 +117,10 @@ class PublishedIndex:
         return PublishedScores(
             **_summary(frame[target]),
             groups=tuple(
-                PublishedGroup(str(setup), None if pd.isna(year) else int(year), *_numbers(line))
-                for (year, setup), line in groups.sort_index(ascending=False).iterrows()
+                PublishedGroup(
+                    str(line["setup"]), None if pd.isna(line["year"]) else int(line["year"]), *_numbers(line)
+                )
+                for _, line in groups.sort_index(ascending=False).reset_index().iterrows()
             ),
             results=tuple(
                 PublishedResult(str(line[ids]), float(line[target]), "" if pd.isna(month) else f"{month:%Y-%m}")
