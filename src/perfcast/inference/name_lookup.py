@@ -93,7 +93,7 @@ class CpuNames:
         return list(dict.fromkeys([*first, *within]))[:count]
 
     def _near(self, key: str) -> list[str]:
-        """Return the known names that look alike, or have its line and a model number that looks alike, nearest first."""
+        """Return the known names that look alike, or whose model number in the same line does; nearest first."""
         line = {word for word in _words(key) if not _DIGITS.search(word)}
         scores = {known: score for score, known in _find_similar(_squash(key), self._squashed)}
         for score, known in _find_similar(_model_number(key), self._by_number):

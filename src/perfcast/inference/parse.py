@@ -111,9 +111,9 @@ def _read_new_cpu(
     """
     entity, rules = champion.reference_data.measured.column_of(Tag.ENTITY), champion.rules
     named = rules.read_cpu_name(str(cells[entity])) if entity in cells else NamedCpu("", "", {})
-    told = named.cells if rules.design_column not in cells else {}
+    implied = named.cells if rules.design_column not in cells else {}
     design = str(cells.get(str(rules.design_column), named.design))
-    given = {*cells, *told}
+    given = {*cells, *implied}
     missing = [name for name, columns in rules.new_cpu_fields.items() if given.isdisjoint(columns)]
     if missing and not design:
         remedy = f"or describe a new one: add {', '.join(missing)}"
@@ -123,7 +123,7 @@ def _read_new_cpu(
         name = typed[entity].name if entity in typed else "processor"
         raise UserError(f"{name} must be a known CPU model", fact, remedy)
     text = cells.get(entity, "")
-    for column, cell in told.items():
+    for column, cell in implied.items():
         cells.setdefault(column, cell)
     source = "usual machines, its design included"
     if design:

@@ -152,7 +152,7 @@ class ServerRules(ImputationRules):
         """Return the family of a name that matches a naming rule, its vendor, and cores and clock that it contains."""
         key = cpu_model_key(name)
         spellings = (key, " ".join(_JOINED_LINE.sub(r"\1 \2 ", key).split()))
-        normalized, family = next(((each, found) for each in spellings if (found := find_family(each))), (name, ""))
+        normalized, family = next(((each, ruled) for each in spellings if (ruled := find_family(each))), (name, ""))
         cells: dict[str, Cell] = {}
         if match := _CORES_AND_CLOCK.search(key):
             cells |= {"cores_per_chip_of_cpu_model": float(match[1]), "base_mhz": float(match[2]) * 100}
