@@ -95,17 +95,28 @@ class Estimate:
         }
 
 
+OK, REFUSED = "ok", "refused"
+"""Status of a machine in a batch."""
+
+
 @dataclass(frozen=True)
 class Prediction:
-    """Estimates of one machine, with the values that they rest on."""
+    """Estimates of one machine, with the values that they rest on.
+
+    `status` is OK, or REFUSED for a machine that cannot be used: it has no estimates, and `message` is the reason.
+    """
 
     line: int
     machine: str
     estimates: tuple[Estimate, ...]
     values: tuple[Value, ...] = ()
     notes: tuple[str, ...] = ()
+    status: str = OK
+    message: str = ""
 
     def __repr__(self) -> str:
+        if self.status == REFUSED:
+            return f"<Prediction {self.machine}: refused, {self.message}>"
         return f"<Prediction {self.machine}: {len(self.estimates)} estimates>"
 
 
@@ -132,7 +143,7 @@ class Answer:
 
 @dataclass(frozen=True, repr=False)
 class Predictions(Answer):
-    """Predictions of machines in the order of the request, with the champion that made them."""
+    """Predictions of machines in the order of the request, refused ones included, with the champion that made them."""
 
     dataset: str
     champion: str
@@ -144,24 +155,32 @@ class Predictions(Answer):
     def __iter__(self) -> Iterator[Prediction]:
         return iter(self.machines)
 
+    @property
+    def refused(self) -> tuple[Prediction, ...]:
+        """The machines that cannot be used."""
+        return tuple(machine for machine in self.machines if machine.status == REFUSED)
+
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per machine, task and target."""
-        rows = [
-            {
-                "line": machine.line,
-                "machine": machine.machine,
-                **estimate.cells(),
-                "assumed": estimate.assumed,
-                "champion": self.champion,
-                "features_missing": estimate.missing,
-                "features": self.features,
+        """Return one row per machine, task and target, and one row per refused machine."""
+        rows: list[dict[str, Any]] = []
+        for machine in self.machines:
+            common = {
+                **{"line": machine.line, "machine": machine.machine, "champion": self.champion},
+                **{"features": self.features, "status": machine.status, "message": machine.message},
             }
-            for machine in self.machines
-            for estimate in machine.estimates
-        ]
-        return pd.DataFrame(rows)
+            rows += [
+                {**common, **estimate.cells(), "assumed": estimate.assumed, "features_missing": estimate.missing}
+                for estimate in machine.estimates
+            ]
+            if machine.status == REFUSED:
+                rows.append(common)
+        return pd.DataFrame(rows, columns=list(_COLUMNS))
 
 
+_COLUMNS = (
+    *("line", "machine", "task", "target", "estimate", "low", "high", "unit", "in_domain_score"),
+    *("least_similar_group", "assumed", "champion", "features_missing", "features", "status", "message"),
+)
 _HEADER = ["task", "estimate", "interval", "unit", "in-domain score", "assumed values", "least similar group"]
 
 
@@ -170,10 +189,12 @@ def format_predictions(predictions: Predictions, width: int | None = None) -> st
 
     Predictions without values are one table. `width` is that of the terminal, None for no limit.
     """
-    if any(prediction.values for prediction in predictions):
-        return "\n\n".join(_format_prediction(prediction, width) for prediction in predictions)
-    rows = [[each.machine, *_estimate_cells(estimate)] for each in predictions for estimate in each.estimates]
-    return render_table(["machine", *_HEADER], rows, width)
+    refused = [wrap_text(f"{each.machine}: refused, {each.message}", width) for each in predictions.refused]
+    answered = [prediction for prediction in predictions if prediction.status == OK]
+    if any(prediction.values for prediction in answered):
+        return "\n\n".join([*(_format_prediction(prediction, width) for prediction in answered), *refused])
+    rows = [[each.machine, *_estimate_cells(estimate)] for each in answered for estimate in each.estimates]
+    return "\n".join([*([render_table(["machine", *_HEADER], rows, width)] if rows else []), *refused])
 
 
 def _format_prediction(prediction: Prediction, width: int | None) -> str:
