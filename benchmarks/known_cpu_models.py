@@ -1,7 +1,7 @@
 """CPU models of a table of facts that a champion answers by name and number of chips alone.
 
 Run: python benchmarks/known_cpu_models.py CHAMPION FACTS_CSV
-FACTS_CSV has the columns part_key and sockets_max. A model is asked about with 2 chips, with 1 where it supports no more.
+FACTS_CSV has the columns part_key and sockets_max. Models are asked about with 2 chips, or 1 where it is the most.
 """
 
 from __future__ import annotations

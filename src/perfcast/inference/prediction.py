@@ -179,7 +179,17 @@ class Predictions(Answer):
 
 _COLUMNS = (
     *("line", "machine", "task", "target", "estimate", "low", "high", "unit", "in_domain_score"),
-    *("least_similar_group", "assumed", "champion", "features_missing", "features", "status", "message"),
+    *(
+        "least_similar_group",
+        "published",
+        "published_median",
+        "assumed",
+        "champion",
+        "features_missing",
+        "features",
+        "status",
+        "message",
+    ),
 )
 _HEADER = ["task", "estimate", "interval", "unit", "in-domain score", "assumed values", "least similar group"]
 
