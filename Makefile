@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OMP_NUM_THREADS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := true
-.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull retry test docs test-slurm faults fuzz lint ui benchmark scale clean
+.PHONY: help setup run full ablation curves systems systems-gemm systems-help pull retry test docs test-slurm faults fuzz lint readme ui benchmark scale clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -47,6 +47,8 @@ systems-help: setup ## the published system HELP
 pull: setup ## fetch the versioned results, and record them as current for Snakemake and DVC
 	@dvc pull --quiet 2> /dev/null || { echo "make pull: the remote $$(dvc config core.remote) lacks results of this revision: \
 	set the one that has them (dvc remote add --local --default shared ADDRESS), or run make run; dvc pull shows details"; exit 1; }
+	@# pulled results have no record in MLflow; `perfcast pipeline record` makes one
+	mkdir -p results/logs && touch results/logs/record.txt
 	snakemake --touch --forceall && perfcast pipeline forget --keep
 retry: setup ## ingest missing sources again
 	perfcast pipeline forget --missing-sources && snakemake $(SNAKEMAKE) && perfcast summary
@@ -61,6 +63,10 @@ fuzz: setup ## random bytes for every reader, FUZZ_SECONDS each
 	$(PIP) --editable ".[fuzz]" && python fuzz/run.py --seconds $(FUZZ_SECONDS) $(TARGETS)
 lint: setup ## ruff, mypy, snakefmt, deptry
 	ruff check . && ruff format --check . && mypy && deptry src && snakefmt --check --line-length 120 Snakefile workflow
+readme: setup ## examples and tables of README.md from the finished default run
+	mkdir -p results/examples
+	perfcast predict --processor "EPYC 9654" --chips 2 --memory "24 x 64 GB DDR5-4800" --brief > results/examples/predict.txt
+	perfcast leaderboard
 ui: setup ## MLflow's UI on the project's store
 	@perfcast ui
 benchmark: setup ## speed, as ratios

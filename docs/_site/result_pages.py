@@ -41,7 +41,7 @@ def generate(folder: Path) -> dict[str, str]:
             [
                 f"[`{name}`]({name}.md)",
                 board["split"].nunique(),
-                board["predictor"].nunique(),
+                board.dropna(subset=["split"])["predictor"].nunique(),
                 _join(board, "dataset_version"),
             ]
             for name, board in boards.items()
@@ -63,7 +63,7 @@ def read(path: Path) -> pd.DataFrame:
 
 def read_all(folder: Path) -> pd.DataFrame:
     """Return the rows of every leaderboard of a folder, none where it has no file."""
-    boards = [read(path) for path in sorted(folder.glob("*.csv"))]
+    boards = [read(path).dropna(subset=["split"]) for path in sorted(folder.glob("*.csv"))]
     return pd.concat(boards, ignore_index=True) if boards else pd.DataFrame(columns=list(COLUMNS))
 
 
@@ -71,12 +71,22 @@ _METRICS = "See [protocol and metrics](../protocol.md) for the meaning of each m
 
 
 def _describe(name: str, board: pd.DataFrame) -> str:
-    version, digest = _join(board, "dataset_version"), _join(board, "code_digest")
-    facts = f"Version of the data: `{version}`. Digest of the code: `{digest}`."
-    splits = [
-        block for split in dict.fromkeys(board["split"]) for block in _split(split, board[board["split"] == split])
-    ]
-    return page(name, f"Results of every predictor on the dataset `{name}`.", facts, _INTERVALS, *splits)
+    digests = board["code_digest"].dropna().unique()
+    digest = f"`{_join(board, 'code_digest')}`" if len(digests) < 4 else "one per predictor, in the file of results"
+    facts = f"Version of the data: `{_join(board, 'dataset_version')}`. Digest of the code: {digest}."
+    names = dict.fromkeys(board["split"].dropna())
+    splits = [block for split in names for block in _split(split, board[board["split"] == split])]
+    floor = _describe_floor(board[board["split"].isna()])
+    return page(name, f"Results of every predictor on the dataset `{name}`.", facts, _INTERVALS, floor, *splits)
+
+
+def _describe_floor(rows: pd.DataFrame) -> str:
+    """Return the error that remains when a machine is known exactly, where machines were measured repeatedly."""
+    values = rows[rows["metric"] == "mape"].dropna(subset=["value"])
+    if values.empty:
+        return ""
+    listed = ", ".join(f"{row.task} {row.value:.2g} %" for row in values.itertuples())
+    return f"Repeated measurements of equal machines differ too. MAPE of the noise floor: {listed}."
 
 
 def _split(split: str, rows: pd.DataFrame) -> Iterator[str]:

@@ -14,7 +14,7 @@ from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, RefusedRequest
 SEEDS = [
     b'level=0.5&when=2026-03&neighbors=3&explain=true\n{"processor": "EPYC 9654", "chips": 2}',
     b'level=nan&when=2026-3\n{"machines": [{"a": {"b": 1e309}}, {"c": "\\ud800"}, null]}',
-    b"neighbors=1e1&assume=no&partial=1\n[1, {}, [{}]]",
+    b"neighbors=1e1&assume=no&strict=1\n[1, {}, [{}]]",
 ]
 _BODY = TypeAdapter(RequestBody)
 

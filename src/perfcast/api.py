@@ -21,9 +21,10 @@ from perfcast.decisions.ranking import PLAIN, Ranking, RankingRequest, rank_mach
 from perfcast.decisions.varied_fields import read_varied_fields
 from perfcast.decisions.what_if import Grid, predict_grid
 from perfcast.inference import champion as champion_folder
+from perfcast.inference.batch import predict_batch
 from perfcast.inference.machine_files import MachineEntry, Machines, read_machines
 from perfcast.inference.parse import parse_machines
-from perfcast.inference.predict import PredictOptions, check_level, predict_machines, read_month
+from perfcast.inference.predict import PredictOptions, check_level, read_month
 from perfcast.inference.prediction import Driver, Estimate, Neighbor, Prediction, Predictions, Value
 from perfcast.inference.user_measurements import UserMeasurements, read_measurements
 from perfcast.predictors.predictor import Predictor
@@ -110,6 +111,8 @@ class Champion(champion_folder.Champion):
     - `assume`: whether usual values are imputed for what a description leaves out.
     - `measured`: scores of these machines or of similar ones, as machines with a task and a score; they correct the
       predictions.
+    - `strict`: whether the first machine that cannot be used raises. Without it, such a machine of several is in the
+      answer with the status `refused` and a message.
 
     Raises: UserError, which is a ValueError, for values that cannot be used.
     """
@@ -125,6 +128,7 @@ class Champion(champion_folder.Champion):
         neighbors: int = PredictOptions.neighbors,
         explain: bool = True,
         measured: Machines | None = None,
+        strict: bool = False,
     ) -> Predictions:
         """Predict machines that nobody has measured, each for its task, or for all tasks where it names none.
 
@@ -132,7 +136,7 @@ class Champion(champion_folder.Champion):
         """
         entries = read_machines(machines)
         options = PredictOptions(check_level(level), read_month(when), assume, neighbors, explain)
-        return predict_machines(parse_machines(entries, self), self, options, self._read_measured(measured, entries))
+        return predict_batch(entries, self, options, self._read_measured(measured, entries), strict=strict)
 
     @_for_python
     def rank(
@@ -148,6 +152,7 @@ class Champion(champion_folder.Champion):
         level: float = LEVEL,
         assume: bool = True,
         measured: Machines | None = None,
+        strict: bool = False,
     ) -> Ranking:
         """Rank candidate machines, which may have a name, a price and watts, with the probability of their targets.
 
@@ -167,9 +172,8 @@ class Champion(champion_folder.Champion):
             read_criterion(by, self), read_weights(listed, constraints, self), constraints, sure, ascending
         )
         options = PredictOptions(check_level(level), read_month(when), assume, PLAIN.neighbors, PLAIN.explain)
-        return rank_machines(
-            read_machines(machines), self, request, options, measurements=self._read_measured(measured, [])
-        )
+        measurements = self._read_measured(measured, [])
+        return rank_machines(read_machines(machines), self, request, options, measurements=measurements, strict=strict)
 
     @_for_python
     def what_if(
@@ -257,11 +261,19 @@ def predict(
     neighbors: int = PredictOptions.neighbors,
     explain: bool = True,
     measured: Machines | None = None,
+    strict: bool = False,
 ) -> Predictions:
     """Predict machines with a champion or the path of one; see `Champion.predict`."""
     loaded = champion if isinstance(champion, champion_folder.Champion) else load_champion(champion)
     return _with_operations(loaded).predict(
-        machines, when=when, level=level, assume=assume, neighbors=neighbors, explain=explain, measured=measured
+        machines,
+        when=when,
+        level=level,
+        assume=assume,
+        neighbors=neighbors,
+        explain=explain,
+        measured=measured,
+        strict=strict,
     )
 
 

@@ -143,9 +143,11 @@ def test_fresh_clone_pulls_equal_bytes_and_continues(project, second, tmp_path):
     assert "up to date" in call(clone, "dvc", "status")
     assert skipped(call(clone, "dvc", "repro")) == PHASES
     # the rest of `make pull`
+    (clone / "results" / "logs").mkdir(exist_ok=True)
+    (clone / "results" / "logs" / "record.txt").touch()
     call(clone, "snakemake", "--touch", "--forceall")
     call(clone, "perfcast", "pipeline", "forget", "--keep")
-    assert "Nothing to be done" in call(clone, "snakemake", "--dry-run")
+    assert rules_run(call(clone, "snakemake", "--dry-run")) == set()
     assert "Nothing to be done" in call(clone, "snakemake")
     assert digests(clone, *PINNED) == pulled
     assert "up to date" in call(clone, "dvc", "status")

@@ -19,25 +19,28 @@ from perfcast.testing.generated_results import FAKE_PARAMS, write_results
 # Steps of a visitor: choose, filter, step by keyboard, deselect, show a large error; the text of each step is recorded.
 VISIT = """
 <script>
-setTimeout(() => {
+setTimeout(async () => {
   const plot = document.querySelector(".explorer");
   const form = plot.querySelector("form");
   const seen = {};
+  const wait = (time) => new Promise((go) => setTimeout(go, time));
   const choose = (name, value) => {
     form.elements[name].value = value;
     form.elements[name].dispatchEvent(new Event("change", { bubbles: true }));
+    return wait(80);
   };
   const press = (key) => plot.querySelector(".focus").dispatchEvent(new KeyboardEvent("keydown", { key }));
   const record = (name, selector) => { seen[name] = plot.querySelector(selector).textContent; };
   record("at first", ".stats");
-  choose("split", "2");
+  await choose("split", "2");
   record("other split", ".stats");
-  choose("filter1", "1");
+  await choose("filter1", "1");
   record("filtered", ".stats");
-  choose("predictor", "1");
+  await choose("predictor", "1");
   record("other predictor", ".stats");
-  choose("view", "time");
+  await choose("view", "time");
   form.elements.whiskers.click();
+  await wait(80);
   press("Home");
   record("largest", "p.spoken");
   press("ArrowRight");
@@ -47,10 +50,34 @@ setTimeout(() => {
   record("smallest", "p.spoken");
   press("Escape");
   record("deselected", "p.spoken");
+  await choose("view", "scores");
+  await choose("filter1", "");
+  form.elements.find.value = "PART R00001";
+  form.elements.find.dispatchEvent(new Event("input"));
+  await wait(250);
+  record("searched", ".stats");
+  record("searched result", ".readout");
+  seen.offered = [...form.elements.filter0.options].slice(1).filter((one) => !one.hidden).map((one) => one.textContent);
+  seen.address = decodeURIComponent(location.hash);
+  // the file is read here instead of being downloaded
+  URL.createObjectURL = (blob) => { seen.saving = blob; return "blob:"; };
+  HTMLAnchorElement.prototype.click = () => {};
+  plot.querySelector("button.save").click();
+  seen.saved = await seen.saving.text();
+  const view = location.hash;
+  form.reset();
+  await wait(80);
+  seen.plain = location.hash;
+  const changed = new Promise((go) => addEventListener("hashchange", go, { once: true }));
+  location.hash = view;
+  await changed;
+  await wait(80);
+  record("linked", ".stats");
   for (const folded of document.querySelectorAll("details")) folded.open = true;
   seen.wide = document.documentElement.scrollWidth - innerWidth;
   const show = document.querySelector("button.show");
   show.click();
+  await wait(80);
   record("shown", "p.spoken");
   seen.shown_row = show.dataset.row;
   record("shown result", ".readout");
@@ -161,4 +188,17 @@ def test_explorer_filters_and_steps_through_results(page, tmp_path, width):
     assert visit["deselected"] == "Nothing selected."
     assert visit["shown_row"] in visit["shown result"]
     assert visit["shown"].endswith(f" of {shown['at first'][1]}.")
+    count_found = int(re.match(r"\d+", visit["searched"]).group())
+    assert 0 < count_found < shown["other split"][0]
+    assert "r00001" in visit["searched result"]
+    offered = [int(re.search(r"\((\d+)\)$", text).group(1)) for text in visit["offered"]]
+    assert sum(offered) == count_found, "the choices of a filter count what the search leaves"
+    assert "predictor=" in visit["address"]
+    assert "find=PART+R00001" in visit["address"]
+    head, *lines = visit["saved"].strip().split("\r\n")
+    assert head.startswith("row,machine,") and "predicted (estimate)" in head
+    assert len(lines) == count_found
+    assert all(line.startswith("r00001") and ",part 0" in line for line in lines)
+    assert visit["plain"] == ""
+    assert visit["linked"] == visit["searched"]
     assert visit["wide"] <= 0, "the page scrolls sideways"

@@ -50,7 +50,7 @@ def test_the_command_ends_with_code_2_and_one_line(monkeypatch, tmp_path, capsys
     def refuse(path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr("perfcast.config.conf_files.read_yaml", refuse)
+    monkeypatch.setattr("perfcast.ops.doctor.read_yaml", refuse)
     assert cli.main(["doctor", "--project", str(tmp_path)]) == 2
     message = capsys.readouterr().err
     assert message.startswith("perfcast doctor: the disk must have room")

@@ -98,12 +98,12 @@ def test_a_base_installation_predicts_ranks_varies_and_compares(base):
 
 def test_every_command_has_help_without_any_extra(base):
     assert set(base["helped"].values()) == {0}
-    assert {"predict", "serve", "tune", "doctor", "champion"} <= set(base["helped"])
+    assert {"predict", "serve", "tune", "doctor"} <= set(base["helped"])
 
 
 @pytest.mark.parametrize(
     ("position", "command", "extra"),
-    [(4, "what-if", "plot"), (5, "serve", "serve"), (6, "config", "pipeline"), (7, "measure", "train")],
+    [(4, "what-if", "plot"), (5, "serve", "serve"), (6, "config", "pipeline"), (7, "measure gemm", "train")],
 )
 def test_a_command_names_the_extra_that_it_needs(base, position, command, extra):
     code, _, err = base["results"][position]

@@ -69,7 +69,7 @@ def test_a_month_is_a_text_a_date_or_this_month_at_every_door(champion, monkeypa
     assert read_month("2020-06") == read_month(date(2020, 6, 1)) == pd.Timestamp(2020, 6, 1)
     assert read_month(None) == pd.Timestamp.now().normalize()
     requested = []
-    monkeypatch.setattr("perfcast.api.predict_machines", lambda *arguments: requested.append(arguments[2]))
+    monkeypatch.setattr("perfcast.api.predict_batch", lambda *arguments, strict: requested.append(arguments[2]))
     for when in (None, "2020-06"):
         champion.predict(KNOWN, when=when)
     this_month = PredictQuery().to_options(1, DEFAULT_LIMITS)

@@ -4,7 +4,6 @@ rule record:
         report=rules.report.output,
         champions=per_dataset("champion/{dataset}"),
     output:
-        # a pull of results makes it too, without the command
         touch(f"{RESULTS}/logs/record.txt"),
     log:
         f"{RESULTS}/logs/record.log",

@@ -65,3 +65,12 @@ def report(counted: str, champion: str, preset: str, level: float) -> None:
         f"{counted} by {champion} ({preset} preset), {100 * level:g} % intervals; estimates are not official results",
         file=sys.stderr,
     )
+
+
+def report_refused(refused: int, total: int) -> int:
+    """Print the number of refused machines on standard error, and return the exit code of the command."""
+    from perfcast.inference.batch import find_exit_code
+
+    if refused:
+        print(f"{refused} of {total} machines refused: their status and message tell why", file=sys.stderr)
+    return find_exit_code(total - refused, refused)

@@ -56,14 +56,6 @@ def share(text: str) -> float:
     return value
 
 
-def experiment(text: str) -> dict[str, Any]:
-    """Return an experiment from JSON."""
-    from perfcast.config.conf_files import require_mapping
-    from perfcast.inference.machine_files import read_json_text
-
-    return dict(require_mapping(read_json_text(text, "--experiment"), "--experiment"))
-
-
 SHARED: dict[str, dict[str, Any]] = {
     "dataset": {"help": "name of a file in conf/dataset"},
     "split": {"help": "name of a split, such as random"},
@@ -84,7 +76,7 @@ SHARED: dict[str, dict[str, Any]] = {
     },
     "--resamples": {"type": resamples, "default": 1000, "metavar": "N", "help": "bootstrap resamples"},
     "--seed": {"type": seed, "default": 0, "metavar": "N", "help": "seed of everything random"},
-    "--experiment": {"type": experiment, "metavar": "JSON", "help": "the experiment (default: params.yaml)"},
+    "--experiment": {"metavar": "JSON", "help": "the experiment (default: params.yaml)"},
     "--out": {"type": Path, "required": True, "metavar": "PATH", "help": "file or folder to write"},
     "--results": {"type": Path, "default": Path("results"), "metavar": "FOLDER", "help": "folder of a run"},
     "--facts": {"type": Path, "default": FACTS_FILE, "metavar": "FILE", "help": "your table of facts, where it exists"},
@@ -98,3 +90,13 @@ def add_shared(parser: argparse.ArgumentParser, *names: str, **changed: str) -> 
     for name in names:
         help_text = changed.get(name.lstrip("-"), SHARED[name]["help"])
         parser.add_argument(name, **{**SHARED[name], "help": help_text})
+
+
+def parse_experiment(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the experiment of --experiment, or that of params.yaml. Raises: UserError when it is no JSON object."""
+    from perfcast.config.conf_files import read_yaml, require_mapping
+    from perfcast.utils.io import read_json_text
+
+    if options.experiment is None:
+        return dict(read_yaml(options.project / "params.yaml"))
+    return dict(require_mapping(read_json_text(options.experiment, "--experiment"), "--experiment"))

@@ -185,7 +185,10 @@ def _list_groups() -> str:
 
 
 def _list_commands(package: str, names: Iterable[str]) -> str:
-    summaries = [(name, FAMILIES.get(name) or _read_docstring(package, name)[0]) for name in names]
+    summaries = [
+        (name, FAMILIES[name] if package == "cli" and name in FAMILIES else _read_docstring(package, name)[0])
+        for name in names
+    ]
     lines = [f"  {_word(name):{_NAME_WIDTH}}  {text.partition(chr(10))[0]}" for name, text in summaries]
     return "\n".join(lines)
 

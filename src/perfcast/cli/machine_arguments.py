@@ -106,6 +106,11 @@ def add_prediction(parser: argparse.ArgumentParser) -> None:
     add_assume(parser)
 
 
+def add_strict(parser: argparse.ArgumentParser) -> None:
+    """Declare that the first machine that cannot be used stops the others."""
+    parser.add_argument("--strict", action="store_true", help="stop at the first machine that cannot be used")
+
+
 def add_assume(parser: argparse.ArgumentParser) -> None:
     """Declare whether missing values are imputed."""
     parser.add_argument("--no-assume", action="store_true", help="leave missing values unknown")

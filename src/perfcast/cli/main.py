@@ -16,7 +16,10 @@ __all__ = ["COMMANDS", "STAGES", "main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 2 a mistake of the user in one line, 130 interrupted."""
+    """Run one command and return its exit code.
+
+    0 done, 2 a mistake of the user in one line, 3 a batch with machines that cannot be used, 130 interrupted.
+    """
     if "_ARGCOMPLETE" in os.environ:
         _complete(os.environ["COMP_LINE"].split()[1:])
     words = list(sys.argv[1:] if arguments is None else arguments)

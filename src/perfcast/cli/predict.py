@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from perfcast.cli import arguments
 from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, report, write_answer
+from perfcast.cli.answers import add_output, report, report_refused, write_answer
 
 MAX_EXPLAINED = 20
 """Machines up to which every prediction is explained; more machines are one table."""
@@ -28,13 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--nearest", type=arguments.whole(0, 1000), default=3, metavar="N", help="measured machines shown"
     )
     parser.add_argument("--brief", action="store_true", help=f"estimates alone, as above {MAX_EXPLAINED} machines")
+    machine.add_strict(parser)
     add_output(parser, ".json, else CSV")
 
 
 def run(options: argparse.Namespace) -> int:
     """Predict, and print or write."""
-    from perfcast.inference.parse import parse_machines
-    from perfcast.inference.predict import predict_machines
+    from perfcast.inference.batch import predict_batch
     from perfcast.inference.prediction import format_predictions
     from perfcast.utils.terminal_tables import terminal_width
 
@@ -44,10 +44,9 @@ def run(options: argparse.Namespace) -> int:
     many = len(entries) > MAX_EXPLAINED
     if not options.brief and (options.json or not many):
         chosen = replace(chosen, neighbors=options.nearest, explain=True)
-    machines = parse_machines(entries, champion)
     measurements = machine.read_user_measurements(options, entries, champion)
-    predictions = predict_machines(machines, champion, chosen, measurements, progress=many)
+    predictions = predict_batch(entries, champion, chosen, measurements, strict=options.strict, progress=many)
     write_answer(options, predictions, lambda: format_predictions(predictions, terminal_width()))
     count = sum(len(prediction.estimates) for prediction in predictions)
     report(f"{count} estimates", predictions.champion, predictions.preset, chosen.level)
-    return 0
+    return report_refused(len(predictions.refused), len(predictions.machines))

@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 
 from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_ending, report, write_answer
+from perfcast.cli.answers import add_output, check_ending, report, report_refused, write_answer
 from perfcast.cli.arguments import share
 
 _CRITERIA = "score, watts, price, probability or tasks, joined by * and /, such as score/watt"
@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ascending", action="store_true", help="the lowest first, where less is better")
     machine.add_champion(parser)
     machine.add_prediction(parser)
+    machine.add_strict(parser)
     add_output(parser, ".csv or .json")
 
 
@@ -54,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
     typed = {name: getattr(options, name) for name in ("by", "weights", "sure", "ascending")}
     request = read_request(options.target, champion, **typed)
     measurements = machine.read_user_measurements(options, [], champion)
-    ranking = rank_machines(entries, champion, request, chosen, measurements=measurements, progress=len(entries) > 20)
+    names = {"measurements": measurements, "strict": options.strict, "progress": len(entries) > 20}
+    ranking = rank_machines(entries, champion, request, chosen, **names)
     write_answer(options, ranking, lambda: format_ranking(ranking, terminal_width()))
-    report(f"{len(entries)} machines predicted", champion.name, champion.preset, chosen.level)
-    return 0
+    report(f"{len(ranking.candidates)} machines predicted", champion.name, champion.preset, chosen.level)
+    return report_refused(len(ranking.refused), len(entries))

@@ -28,8 +28,9 @@ def format_ranking(ranking: Ranking, width: int | None = None) -> str:
     header += ["all targets"] if len(ranking.targets) > 1 else []
     header += ["watts", "price", *([ranking.by, "its interval"] if _has_own_column(ranking) else []), "in-domain score"]
     rows = [_ranked_cells(candidate, ranking) for candidate in ranking.candidates]
-    table = render_table(*drop_empty_columns(header, rows), width)
-    return "\n".join([table, *_format_notes((_explain_score(ranking), *ranking.notes), width)])
+    tables = [render_table(*drop_empty_columns(header, rows), width)] if rows else []
+    refused = [wrap_text(f"{candidate.name}: refused, {candidate.message}", width) for candidate in ranking.refused]
+    return "\n".join([*tables, *refused, *_format_notes((_explain_score(ranking), *ranking.notes), width)])
 
 
 def _format_notes(notes: tuple[str, ...], width: int | None) -> list[str]:

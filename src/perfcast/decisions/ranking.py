@@ -22,12 +22,13 @@ from perfcast.decisions.criteria import (
     split_candidates,
     weighted_score,
 )
+from perfcast.inference.batch import parse_batch
 from perfcast.inference.champion import Champion
 from perfcast.inference.impute import impute
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import ParsedMachines, parse_machines
+from perfcast.inference.parse import ParsedMachine, ParsedMachines
 from perfcast.inference.predict import PredictOptions, predict_machines
-from perfcast.inference.prediction import Answer, Prediction
+from perfcast.inference.prediction import OK, REFUSED, Answer, Prediction
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import joint_bounds
@@ -67,9 +68,18 @@ class Ranked:
     least_similar_group: str | None
 
 
+@dataclass(frozen=True)
+class RefusedCandidate:
+    """Candidate that cannot be used, and the reason."""
+
+    line: int
+    name: str
+    message: str
+
+
 @dataclass(frozen=True, repr=False)
 class Ranking(Answer):
-    """Candidates, the best first, with the criterion."""
+    """Candidates, the best first, with the criterion; `refused` ones have no rank."""
 
     dataset: str
     champion: str
@@ -84,14 +94,17 @@ class Ranking(Answer):
     candidates: tuple[Ranked, ...]
     notes: tuple[str, ...]
     kind: str = "estimates, not official results"
+    refused: tuple[RefusedCandidate, ...] = ()
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per candidate, the best first."""
-        rows = []
+        """Return one row per candidate, the best first, the refused ones last."""
+        rows: list[dict[str, object]] = []
         for candidate in self.candidates:
             row = asdict(candidate)
             shares = zip(self.targets, row.pop("probabilities"), strict=True)
-            rows.append({**row, **{f"probability of {target}": share for target, share in shares}})
+            by_target = {f"probability of {target}": share for target, share in shares}
+            rows.append({**row, **by_target, "status": OK, "message": ""})
+        rows += [{**asdict(candidate), "status": REFUSED} for candidate in self.refused]
         return pd.DataFrame(rows)
 
 
@@ -128,32 +141,35 @@ def rank_machines(
     options: PredictOptions = PLAIN,
     *,
     measurements: UserMeasurements | None = None,
+    strict: bool = False,
     progress: bool = False,
 ) -> Ranking:
     """Rank candidates by the criterion; of equal ones the higher score, then the earlier line comes first.
 
+    A candidate that cannot be used, or that lacks the price or the watts of the criterion, is refused with the reason.
+
     User measurements correct every prediction, see `predict_machines`. The word `probability` of a criterion is the
     lower bound of the probability that all targets are met together.
-    Raises: UserError when a candidate cannot be used, or lacks the price or the watts of the criterion.
+    Raises: UserError for the first candidate that is refused, with `strict` or when it is the only one.
     """
-    machine_entries, candidates = split_candidates(entries)
-    machines = parse_machines(machine_entries, champion)
-    task = champion.reference_data.measured.column_of(Tag.TASK)
-    has_task = machines.frame[task].notna()
-    if has_task.any():
-        line = int(machines.frame.index[has_task][0])
-        typed = machines.typed[line][task]
-        remedy = "leave it out; --target and --weights name the tasks"
-        raise UserError("candidates must name no task", f"{machines.label_of(line)} has {typed.name}", remedy)
     if request.sure is not None and not request.constraints:
         raise UserError("--sure needs a target", "there is no --target")
-    watts = _find_watts(machines, candidates, champion, options)
+    if PROBABILITY in request.criterion.exponents and not request.constraints:
+        fact = "there is no --target"
+        raise UserError(f"--by {request.criterion.text} needs a target", fact, "such as 'CINT2017rate >= 1500'")
+    strict = strict or len(entries) == 1
+    machines, candidates, refusals = _read_candidates(entries, champion, strict=strict)
+    watts = _find_watts(machines, list(candidates.values()), champion, options)
     plain = replace(options, neighbors=0, explain=False)
     predictions = predict_machines(machines, champion, plain, measurements, progress=progress)
-    ranked = [
-        _evaluate(prediction, candidate, watts, request, champion)
-        for prediction, candidate in zip(predictions, candidates, strict=True)
-    ]
+    ranked = []
+    for prediction in predictions:
+        try:
+            ranked.append(_evaluate(prediction, candidates[prediction.line], watts, request, champion))
+        except UserError as error:
+            if strict:
+                raise
+            refusals[prediction.line] = error
     sign = 1 if request.ascending else -1
     ranked.sort(
         key=lambda candidate: (candidate.sure is False, sign * candidate.value, -candidate.score, candidate.line)
@@ -179,7 +195,43 @@ def rank_machines(
             replace(candidate, rank=rank) for rank, candidate in enumerate(_make_names_unique(ranked), start=1)
         ),
         notes=(*_list_notes(ranked, machines, request, champion), *(measurements.notes if measurements else ())),
+        refused=tuple(
+            RefusedCandidate(entry.line, _name_refused(entry, candidates), str(refusals[entry.line]))
+            for entry in entries
+            if entry.line in refusals
+        ),
     )
+
+
+def _read_candidates(
+    entries: Sequence[MachineEntry], champion: Champion, *, strict: bool
+) -> tuple[ParsedMachines, dict[int, Candidate], dict[int, UserError]]:
+    """Return the machines that can be used, the candidates by line, and the errors of the others by line."""
+    task = champion.reference_data.measured.column_of(Tag.TASK)
+
+    def refuse_task(machine: ParsedMachine) -> None:
+        if task in machine.cells:
+            remedy = "leave it out; --target and --weights name the tasks"
+            raise UserError("candidates must name no task", f"{machine.label} has {machine.typed[task].name}", remedy)
+
+    machine_entries, candidates, refusals = [], {}, {}
+    for entry in entries:
+        try:
+            (machine_entry,), (candidate,) = split_candidates([entry])
+        except UserError as error:
+            if strict:
+                raise
+            refusals[entry.line] = error
+            continue
+        machine_entries.append(machine_entry)
+        candidates[entry.line] = candidate
+    batch = parse_batch(machine_entries, champion, strict=strict, check=refuse_task)
+    return batch.machines, candidates, refusals | dict(batch.refusals)
+
+
+def _name_refused(entry: MachineEntry, candidates: Mapping[int, Candidate]) -> str:
+    candidate = candidates.get(entry.line)
+    return candidate.name if candidate and candidate.name else entry.label
 
 
 def _find_watts(
@@ -246,8 +298,6 @@ def _evaluate(
 
 
 def _missing_fact(word: str, by: str, candidate: Candidate) -> UserError:
-    if word == PROBABILITY:
-        return UserError(f"--by {by} needs a target", "there is no --target", "such as 'CINT2017rate >= 1500'")
     label = f"candidate {candidate.line}" + (f" ({candidate.name})" if candidate.name else "")
     remedy = "add it in the column price"
     if word == WATTS:

@@ -194,7 +194,10 @@ def _parse_base(
     first = {field.name: field.points[0].text for field in varied if dependencies.cpu not in field.columns}
     try:
         machines = parse_machines([MachineEntry(line, label, constant)], champion)
+        known = machines.frame[dependencies.cpu].iloc[0] in champion.cpu_names.keys
     except UserError:
+        known = False
+    if not known:
         # the varied fields may describe a new CPU model: values are then imputed for the first combination
         machines = parse_machines([MachineEntry(line, label, constant | first)], champion)
     whole = fields.frame([fields.cells(values, label)], [line])

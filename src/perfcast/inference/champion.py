@@ -16,6 +16,7 @@ from perfcast.inference.imputation import ImputationRules, find_rules
 from perfcast.inference.imputation.rules import HotDeck
 from perfcast.inference.machine_fields import MachineFields
 from perfcast.inference.name_lookup import CpuNames, TaskNames
+from perfcast.inference.published import PublishedIndex
 from perfcast.inference.reference_data import ReferenceData, describing_columns
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
@@ -164,6 +165,11 @@ class Champion:
     def hot_deck(self) -> HotDeck:
         """The measured results that donate usual values."""
         return HotDeck(self.reference_data.measured)
+
+    @cached_property
+    def published_index(self) -> PublishedIndex:
+        """The index of measured results by machine."""
+        return PublishedIndex(self.reference_data, self.rules.setup_columns)
 
     @cached_property
     def typical_rows(self) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from perfcast.inference.imputation import Violation
 from perfcast.inference.machine_fields import TypedField
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.reference_data import ReferenceData
-from perfcast.schema.table import Table, Tag
+from perfcast.schema.table import Tag
 from perfcast.utils.errors import UserError
 
 GIVEN, LOOKED_UP, IMPLIED, MEASURED, ASSUMED, MISSING = (
@@ -57,11 +57,35 @@ def impute(machines: ParsedMachines, champion: Champion, *, assume: bool = True)
     """
     with np.errstate(invalid="ignore"):  # comparisons with missing cells
         steps = _impute_known(machines.frame, champion)
-        for violation in champion.rules.find_violations(steps.frame):
-            field, fact = _name_field(violation, machines, steps.frame, champion)
-            label = machines.label_of(violation.line)
-            raise UserError(field, f"{fact} ({label})" if label[-1:].isdigit() else fact, violation.remedy)
-        return _impute_by_task(steps, machines, champion, assume=assume)
+        for _, error in _list_errors(steps.frame, machines, champion):
+            raise error
+        return _impute_by_task(steps, champion, assume=assume)
+
+
+def find_refusals(machines: ParsedMachines, champion: Champion) -> dict[int, UserError]:
+    """Return by line (index) the first error of every machine that breaks a limit or names an unknown task."""
+    refusals: dict[int, UserError] = {}
+    with np.errstate(invalid="ignore"):
+        frame = _impute_known(machines.frame, champion).frame
+        for line, error in _list_errors(frame, machines, champion):
+            refusals.setdefault(line, error)
+    return refusals
+
+
+def _list_errors(frame: pd.DataFrame, machines: ParsedMachines, champion: Champion) -> Iterator[tuple[int, UserError]]:
+    """Yield line and error of every limit that a machine breaks, then of every unknown task."""
+    for violation in champion.rules.find_violations(frame):
+        field, fact = _name_field(violation, machines, frame, champion)
+        label = machines.label_of(violation.line)
+        text = f"{fact} ({label})" if label[-1:].isdigit() else fact
+        yield violation.line, UserError(field, text, violation.remedy)
+    task = champion.reference_data.measured.column_of(Tag.TASK)
+    unknown = frame.loc[frame[task].notna() & ~frame[task].isin(champion.tasks), task]
+    for number, name in unknown.items():
+        line = int(str(number))
+        typed = machines.typed.get(line, {}).get(task, TypedField(task, str(name)))
+        fact = f"{machines.label_of(line)} has {typed.text!r}"
+        yield line, UserError(f"{typed.name} must be one of {', '.join(champion.tasks)}", fact, "or leave it out")
 
 
 def find_first_violations(machines: ParsedMachines, champion: Champion) -> dict[int, str]:
@@ -138,10 +162,11 @@ def _impute_known(frame: pd.DataFrame, champion: Champion) -> _Steps:
     return steps
 
 
-def _impute_by_task(steps: _Steps, machines: ParsedMachines, champion: Champion, *, assume: bool) -> CompletedMachines:
+def _impute_by_task(steps: _Steps, champion: Champion, *, assume: bool) -> CompletedMachines:
     """Repeat machines by task, and fill what depends on the task."""
     measured, rules = champion.reference_data.measured, champion.rules
-    tasks = list(_tasks_by_machine(steps.frame, machines, measured))
+    names = steps.frame[measured.column_of(Tag.TASK)]
+    tasks = [champion.tasks if pd.isna(name) else [str(name)] for name in names]
     steps.repeat(np.repeat(np.arange(len(tasks)), [len(names) for names in tasks]))
     repeated = pd.Series([name for names in tasks for name in names], steps.frame.index, dtype="str")
     steps.take(steps.frame.assign(**{measured.column_of(Tag.TASK): repeated}), GIVEN)
@@ -153,18 +178,6 @@ def _impute_by_task(steps: _Steps, machines: ParsedMachines, champion: Champion,
             steps.conclude(lambda frame: rules.fill_usual(frame, champion.hot_deck.last), ASSUMED)
         steps.conclude(rules.fill_implied, IMPLIED)
     return CompletedMachines(steps.frame, steps.origins)
-
-
-def _tasks_by_machine(frame: pd.DataFrame, machines: ParsedMachines, measured: Table) -> Iterator[Sequence[str]]:
-    """Yield the tasks of every machine. Raises: UserError for a task that was never measured."""
-    task = measured.column_of(Tag.TASK)
-    known = sorted(measured.frame[task].dropna().unique())
-    for line, name in zip(frame.index, frame[task], strict=True):
-        if not pd.isna(name) and name not in known:
-            typed = machines.typed.get(int(line), {}).get(task, TypedField(task, str(name)))
-            fact = f"{machines.label_of(int(line))} has {typed.text!r}"
-            raise UserError(f"{typed.name} must be one of {', '.join(known)}", fact, "or leave it out")
-        yield known if pd.isna(name) else [name]
 
 
 def _fill_common(machines: pd.DataFrame, reference_data: ReferenceData, tag: Tag) -> pd.DataFrame:

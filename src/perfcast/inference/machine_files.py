@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -16,6 +15,7 @@ import pandas as pd
 
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
+from perfcast.utils.io import read_json_text
 
 MAX_BYTES = 64 * 1024 * 1024
 """Largest CSV file that is read."""
@@ -23,7 +23,6 @@ MAX_NESTED_BYTES = 10 * 1024 * 1024
 """Largest JSON file that is read: its reader holds it in memory several times. YAML: `bounds.YAML`."""
 MAX_MACHINES = 200_000
 """Most machines of a file: each takes about 2 KB before its prediction."""
-_MAX_DEPTH = 3
 _LIST = "machines"
 
 Machines = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pd.DataFrame | Path | str
@@ -122,8 +121,8 @@ def read_tree(value: object, source: str) -> list[MachineEntry]:
 def _flatten(
     nested: Mapping[Any, object], source: str, before: str = "", depth: int = 1
 ) -> Iterator[tuple[str, object]]:
-    if depth > _MAX_DEPTH:
-        raise UserError(f"{source} must be nested {_MAX_DEPTH} deep at most", f"{before!r} is deeper")
+    if depth > size_limits.NESTING:
+        raise UserError(f"{source} must be nested {size_limits.NESTING} deep at most", f"{before!r} is deeper")
     for key, value in nested.items():
         if not isinstance(key, str):
             raise UserError(f"names in {source} must be text", f"found {str(key)[:40]!r}", "put it in quotes")
@@ -188,29 +187,6 @@ def _read_header(path: Path, fields: list[str]) -> list[str]:
 
 def _read_json(path: Path, text: str) -> Iterator[MachineEntry]:
     yield from read_tree(read_json_text(text, str(path)), str(path))
-
-
-def read_json_text(text: str | bytes, source: str) -> object:
-    """Decode JSON without repeated names and without NaN. Raises: UserError for any other text."""
-
-    def check_unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        values = dict(pairs)
-        if len(values) < len(pairs):
-            raise UserError(f"every name in {source} must be unique", "a name is repeated")
-        return values
-
-    def refuse(constant: str) -> None:
-        raise UserError(f"numbers in {source} must be finite", f"found {constant}")
-
-    try:
-        value: object = json.loads(text, object_pairs_hook=check_unique, parse_constant=refuse)
-    except RecursionError:
-        raise UserError(f"{source} must be nested {_MAX_DEPTH} deep at most", "it is deeper") from None
-    except UserError:
-        raise
-    except ValueError as error:
-        raise UserError(f"{source} must be JSON", str(error)) from None
-    return value
 
 
 def _read_yaml(path: Path, text: str) -> Iterator[MachineEntry]:

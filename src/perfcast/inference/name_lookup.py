@@ -1,22 +1,28 @@
-"""Find CPU models and tasks by the names that people type, without a guess between two."""
+"""Find CPU models and tasks by the names that people type; another model number is another CPU model."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, get_close_matches
 
 from perfcast.data.processors.cpu_names import cpu_model_key
 from perfcast.utils.errors import UserError
 
-_JOINTS = re.compile(r"[\s_-]+")
+_JOINTS = re.compile(r"[\s_.,;:/-]+")
 _DIGITS = re.compile(r"\d+")
+_STEPPING = re.compile(r"(?<=\d) 0$")
+"""The operating system calls the first Xeon E5 `E5-2690 0`, those after it `v2` and so on."""
+_TIER_NUMBER = re.compile(r"\b(xeon|ryzen|ultra) \d(?= )")
+"""Number of a line or tier before the model number: `Xeon 6 6980P`, `Ryzen 9 7950X`."""
+_XEON_6 = re.compile(r"^xeon ?6 (?=6)")
+"""Brand of all models whose number begins with 6: it tells nothing beside the number."""
 _CANDIDATE_SIMILARITY = 0.8
 """Similarity from which a name is offered as a candidate."""
-_MATCH_SIMILARITY = 0.85
-"""Similarity from which the only candidate with the same digits counts as the mistyped name."""
 _MAX_CANDIDATES = 6
+_MAX_MATCHES = 10_000
+"""Names whose matches are remembered: a batch repeats them."""
 
 
 @dataclass(frozen=True)
@@ -35,33 +41,43 @@ class CpuNames:
         self.keys = tuple(dict.fromkeys(keys))
         self._known = frozenset(self.keys)
         self._squashed: dict[str, list[str]] = {}
+        self._by_number: dict[str, list[str]] = {}
         for key in self.keys:
             self._squashed.setdefault(_squash(key), []).append(key)
+            self._by_number.setdefault(_model_number(key), []).append(key)
+        self._matches: dict[str, CpuMatch] = {}
 
     def find(self, text: str) -> CpuMatch:
         """Return the CPU model of a typed name.
 
-        In this order: the normalized name; the same letters with other joints (`EPYC9654`, `Xeon Gold-6430`); the only
-        model whose name has every typed word (`9654`); the only mistyped name, where all digits are right. Otherwise
-        there is no model, and the candidates are the possible ones.
+        In this order: the normalized name; the same letters and digits with other joints (`EPYC9654`, `Xeon
+        Gold-6430`); the only model with the same model number and with every typed word (`9654`, `Xeon 6430`).
+        Otherwise there is no model, and the candidates are those of the same number, those that complete the typed
+        name, or those that look alike. A name whose number differs in a letter or digit is never a model.
         """
-        key = cpu_model_key(text)
+        key = _STEPPING.sub("", cpu_model_key(text))
         if key in self._known:
             return CpuMatch(key, exact=True)
-        words = set(_JOINTS.split(key))
+        if key not in self._matches:
+            if len(self._matches) >= _MAX_MATCHES:
+                self._matches.clear()
+            self._matches[key] = self._find_spelling(key)
+        return self._matches[key]
+
+    def _find_spelling(self, key: str) -> CpuMatch:
+        key = _XEON_6.sub("xeon ", key)
+        words, number = {word for word in _JOINTS.split(key) if word}, _model_number(key)
         same = self._squashed.get(_squash(key), [])
-        for matches in (same, [known for known in self.keys if words <= set(_JOINTS.split(known))]):
+        numbered = [known for known in self._by_number.get(number, []) if number and words <= _words(known)]
+        for matches in (same, numbered):
             if matches:
                 only = matches[0] if len(matches) == 1 else None
                 return CpuMatch(only, candidates=() if only else tuple(matches[:_MAX_CANDIDATES]))
-        completions = [known for known in self.keys if _begins(words, known)]
-        if completions:
-            return CpuMatch(None, candidates=tuple(completions[:_MAX_CANDIDATES]))
-        near, digits = self._near(key), _DIGITS.findall(key)
-        matches = [known for score, known in near if score >= _MATCH_SIMILARITY and _DIGITS.findall(known) == digits]
-        if len(matches) == 1 and digits:
-            return CpuMatch(matches[0])
-        return CpuMatch(None, candidates=tuple(known for _, known in near[:_MAX_CANDIDATES]))
+        offered = [*self._by_number.get(number, []), *[known for known in self.keys if _begins(words, known)]]
+        offered = offered if number else [known for known in self.keys if words <= _words(known)]
+        if not offered:
+            offered = self._near(key)
+        return CpuMatch(None, candidates=tuple(dict.fromkeys(offered))[:_MAX_CANDIDATES])
 
     def complete(self, text: str, count: int) -> list[str]:
         """Return names that a typed beginning may become: first those in which every typed word begins a word.
@@ -76,16 +92,24 @@ class CpuNames:
         within = [known for form, keys in self._squashed.items() if squashed in form for known in keys]
         return list(dict.fromkeys([*first, *within]))[:count]
 
-    def _near(self, key: str) -> list[tuple[float, str]]:
-        """Return the known names that look alike and their similarity, the most similar first."""
-        matcher = SequenceMatcher(autojunk=False, b=_squash(key))
-        limit = _CANDIDATE_SIMILARITY
-        near = []
-        for form, keys in self._squashed.items():
-            matcher.set_seq1(form)
-            if matcher.real_quick_ratio() >= limit and matcher.quick_ratio() >= limit and matcher.ratio() >= limit:
-                near += [(matcher.ratio(), known) for known in keys]
-        return sorted(near, key=lambda pair: (-pair[0], self.keys.index(pair[1])))
+    def _near(self, key: str) -> list[str]:
+        """Return the known names that look alike, or whose model number in the same line does; nearest first."""
+        line = {word for word in _words(key) if not _DIGITS.search(word)}
+        scores = {known: score for score, known in _find_similar(_squash(key), self._squashed)}
+        for score, known in _find_similar(_model_number(key), self._by_number):
+            if line <= _words(known):
+                scores[known] = max(score, scores.get(known, 0.0))
+        return sorted(scores, key=lambda known: (-scores[known], self.keys.index(known)))
+
+
+def _find_similar(text: str, by_form: Mapping[str, Sequence[str]]) -> Iterator[tuple[float, str]]:
+    """Yield the names whose form is similar to the text, with the similarity."""
+    matcher = SequenceMatcher(autojunk=False, b=text)
+    limit = _CANDIDATE_SIMILARITY
+    for form, keys in by_form.items():
+        matcher.set_seq1(form)
+        if matcher.real_quick_ratio() >= limit and matcher.quick_ratio() >= limit and matcher.ratio() >= limit:
+            yield from ((matcher.ratio(), known) for known in keys)
 
 
 class TaskNames:
@@ -113,6 +137,17 @@ class TaskNames:
 
 def _squash(key: str) -> str:
     return _JOINTS.sub("", key)
+
+
+def _words(key: str) -> set[str]:
+    return set(_JOINTS.split(key))
+
+
+def _model_number(key: str) -> str:
+    """Return the letters and digits of the model: the name without line and tier, "" for a name without digits."""
+    words = _TIER_NUMBER.sub(r"\1", key).replace("_", " ").split()
+    named = next((place for place, word in enumerate(words) if _DIGITS.search(word)), len(words))
+    return _squash(" ".join(words[named:]))
 
 
 def _begins(words: set[str], known: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from perfcast.inference.champion import Champion
+from perfcast.inference.imputation.rules import NamedCpu
 from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.name_lookup import CpuMatch
@@ -69,16 +70,16 @@ def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
     entity, task = (champion.reference_data.measured.column_of(tag) for tag in (Tag.ENTITY, Tag.TASK))
     if task in cells:  # an unknown task is refused at imputation
         cells[task] = champion.task_names.find(str(cells[task])) or cells[task]
-    notes: tuple[str, ...] = ()
+    notes: list[str] = []
     if champion.rules.design_column is not None:
         check_design(cells, typed, champion, label)
         match = champion.cpu_names.find(str(cells[entity])) if entity in cells else CpuMatch(None)
         if match.key is None:
-            notes = _check_new_cpu(cells, typed, match, champion, label)
+            notes += _read_new_cpu(cells, typed, match, champion, label)
         else:
-            notes = () if match.exact else (f"the processor {cells[entity]!r} was read as {match.key!r}",)
+            notes += [] if match.exact else [f"the processor {cells[entity]!r} was read as {match.key!r}"]
             cells[entity] = match.key
-    return ParsedMachine(line, cells, notes, label, typed)
+    return ParsedMachine(line, cells, (*notes, *champion.rules.list_notes(cells)), label, typed)
 
 
 def stack_machines(machines: Sequence[ParsedMachine], champion: Champion) -> ParsedMachines:
@@ -101,19 +102,47 @@ def check_design(cells: Mapping[str, Any], typed: Mapping[str, TypedField], cham
         raise UserError(f"{name} must be one that was measured", f"{label} has {cells[column]!r}", remedy)
 
 
-def _check_new_cpu(
-    cells: Mapping[str, Any], typed: Mapping[str, TypedField], match: CpuMatch, champion: Champion, label: str
-) -> tuple[str, ...]:
-    """Return the note of an unknown CPU model. Raises: UserError when a required field is missing."""
-    entity, required = champion.reference_data.measured.column_of(Tag.ENTITY), champion.rules.new_cpu_fields
-    missing = [name for name, columns in required.items() if not any(column in cells for column in columns)]
-    if missing:
+def _read_new_cpu(
+    cells: dict[str, Cell], typed: Mapping[str, TypedField], match: CpuMatch, champion: Champion, label: str
+) -> list[str]:
+    """Add what the name of an unknown CPU model tells, and return its note.
+
+    Raises: UserError when the name tells no design, and a required field is missing.
+    """
+    entity, rules = champion.reference_data.measured.column_of(Tag.ENTITY), champion.rules
+    named = rules.read_cpu_name(str(cells[entity])) if entity in cells else NamedCpu("", "", {})
+    implied = named.cells if rules.design_column not in cells else {}
+    design = str(cells.get(str(rules.design_column), named.design))
+    given = {*cells, *implied}
+    missing = [name for name, columns in rules.new_cpu_fields.items() if given.isdisjoint(columns)]
+    if missing and not design:
         remedy = f"or describe a new one: add {', '.join(missing)}"
         if match.candidates:
             remedy = f"write one of {', '.join(match.candidates)}, {remedy}"
         fact = f"{label} has {cells[entity]!r}" if entity in cells else f"{label} names none"
         name = typed[entity].name if entity in typed else "processor"
         raise UserError(f"{name} must be a known CPU model", fact, remedy)
+    text = cells.get(entity, "")
+    for column, cell in implied.items():
+        cells.setdefault(column, cell)
+    source = "usual machines, its design included"
+    if design:
+        source = f"the design {design}, which {'was' if design in champion.designs else 'was never'} measured"
+    hints = [name for name in rules.new_cpu_hints if cells.keys().isdisjoint(_columns_of(name, champion))]
+    if design and rules.design_column in hints:
+        hints.remove(rules.design_column)
+    note = f"values that are not given come from {source}"
+    note += f"; add {', '.join(hints)} to narrow the interval" if hints else ""
     if entity not in cells:
-        return ()
-    return (f"no data names the processor {cells[entity]!r}: its prediction uses the given fields",)
+        return [note] if missing or not design else []
+    if design:
+        cells[entity] = named.name
+    near = f" (known names: {', '.join(match.candidates)})" if match.candidates else ""
+    return [f"no data names the processor {text!r}{near}; {note}"]
+
+
+def _columns_of(name: str, champion: Champion) -> tuple[str, ...]:
+    """Return the columns that give what a field does."""
+    required = champion.rules.new_cpu_fields.get(name, ())
+    field = champion.fields.fields.get(name)
+    return (*required, *(field.columns if field else (name,)))

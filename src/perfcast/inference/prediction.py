@@ -9,10 +9,13 @@ from typing import Any
 import pandas as pd
 
 from perfcast.inference.impute import ORIGINS
+from perfcast.inference.published import PublishedGroup, PublishedScores
 from perfcast.utils.terminal_tables import NO_BREAK, format_interval, format_number, render_table, wrap_text
 
 ESTIMATE = "estimates, not official results"
 _MAX_HTML_ROWS = 60
+_MAX_GROUPS = 4
+"""Groups of published results that the text shows of a task, the newest first; JSON has all."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,8 @@ class Estimate:
     `low` to `high` is the interval of `level`; `in_domain_score` is 1 close to the training data, and
     `least_similar_group` lowers it most. They are None without a calibration. `missing` counts features without a
     value, `assumed` imputed usual values. The drivers lead from `typical_machine` to the median without `user_factor`,
-    the factor by which user measurements changed it (None without any). Units: `unit`.
+    the factor by which user measurements changed it (None without any). `published` has the published results of
+    exactly this machine, None where there are none. Units: `unit`.
     """
 
     task: str
@@ -73,6 +77,7 @@ class Estimate:
     neighbors: tuple[Neighbor, ...] = ()
     typical_machine: Neighbor | None = None
     drivers: tuple[Driver, ...] = ()
+    published: PublishedScores | None = None
 
     def __repr__(self) -> str:
         interval = format_interval(self.low, self.high)
@@ -85,20 +90,33 @@ class Estimate:
             **{"task": self.task, "target": self.target, "estimate": self.median},
             **{"low": self.low, "high": self.high, "unit": self.unit},
             **{"in_domain_score": self.in_domain_score, "least_similar_group": self.least_similar_group},
+            **{"published": published.count if (published := self.published) else 0},
+            **{"published_median": published.median if published else float("nan")},
         }
+
+
+OK, REFUSED = "ok", "refused"
+"""Status of a machine in a batch."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Estimates of one machine, with the values that they rest on."""
+    """Estimates of one machine, with the values that they rest on.
+
+    `status` is OK, or REFUSED for a machine that cannot be used: it has no estimates, and `message` is the reason.
+    """
 
     line: int
     machine: str
     estimates: tuple[Estimate, ...]
     values: tuple[Value, ...] = ()
     notes: tuple[str, ...] = ()
+    status: str = OK
+    message: str = ""
 
     def __repr__(self) -> str:
+        if self.status == REFUSED:
+            return f"<Prediction {self.machine}: refused, {self.message}>"
         return f"<Prediction {self.machine}: {len(self.estimates)} estimates>"
 
 
@@ -125,7 +143,7 @@ class Answer:
 
 @dataclass(frozen=True, repr=False)
 class Predictions(Answer):
-    """Predictions of machines in the order of the request, with the champion that made them."""
+    """Predictions of machines in the order of the request, refused ones included, with the champion that made them."""
 
     dataset: str
     champion: str
@@ -137,24 +155,42 @@ class Predictions(Answer):
     def __iter__(self) -> Iterator[Prediction]:
         return iter(self.machines)
 
+    @property
+    def refused(self) -> tuple[Prediction, ...]:
+        """The machines that cannot be used."""
+        return tuple(machine for machine in self.machines if machine.status == REFUSED)
+
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per machine, task and target."""
-        rows = [
-            {
-                "line": machine.line,
-                "machine": machine.machine,
-                **estimate.cells(),
-                "assumed": estimate.assumed,
-                "champion": self.champion,
-                "features_missing": estimate.missing,
-                "features": self.features,
+        """Return one row per machine, task and target, and one row per refused machine."""
+        rows: list[dict[str, Any]] = []
+        for machine in self.machines:
+            common = {
+                **{"line": machine.line, "machine": machine.machine, "champion": self.champion},
+                **{"features": self.features, "status": machine.status, "message": machine.message},
             }
-            for machine in self.machines
-            for estimate in machine.estimates
-        ]
-        return pd.DataFrame(rows)
+            rows += [
+                {**common, **estimate.cells(), "assumed": estimate.assumed, "features_missing": estimate.missing}
+                for estimate in machine.estimates
+            ]
+            if machine.status == REFUSED:
+                rows.append(common)
+        return pd.DataFrame(rows, columns=list(_COLUMNS))
 
 
+_COLUMNS = (
+    *("line", "machine", "task", "target", "estimate", "low", "high", "unit", "in_domain_score"),
+    *(
+        "least_similar_group",
+        "published",
+        "published_median",
+        "assumed",
+        "champion",
+        "features_missing",
+        "features",
+        "status",
+        "message",
+    ),
+)
 _HEADER = ["task", "estimate", "interval", "unit", "in-domain score", "assumed values", "least similar group"]
 
 
@@ -163,10 +199,12 @@ def format_predictions(predictions: Predictions, width: int | None = None) -> st
 
     Predictions without values are one table. `width` is that of the terminal, None for no limit.
     """
-    if any(prediction.values for prediction in predictions):
-        return "\n\n".join(_format_prediction(prediction, width) for prediction in predictions)
-    rows = [[each.machine, *_estimate_cells(estimate)] for each in predictions for estimate in each.estimates]
-    return render_table(["machine", *_HEADER], rows, width)
+    refused = [wrap_text(f"{each.machine}: refused, {each.message}", width) for each in predictions.refused]
+    answered = [prediction for prediction in predictions if prediction.status == OK]
+    if any(prediction.values for prediction in answered):
+        return "\n\n".join([*(_format_prediction(prediction, width) for prediction in answered), *refused])
+    rows = [[each.machine, *_estimate_cells(estimate)] for each in answered for estimate in each.estimates]
+    return "\n".join([*([render_table(["machine", *_HEADER], rows, width)] if rows else []), *refused])
 
 
 def _format_prediction(prediction: Prediction, width: int | None) -> str:
@@ -174,6 +212,10 @@ def _format_prediction(prediction: Prediction, width: int | None) -> str:
     interval = f"{100 * estimates[0].level:g} % interval"
     header = [interval if name == "interval" else name for name in _HEADER]
     parts = [prediction.machine, *[wrap_text(f"note: {note}", width) for note in prediction.notes]]
+    if published := [row for estimate in estimates for row in _published_rows(estimate)]:
+        parts.append("published results of this machine")
+        parts.append(render_table(["task", "results", "median", "range", "compiler, year", "newest"], published, width))
+        parts.append("prediction")
     parts.append(render_table(header, [_estimate_cells(estimate) for estimate in estimates], width))
     changes = [
         f"{each.task} {100 * (each.user_factor - 1):+.1f} %" for each in estimates if each.user_factor is not None
@@ -202,6 +244,23 @@ def _estimate_cells(estimate: Estimate) -> list[str]:
     interval = format_interval(estimate.low, estimate.high)
     cells = [estimate.task, format_number(estimate.median), interval, estimate.unit]
     return [*cells, in_domain_score, str(estimate.assumed), estimate.least_similar_group or ""]
+
+
+def _published_rows(estimate: Estimate) -> list[list[str]]:
+    """Return the row of all published results, with the id of the newest, and one for every compiler and year."""
+    published = estimate.published
+    if published is None:
+        return []
+    newest = published.results[0].result if published.results else ""
+    rows = [[estimate.task, *_summary_cells(published), "all", newest]]
+    for group in published.groups[:_MAX_GROUPS] if len(published.groups) > 1 else published.groups[:0]:
+        label = ", ".join(map(str, filter(None, (group.setup, group.year))))
+        rows.append(["", *_summary_cells(group), label, ""])
+    return rows
+
+
+def _summary_cells(scores: PublishedScores | PublishedGroup) -> list[str]:
+    return [str(scores.count), format_number(scores.median), format_interval(scores.low, scores.high)]
 
 
 def _neighbor_rows(estimate: Estimate) -> list[list[str]]:

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from perfcast.evaluation import BASELINE
 from perfcast.report import error_tables
 from perfcast.report.error_tables import number, published_tables
-from perfcast.report.explorer import explorer_view, point_budgets, shown_predictors
+from perfcast.report.explorer import explorer_view, point_budgets
 from perfcast.report.largest_errors import RULES, axis_limit, axis_position, largest_errors, release_errors
 from perfcast.report.model_card import cards, model_card
 from perfcast.report.plots.drawing import inline_svg
@@ -46,7 +46,7 @@ class Section:
 
 def render(context: ReportContext) -> str:
     """Return the report; equal contexts give equal text. Style, script, points and plots are inside."""
-    points = point_budgets([_count_points(part) for part in context.datasets])
+    points = point_budgets([len(part.evaluation.points) if part.rows else 0 for part in context.datasets])
     page = environment().get_template("page.html")
     return page.render(
         style=_read_templates("report.css", "explorer.css"),
@@ -134,12 +134,6 @@ def _sections(part: DatasetPart, context: ReportContext, leader: str, maximum: i
         Section("quality", "Data quality", quality_section(part.quality) if part.quality else None),
         Section("model_card", "Model card", model_card(part, context)),
     ]
-
-
-def _count_points(part: DatasetPart) -> int:
-    """Return the number of points of a dataset to draw."""
-    shown = shown_predictors(part.evaluation, leading_predictor(part))
-    return int(part.evaluation.points["predictor"].isin(shown).sum()) if part.rows else 0
 
 
 def _headline(part: DatasetPart) -> dict[str, object]:

@@ -86,7 +86,9 @@ class PredictQuery(BaseModel):
     explain: bool | None = Field(
         None, description="Return inputs and drivers of the prediction (default: true; false in a large batch)."
     )
-    partial: bool = Field(False, description="Answer the other machines if one cannot be used (default: false).")
+    strict: bool = Field(
+        False, description="Refuse the request if one machine cannot be used (default: false, answer the others)."
+    )
 
     def to_options(self, machines: int, limits: RequestLimits) -> PredictOptions:
         """Return the options of a prediction for a number of machines."""
@@ -130,24 +132,16 @@ def _show(value: object) -> str:
     return repr(str(value)[:_MAX_SHOWN])
 
 
-class MachineError(BaseModel):
-    """Reason why a machine was not predicted; returned only with `partial`."""
-
-    line: int
-    error: str
-
-
 class _ChampionResponse(BaseModel):
     dataset: str
     champion: str
     preset: str
     features: int = Field(description="Number of features of the predictor.")
     kind: str = Field(description="Kind of the numbers: estimates, not official results.")
-    errors: list[MachineError] = []
 
 
 class PredictResponse(_ChampionResponse):
-    """Predictions in the order of the request."""
+    """Predictions in the order of the request; a machine that cannot be used has the status `refused`."""
 
     machines: list[Prediction]
 
@@ -160,6 +154,8 @@ class CompletedMachine(BaseModel):
     values: list[Value]
     unknown: list[str] = Field(description="Columns without a value.")
     notes: list[str]
+    status: Literal["ok", "refused"]
+    message: str = Field(description="Why the machine is refused.")
 
 
 class ImputeResponse(_ChampionResponse):

@@ -38,7 +38,7 @@ from perfcast.serving.api_models import (
     list_entries,
 )
 from perfcast.serving.batching import MachineResult, MetricsMiddleware, RequestBatcher, ServerMetrics
-from perfcast.serving.prediction_service import ImputeOptions, PredictionService
+from perfcast.serving.prediction_service import ImputeOptions, PredictionService, describe_refusal
 from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
 from perfcast.utils.errors import UserError
 
@@ -56,7 +56,7 @@ _REFUSALS: dict[int | str, dict[str, Any]] = {
         408: "The body did not arrive in time.",
         413: "Too many bytes or machines.",
         415: "The content type is not JSON.",
-        422: "A machine or an option is invalid.",
+        422: "No machine can be used, or with the option strict one of them cannot; or an option is invalid.",
         503: "The server is busy, or the time limit has passed.",
     }.items()
 }
@@ -177,25 +177,27 @@ def _create_prediction_router(service: PredictionService, limits: RequestLimits,
     about = service.describe_champion()
 
     async def respond(
-        entries: Sequence[MachineEntry], options: PredictOptions | ImputeOptions, partial: bool
+        entries: Sequence[MachineEntry], options: PredictOptions | ImputeOptions, strict: bool
     ) -> dict[str, Any]:
         try:
             async with asyncio.timeout(limits.seconds):
-                results = await predict(entries, options, partial)
+                results = await predict(entries, options, strict)
         except TimeoutError:
             fact = "this one took longer"
             requirement = f"a request must end within {limits.seconds:g} s"
             raise RefusedRequest(503, requirement, fact, "send fewer machines, or try again") from None
-        lines = [line for line, _, _ in entries]
-        errors = [(line, result) for line, result in zip(lines, results, strict=True) if isinstance(result, UserError)]
-        if errors and not partial:
-            raise errors[0][1]
-        listed = {"errors": [{"line": line, "error": str(error)} for line, error in errors]} if partial else {}
-        return {**about, **listed, "machines": [result for result in results if not isinstance(result, UserError)]}
+        errors = [result for result in results if isinstance(result, UserError)]
+        if errors and (strict or len(errors) == len(results)):
+            raise errors[0]
+        machines = [
+            describe_refusal(entry, result, options) if isinstance(result, UserError) else result
+            for entry, result in zip(entries, results, strict=True)
+        ]
+        return {**about, "machines": machines}
 
-    async def predict(entries: Sequence[MachineEntry], options: object, partial: bool) -> list[MachineResult]:
+    async def predict(entries: Sequence[MachineEntry], options: object, strict: bool) -> list[MachineResult]:
         deadline = time.monotonic() + limits.seconds
-        parsed = await asyncio.to_thread(service.parse, entries, partial, deadline)
+        parsed = await asyncio.to_thread(service.parse, entries, strict, deadline)
         machines = [machine for machine in parsed if isinstance(machine, ParsedMachine)]
         results = iter(await batcher.submit(machines, options))
         return [machine if isinstance(machine, UserError) else next(results) for machine in parsed]
@@ -208,15 +210,15 @@ def _create_prediction_router(service: PredictionService, limits: RequestLimits,
     )
     async def post_predict(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> dict[str, Any]:
         entries = list_entries(body, limits)
-        return await respond(entries, query.to_options(len(entries), limits), query.partial)
+        return await respond(entries, query.to_options(len(entries), limits), query.strict)
 
     @router.post(
         "/impute",
-        summary="Impute the unknown values of one machine, or several; only the options assume and partial apply",
+        summary="Impute the unknown values of one machine, or several; only the options assume and strict apply",
         response_model=ImputeResponse,
         response_model_exclude_unset=True,
     )
     async def post_impute(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> dict[str, Any]:
-        return await respond(list_entries(body, limits), ImputeOptions(query.assume), query.partial)
+        return await respond(list_entries(body, limits), ImputeOptions(query.assume), query.strict)
 
     return router

@@ -14,7 +14,7 @@ from perfcast.inference.machine_fields import name_group
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine, parse_machine, stack_machines
 from perfcast.inference.predict import PredictOptions, predict_machines
-from perfcast.inference.prediction import ESTIMATE
+from perfcast.inference.prediction import ESTIMATE, OK, REFUSED, Prediction
 from perfcast.schema.table import Role, Tag, select
 from perfcast.utils.errors import UserError
 
@@ -26,17 +26,25 @@ class ImputeOptions:
     assume: bool = True
 
 
+def describe_refusal(entry: MachineEntry, error: UserError, options: PredictOptions | ImputeOptions) -> dict[str, Any]:
+    """Return the result of a machine that cannot be used."""
+    refused = asdict(Prediction(entry.line, entry.label, (), status=REFUSED, message=str(error)))
+    if isinstance(options, ImputeOptions):
+        return {**refused, "unknown": []}
+    return refused
+
+
 class PredictionService:
     """Operations on machines: parsing, prediction and imputation with a champion."""
 
     def __init__(self, champion: Champion) -> None:
         self.champion = champion
 
-    def parse(self, entries: Sequence[MachineEntry], partial: bool, deadline: float) -> list[ParsedMachine | UserError]:
-        """Parse every machine; with `partial`, an invalid one yields its error.
+    def parse(self, entries: Sequence[MachineEntry], strict: bool, deadline: float) -> list[ParsedMachine | UserError]:
+        """Parse every machine; an invalid one yields its error.
 
         Units: `deadline` in seconds of the monotonic clock.
-        Raises: UserError for the first invalid machine without `partial`; TimeoutError after the deadline.
+        Raises: UserError for the first invalid machine with `strict`; TimeoutError after the deadline.
         """
         parsed: list[ParsedMachine | UserError] = []
         for entry in entries:
@@ -45,7 +53,7 @@ class PredictionService:
             try:
                 parsed.append(parse_machine(entry, self.champion))
             except UserError as error:
-                if not partial:
+                if strict:
                     raise
                 parsed.append(error)
         return parsed
@@ -78,6 +86,8 @@ class PredictionService:
                     "values": [asdict(value) for value in list_values(completed, row, measured)],
                     "unknown": unknown,
                     "notes": list(machine.notes),
+                    "status": OK,
+                    "message": "",
                 }
             )
         return results

@@ -12,8 +12,8 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from perfcast.inference.machine_files import read_json_text
 from perfcast.utils.errors import UserError
+from perfcast.utils.io import read_json_text
 
 BODY = "the body"
 EXAMPLE = 'send, for example, {"processor": "EPYC 9654", "chips": 2}'

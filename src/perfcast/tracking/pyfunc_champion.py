@@ -10,7 +10,8 @@ from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import BAD_REQUEST
 from mlflow.pyfunc import PythonModel, PythonModelContext
 
-from perfcast.inference import Champion, PredictOptions, load_champion, parse_machines, predict_machines, read_machines
+from perfcast.inference import Champion, PredictOptions, load_champion, read_machines
+from perfcast.inference.batch import predict_batch
 from perfcast.inference.predict import read_month
 from perfcast.utils.errors import UserError
 
@@ -27,11 +28,10 @@ class ChampionModel(PythonModel):
     def predict(
         self, context: PythonModelContext, model_input: pd.DataFrame, params: dict[str, Any] | None = None
     ) -> pd.DataFrame:
-        """Return one row per machine, task and target: estimate, interval and in-domain score."""
+        """Return one row per machine, task and target: estimate, interval and in-domain score, or why it is refused."""
         try:
-            machines = parse_machines(read_machines(model_input), self.champion)
             options = PredictOptions(when=read_month(None), neighbors=0, explain=False)
-            return predict_machines(machines, self.champion, options).to_frame()
+            return predict_batch(read_machines(model_input), self.champion, options).to_frame()
         except UserError as error:  # a server answers MLflow's exceptions in one line, others with their traceback
             raise MlflowException(str(error), error_code=BAD_REQUEST) from None
 

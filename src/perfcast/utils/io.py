@@ -143,6 +143,29 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def read_json_text(text: str | bytes, source: str) -> object:
+    """Decode JSON without repeated names and without NaN. Raises: UserError for any other text."""
+
+    def check_unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            raise UserError(f"every name in {source} must be unique", "a name is repeated")
+        return values
+
+    def refuse(constant: str) -> None:
+        raise UserError(f"numbers in {source} must be finite", f"found {constant}")
+
+    try:
+        value: object = json.loads(text, object_pairs_hook=check_unique, parse_constant=refuse)
+    except RecursionError:
+        raise UserError(f"{source} must be nested {size_limits.NESTING} deep at most", "it is deeper") from None
+    except UserError:
+        raise
+    except ValueError as error:
+        raise UserError(f"{source} must be JSON", str(error)) from None
+    return value
+
+
 def read_json(path: Path) -> Any:
     """Return the content of a JSON file that perfcast wrote.
 

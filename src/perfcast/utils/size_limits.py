@@ -56,3 +56,6 @@ YAML = 1 << 20
 
 CELLS = 1_000_000_000
 """Rows times columns that are read of a Parquet file: 100 times the rows of SPEC CPU 2017 are 500 million."""
+
+NESTING = 3
+"""Levels of JSON and YAML of a user: a list of machines, a machine, a field with parts."""

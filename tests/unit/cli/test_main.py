@@ -109,9 +109,9 @@ def test_fake_refuses_a_folder_in_use(tmp_path, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
 
 
-def test_fake_outside_a_clone_gets_one_line(tmp_path, capsys, monkeypatch):
+def test_fake_of_a_folder_that_is_no_project_gets_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main(["pipeline", "fake", "demo"]) == 2
+    assert main(["pipeline", "fake", "demo", "--project", "."]) == 2
     message = capsys.readouterr().err
     assert message.count("\n") == 1
     assert "--project must be a clone of perfcast, but . has no params.yaml; work in the clone, or name it" in message

@@ -276,7 +276,11 @@ def test_grid_and_ranking_of_a_dataset_without_rules():
     with pytest.raises(UserError, match="--target must name the target of float"):
         read_constraints(["float >= 3"], champion)
     with pytest.raises(UserError, match=r"needs the watts of every candidate.*candidate 1"):
-        rank_machines(entries, champion, replace(request, criterion=read_criterion("score/watt", champion)))
+        by_watt = replace(request, criterion=read_criterion("score/watt", champion))
+        rank_machines(entries, champion, by_watt, strict=True)
+    ranking = rank_machines(entries, champion, by_watt)
+    assert [candidate.line for candidate in ranking.candidates] == [2]
+    assert [(refused.line, "needs the watts" in refused.message) for refused in ranking.refused] == [(1, True)]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,12 @@ COLUMNS = (
 TABLE_FIELDS = MachineFields(
     COLUMNS, (alias_field("name", "part", "the part", "x"), alias_field("memory.rate", "clock", "rate", "1 GHz"))
 )
-NAMES = CpuNames(["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600", "epyc 9755"])
+NAMES = CpuNames(
+    [
+        *("epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600", "epyc 9755"),
+        *("xeon 6740e", "xeon 6980p", "xeon e5-2690", "ryzen 9 7950x"),
+    ]
+)
 
 
 def read(folder: Path, text: str | bytes, ending: str = "csv"):
@@ -195,8 +200,13 @@ def test_read_number_refuses_other_units_and_texts(words, unit):
         ("EPYC-9755", "epyc 9755"),
         ("9755", "epyc 9755"),
         ("Xeon Platinum 8592+", "xeon platinum 8592+"),
-        ("eypc 9755", "epyc 9755"),
+        ("epyc_9755", "epyc 9755"),
         ("i5-8600", "core i5-8600"),
+        ("Platinum 8592+", "xeon platinum 8592+"),
+        ("Xeon 8592+", "xeon platinum 8592+"),
+        ("Intel(R) Xeon(R) 6 6980P", "xeon 6980p"),
+        ("Intel(R) Xeon(R) CPU E5-2690 0 @ 2.90GHz", "xeon e5-2690"),
+        ("Ryzen 7950X", "ryzen 9 7950x"),
     ],
 )
 def test_cpu_names_finds_spelling_variants(typed, key):
@@ -209,6 +219,12 @@ def test_cpu_names_finds_spelling_variants(typed, key):
         ("8592", ("xeon platinum 8592+", "xeon platinum 8592v")),
         ("xeon platinum", ("xeon platinum 8592+", "xeon platinum 8592v")),
         ("epyc 9756", ("epyc 9755",)),
+        ("eypc 9755", ("epyc 9755",)),
+        ("Xeon 6740P", ("xeon 6740e",)),
+        ("6740P", ("xeon 6740e",)),
+        ("Ryzen 5 7950X", ("ryzen 9 7950x",)),
+        ("epyc 8592+", ("xeon platinum 8592+",)),
+        ("E5-2690 v3", ("xeon e5-2690",)),
         ("snapdragon", ()),
     ],
 )

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import perfcast
 from perfcast.config.conf_files import known, validated
 from perfcast.config.predictor_conf import PredictorConf, read_predictor
-import perfcast
 from perfcast.predictors.factory import predictor_class
 from perfcast.predictors.linear import Ridge
 from perfcast.utils import plugins

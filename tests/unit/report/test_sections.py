@@ -1,13 +1,15 @@
 """Sections of the report: explorer, largest errors, releases, calibration, ablation and model cards."""
 
+import base64
 import dataclasses
 import json
+import zlib
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.report.explorer import explorer_view, point_budgets, shown_predictors
+from perfcast.report.explorer import NO_INTERVAL, SCALE, explorer_predictors, explorer_view, point_budgets
 from perfcast.report.largest_errors import axis_limit, axis_position, largest_errors, release_errors
 from perfcast.report.model_card import cards, model_card
 from perfcast.report.report_context import NAME, Rows, collect
@@ -30,7 +32,15 @@ def part(context):
 
 
 def explorer_data(part, **options):
-    return json.loads(explorer_view(part.evaluation, part.rows, "network", **options)["json"])
+    view = explorer_view(part.evaluation, part.rows, "network", **options)
+    data = json.loads(zlib.decompress(base64.b64decode(view["packed"])))
+    return {**data, "runs": {(run.split, run.predictor): decoded(run) for run in view["runs"]}}
+
+
+def decoded(run):
+    raw = zlib.decompress(base64.b64decode(run.text))
+    half = len(raw) // 2
+    return np.frombuffer(raw[:half], "<i2") / SCALE, np.frombuffer(raw[half:], "<u2")
 
 
 def unfronted(coded):
@@ -52,19 +62,46 @@ def test_explorer_columns_equal_the_points(part):
     assert [int(year["values"][code]) for code in year["codes"]] == frame.loc[rows, "published"].dt.year.tolist()
     month = data["month"]
     assert [(month["first"] + since) // 12 for since in month["since"]] == frame.loc[rows, "published"].dt.year.tolist()
-    for split, runs in zip(data["splits"], data["runs"], strict=True):
+    assert set(data["predictors"]) == set(part.evaluation.predictors)
+    assert len(data["runs"]) == len(data["splits"]) * len(data["predictors"])
+    for number, split in enumerate(data["splits"]):
         items = np.cumsum(split["items"])
-        for predictor, run in zip(data["predictors"], runs, strict=True):
+        for place, predictor in enumerate(data["predictors"]):
+            errors, half = data["runs"][number, place]
             mine = points[(points["split"] == split["name"]) & (points["predictor"] == predictor)].set_index("row")
             mine = mine.loc[[rows[item] for item in items]]
             assert len(mine) == len(items)
             measured = np.array(data["measured"])[items]
-            np.testing.assert_allclose(measured * (1 + np.array(run["off"]) / 1e4), mine["predicted"], rtol=2e-4)
-            np.testing.assert_allclose(np.array(run["half_width"]) / 1e4, mine["half_width"], atol=1e-4)
+            np.testing.assert_allclose(measured * np.exp(errors), mine["predicted"], rtol=2e-4)
+            np.testing.assert_allclose(half / SCALE, mine["half_width"], atol=1.01e-4)
 
 
-def test_explorer_limits_predictors_with_a_reason(part):
-    assert shown_predictors(part.evaluation, "ridge") == {
+def test_explorer_marks_predictors_without_interval_and_extreme_errors(part):
+    points = part.evaluation.points
+    first = points.index[(points["predictor"] == "network") & (points["split"] == "random")][0]
+    points = points.assign(half_width=np.nan)
+    points.loc[first, "predicted"] = 1e9 * points.loc[first, "measured"]
+    other = dataclasses.replace(part, evaluation=dataclasses.replace(part.evaluation, points=points))
+    runs = explorer_data(other)["runs"].values()
+    assert all((half == NO_INTERVAL).all() for _, half in runs)
+    assert max(errors.max() for errors, _ in runs) == 32_767 / SCALE
+
+
+def test_explorer_sorts_values_by_number(part):
+    frame = part.rows.table.frame
+    chips = frame.assign(generation=frame["chips"].map({1.0: "16", 2.0: "2", 4.0: None}))
+    rows = Rows(dataclasses.replace(part.rows.table, frame=chips), part.rows.folds)
+    view = explorer_view(part.evaluation, rows, "network")
+    (entry,) = (entry for entry in view["filters"] if entry["label"] == "generation")
+    assert entry["values"] == ["2", "16", "not stated"]
+    assert view["filters"][view["color"]]["label"] == "generation"
+
+
+def test_explorer_has_all_predictors_with_their_role(part):
+    roles = explorer_predictors(part.evaluation, "ridge")
+    assert next(iter(roles)) == "ridge"
+    assert set(roles) == set(part.evaluation.predictors)
+    assert {name: role for name, role in roles.items() if role} == {
         "ridge": "chosen",
         "network": "smallest error on every split",
         "nearest": "baseline",
@@ -76,12 +113,11 @@ def test_explorer_thins_points_by_row(part):
     assert whole["every"] == 1
     assert thin["every"] > 1
     assert set(unfronted(thin["row"])) < set(unfronted(whole["row"]))
-    drawn = sum(len(run["off"]) for runs in thin["runs"] for run in runs)
+    drawn = sum(len(errors) for errors, _ in thin["runs"].values())
     assert 0 < drawn <= 600
     assert all(
-        len(run["off"]) == len(split["items"])
-        for split, runs in zip(thin["splits"], thin["runs"], strict=True)
-        for run in runs
+        len(errors) == len(half) == len(thin["splits"][split]["items"])
+        for (split, _), (errors, half) in thin["runs"].items()
     )
 
 
@@ -94,9 +130,10 @@ def test_explorer_escapes_closing_script_tags(part):
     frame = part.rows.table.frame.assign(machine_vendor="</script><b>")
     rows = Rows(dataclasses.replace(part.rows.table, frame=frame), part.rows.folds)
     frame.loc[0, "machine_vendor"] = "other"
-    text = explorer_view(part.evaluation, rows, "network")["json"]
-    assert "<" not in text
-    assert "</script><b>" in json.loads(text)["filters"][1]["values"]
+    view = explorer_view(part.evaluation, rows, "network")
+    assert "<" not in view["packed"] + "".join(run.text for run in view["runs"])
+    data = json.loads(zlib.decompress(base64.b64decode(view["packed"])))
+    assert "</script><b>" in data["filters"][1]["values"]
 
 
 def planted(part, **changes):

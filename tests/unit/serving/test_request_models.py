@@ -97,19 +97,28 @@ def test_invalid_option_is_refused(server, query, words):
     assert (reply.status, words in reply.error) == (422, True), reply.error
 
 
-def test_invalid_machine_is_named_and_partial_answers_the_others(server):
+def test_invalid_machines_are_named_and_the_others_answered(server):
     machines = [KNOWN, {"processor": "Zeus 1"}, {**KNOWN, "chips": 1}, WRONG]
-    reply = request(f"{server}/predict{PLAIN}", machines)
+    answer = request(f"{server}/predict{PLAIN}", machines)
+    assert answer.status == 200
+    response_models.PredictResponse.model_validate(answer.json(), extra="forbid")
+    results = answer.json()["machines"]
+    assert [machine["line"] for machine in results] == [1, 2, 3, 4]
+    assert [machine["status"] for machine in results] == ["ok", "refused", "ok", "refused"]
+    assert "machine 2 has 'Zeus 1'" in results[1]["message"] and results[1]["estimates"] == []
+    assert "(machine 4)" in results[3]["message"]
+    assert results[0]["message"] == "" and len(results[0]["estimates"]) == 4
+    imputed = request(f"{server}/impute", machines).json()["machines"]
+    assert [machine["status"] for machine in imputed] == ["ok", "refused", "ok", "refused"]
+
+
+def test_strict_requests_and_those_without_any_answer_are_refused(server):
+    reply = request(f"{server}/predict{PLAIN}&strict=true", [KNOWN, {"processor": "Zeus 1"}])
     assert (reply.status, "machine 2 has 'Zeus 1'" in reply.error) == (422, True)
-    reply = request(f"{server}/predict{PLAIN}", [KNOWN, WRONG])
+    reply = request(f"{server}/predict{PLAIN}&strict=true", [KNOWN, WRONG])
     assert (reply.status, "(machine 2)" in reply.error) == (422, True)
-    answer = request(f"{server}/predict{PLAIN}&partial=true", machines).json()
-    response_models.PredictResponse.model_validate(answer, extra="forbid")
-    assert [machine["line"] for machine in answer["machines"]] == [1, 3]
-    assert [error["line"] for error in answer["errors"]] == [2, 4]
-    assert "(machine 4)" in answer["errors"][1]["error"]
-    nothing = request(f"{server}/predict{PLAIN}&partial=true", [{"processor": "Zeus 1"}])
-    assert (nothing.status, nothing.json()["machines"]) == (200, [])
+    reply = request(f"{server}/predict{PLAIN}", [{"processor": "Zeus 1"}, WRONG])
+    assert (reply.status, "machine 1 has 'Zeus 1'" in reply.error) == (422, True)
 
 
 def test_other_media_types_are_refused(server):

@@ -1,4 +1,6 @@
-"""Write a champion as one file that `--champion` reads on another machine.
+"""Write a champion as one file.
+
+`--champion` reads it on another machine.
 
 Examples:
     perfcast champion export --out champion.zip

@@ -1,6 +1,6 @@
-"""Remove results that Snakemake did not make here, such as those of `dvc checkout`.
+"""Remove results that Snakemake did not make here.
 
-They are made again then.
+Those of `dvc checkout` are such results; they are made again then.
 
 Examples:
     perfcast pipeline forget

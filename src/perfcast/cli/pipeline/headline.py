@@ -1,6 +1,6 @@
-"""Write the headline metrics of every dataset and split, which `dvc metrics` shows.
+"""Write the headline metrics that `dvc metrics` shows.
 
-They are those of the champion and of the best baseline.
+They are those of the champion and of the best baseline, per dataset and split.
 
 Examples:
     perfcast pipeline headline results/champion/host_gemm \\

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfcast.cli.arguments import add_shared
+from perfcast.cli.arguments import add_shared, parse_experiment
 from perfcast.config.conf_files import known, read_conf, read_yaml
 
 if TYPE_CHECKING:
@@ -64,6 +64,6 @@ def _record(store: Store, options: argparse.Namespace) -> int:
         folder=options.results,
         scores={evaluation.dataset: metrics_tree(evaluation) for evaluation in evaluations},
         titles={name: str(read_conf(conf, "dataset", name)["title"]) for name in known(conf, "dataset")},
-        experiment=options.experiment or read_yaml(options.project / "params.yaml"),
+        experiment=parse_experiment(options),
     )
     return record_results(store, results, trainings_only=options.trainings)

@@ -10,8 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from perfcast.cli.arguments import add_shared
-from perfcast.config.conf_files import read_yaml
+from perfcast.cli.arguments import add_shared, parse_experiment
 from perfcast.config.dataset_conf import read_datasets
 from perfcast.config.predictor_conf import read_predictor_labels
 
@@ -27,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.report.render_page import write_report
     from perfcast.report.report_context import collect
 
-    params, conf = options.experiment or read_yaml(options.project / "params.yaml"), options.project / "conf"
+    params, conf = parse_experiment(options), options.project / "conf"
     datasets = read_datasets(conf)
     titles = {name: dataset.title for name, dataset in datasets.items()}
     sources = {name: [*entry.sources.required, *entry.sources.optional] for name, entry in datasets.items()}

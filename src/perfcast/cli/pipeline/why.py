@@ -1,4 +1,6 @@
-"""List the jobs that Snakemake would run, with their minutes in the last run and what changed.
+"""List the jobs that Snakemake would run, and what changed.
+
+The minutes are those of the last run.
 
 Examples:
     perfcast pipeline why

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.machine_fields import Field
+from perfcast.inference.machine_fields import Cell, Field
 from perfcast.schema.table import Table, Tag
 
 
@@ -21,13 +21,14 @@ class Block:
 
     `columns`: the most important first. `ladder`: sets of columns in which donors must equal the machine, the
     strictest first. `recent`: whether only the last year of results may donate (software changes) or all of them (a
-    memory module does not).
+    memory module does not). `new_cpu`: whether only machines whose CPU model has no measured result receive.
     """
 
     name: str
     columns: tuple[str, ...]
     ladder: tuple[tuple[str, ...], ...]
     recent: bool
+    new_cpu: bool = False
 
 
 class Violation(NamedTuple):
@@ -43,6 +44,14 @@ class Violation(NamedTuple):
     remedy: str
 
 
+class NamedCpu(NamedTuple):
+    """CPU model that no data names: its normalized name, the design that the name tells ("" for none), and cells."""
+
+    name: str
+    design: str
+    cells: Mapping[str, Cell]
+
+
 class ImputationRules:
     """Rules of a dataset without knowledge about machines: nothing is filled and nothing is refused.
 
@@ -55,11 +64,15 @@ class ImputationRules:
     task_aliases: Mapping[str, str] = MappingProxyType({})
     """Other names of tasks, such as those of the publisher of the results."""
     new_cpu_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Fields that an unknown CPU model requires, each with the columns that may give it."""
+    """Fields that a CPU model of unknown design requires, each with the columns that may give it."""
+    new_cpu_hints: ClassVar[tuple[str, ...]] = ()
+    """Fields that narrow the interval of an unknown CPU model, the most important first."""
     design_column: ClassVar[str | None] = None
     """Column of the CPU's design, whose value must have been measured. None: any name of a CPU model is accepted."""
     blocks: ClassVar[tuple[Block, ...]] = ()
     """Blocks of hot-deck imputation, in this order: later ones may use what earlier ones filled."""
+    setup_columns: ClassVar[tuple[str, ...]] = ()
+    """Columns that name the compiler: published results of a machine are summarized by them."""
     power_columns: ClassVar[tuple[str, ...]] = ()
     """Columns whose product stands for the power of a machine where the user gives none. Units: W."""
     power_meaning: ClassVar[str] = ""
@@ -78,6 +91,10 @@ class ImputationRules:
         """
         return pd.DataFrame()
 
+    def read_cpu_name(self, name: str) -> NamedCpu:
+        """Return what the typed name of an unlisted CPU model tells."""
+        return NamedCpu(name, "", {})
+
     def fill_cpu_facts(self, frame: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
         """Fill what is known of the CPU models; `facts` is the table of `read_cpu_facts`."""
         return frame
@@ -92,6 +109,10 @@ class ImputationRules:
 
     def find_violations(self, frame: pd.DataFrame) -> Iterator[Violation]:
         """Yield every limit that a row breaks; `Violation.line` is its index."""
+        yield from ()
+
+    def list_notes(self, cells: Mapping[str, Cell]) -> Iterator[str]:
+        """Yield remarks on the given cells of a machine that is unusual but possible."""
         yield from ()
 
     def give_per_chip(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -130,6 +151,9 @@ class HotDeck:
         self.frame = frame.reset_index(drop=True)
         self.last = pd.Timestamp(self.frame[time[0]].max()) if time else pd.Timestamp.min
         self._recent = (self.frame[time[0]] > self.last - _RECENT).to_numpy() if time else np.ones(len(frame), bool)
+        entity = measured.select(tag=Tag.ENTITY)
+        self._entity = entity[0] if entity else ""
+        self._measured = frozenset(self.frame[self._entity].dropna().unique()) if entity else frozenset()
         self._codes: dict[str, np.ndarray] = {}
         self._donor_by_key: dict[tuple[object, ...], Mapping[str, Any] | None] = {}
 
@@ -137,6 +161,8 @@ class HotDeck:
         """Return the machines with the missing cells of a block filled where a result matches them."""
         columns = [name for name in block.columns if name in machines]
         incomplete = np.any([machines[name].array.isna() for name in columns], axis=0)
+        if block.new_cpu:
+            incomplete &= ~machines[self._entity].isin(self._measured).to_numpy(dtype=bool)
         if not incomplete.any():
             return machines
         recipients = machines.loc[incomplete]

@@ -72,12 +72,6 @@ _LIMITS = (
         "correct it, or the other clock",
     ),
     _Limit(
-        (*_INSTALLED, "chips"),
-        lambda f: (f["dimm_count"] > 0) & (f["dimm_count"] % f["chips"] > 0),
-        lambda r: f"{r.dimm_count:g} modules cannot be shared equally by {r.chips:g} chips",
-        "give every processor the same number of modules",
-    ),
-    _Limit(
         (*_INSTALLED, "mem_channels_per_chip", "chips"),
         lambda f: f["dimm_count"] > _DIMMS_PER_CHANNEL * f["chips"] * f["mem_channels_per_chip"],
         lambda r: (

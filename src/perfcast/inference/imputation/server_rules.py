@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -11,13 +12,25 @@ import pandas as pd
 
 from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
-from perfcast.data.processors.cpu_names import cpu_model_id
+from perfcast.data.processors.cpu_names import cpu_model_id, cpu_model_key, find_family
 from perfcast.data.processors.memory_limit import find_memory_limit
-from perfcast.inference.imputation.rules import Block, ImputationRules, Violation, fill_missing
+from perfcast.inference.imputation.rules import Block, ImputationRules, NamedCpu, Violation, fill_missing
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS
 from perfcast.inference.imputation.server_limits import find_server_violations
+from perfcast.inference.machine_fields import Cell
 
 _ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
+_JOINED_LINE = re.compile(r"^(xeon|epyc|ryzen|altra)[ -]?(bronze|silver|gold|platinum|max)?[ -]?(?=\w*\d)")
+"""Line and tier without the blanks around them: `XeonGold6544Y`, `EPYC-9575F`."""
+_CORES_AND_CLOCK = re.compile(r"\b(?:altra|ampereone)\b.* [a-z](\d{2,3})-(\d{2})")
+"""Names of Ampere tell the cores and the clock in tenths of a GHz: Q80-30."""
+_VENDORS = (
+    (re.compile(r"\b(?:xeon|core|pentium|celeron|atom)\b"), "Intel", "x86"),
+    (re.compile(r"\b(?:epyc|ryzen|opteron|threadripper|athlon)\b"), "AMD", "x86"),
+    (re.compile(r"\b(?:altra|ampereone)\b"), "Ampere", "arm"),
+    (re.compile(r"^power ?\d"), "IBM", "power"),
+)
+"""Word of a line -> vendor and instruction set."""
 
 
 class ServerRules(ImputationRules):
@@ -30,9 +43,10 @@ class ServerRules(ImputationRules):
     new_cpu_fields: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "cores": ("cores_per_chip_stated", "cores_per_chip_of_cpu_model", "cores_enabled_total"),
         "clock": ("base_mhz",),
-        "family": ("family",),
     }
+    new_cpu_hints = ("cores", "clock", "family", "turbo", "tdp", "l3")
     design_column = "family"
+    setup_columns = ("compiler_vendor", "compiler_major_minor")
     power_columns = ("tdp_w", "chips")
     power_meaning = "TDP of the processors alone"
     # fewer cores are the same CPU model with some cores off; more cores are another model
@@ -61,6 +75,13 @@ class ServerRules(ImputationRules):
     }
     blocks = (
         Block(
+            "family of the processor",
+            ("family",),
+            (("cpu_vendor", "ddr_gen"), ("cpu_vendor",), ("ddr_gen",), ()),
+            recent=True,
+            new_cpu=True,
+        ),
+        Block(
             "design of the processor",
             (
                 *("cpu_vendor", "series", "isa", "mem_channels_per_chip", "mem_max_mts_1dpc", "simd_bits", "fma_units"),
@@ -69,6 +90,13 @@ class ServerRules(ImputationRules):
             ),
             (("family",),),
             recent=False,
+        ),
+        Block(
+            "cores of the processor",
+            ("cores_per_chip_of_cpu_model", "base_mhz"),
+            (("family",), ("cpu_vendor", "ddr_gen"), ("cpu_vendor",), ()),
+            recent=False,
+            new_cpu=True,
         ),
         Block(
             "size of the processor",
@@ -126,6 +154,19 @@ class ServerRules(ImputationRules):
             ddr_gen=known["family_ddr_gen"],
         )
         return known.set_index("cpu_model")
+
+    def read_cpu_name(self, name: str) -> NamedCpu:
+        """Return the family of a name that matches a naming rule, its vendor, and cores and clock that it contains."""
+        key = cpu_model_key(name)
+        spellings = (key, " ".join(_JOINED_LINE.sub(r"\1 \2 ", key).split()))
+        normalized, family = next(((each, ruled) for each in spellings if (ruled := find_family(each))), (name, ""))
+        cells: dict[str, Cell] = {}
+        if match := _CORES_AND_CLOCK.search(key):
+            cells |= {"cores_per_chip_of_cpu_model": float(match[1]), "base_mhz": float(match[2]) * 100}
+        vendor = next((pair for pattern, *pair in _VENDORS if pattern.search(spellings[1])), None)
+        if vendor and not family:
+            cells |= {"cpu_vendor": vendor[0], "isa": vendor[1]}
+        return NamedCpu(normalized, family, cells)
 
     def fill_cpu_facts(self, frame: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
         """Fill the facts of a row's CPU model; a model that no table lists has the facts of its family."""
@@ -191,6 +232,12 @@ class ServerRules(ImputationRules):
     def find_violations(self, frame: pd.DataFrame) -> Iterator[Violation]:
         """Yield the limits of servers that a row breaks."""
         return find_server_violations(frame)
+
+    def list_notes(self, cells: Mapping[str, Cell]) -> Iterator[str]:
+        """Yield a note on modules that the processors do not share equally."""
+        modules, chips = cells.get("dimm_count"), cells.get("chips")
+        if isinstance(modules, float) and isinstance(chips, float) and modules % chips:
+            yield f"{modules:g} memory modules are not shared equally by {chips:g} processors"
 
     def give_per_chip(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Give the enabled cores of each processor where only the total is given."""

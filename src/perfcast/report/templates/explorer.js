@@ -1,6 +1,6 @@
 // The plot of single results: decodes the compact columns, filters, draws, and describes one result at a time.
 (() => {
-  const SCALE = 1e4;
+  const NO_INTERVAL = 65535;
   const SHAPES = ["circle", "triangle", "square", "diamond", "down", "cross"];
   const number = (value) =>
     value >= 100 ? Math.round(value).toLocaleString("en") : Number(value.toPrecision(3)).toString();
@@ -20,12 +20,39 @@
     const codes = unstep(coded.codes);
     return (at) => values[codes[at]];
   }
-  function read(root) {
-    const data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
+  function unpack(script) {
+    const bytes = Uint8Array.from(atob(script.textContent), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate")));
+  }
+  async function read(root) {
+    const data = await unpack(root.querySelector("script.points")).json();
     data.row = unfront(data.row);
     data.name = uncode(data.name);
     data.block = data.block && uncode(data.block);
     for (const split of data.splits) split.items = unstep(split.items);
+    for (const filter of data.filters) filter.codes = Uint8Array.from(filter.codes);
+    const runs = new Map();
+    // The logarithms of one run: errors, then half-widths. A run is decoded when it is first chosen.
+    data.run = async (split, predictor) => {
+      const key = `${split}-${predictor}`;
+      if (!runs.has(key)) {
+        const script = root.querySelector(`script[data-run="${key}"]`);
+        const buffer = script && (await unpack(script).arrayBuffer());
+        const count = buffer && buffer.byteLength / 4;
+        runs.set(key, buffer && {
+          error: new Int16Array(buffer, 0, count),
+          half: new Uint16Array(buffer, 2 * count, count),
+        });
+      }
+      return runs.get(key);
+    };
+    let searched = null;
+    // Text in which a machine is looked for, in small letters.
+    data.searched = (item) => {
+      searched ??= data.row.map((row, at) =>
+        [row, data.name(at), data.block && data.block(at)].filter(Boolean).join(" ").toLowerCase());
+      return searched[item];
+    };
     return data;
   }
   function shape(pen, kind, x, y, r) {
@@ -58,8 +85,8 @@
   const BEND = 5;
   const bend = (error) => Math.asinh(error / BEND);
 
-  function start(root) {
-    const data = read(root);
+  async function start(root) {
+    const data = await read(root);
     const form = root.querySelector("form");
     const [marks, focus] = root.querySelectorAll("canvas");
     const tip = root.querySelector(".tip");
@@ -67,21 +94,25 @@
     const spoken = root.querySelector("p.spoken");
     const stats = root.querySelector(".stats");
     const task = data.filters.find((filter) => filter.label === "task");
+    const anchor = `#${root.id}?`;
     const box = { left: 62, right: 24, top: 10, bottom: 40, width: 0, height: 0 };
     let shown = [];
     let at = -1;
     let scale = null;
+    let groups = [];
+    let waiting = 0;
+    let turns = 0;
 
     root.hidden = false;
-    legend();
-    counts();
     form.addEventListener("submit", (event) => event.preventDefault());
-    form.addEventListener("change", (event) => {
-      if (event.target.name === "split") counts();
-      choose();
+    form.addEventListener("change", (event) => event.target.name === "find" || chosen());
+    form.addEventListener("reset", () => setTimeout(chosen));
+    form.elements.find.addEventListener("input", () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(chosen, 120);
     });
-    form.addEventListener("reset", () => setTimeout(() => { counts(); choose(); }));
-    new ResizeObserver(draw).observe(root.querySelector(".stage"));
+    root.querySelector("button.save").addEventListener("click", save);
+    addEventListener("hashchange", () => readAddress() && choose());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { legend(); draw(); });
     focus.addEventListener("pointermove", (event) => event.pointerType === "mouse" && point(event, false));
     focus.addEventListener("pointerdown", (event) => point(event, true));
@@ -100,67 +131,132 @@
     for (const button of root.querySelectorAll("[data-step]"))
       button.addEventListener("click", () =>
         step(Math.max(0, Math.min(shown.length - 1, at + Number(button.dataset.step)))));
-    root.addEventListener("perfcast:show", ({ detail }) => {
+    root.addEventListener("perfcast:show", async ({ detail }) => {
       form.reset();
       form.elements.split.value = detail.split;
-      counts();
-      choose();
+      await chosen();
       const found = shown.findIndex((one) => data.row[one.item] === detail.row);
       root.scrollIntoView({ block: "start" });
       focus.focus({ preventScroll: true });
       if (found >= 0) step(found);
     });
-    choose();
+    readAddress();
+    await choose();
+    // drawing sets the height, so it waits for the next frame
+    new ResizeObserver(() => requestAnimationFrame(draw)).observe(root.querySelector(".stage"));
 
+    function chosen() {
+      writeAddress();
+      return choose();
+    }
+    // The view in the address: what differs from the first view, by name, so that it outlives a new order of the lists.
+    function writeAddress() {
+      const view = new URLSearchParams();
+      const split = form.elements.split.value;
+      if (split !== "0") view.set("split", data.splits[split].name);
+      if (form.elements.predictor.value !== "0") view.set("predictor", data.predictors[form.elements.predictor.value]);
+      if (form.elements.view.selectedIndex) view.set("plot", form.elements.view.value);
+      if (form.elements.find.value) view.set("find", form.elements.find.value);
+      if (form.elements.whiskers.checked) view.set("intervals", "all");
+      const color = form.elements.color;
+      if (color && !color.options[color.selectedIndex].defaultSelected) view.set("color", data.filters[color.value].label);
+      data.filters.forEach((filter, place) => {
+        const value = form.elements[`filter${place}`].value;
+        if (value !== "") view.set(`is ${filter.label}`, filter.values[value]);
+      });
+      const text = view.toString();
+      history.replaceState(null, "", text ? anchor + text : location.pathname + location.search);
+    }
+    function readAddress() {
+      if (!location.hash.startsWith(anchor)) return false;
+      const view = new URLSearchParams(location.hash.slice(anchor.length));
+      form.reset();
+      const pick = (name, place) => { if (place >= 0) form.elements[name].value = String(place); };
+      if (view.has("split")) pick("split", data.splits.findIndex((split) => split.name === view.get("split")));
+      if (view.has("predictor")) pick("predictor", data.predictors.indexOf(view.get("predictor")));
+      if ([...form.elements.view.options].some((option) => option.value === view.get("plot")))
+        form.elements.view.value = view.get("plot");
+      form.elements.find.value = view.get("find") ?? "";
+      form.elements.whiskers.checked = view.get("intervals") === "all";
+      data.filters.forEach((filter, place) => {
+        if (view.get("color") === filter.label) form.elements.color.value = String(place);
+        pick(`filter${place}`, filter.values.indexOf(view.get(`is ${filter.label}`)));
+      });
+      root.scrollIntoView({ block: "start" });
+      return true;
+    }
+    // The values of the coloring column with the most shown results have a color each; the others share gray.
+    function group() {
+      const filter = form.elements.color && data.filters[form.elements.color.value];
+      if (!filter) return { of: () => 0, lines: [] };
+      const found = new Int32Array(filter.values.length);
+      for (const one of shown) found[filter.codes[one.item]]++;
+      const ordered = [...found.keys()].filter((code) => found[code]).sort((a, b) => found[b] - found[a] || a - b);
+      const own = ordered.slice(0, SHAPES.length).sort((a, b) => a - b);
+      const places = new Map(own.map((code, place) => [code, place]));
+      const others = ordered.slice(SHAPES.length).reduce((sum, code) => sum + found[code], 0);
+      return {
+        of: (item) => places.get(filter.codes[item]) ?? SHAPES.length,
+        lines: [
+          ...own.map((code) => [filter.values[code], found[code]]),
+          ...(others ? [[`other: ${ordered.length - own.length} values`, others]] : []),
+        ],
+      };
+    }
     function legend() {
       const list = root.querySelector(".legend");
       list.replaceChildren();
-      for (const [code, value] of (task ? task.values : []).entries()) {
-        if (code >= SHAPES.length) break;
+      if (groups.lines.length < 2) return;
+      groups.lines.forEach(([value, count], place) => {
         const line = document.createElement("li");
         const mark = document.createElement("canvas");
         mark.width = mark.height = 24;
         mark.setAttribute("aria-hidden", "true");
         const pen = mark.getContext("2d");
-        pen.fillStyle = ink(`--mark${code}`);
-        shape(pen, SHAPES[code], 12, 12, 8);
-        line.append(mark, value);
+        pen.fillStyle = color(place);
+        shape(pen, SHAPES[place] ?? "circle", 12, 12, 8);
+        const text = document.createElement("span");
+        text.textContent = `${value} (${count.toLocaleString("en")})`;
+        line.append(mark, text);
         list.append(line);
-      }
-    }
-    // Number of results of the split for each choice; a choice without results is disabled.
-    function counts() {
-      const items = data.splits[form.elements.split.value].items;
-      data.filters.forEach((filter, place) => {
-        const found = new Int32Array(filter.values.length);
-        for (const item of items) found[filter.codes[item]]++;
-        const select = form.elements[`filter${place}`];
-        for (const option of select.options) {
-          if (option.value === "") continue;
-          const count = found[option.value];
-          option.textContent = `${filter.values[option.value]} (${count.toLocaleString("en")})`;
-          option.disabled = count === 0;
-          option.hidden = count === 0;
-          if (count === 0 && option.selected) select.value = "";
-        }
       });
     }
-    function choose() {
+    function color(place) {
+      return ink(place < SHAPES.length ? `--mark${place}` : "--muted");
+    }
+    async function choose() {
+      const turn = ++turns;
       const split = data.splits[form.elements.split.value];
-      const run = data.runs[form.elements.split.value][form.elements.predictor.value];
+      const run = await data.run(form.elements.split.value, form.elements.predictor.value);
+      // a later choice came first
+      if (turn !== turns) return;
       const wanted = data.filters.map((_, place) => form.elements[`filter${place}`].value);
-      const chosen = wanted.flatMap((value, place) => (value === "" ? [] : [[data.filters[place].codes, Number(value)]]));
+      const conditions = wanted.flatMap((value, place) =>
+        value === "" ? [] : [{ place, codes: data.filters[place].codes, code: Number(value) }]);
+      const words = form.elements.find.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const found = data.filters.map((filter) => new Int32Array(filter.values.length));
       shown = [];
       split.items.forEach((item, place) => {
-        if (!run || !chosen.every(([codes, code]) => codes[item] === code)) return;
-        const error = (100 * run.off[place]) / SCALE;
-        const half = run.half_width && run.half_width[place] >= 0 ? run.half_width[place] / SCALE : null;
+        if (!run || !words.every((word) => data.searched(item).includes(word))) return;
+        // a filter counts what the other filters leave
+        const failed = conditions.filter(({ codes, code }) => codes[item] !== code);
+        if (failed.length < 2)
+          found.forEach((counts, filter) => {
+            if (!failed.length || failed[0].place === filter) counts[data.filters[filter].codes[item]]++;
+          });
+        if (failed.length) return;
+        const log = run.error[place] / data.scale;
+        const half = run.half[place] === NO_INTERVAL ? null : run.half[place] / data.scale;
         const measured = data.measured[item];
-        const predicted = measured * (1 + error / 100);
-        const log = Math.log(predicted / measured);
-        shown.push({ item, measured, predicted, error, half, size: Math.abs(log), inside: half !== null && Math.abs(log) <= half });
+        shown.push({
+          item, measured, half, predicted: measured * Math.exp(log), error: 100 * Math.expm1(log),
+          size: Math.abs(log), inside: half !== null && Math.abs(log) <= half,
+        });
       });
       shown.sort((a, b) => b.size - a.size || a.item - b.item);
+      offer(found, wanted);
+      groups = group();
+      legend();
       // start with the largest error
       at = shown.length ? 0 : -1;
       tip.hidden = true;
@@ -168,21 +264,58 @@
       draw();
       describe(false);
     }
+    // Number of results for each choice; a choice without results is not offered unless it is the chosen one.
+    function offer(found, wanted) {
+      data.filters.forEach((filter, place) => {
+        for (const option of form.elements[`filter${place}`].options) {
+          if (option.value === "") continue;
+          const count = found[place][option.value];
+          option.textContent = `${filter.values[option.value]} (${count.toLocaleString("en")})`;
+          option.hidden = option.disabled = count === 0 && option.value !== wanted[place];
+        }
+      });
+    }
+    // The shown results as a file, the largest error first.
+    function save() {
+      const cell = (value) => {
+        const text = String(value).replace(/^[=+@]/, "'$&");
+        return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+      };
+      const six = (value) => Number(value.toPrecision(6));
+      const head = ["row", "machine", ...(data.block ? ["submission"] : []), ...data.filters.map((filter) => filter.label),
+        "measured", "predicted (estimate)", "error in %", "interval low", "interval high"];
+      const lines = shown.map((one) => [
+        data.row[one.item], data.name(one.item), ...(data.block ? [data.block(one.item)] : []),
+        ...data.filters.map((filter) => filter.values[filter.codes[one.item]]),
+        six(one.measured), six(one.predicted), six(one.error),
+        ...[-1, 1].map((sign) => (one.half === null ? "" : six(one.predicted * Math.exp(sign * one.half)))),
+      ]);
+      const text = [head, ...lines].map((line) => line.map(cell).join(",") + "\r\n").join("");
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+      const [split, predictor] = [data.splits[form.elements.split.value].name, data.predictors[form.elements.predictor.value]];
+      link.download = `${data.dataset}-${split}-${predictor}.csv`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+      return text;
+    }
     function showStatistics(total) {
       const count = `${shown.length.toLocaleString("en")} of ${total.toLocaleString("en")} results`;
       if (!shown.length) {
-        stats.textContent = `${count}: choose fewer filters.`;
+        stats.textContent = `${count}: choose fewer filters, or another word.`;
         return;
       }
       const errors = shown.map((one) => Math.abs(one.error)).sort((a, b) => a - b);
       const middle = (errors[Math.floor((errors.length - 1) / 2)] + errors[Math.ceil((errors.length - 1) / 2)]) / 2;
       const mean = errors.reduce((sum, error) => sum + error, 0) / errors.length;
       const known = shown.filter((one) => one.half !== null);
-      const wide = known.reduce((sum, one) => sum + 100 * (Math.exp(one.half) - Math.exp(-one.half)), 0) / known.length;
+      const halves = known.map((one) => one.half).sort((a, b) => a - b);
+      const half = halves[Math.floor(halves.length / 2)];
+      const wide = 100 * (Math.exp(half) - Math.exp(-half));
       const coverage = (100 * known.filter((one) => one.inside).length) / known.length;
       stats.textContent =
         `${count}: MAPE ${percent(mean, 2)}, MedAPE ${percent(middle, 2)}` +
-        (known.length ? `; ${data.level} % intervals contain ${percent(coverage)} and are ${percent(wide)} wide` : "") +
+        (known.length ? `; ${data.level} % intervals contain ${percent(coverage)}, half of them are narrower than ${percent(wide)}` : "") +
         ` (all chosen results together)`;
     }
     function ink(name) {
@@ -269,12 +402,12 @@
         pen.stroke();
       }
       pen.globalAlpha = Math.max(0.4, Math.min(0.85, 900 / shown.length));
-      const colors = SHAPES.map((_, code) => ink(`--mark${code}`));
+      const colors = [...SHAPES, "other"].map((_, place) => color(place));
       const size = shown.length > 3000 ? 2.6 : shown.length > 300 ? 3.4 : 4.6;
       for (const one of scale.dated) {
-        const code = task ? task.codes[one.item] % SHAPES.length : 0;
-        pen.fillStyle = colors[code];
-        shape(pen, SHAPES[code], scale.x(one), scale.y(one), size);
+        const place = groups.of(one.item);
+        pen.fillStyle = colors[place];
+        shape(pen, SHAPES[place] ?? "circle", scale.x(one), scale.y(one), size);
       }
       pen.restore();
       ring();
@@ -434,7 +567,7 @@
     }
   }
 
-  for (const root of document.querySelectorAll(".explorer")) start(root);
+  for (const root of document.querySelectorAll(".explorer")) setTimeout(() => start(root));
   for (const button of document.querySelectorAll("button.show")) {
     button.hidden = false;
     button.addEventListener("click", () =>

@@ -194,8 +194,9 @@ async function predictRange() {
       if (same.has(other) || (field && field.columns.length === 1 && same.has(field.columns[0]))) delete machine[other];
     }
     const values = readRange();
-    const answer = await post(`/predict?${buildQuery({ explain: "false", neighbors: "0", partial: "true" })}`, { machines: values.map((value) => ({ ...machine, [varied]: value })) });
-    if (!answer.machines.length) throw new Error(answer.errors[0].error);
+    const answer = await post(`/predict?${buildQuery({ explain: "false", neighbors: "0" })}`, { machines: values.map((value) => ({ ...machine, [varied]: value })) });
+    answer.refused = answer.machines.filter((each) => each.status === "refused");
+    answer.machines = answer.machines.filter((each) => each.status === "ok");
     state.curves = { answer, values, label: `${varied}${match.unit ? ` (${match.unit})` : ""}` };
     updateLink();
     showAnswer();

@@ -121,9 +121,9 @@ export function createCurves(answer, values, label, width) {
   });
   const parts = [createElement("div", { class: "charts" }, ...charts)];
   if (rows.length) parts.push(createElement("details", {}, createElement("summary", {}, "As a table"), createTable(`Estimates by ${label}`, [label, ...curves.keys()], rows)));
-  if (answer.errors.length) {
-    const missing = answer.errors.map((error) => createElement("li", {}, `${formatNumber(values[error.line - 1])}: ${error.error.replaceAll(/\bmachine \d+\b/g, "this machine")}`));
-    parts.push(createElement("p", {}, `No prediction for ${answer.errors.length} of ${values.length}:`), createElement("ul", {}, ...missing));
+  if (answer.refused.length) {
+    const missing = answer.refused.map((each) => createElement("li", {}, `${formatNumber(values[each.line - 1])}: ${each.message.replaceAll(/\bmachine \d+\b/g, "this machine")}`));
+    parts.push(createElement("p", {}, `No prediction for ${answer.refused.length} of ${values.length}:`), createElement("ul", {}, ...missing));
   }
   return parts;
 }

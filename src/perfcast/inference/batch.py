@@ -1,0 +1,89 @@
+"""Batches of machines in which some cannot be used: each of those has its reason, and the others are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from perfcast.inference.champion import Champion
+from perfcast.inference.impute import find_refusals
+from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import ParsedMachine, ParsedMachines, parse_machine, stack_machines
+from perfcast.inference.predict import PredictOptions, predict_machines
+from perfcast.inference.prediction import REFUSED, Prediction, Predictions
+from perfcast.inference.user_measurements import UserMeasurements
+from perfcast.utils.errors import UserError
+
+NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
+"""Exit codes of a batch of which no machine, or not every one, could be used."""
+
+
+@dataclass(frozen=True)
+class ParsedBatch:
+    """Machines of a batch that can be used, and the errors of the others by line."""
+
+    machines: ParsedMachines
+    refusals: Mapping[int, UserError]
+
+
+def parse_batch(
+    entries: Sequence[MachineEntry],
+    champion: Champion,
+    *,
+    strict: bool = False,
+    check: Callable[[ParsedMachine], None] | None = None,
+) -> ParsedBatch:
+    """Parse machines, and check them against the limits of the dataset's rules.
+
+    `check` raises UserError for a machine that the caller cannot use.
+    Raises: UserError of the first machine that cannot be used, with `strict` or when it is the only one.
+    """
+    parsed: list[ParsedMachine] = []
+    refusals: dict[int, UserError] = {}
+    for entry in entries:
+        try:
+            machine = parse_machine(entry, champion)
+            if check is not None:
+                check(machine)
+            parsed.append(machine)
+        except UserError as error:
+            if strict or len(entries) == 1:
+                raise
+            refusals[entry.line] = error
+    machines = stack_machines(parsed, champion)
+    beyond_limits = find_refusals(machines, champion) if parsed else {}
+    if beyond_limits and (strict or len(entries) == 1):
+        raise beyond_limits[min(beyond_limits)]
+    usable = machines.frame[~machines.frame.index.isin(list(beyond_limits))]
+    return ParsedBatch(machines.with_frame(usable), refusals | beyond_limits)
+
+
+def predict_batch(
+    entries: Sequence[MachineEntry],
+    champion: Champion,
+    options: PredictOptions,
+    measurements: UserMeasurements | None = None,
+    *,
+    strict: bool = False,
+    progress: bool = False,
+) -> Predictions:
+    """Predict every machine that can be used, see `predict_machines`; the others are refused with their reason.
+
+    Raises: see `parse_batch`.
+    """
+    batch = parse_batch(entries, champion, strict=strict)
+    answer = predict_machines(batch.machines, champion, options, measurements, progress=progress)
+    by_line = {prediction.line: prediction for prediction in answer}
+    refused = {
+        entry.line: Prediction(entry.line, entry.label, (), status=REFUSED, message=str(batch.refusals[entry.line]))
+        for entry in entries
+        if entry.line in batch.refusals
+    }
+    return replace(answer, machines=tuple((by_line | refused)[entry.line] for entry in entries))
+
+
+def find_exit_code(answered: int, refused: int) -> int:
+    """Return the exit code of a batch: 0 when no machine was refused."""
+    if not refused:
+        return 0
+    return PARTLY_ANSWERED if answered else NONE_ANSWERED

@@ -1,0 +1,150 @@
+"""Leaderboard: metrics of finished runs in one tracked CSV per dataset, and the tables that documents show of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from perfcast.config.conf_files import read_yaml
+from perfcast.evaluation import read_evaluation
+from perfcast.evaluation.evaluation_tables import AVERAGE
+from perfcast.schema.table_files import read_csv, read_parquet
+from perfcast.splits import split_label
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import atomic_path, read_object, sha256, write_text
+
+COLUMNS = [
+    *("dataset", "dataset_version", "split", "predictor", "preset", "backtests", "seeds"),
+    *("task", "metric", "value", "low", "high", "rows", "code_digest"),
+]
+NOISE_FLOOR = "noise floor"
+"""Name of the rows of repeated measurements: the error that remains when a machine is known exactly."""
+_RUN = ["split", "predictor", "preset"]
+_METRICS = ("mape", "medape", "p90", "coverage", "width")
+_NUMBERS = ("backtests", "value", "low", "high", "rows")
+_COUNTS = ("backtests", "rows")
+_DIGITS = 12
+
+
+def collect_leaderboard(results: Path, dataset: str) -> pd.DataFrame:
+    """Return the metrics of one dataset from a folder of results.
+
+    Returns: `COLUMNS`, one row per (split, predictor, task, metric); `low` to `high` is the 95 % bootstrap interval.
+    Units: % of the measured value.
+    Raises: UserError when the folder has no evaluation of the dataset.
+    """
+    evaluation = read_evaluation(results / "evaluation" / dataset)
+    metrics = evaluation.metrics[evaluation.metrics["metric"].isin(_METRICS)].dropna(subset=["value"])
+    runs = [
+        {"split": split, "predictor": predictor, **_describe_run(results / "runs" / dataset / split / predictor)}
+        for split, predictor in metrics[["split", "predictor"]].drop_duplicates().itertuples(index=False)
+    ]
+    frame = metrics.drop(columns="seeds").merge(pd.DataFrame(runs), on=["split", "predictor"])
+    floor = evaluation.noise.melt("task", ["mape_floor", "medape_floor"], "metric").assign(predictor=NOISE_FLOOR)
+    floor["metric"] = floor["metric"].str.removesuffix("_floor")
+    frame = pd.concat([frame, floor], ignore_index=True)
+    version = sha256(results / "standard" / f"{dataset}.parquet")[:_DIGITS]
+    return frame.assign(dataset=dataset, dataset_version=version).reindex(columns=COLUMNS)
+
+
+def _describe_run(folder: Path) -> dict[str, object]:
+    """Return preset, number of backtests, seeds and digest of the code of one run."""
+    settings = read_yaml(folder / "config.yaml")
+    backtests = read_parquet(folder / "backtest.parquet")  # without columns where a split has no backtest
+    return {
+        "preset": settings["preset"],
+        "backtests": int(backtests.groupby("fold")["backtest"].nunique().max()) if len(backtests) else 0,
+        "seeds": " ".join(map(str, settings["seeds"])),
+        "code_digest": read_object(folder / "record.json", "tags")["tags"]["code_digest"],
+    }
+
+
+def read_leaderboard(path: Path) -> pd.DataFrame:
+    """Return a leaderboard written by `update_leaderboard`. Raises: UserError when the file is missing or damaged."""
+    text = dict.fromkeys(("dataset", "dataset_version", "seeds", "code_digest", *_RUN, "task", "metric"), "str")
+    return read_csv(path, dtype=text, keep_default_na=False, na_values={name: [""] for name in _NUMBERS})
+
+
+def update_leaderboard(path: Path, frame: pd.DataFrame) -> int:
+    """Put the runs of `frame` into a CSV; runs of the same split, predictor and preset are replaced.
+
+    Returns: the number of runs in the file. Raises: UserError when the file has another dataset version.
+    """
+    frame = frame.fillna(dict.fromkeys((*_RUN, "seeds", "code_digest"), ""))
+    if path.is_file():
+        earlier = read_leaderboard(path)
+        versions = set(earlier["dataset_version"]) | set(frame["dataset_version"])
+        if len(versions) > 1:
+            raise UserError(
+                "a leaderboard must be of one version of the dataset",
+                f"{path} has {earlier['dataset_version'].iloc[0]}, the results {frame['dataset_version'].iloc[0]}",
+                "delete the file to begin a new leaderboard",
+            )
+        replaced = pd.MultiIndex.from_frame(frame[_RUN].drop_duplicates())
+        frame = pd.concat([earlier[~pd.MultiIndex.from_frame(earlier[_RUN]).isin(replaced)], frame])
+    frame = frame.sort_values([*_RUN, "task", "metric"], kind="stable").astype(dict.fromkeys(_COUNTS, "Int64"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_path(path) as temporary:
+        frame[COLUMNS].to_csv(temporary, index=False, float_format="%.4g", lineterminator="\n")
+    return len(frame[_RUN].drop_duplicates())
+
+
+def headline_table(frame: pd.DataFrame, spec: Mapping[str, Any]) -> str:
+    """Return a Markdown table of the mean error, averaged over tasks: predictors by splits, the best in bold.
+
+    Args: `spec` has `preset`, `splits` and `predictors`, a mapping of predictor to the words in the table.
+    """
+    average = frame[(frame["task"] == AVERAGE) & (frame["metric"] == "mape") & frame["preset"].isin([spec["preset"]])]
+    cells = {(row.predictor, row.split): row for row in average.itertuples()}
+    best = average[average["predictor"].isin(spec["predictors"])].groupby("split")["value"].min().to_dict()
+    lines = [_row(["", *map(split_label, spec["splits"])]), _row(["---", *["---:"] * len(spec["splits"])])]
+    for name, words in spec["predictors"].items():
+        row = [cells.get((name, split)) for split in spec["splits"]]
+        lines.append(_row([words, *["-" if cell is None else _cell(cell, best[cell.split]) for cell in row]]))
+    shown = average[average["predictor"].isin(spec["predictors"]) & average["split"].isin(spec["splits"])]
+    seeds = ", ".join(sorted({seed for text in shown["seeds"] for seed in text.split()}))
+    caption = f"Preset `{spec['preset']}`, seed {seeds}. In brackets: 95 % bootstrap interval."
+    return "\n".join([*lines, "", caption])
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(row: Any, best: float) -> str:
+    text = f"{row.value:.1f} %"
+    return f"{f'**{text}**' if row.value == best else text} ({row.low:.1f} to {row.high:.1f})"
+
+
+def replace_block(text: str, name: str, content: str) -> str:
+    """Return a document with the lines between `<!-- NAME -->` and `<!-- /NAME -->` replaced.
+
+    Raises: UserError when the document lacks the two marks.
+    """
+    pattern = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- /{re.escape(name)} -->)", re.DOTALL)
+    if not pattern.search(text):
+        raise UserError(f"the document must have a block {name!r}", "it has none", f"add <!-- {name} --> and its end")
+    return pattern.sub(lambda match: f"{match[1]}{content}\n{match[2]}", text)
+
+
+def render_readme(project: Path, leaderboards: Path) -> str:
+    """Return README.md with the headline table of the leaderboard and the outputs that conf/leaderboard.yaml names."""
+    conf = read_yaml(project / "conf" / "leaderboard.yaml")
+    headline = conf["headline"]
+    frame = read_leaderboard(leaderboards / f"{headline['dataset']}.csv")
+    text = replace_block(
+        (project / "README.md").read_text(encoding="utf-8"), "headline", "\n" + headline_table(frame, headline) + "\n"
+    )
+    for name, path in conf["outputs"].items():
+        output = (project / path).read_text(encoding="utf-8").rstrip()
+        text = replace_block(text, name, f"```text\n{output}\n```")
+    return text
+
+
+def write_readme(project: Path, leaderboards: Path) -> None:
+    """Write README.md with today's headline table and outputs."""
+    write_text(project / "README.md", render_readme(project, leaderboards))

@@ -1,0 +1,100 @@
+"""Batches with machines that cannot be used: the others are answered, and the exit code says so."""
+
+import json
+
+import pandas as pd
+import pytest
+from champion_project import KNOWN, PLAIN, project
+
+import perfcast
+from perfcast.cli.main import main
+from perfcast.inference import read_machines
+from perfcast.inference.batch import predict_batch
+from perfcast.utils.errors import UserError
+
+CSV = """name,processor,chips,price
+good,Xeon Gold 6148,2,100
+unknown,Zeus 1,2,100
+many,Xeon Gold 6148,64,100
+text,Xeon Gold 6148,two,100
+late,Xeon Gold 6148,1,100
+"""
+RUN = ["--results", str(project().results)]
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "machines.csv"
+    path.write_text("\n".join(line.partition(",")[2].rpartition(",")[0] for line in CSV.splitlines()))
+    return path
+
+
+def test_predict_batch_answers_in_order_and_states_reasons():
+    machines = [KNOWN, {"processor": "Zeus 1"}, {**KNOWN, "suite": "CINT2006rate"}, {**KNOWN, "chips": 64}, KNOWN]
+    champion = project().champion
+    answer = predict_batch(read_machines(machines), champion, PLAIN)
+    assert [machine.line for machine in answer] == [1, 2, 3, 4, 5]
+    assert [machine.status for machine in answer] == ["ok", "refused", "refused", "refused", "ok"]
+    words = ["must be a known CPU model", "suite must be one of", "64 is more than the 2 sockets"]
+    assert [word in machine.message for word, machine in zip(words, answer.refused, strict=True)] == [True] * 3
+    (alone,) = predict_batch(read_machines(KNOWN), champion, PLAIN)
+    assert answer.machines[4].estimates == alone.estimates
+    frame = answer.to_frame()
+    assert frame["status"].tolist() == ["ok"] * 4 + ["refused"] * 3 + ["ok"] * 4
+    assert frame.loc[frame["status"] == "refused", "estimate"].isna().all()
+
+
+@pytest.mark.parametrize("wrong", [{"processor": "Zeus 1"}, {**KNOWN, "chips": 64}])
+def test_strict_and_single_machines_raise(wrong):
+    for machines, strict in (([KNOWN, wrong], True), (wrong, False)):
+        with pytest.raises(UserError, match=r"known CPU model|2 sockets"):
+            predict_batch(read_machines(machines), project().champion, PLAIN, strict=strict)
+
+
+def test_python_answers_every_machine_that_it_can():
+    champion = perfcast.load_champion(project().folder)
+    answer = champion.predict([KNOWN, {"processor": "Zeus 1"}], explain=False)
+    assert [(machine.status, len(machine.estimates)) for machine in answer] == [("ok", 4), ("refused", 0)]
+    with pytest.raises(perfcast.UserError, match="machine 2 has 'Zeus 1'"):
+        champion.predict([KNOWN, {"processor": "Zeus 1"}], strict=True)
+
+
+def test_predict_command_writes_reasons_and_exits_with_3(table, tmp_path, capsys):
+    out = tmp_path / "answers.csv"
+    assert main(["predict", str(table), *RUN, "--out", str(out)]) == 3
+    written = pd.read_csv(out).drop_duplicates("line").set_index("line")
+    assert written["status"].tolist() == ["ok", "refused", "refused", "refused", "ok"]
+    assert written.loc[3, "message"].startswith("processor must be a known CPU model, but line 3 has 'Zeus 1'")
+    assert "3 of 5 machines refused" in capsys.readouterr().err
+    assert main(["predict", str(table), *RUN]) == 3
+    assert "line 4: refused, chips: 64 is more than" in " ".join(capsys.readouterr().out.split())
+    assert main(["predict", str(table), *RUN, "--json"]) == 3
+    machines = json.loads(capsys.readouterr().out)["machines"]
+    assert [machine["status"] for machine in machines] == ["ok", "refused", "refused", "refused", "ok"]
+
+
+def test_strict_command_stops_and_a_batch_without_answers_exits_with_2(table, tmp_path, capsys):
+    assert main(["predict", str(table), *RUN, "--strict"]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.count("\n")) == ("", 1)
+    table.write_text("processor,chips\nZeus 1,2\nZeus 2,2\n")
+    out = tmp_path / "none.csv"
+    assert main(["predict", str(table), *RUN, "--out", str(out)]) == 2
+    assert pd.read_csv(out)["status"].tolist() == ["refused", "refused"]
+    table.write_text("processor,chips\nXeon Gold 6148,2\n")
+    assert main(["predict", str(table), *RUN, "--brief"]) == 0
+
+
+def test_rank_command_keeps_refused_candidates(tmp_path, capsys):
+    path, out = tmp_path / "candidates.csv", tmp_path / "ranking.csv"
+    path.write_text(CSV + "free,Xeon Gold 6148,2,\nodd,Xeon Gold 6148,2,cheap\n")
+    assert main(["rank", str(path), *RUN, "--by", "score/price", "--out", str(out)]) == 3
+    ranked = pd.read_csv(out).set_index("name")
+    assert ranked["status"].eq("ok").sum() == 2
+    assert ranked.index[:2].tolist() == ["good", "late"]
+    assert "needs the price" in ranked.loc["free", "message"]
+    assert "price must be a positive number" in ranked.loc["line 8", "message"]
+    assert "5 of 7 machines refused" in capsys.readouterr().err
+    assert main(["rank", str(path), *RUN]) == 3
+    assert "unknown: refused, processor must be" in " ".join(capsys.readouterr().out.split())
+    assert main(["rank", str(path), *RUN, "--strict"]) == 2

@@ -1,0 +1,93 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from perfcast.evaluation import evaluate, write_evaluation
+from perfcast.ops.leaderboard import (
+    COLUMNS,
+    NOISE_FLOOR,
+    collect_leaderboard,
+    headline_table,
+    read_leaderboard,
+    render_readme,
+    replace_block,
+    update_leaderboard,
+)
+from perfcast.schema.table_files import write_table
+from perfcast.testing.generated_results import fake_table, write_runs
+from perfcast.utils.errors import UserError
+
+PROJECT = Path(__file__).parents[3]
+SPEC = {"preset": "full", "splits": ["random", "unseen_cpu"], "predictors": {"ridge": "lines", "nearest": "lookup"}}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    table = fake_table(rows=400, seed=0)
+    name = table.dataset
+    runs = write_runs(table, folder / "runs" / name, seed=1, errors={"nearest": 0.2, "ridge": 0.1})
+    for number, run in enumerate(runs.values()):
+        (run / "config.yaml").write_text("preset: full\nseeds: [0, 1]\n")
+        (run / "record.json").write_text(json.dumps({"tags": {"code_digest": f"{number:016x}"}}))
+    write_table(table, folder / "standard" / f"{name}.parquet")
+    write_evaluation(evaluate(runs, table, resamples=20, seed=0), folder / "evaluation" / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def board(results):
+    name = next((results / "evaluation").iterdir()).name
+    return collect_leaderboard(results, name)
+
+
+def test_rows_say_how_they_were_made(board):
+    assert list(board.columns) == COLUMNS
+    runs = board[board["predictor"] != NOISE_FLOOR]
+    assert set(runs["preset"]) == {"full"}
+    assert set(runs["seeds"]) == {"0 1"}
+    assert runs["code_digest"].str.fullmatch(r"[0-9a-f]{16}").all()
+    assert runs["code_digest"].nunique() == len(runs[["split", "predictor"]].drop_duplicates())
+    assert (runs["low"] <= runs["high"]).all()
+
+
+def test_a_second_run_replaces_its_rows_alone(board, tmp_path):
+    path = tmp_path / "board.csv"
+    count = update_leaderboard(path, board)
+    first = path.read_bytes()
+    assert update_leaderboard(path, board) == count
+    assert path.read_bytes() == first
+    quick = board[board["predictor"] == "ridge"].assign(preset="quick", value=99.0)
+    assert update_leaderboard(path, quick) > count
+    frame = read_leaderboard(path)
+    assert set(frame.loc[frame["preset"] == "full", "predictor"]) == {"nearest", "ridge"}
+    assert (frame.loc[frame["preset"] == "quick", "value"] == 99).all()
+
+
+def test_versions_of_a_dataset_are_never_mixed(board, tmp_path):
+    path = tmp_path / "board.csv"
+    update_leaderboard(path, board)
+    with pytest.raises(UserError, match="one version of the dataset"):
+        update_leaderboard(path, board.assign(dataset_version="0" * 12))
+
+
+def test_headline_table_shows_the_best_in_bold_and_a_dash_for_what_was_not_run(board):
+    lines = headline_table(board[board["split"] != "unseen_cpu"], SPEC).splitlines()
+    assert lines[-1].startswith("Preset `full`, seed 0, 1.")
+    assert lines[2].startswith("| lines | **")
+    assert lines[3].startswith("| lookup | ")
+    assert "**" not in lines[3]
+    assert all(line.endswith("| - |") for line in lines[2:4])
+
+
+def test_a_block_is_replaced_between_its_marks():
+    text = "a\n<!-- x -->\nold\n<!-- /x -->\nb\n"
+    assert replace_block(text, "x", "new") == "a\n<!-- x -->\nnew\n<!-- /x -->\nb\n"
+    with pytest.raises(UserError, match="block 'y'"):
+        replace_block(text, "y", "new")
+
+
+def test_readme_shows_the_tracked_leaderboard():
+    rendered = render_readme(PROJECT, PROJECT / "results" / "leaderboard")
+    assert rendered == (PROJECT / "README.md").read_text(), "run `perfcast leaderboard`"
