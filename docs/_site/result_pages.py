@@ -141,7 +141,8 @@ def _heading(metric: str) -> str:
 def _value(row: Any) -> str:
     if row is None or pd.isna(row.value):
         return "not run"
-    form = "{:.1f}" if row.metric == "coverage" else "{:.3g}" if row.metric in PERCENT else "{:.3f}"
+    percent = "{:,.0f}" if row.value >= 1000 else "{:.3g}"
+    form = "{:.1f}" if row.metric == "coverage" else percent if row.metric in PERCENT else "{:.3f}"
     interval = "" if pd.isna(row.low) else f"<br><small>{form.format(row.low)} to {form.format(row.high)}</small>"
     return form.format(row.value) + interval
 
