@@ -1,4 +1,4 @@
-"""Nothing fitted, chosen or backtested depends on a test row: nonsense replaces all of them, and all is fitted again."""
+"""Nothing fitted, chosen or backtested depends on a test row: all of them become nonsense, and all is fitted again."""
 
 from __future__ import annotations
 
