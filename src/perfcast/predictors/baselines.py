@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -114,6 +115,8 @@ class PowerLawPredictor(Predictor):
     exponents of all rows. `shrinkage` moves exponents that the rows do not determine to 0; it is the weight of one more
     row per exponent.
     """
+
+    reads_tags_only: ClassVar[bool] = True
 
     shrinkage: float = 1e-3
 

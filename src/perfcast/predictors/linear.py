@@ -46,6 +46,8 @@ class LinearPredictor(Predictor):
     """Penalty by target and task."""
     weights_: dict[str, dict[str, list[float]]] = field(init=False)
     """Constant and weights by target and task."""
+    n_iter_: int = field(init=False)
+    """Most iterations that a task took; 1 where the solution is in closed form."""
 
     @abstractmethod
     def _regressor(self, rows: int, penalty: Penalty) -> Any:
@@ -61,7 +63,7 @@ class LinearPredictor(Predictor):
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         self.encoder_ = LinearEncoder(min_count=self.min_count, clip=self.clip).fit(X, feature_columns(self.columns_))
         encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
-        self.penalties_, self.weights_ = {}, {}
+        self.penalties_, self.weights_, self.n_iter_ = {}, {}, 1
         for index, (target, rows) in enumerate(zip(self.targets_, measured_rows(log_y, self.targets_), strict=True)):
             fit = partial(self._fit_group, encoded, log_y[:, index], validation)
             fitted = fitted_by_group(groups_of(tasks, rows), fit)
@@ -82,6 +84,7 @@ class LinearPredictor(Predictor):
             warnings.simplefilter("ignore", ConvergenceWarning)
             penalty = self._default_penalty() if split is None else self._choose(encoded, log_y, *split)
             model = self._regressor(int(rows.sum()), penalty).fit(encoded[rows], log_y[rows])
+        self.n_iter_ = max(self.n_iter_, getattr(model, "n_iter_", None) or 1)
         return penalty, [float(model.intercept_), *map(float, model.coef_)]
 
     def _choose(self, encoded: np.ndarray, log_y: np.ndarray, fitting: np.ndarray, choosing: np.ndarray) -> Penalty:

@@ -53,6 +53,9 @@ class Predictor(ABC):
     stores_scores: ClassVar[bool] = False
     """Whether a fitted predictor holds measured scores as they are."""
 
+    reads_tags_only: ClassVar[bool] = False
+    """Whether a prediction depends on tagged columns alone, so that the columns of a plain array tell it nothing."""
+
     without_columns: tuple[str, ...] = ()
     """Shell patterns of feature columns that `fit` leaves out: no hyperparameter, neither cloned nor saved."""
 
@@ -81,20 +84,14 @@ class Predictor(ABC):
 
     def __sklearn_tags__(self) -> Tags:
         """Return the tags by which scikit-learn recognizes a regressor."""
-        from sklearn.utils import RegressorTags, Tags, TargetTags
+        from perfcast.predictors.plain_inputs import estimator_tags
 
-        return Tags(
-            estimator_type="regressor",
-            target_tags=TargetTags(required=True),
-            regressor_tags=RegressorTags(),
-            transformer_tags=None,
-            classifier_tags=None,
-        )
+        return estimator_tags(poor_score=self.reads_tags_only)
 
     def fit(
         self,
-        X: pd.DataFrame,
-        y: pd.DataFrame | pd.Series,
+        X: Any,
+        y: Any,
         *,
         columns: Sequence[Column] | None = None,
         validation: np.ndarray | None = None,
@@ -102,16 +99,23 @@ class Predictor(ABC):
     ) -> Self:
         """Learn from training rows.
 
-        X has at least every FEATURE column and every tagged KEY column of `columns`; without `columns` all of X are
-        features, typed by their pandas types. `validation` is a boolean array over the rows of X.
+        With `columns`, X is a frame with at least every FEATURE column and every tagged KEY column of them, and y has
+        the targets. Without, X and y are arrays or frames as scikit-learn takes them: every column is a feature, typed
+        by its pandas type. `validation` is a boolean array over the rows of X.
         Raises: UserError when there are no rows, or a target is not positive.
         """
-        frame = y.to_frame() if isinstance(y, pd.Series) else y
+        self.__dict__.pop("plain_output_", None)
+        if columns is None:
+            from perfcast.predictors.plain_inputs import read_training
+
+            plain = read_training(self, X, y)
+            X, y, self.plain_output_ = plain.X, plain.y, plain.form
         if len(X) == 0:
             raise UserError(
                 "a predictor must have training rows", "the training part of the split is empty", "use another split"
             )
-        measured = frame.to_numpy(dtype=float)
+        targets = y.to_frame() if isinstance(y, pd.Series) else y
+        measured = targets.to_numpy(dtype=float)
         if not (np.isnan(measured) | ((measured > 0) & np.isfinite(measured))).all():
             raise UserError(
                 "targets must be positive numbers",
@@ -121,7 +125,7 @@ class Predictor(ABC):
         declared = tuple(columns) if columns is not None else infer_columns(X)
         visible = [column for column in declared if not self._is_left_out(column)]
         self.columns_ = tuple(sorted(visible, key=lambda column: column.name))
-        self.targets_ = tuple(map(str, frame.columns))
+        self.targets_ = tuple(map(str, targets.columns))
         mask = np.zeros(len(X), dtype=bool) if validation is None else np.asarray(validation, dtype=bool)
         self._when = None if when is None else pd.DatetimeIndex(when)
         inputs, logs = self._inputs(X), np.log(measured)
@@ -130,17 +134,35 @@ class Predictor(ABC):
         del self._when
         return self
 
-    def predict(self, X: pd.DataFrame) -> pd.DataFrame:
+    def predict(self, X: Any) -> Any:
         """Return the predicted median of every target that the task of a row has, else NaN, in the targets' units.
 
-        Shapes: X (n, columns) -> (n, targets), index as in X.
+        Shapes: X (n, columns) -> (n, targets), index as in X. After a training on arrays the result is an array of the
+        shape of y.
         """
+        output = getattr(self, "plain_output_", None)
+        if output is None and hasattr(self, "columns_"):
+            return self._predict_frame(X)
+        from perfcast.predictors.plain_inputs import read_inputs
+
+        predicted = self._predict_frame(read_inputs(self, X))
+        if output == "frame":
+            return predicted
+        return predicted.to_numpy().ravel() if output == "vector" else predicted.to_numpy()
+
+    def _predict_frame(self, X: pd.DataFrame) -> pd.DataFrame:
         if len(X) == 0:
             return pd.DataFrame(index=X.index, columns=list(self.targets_), dtype=float)
         logs = self._predict(self._inputs(X))
         if self.partial_:
             logs = np.where(self.requested_outputs(X), logs, np.nan)
         return pd.DataFrame(np.exp(logs), index=X.index, columns=list(self.targets_))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination R2 of the predictions, as scikit-learn's regressors do."""
+        from sklearn.metrics import r2_score
+
+        return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
 
     def requested_outputs(self, X: pd.DataFrame) -> np.ndarray:
         """Return which targets are predicted for each row; see the class. Shapes: (n, columns) -> (n, targets) bool."""

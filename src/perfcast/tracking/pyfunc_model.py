@@ -24,7 +24,8 @@ class PredictorModel(PythonModel):
         self, context: PythonModelContext, model_input: pd.DataFrame, params: dict[str, Any] | None = None
     ) -> pd.DataFrame:
         """Return one estimate per row and target."""
-        return self.predictor.predict(model_input)
+        predicted: pd.DataFrame = self.predictor.predict(model_input)
+        return predicted
 
 
 mlflow.models.set_model(PredictorModel())

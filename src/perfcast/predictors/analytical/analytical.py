@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -62,6 +62,8 @@ class BaseAnalyticalPredictor(Predictor):
     Announced gains count up to the date of the last training row, and not at all without `announced_gains`. A task that
     training did not have gets the model of all rows.
     """
+
+    reads_tags_only: ClassVar[bool] = True
 
     alphas: Sequence[float]
     default_alpha: float

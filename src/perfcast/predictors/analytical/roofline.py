@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -35,6 +36,8 @@ class RooflinePredictor(Predictor):
     Source: Williams, Waterman and Patterson, 2009, CACM 52(4), with phases that do not overlap, as in Stengel et al.,
     2015, ICS (ECM model); non-negative least squares by Lawson and Hanson, 1974.
     """
+
+    reads_tags_only: ClassVar[bool] = True
 
     medians_: dict[str, float] = field(init=False)
     coefficients_: dict[str, dict[str, list[float]]] = field(init=False)
