@@ -37,7 +37,8 @@ _METRIC_TEXTS = {
     "spearman": "rank correlation of measured and predicted scores",
     "pairs": "share of pairs of machines that are put in the measured order",
     "coverage": "share of measured scores inside their prediction interval",
-    "width": "mean width of the prediction intervals, in % of the prediction",
+    "width": "median width of the prediction intervals, in % of the prediction",
+    "interval_score": "width of the interval, plus 2 / (1 - level) times the distance of a score outside, in %",
 }
 
 

@@ -21,12 +21,13 @@ COLUMNS = (
 
 NO_RESULTS = "No results yet. A run of the pipeline writes `results/leaderboard`, and this page shows them."
 
-_MAIN = ("mape", "medape", "coverage", "width")
+_MAIN = ("mape", "medape", "coverage", "width", "interval_score")
 _ACRONYMS = {"mape": "MAPE", "medape": "MedAPE"}
 _KEY = ["predictor", "preset", "seeds"]
 _INTERVALS = (
     "Below each value is its 95 % bootstrap interval, clustered by the unit that the split holds out. "
-    "Coverage is good near the level of the intervals, 90 % by default; lower is better for errors and widths."
+    "Coverage is good near the level of the intervals, 90 % by default; lower is better for errors, widths "
+    "(medians) and interval scores, which count width and misses."
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,7 +99,7 @@ class Scored:
 
     Shapes: arrays of n rows. `target` and `cluster` are codes from 0; R2 and the rank metrics compare scores of
     one target only, since different targets may have different scales. `half` is the half-width of the interval in
-    logarithms; NaN for any row: there are no intervals.
+    logarithms; NaN for any row: there are no intervals. `level` is that of the intervals.
     """
 
     measured: np.ndarray
@@ -107,6 +107,7 @@ class Scored:
     target: np.ndarray
     cluster: np.ndarray
     half: np.ndarray
+    level: float
 
     @property
     def errors(self) -> np.ndarray:
@@ -117,6 +118,10 @@ class Scored:
 def score(scored: Scored, weights: np.ndarray) -> tuple[dict[str, float], dict[str, np.ndarray]]:
     """Return every metric and its value in each bootstrap resample.
 
+    The width is the median, because a few wide intervals would rule a mean. The interval score of Winkler, of intervals
+    of log scores, is 100 x (width + 2 / (1 - level) x distance of the score from the interval), about %.
+    Source: Gneiting and Raftery, "Strictly proper scoring rules, prediction, and estimation" (2007), equation 43.
+
     `weights` counts how often each resample drew each cluster. Errors and R2 are recomputed on every resample; the rank
     metrics move by the first-order term of their influence functions, which agrees to O(1/n). A resample in which a
     task has no row is NaN. Shapes: weights (resamples, clusters) -> draws (resamples,) per metric.
@@ -126,20 +131,23 @@ def score(scored: Scored, weights: np.ndarray) -> tuple[dict[str, float], dict[s
     totals = _totals(scored, weights, np.ones(len(errors)))
     with np.errstate(invalid="ignore", divide="ignore"):
         draws = {"mape": _totals(scored, weights, errors) / totals}
-        for metric, share in _QUANTILES.items():
-            values[metric] = float(np.quantile(errors, share))
-        draws.update(_quantile_draws(errors, scored.cluster, weights))
+        values |= {metric: float(np.quantile(errors, share)) for metric, share in _QUANTILES.items()}
+        draws |= _quantile_draws(errors, scored.cluster, weights, _QUANTILES)
         both = np.stack([scored.measured, scored.predicted])
         for metric, pair in (("r2", np.log(both)), ("r2_raw", both / scored.measured.mean())):
             values[metric], draws[metric] = _r2(scored, pair[0], pair[1], weights)
         for metric, statistic in (("spearman", spearman), ("pairs", ordered_pairs)):
             values[metric], influence = _by_target(scored, statistic)
             draws[metric] = values[metric] + _totals(scored, weights, influence) / totals
-        covered = 100 * (np.abs(np.log(scored.predicted / scored.measured)) <= scored.half)
-        for metric, amounts in (("coverage", covered), ("width", interval_width(scored.half))):
+        outside = np.abs(np.log(scored.predicted / scored.measured)) - scored.half
+        winkler = 100 * (2 * scored.half + 2 / (1 - scored.level) * np.maximum(outside, 0))
+        for metric, amounts in (("coverage", 100.0 * (outside <= 0)), ("interval_score", winkler)):
             known = np.where(np.isnan(scored.half), np.nan, amounts)
             values[metric] = float(known.mean())
             draws[metric] = _totals(scored, weights, known) / totals
+        widths = interval_width(scored.half)
+        values["width"] = float(np.median(widths))
+        draws |= _quantile_draws(widths, scored.cluster, weights, {"width": 0.5})
     return values, draws
 
 
@@ -177,17 +185,21 @@ def _totals(scored: Scored, weights: np.ndarray, values: np.ndarray) -> np.ndarr
     return np.asarray(weights @ np.bincount(scored.cluster, weights=values, minlength=weights.shape[1]))
 
 
-def _quantile_draws(errors: np.ndarray, cluster: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
-    """Return weighted quantiles of the errors in every resample: the smallest error that reaches the share."""
-    order = np.argsort(errors, kind="stable")
-    ordered, codes = errors[order], cluster[order]
-    draws = {metric: np.full(len(weights), np.nan) for metric in _QUANTILES}
-    step = max(1, _CELLS_AT_ONCE // max(1, len(errors)))
+def _quantile_draws(
+    values: np.ndarray, cluster: np.ndarray, weights: np.ndarray, shares: Mapping[str, float]
+) -> dict[str, np.ndarray]:
+    """Return weighted quantiles in every resample: the smallest value that reaches the share, NaN for any NaN."""
+    draws = {metric: np.full(len(weights), np.nan) for metric in shares}
+    if np.isnan(values).any():
+        return draws
+    order = np.argsort(values, kind="stable")
+    ordered, codes = values[order], cluster[order]
+    step = max(1, _CELLS_AT_ONCE // max(1, len(values)))
     for start in range(0, len(weights), step):
         sums = np.cumsum(np.take(weights[start : start + step], codes, axis=1), axis=1, dtype=np.int32)
         for index, row in enumerate(sums, start):
             if row[-1] > 0:
-                for metric, share in _QUANTILES.items():
+                for metric, share in shares.items():
                     draws[metric][index] = ordered[np.searchsorted(row, share * row[-1])]
     return draws
 

@@ -49,7 +49,8 @@ from perfcast.schema.table_files import read_parquet
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError
 
-_SCORED = ("measured", "predicted", "code", "cluster", HALF_WIDTH)
+_SCORED = {"measured": "measured", "predicted": "predicted", "target": "code", "cluster": "cluster", "half": HALF_WIDTH}
+"""Column of each array of `Scored`."""
 
 
 class MetricDraws(NamedTuple):
@@ -109,7 +110,7 @@ def evaluate(
         _check_same_rows(split, members)
         entities = pd.Index(sorted(set().union(*[member.frame["entity"] for member in members])))
         weights = draw_weights(len(entities), resamples, seed)
-        results = {member.predictor: compute_metrics(member.frame, entities, weights) for member in members}
+        results = {member.predictor: compute_metrics(member.frame, entities, weights, level) for member in members}
         for member in members:
             metrics += _metric_rows(split, member.predictor, results[member.predictor])
             sliced.append(_slice_rows(member, attach_slices(member.frame, slices), entities, weights))
@@ -164,17 +165,18 @@ def _check_same_rows(split: str, members: Sequence[Predictions]) -> None:
             )
 
 
-def compute_metrics(frame: pd.DataFrame, entities: pd.Index, weights: np.ndarray) -> Result:
+def compute_metrics(frame: pd.DataFrame, entities: pd.Index, weights: np.ndarray, level: float) -> Result:
     """Return the metrics of one predictor per task, and their average over tasks.
 
-    Shapes: `frame` as `with_intervals` returns it, `weights` (resamples, len(entities)) as `draw_weights`.
+    Shapes: `frame` as `with_intervals` returns it, `weights` (resamples, len(entities)) as `draw_weights`;
+    `level` is that of its intervals.
     """
     frame = frame.assign(cluster=entities.get_indexer(pd.Index(frame["entity"])), code=pd.factorize(frame["target"])[0])
     tasks: dict[str, dict[str, MetricDraws]] = {}
     counts: dict[str, dict[str, int]] = {}
     for task, part in frame.groupby("task", sort=True):
         seeds = [
-            score(Scored(*(group[name].to_numpy() for name in _SCORED)), weights)
+            score(Scored(**{name: group[column].to_numpy() for name, column in _SCORED.items()}, level=level), weights)
             for _, group in part.groupby("seed", sort=True)
         ]
         tasks[str(task)] = {}
@@ -235,7 +237,7 @@ def _slice_rows(member: Predictions, slices: pd.DataFrame, entities: pd.Index, w
             part = frame.iloc[index]
             counts = _counts(part)
             row = (member.split, member.predictor, name, value, errors[index].mean(), low, high)
-            sure = 100 * inside[index].mean(), widths[index].mean()
+            sure = 100 * inside[index].mean(), np.median(widths[index])
             rows.append((*row, np.median(errors[index]), *sure, counts["rows"], counts["entities"]))
     return pd.DataFrame(rows, columns=SLICE_COLUMNS)
 

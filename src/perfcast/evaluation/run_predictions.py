@@ -196,7 +196,7 @@ IN_DOMAIN_COLUMNS = [
 
 
 def errors_by_in_domain_score(split: str, predictor: str, predictions: pd.DataFrame) -> pd.DataFrame:
-    """Return error, coverage and width by in-domain score, tasks and seeds pooled: columns IN_DOMAIN_COLUMNS.
+    """Return error, coverage and median width by in-domain score, tasks and seeds pooled: columns IN_DOMAIN_COLUMNS.
 
     Units: mape, coverage and width in %.
     """
@@ -209,8 +209,9 @@ def errors_by_in_domain_score(split: str, predictor: str, predictions: pd.DataFr
     rows = []
     for bin_number, part in errors.groupby(bins, sort=True):
         edges = SUPPORT_EDGES[int(bin_number)], SUPPORT_EDGES[int(bin_number) + 1]
-        means = part[[IN_DOMAIN_SCORE, "mape", "coverage", "width"]].mean()
-        rows.append((split, predictor, *edges, *means, part["row"].nunique(), part["entity"].nunique()))
+        means = part[[IN_DOMAIN_SCORE, "mape", "coverage"]].mean()
+        counts = part["row"].nunique(), part["entity"].nunique()
+        rows.append((split, predictor, *edges, *means, part["width"].median(), *counts))
     return pd.DataFrame(rows, columns=IN_DOMAIN_COLUMNS)
 
 

@@ -24,7 +24,7 @@ COLUMNS = [
 NOISE_FLOOR = "noise floor"
 """Name of the rows of repeated measurements: the error that remains when a machine is known exactly."""
 _RUN = ["split", "predictor", "preset"]
-_METRICS = ("mape", "medape", "p90", "coverage", "width")
+_METRICS = ("mape", "medape", "p90", "coverage", "width", "interval_score")
 _NUMBERS = ("backtests", "value", "low", "high", "rows")
 _COUNTS = ("backtests", "rows")
 _DIGITS = 12

@@ -22,7 +22,7 @@ _EVALUATION_NOTES = (
     "every row, so no row is left to test it.",
     "Errors in %, averaged over tasks, with 95 % bootstrap intervals clustered by entity. MAPE is the mean and MedAPE "
     "the median of the absolute percentage error. Coverage is the share of measured scores inside their prediction "
-    "interval; width is the mean width of the interval in % of the prediction.",
+    "interval; width is the median width of the interval in % of the prediction.",
 )
 _LIMITS = (
     "Every prediction is an estimate, not a measured result, and must not be quoted as a published result.",

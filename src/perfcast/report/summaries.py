@@ -212,7 +212,7 @@ _MIN_ROWS = 20
 
 @dataclass(frozen=True)
 class CalibrationCell:
-    """Coverage and mean width in %, and the number of rows; `flag` is "low", "high" or ""."""
+    """Coverage and median width in %, and the number of rows; `flag` is "low", "high" or ""."""
 
     coverage: float
     width: float

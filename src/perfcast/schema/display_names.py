@@ -17,7 +17,8 @@ METRIC_LABELS = {
     "spearman": "Spearman",
     "pairs": "pairs ordered",
     "coverage": "coverage",
-    "width": "width of the interval",
+    "width": "median width of the interval",
+    "interval_score": "interval score",
 }
 SHORT_METRIC_LABELS = {**METRIC_LABELS, "p90": "90th pct.", "r2": "R² (log)", "r2_raw": "R²", "width": "width"}
 """Labels for heads of narrow columns."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-METRICS = ("mape", "medape", "p90", "r2", "r2_raw", "spearman", "pairs", "coverage", "width")
+METRICS = ("mape", "medape", "p90", "r2", "r2_raw", "spearman", "pairs", "coverage", "width", "interval_score")
 """Mean, median and 90th percentile of the absolute percentage error in %; R2 of the log score and of the score;
-Spearman's rank correlation; share of pairs in the measured order; share of scores inside their interval, and its mean
-width in %."""
+Spearman's rank correlation; share of pairs in the measured order; share of scores inside their interval, and its median
+width in %; interval score in %."""
 
-PERCENT = ("mape", "medape", "p90", "coverage", "width")
+PERCENT = ("mape", "medape", "p90", "coverage", "width", "interval_score")
 """Metrics in %; the others are shares and coefficients, 1 at best."""
 
 HIGH_IS_GOOD = ("r2", "r2_raw", "spearman", "pairs")

@@ -12,7 +12,7 @@ VIEW = "perfcast"
 """Key of the saved view in the address of the page."""
 _COLUMNS = {
     "tags": ("split", "predictor"),
-    "metrics": ("mape", "medape", "coverage", "width", "p90", "seconds", "memory_mib"),
+    "metrics": ("mape", "medape", "coverage", "width", "interval_score", "p90", "seconds", "memory_mib"),
     "params": ("preset",),
 }
 

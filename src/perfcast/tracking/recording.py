@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run as StoredRun
 
-_METRICS = ("mape", "medape", "coverage", "width", "p90")
+_METRICS = ("mape", "medape", "coverage", "width", "interval_score", "p90")
 _COMPLETE_TAG = "perfcast.complete"
 _DIGEST = 36  # characters that MLflow keeps of a dataset's digest
 

@@ -23,6 +23,7 @@ def scored(measured, predicted, target=None, cluster=None, half=None):
         np.zeros(size, dtype=int) if target is None else np.asarray(target),
         np.arange(size) if cluster is None else np.asarray(cluster),
         np.full(size, np.nan) if half is None else np.asarray(half, dtype=float),
+        0.9,
     )
 
 
@@ -170,11 +171,14 @@ def test_coverage_and_width_of_intervals():
     half = np.log([1.1, 1.1, 1.3, 1.0])
     values, draws = score(scored([100, 100, 100, 100], [105, 120, 80, 100], half=half), draw_weights(4, 50, 0))
     assert values["coverage"] == pytest.approx(75.0)
-    assert values["width"] == pytest.approx(100 * np.mean([1.1 - 1 / 1.1] * 2 + [1.3 - 1 / 1.3] + [0.0]))
+    assert values["width"] == pytest.approx(100 * (1.1 - 1 / 1.1))
+    outside = [0.0, np.log(1.2 / 1.1), 0.0, 0.0]
+    assert values["interval_score"] == pytest.approx(100 * np.mean(2 * half + 20 * np.array(outside)))
+    assert np.nanmin(draws["width"]) == 0 and np.nanmax(draws["width"]) <= 100 * (1.3 - 1 / 1.3)
     assert np.nanmin(draws["coverage"]) >= 0 and np.nanmax(draws["coverage"]) <= 100
 
 
 def test_coverage_without_intervals_is_nan():
     values, draws = score(scored([1, 2], [1, 2], half=[0.1, np.nan]), draw_weights(2, 20, 0))
-    assert np.isnan(values["coverage"]) and np.isnan(values["width"])
+    assert np.isnan(values["coverage"]) and np.isnan(values["width"]) and np.isnan(values["interval_score"])
     assert np.isnan(draws["coverage"]).all()

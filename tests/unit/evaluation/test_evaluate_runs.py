@@ -42,7 +42,7 @@ def evaluation(table, runs, in_domain):
 
 
 def test_evaluate_puts_every_metric_inside_its_interval(evaluation):
-    assert len(evaluation.metrics) == (3 + len(LESS_TRAINING)) * 5 * 3 * 9
+    assert len(evaluation.metrics) == (3 + len(LESS_TRAINING)) * 5 * 3 * 10
     assert (evaluation.metrics["low"] <= evaluation.metrics["value"] + 0.5).all()
     assert (evaluation.metrics["high"] >= evaluation.metrics["value"] - 0.5).all()
     assert evaluation.ranking() == ["network", "forest", "ridge", "power_law", "nearest"]

@@ -77,7 +77,7 @@ def _real(differences: np.ndarray, draws: np.ndarray, clusters: int) -> tuple[np
         return has_interval & excludes & (p <= _LEVEL_OF_TEST), p
 
 
-METRICS = ("mape", "medape", "p90", "coverage", "width")
+METRICS = ("mape", "medape", "p90", "coverage", "width", "interval_score")
 CHANGE_COLUMNS = [
     *("dataset", "split", "predictor", "task", "metric", "before", "after"),
     *("difference", "low", "high", "p", "verdict"),
@@ -238,9 +238,10 @@ def _compare(
     entities = pd.Index(sorted(set(after[names[0]]["entity"])))
     results: list[tuple[Result, Result]] = []
     for name in names:
-        old = compute_metrics(before[name], entities, weights)
+        old = compute_metrics(before[name], entities, weights, levels[0] / 100)
         # an unchanged run is not drawn twice, and its differences are exactly zero
-        new = old if before[name].equals(after[name]) else compute_metrics(after[name], entities, weights)
+        same = levels[0] == levels[1] and before[name].equals(after[name])
+        new = old if same else compute_metrics(after[name], entities, weights, levels[1] / 100)
         results.append((old, new))
     rows = []
     for task in results[0][1].tasks:

@@ -17,7 +17,7 @@ from perfcast.utils.safe_yaml import read_mapping
 TABLES = tuple(f"{RESULTS}/{name}" for name in ("raw", "standard", "features", "splits", "in_domain"))
 """Outputs that no training changes: equal bytes on every machine."""
 
-RELATIVE = {"mape": 0.05, "medape": 0.05, "p90": 0.05, "width": 0.05}
+RELATIVE = {"mape": 0.05, "medape": 0.05, "p90": 0.05, "width": 0.05, "interval_score": 0.05}
 """Tolerance of errors and widths, as a share of the larger value, because other vector units round differently. A
 percentage smaller than `SMALL` is compared as if it were that large."""
 

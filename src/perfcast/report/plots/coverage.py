@@ -16,7 +16,7 @@ from perfcast.report.plots.drawing import WIDTH as FIGURE_WIDTH
 @declare_plot(
     "Coverage and width of prediction intervals",
     "Above: coverage, the share of measured scores inside their prediction interval, averaged over tasks, with "
-    "95 % bootstrap intervals clustered by entity. The dashed line is the level of the intervals. Below: mean "
+    "95 % bootstrap intervals clustered by entity. The dashed line is the level of the intervals. Below: median "
     "width in % of the prediction; narrower is better where the coverage is right.",
 )
 def coverage(evaluation: Evaluation) -> Figure | None:
