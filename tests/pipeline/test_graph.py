@@ -104,7 +104,7 @@ def test_plots_and_report_are_artifacts_of_the_summary(project):
         experiment = client.get_experiment_by_name(f"perfcast/{path.name}").experiment_id
         (summary,) = client.search_runs([experiment], "tags.`perfcast.kind` = 'summary'")
         artifacts = {item.path for item in client.list_artifacts(summary.info.run_id)}
-        assert artifacts == {"report.html", "plots", "evaluation"}
+        assert artifacts == {"report.html", "report", "plots", "evaluation"}
         plots = {item.path for item in client.list_artifacts(summary.info.run_id, "plots")}
         assert plots == {f"plots/{plot.name}" for plot in path.glob("*.svg")}
         assert "plots/headline.svg" in plots

@@ -12,7 +12,7 @@ from browser import BROWSER, QUIET
 
 from perfcast.evaluation import read_evaluation
 from perfcast.report.plots.drawing import draw_all
-from perfcast.report.render_page import render
+from perfcast.report.render_page import write_report
 from perfcast.report.report_context import collect
 from perfcast.testing.generated_results import FAKE_PARAMS, write_results
 
@@ -119,9 +119,8 @@ def page(tmp_path_factory):
     # a heat map is a picture inside the drawing: it must be allowed to load
     names = [*FAKE_PARAMS["plots"], "attention"]
     draw_all(read_evaluation(folder / "evaluation" / "fake"), folder / "plots" / "fake", names)
-    path = folder / "report.html"
-    path.write_text(render(collect(folder, FAKE_PARAMS)), encoding="utf-8")
-    return path
+    write_report(collect(folder, FAKE_PARAMS), folder / "report.html", None)
+    return folder / "report" / "fake.html"
 
 
 def browse(page: Path, profile: Path, *options: str) -> tuple[str, list[str]]:
@@ -137,8 +136,9 @@ def parsed(text: str) -> Page:
     return reader
 
 
-def test_report_headings_descend_one_level_at_a_time(page):
-    levels = parsed(page.read_text(encoding="utf-8")).levels
+@pytest.mark.parametrize("name", ["fake.html", "../report.html"])
+def test_report_headings_descend_one_level_at_a_time(page, name):
+    levels = parsed((page.parent / name).read_text(encoding="utf-8")).levels
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
@@ -154,6 +154,14 @@ def test_report_opens_offline_with_all_plots_and_sortable_columns(page, tmp_path
     assert reader.heads == source.heads > 20
     # The script adds one button to each sortable head; the page works without it too.
     assert (source.sorters, reader.sorters) == (0, reader.heads)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+def test_index_opens_offline_and_links_the_page(page, tmp_path):
+    dump, console = browse(page.parent.parent / "report.html", tmp_path)
+    assert console == []
+    assert 'href="report/fake.html"' in dump
 
 
 @pytest.mark.slow

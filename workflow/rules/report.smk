@@ -1,4 +1,4 @@
-# What people read: one table of metrics for DVC, one HTML file for everybody.
+# What people read: one table of metrics for DVC, pages of HTML for everybody.
 rule metrics:
     input:
         available=rules.available.output[0],
@@ -49,6 +49,7 @@ rule report:
             caption="../report/report.rst",
             category="Report",
         ),
+        pages=directory(f"{RESULTS}/report"),
         cards=directory(f"{RESULTS}/model_cards"),
     log:
         messages=f"{RESULTS}/logs/report.log",

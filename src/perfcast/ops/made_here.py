@@ -1,7 +1,8 @@
 """Record of the last report that a run made in a folder of results.
 
 Snakemake trusts its records of how each file was made. Results that came from elsewhere, such as by `dvc checkout`,
-are not those of the records, so a changed parameter could go unnoticed. The checksum of the report tells both apart.
+are not those of the records, so a changed parameter could go unnoticed. The checksum of the report tells both apart:
+its index has the checksums of its pages.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _REPORT = "report.html"
 _RECORD = Path("logs") / "report.sha256"
 VERSIONED = (
     *("raw", "standard", "features", "splits", "in_domain", "runs", "champion", "leakage", "evaluation"),
-    *("headline", "plots", "model_cards", "metrics.json", _REPORT),
+    *("headline", "plots", "model_cards", "metrics.json", "report", _REPORT),
 )
 """Results that dvc.yaml versions; other experiments may have their folders beside them."""
 

@@ -1,8 +1,9 @@
-"""The report as one HTML page that loads nothing else."""
+"""The report: an index, and one page per dataset; no page loads anything."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -13,11 +14,13 @@ from markupsafe import Markup
 
 from perfcast.evaluation import BASELINE
 from perfcast.report import error_tables
+from perfcast.report.answers import can_rank, dataset_answer, small_dataset_sentence, split_answers
 from perfcast.report.error_tables import number, published_tables
 from perfcast.report.explorer import explorer_view, point_budgets
 from perfcast.report.largest_errors import RULES, axis_limit, axis_position, largest_errors, release_errors
 from perfcast.report.model_card import cards, model_card
 from perfcast.report.plots.drawing import inline_svg
+from perfcast.report.quality_tables import quality_section
 from perfcast.report.report_context import DatasetPart, ReportContext
 from perfcast.report.summaries import (
     TOLERANCE,
@@ -27,11 +30,10 @@ from perfcast.report.summaries import (
     leading_predictor,
     retrieval_text,
     select_spec_sources,
-    split_summaries,
-    summary_sentence,
 )
-from perfcast.schema.display_names import column_label, replace_underscores
+from perfcast.schema.display_names import column_label, scenario_label
 from perfcast.splits import describe_split, split_label
+from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, write_text
 
 
@@ -44,36 +46,83 @@ class Section:
     data: Any
 
 
-def render(context: ReportContext) -> str:
-    """Return the report; equal contexts give equal text. Style, script, points and plots are inside."""
-    points = point_budgets([len(part.evaluation.points) if part.rows else 0 for part in context.datasets])
-    page = environment().get_template("page.html")
-    return page.render(
-        style=_read_templates("report.css", "explorer.css"),
-        script=_read_templates("report.js", "explorer.js"),
-        context=context,
-        datasets=[_view(part, context, maximum) for part, maximum in zip(context.datasets, points, strict=True)],
-        budget=budget_sentence(context),
+def render_pages(context: ReportContext, name: str = "report") -> dict[str, str]:
+    """Return the pages of the report by their path; equal contexts give equal texts.
+
+    The index `<name>.html` links `<name>/<dataset>.html` with its SHA-256. Style, script, points and plots are inside.
+    A dataset that is too small to rank predictors has a paragraph in the index and no page.
+    """
+    ranked = [part for part in context.datasets if can_rank(part)]
+    budgets = point_budgets([len(part.evaluation.points) if part.rows else 0 for part in ranked])
+    pages = {
+        f"{name}/{part.name}.html": _render(
+            "dataset.html", context, index=f"../{name}.html", **_view(part, context, maximum)
+        )
+        for part, maximum in zip(ranked, budgets, strict=True)
+    }
+    entries = [
+        {
+            "part": part,
+            "answer": dataset_answer(part),
+            "address": (address := f"{name}/{part.name}.html"),
+            "checksum": hashlib.sha256(pages[address].encode()).hexdigest(),
+            "worst": error_tables.worst_slices(part.evaluation, leading_predictor(part)),
+            "leader": leading_predictor(part),
+        }
+        for part in ranked
+    ]
+    index = _render(
+        "index.html",
+        context,
+        datasets=entries,
+        hero=split_answers(ranked[0]) if ranked else [],
+        set={"evaluation": ranked[0].evaluation, "part": ranked[0]} if ranked else None,
+        small=[small_dataset_sentence(part) for part in context.datasets if not can_rank(part)],
+        missing=[source for source in context.sources if source.get("status") != "present"],
         spec=select_spec_sources(context.sources),
         retrieval_text=retrieval_text,
-        missing=[source for source in context.sources if source.get("status") != "present"],
-        baseline=BASELINE,
-        number=error_tables.number,
-        score=error_tables.score,
-        rules=RULES,
-        describe_split=describe_split,
-        split_label=split_label,
-        predictor_label=context.predictor_label,
-        column_label=column_label,
-        tolerance=TOLERANCE,
-        axis_limit=axis_limit,
-        axis_position=axis_position,
+    )
+    return {f"{name}.html": index, **pages}
+
+
+def _render(template: str, context: ReportContext, **data: Any) -> str:
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            style=_read_templates("report.css", "explorer.css", "hero.css"),
+            script=_read_templates("report.js", "explorer.js"),
+            context=context,
+            budget=budget_sentence(context),
+            baseline=BASELINE,
+            number=error_tables.number,
+            score=error_tables.score,
+            rules=RULES,
+            describe_split=describe_split,
+            split_label=split_label,
+            scenario_label=scenario_label,
+            predictor_label=context.predictor_label,
+            column_label=column_label,
+            tolerance=TOLERANCE,
+            axis_limit=axis_limit,
+            axis_position=axis_position,
+            **data,
+        )
     )
 
 
 def write_report(context: ReportContext, page: Path, card_folder: Path | None) -> None:
-    """Write the page, and the model card of every dataset where a folder for them is given."""
-    write_text(page, render(context))
+    """Write the index, the pages of datasets beside it, and the model cards where a folder for them is given.
+
+    Raises: UserError when the index is no HTML file.
+    """
+    if page.suffix != ".html":
+        raise UserError("--out must be a file of HTML", f"it is {page}", f"write {page}.html")
+    index, *others = render_pages(context, page.stem).items()
+    with atomic_folder(page.with_suffix("")) as folder:
+        for path, text in others:
+            write_text(folder / Path(path).name, text)
+    write_text(page, index[1])
     if card_folder is not None:
         with atomic_folder(card_folder) as folder:
             for name, text in cards(context).items():
@@ -97,18 +146,22 @@ def _read_templates(*names: str) -> Markup:
     return Markup("\n".join((folder / name).read_text(encoding="utf-8").strip() for name in names))
 
 
-def _view(part: DatasetPart, context: ReportContext, maximum: int) -> dict[str, object]:
-    """Return the view of one dataset for the template."""
+def _view(part: DatasetPart, context: ReportContext, maximum: int) -> dict[str, Any]:
+    """Return the data of the page of one dataset."""
     leader = leading_predictor(part)
-    return {
+    view = {
         "part": part,
         "evaluation": part.evaluation,
-        "summary": summary_sentence(part),
-        "splits": split_summaries(part),
         "leader": leader,
         "several_targets": part.evaluation.points["target"].nunique() > 1,
-        "worst": error_tables.worst_slices(part.evaluation, leader),
-        "sections": [section for section in _sections(part, context, leader, maximum) if section.data],
+    }
+    sections = [section for section in _sections(part, context, leader, maximum) if section.data]
+    return {
+        "name": part.name,
+        "set": view,
+        "hero": split_answers(part),
+        "answer": dataset_answer(part),
+        "sections": sections,
     }
 
 
@@ -150,93 +203,6 @@ def _inline_plots(part: DatasetPart) -> list[tuple[object, Markup]]:
         (plot, Markup(inline_svg(plot.svg, prefix=f"{part.name}-{plot.name}", label=plot.caption)))
         for plot in part.plots
     ]
-
-
-_SHOWN_BY_COLUMNS = frozenset({"missing", "ranges"})
-"""Details that the table of columns shows."""
-_SHARES = ("coverage", "share", "missing")
-
-
-def quality_section(quality: Mapping[str, Any]) -> dict[str, object]:
-    """Return the counts of rows, the columns, and the details of a dataset."""
-    return {"rows": row_counts(quality), "columns": column_lines(quality), "details": detail_tables(quality)}
-
-
-def row_counts(quality: Mapping[str, Any]) -> list[tuple[str, str, int]]:
-    """Return (state, reason, rows) of all input rows: kept, merged by rule, rejected by reason."""
-    lines = [("read", "", int(quality["rows_in"])), ("kept", "", int(quality["rows_kept"]))]
-    if excluded := int(quality.get("rows_excluded", 0)):
-        lines.append(("of these", "excluded from the evaluation: the score cannot be that of the machine", excluded))
-    lines += [
-        ("merged", replace_underscores(rule), int(count)) for rule, count in sorted(quality.get("merged", {}).items())
-    ]
-    return lines + [
-        ("rejected", replace_underscores(why), int(count)) for why, count in sorted(quality.get("rejected", {}).items())
-    ]
-
-
-def column_lines(quality: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return one line per column: name, unit, share missing, distinct values, smallest and largest."""
-    lines = []
-    for name, entry in quality.get("columns", {}).items():
-        low, high = entry.get("min"), entry.get("max")
-        lines.append(
-            {
-                "name": name,
-                "unit": str(entry.get("unit", "")),
-                "missing": f"{100 * entry['missing']:.1f} %",
-                "unique": f"{entry['unique']:,}",
-                "range": "" if low is None else f"{_plain(low)} … {_plain(high)}",
-            }
-        )
-    return lines
-
-
-def detail_tables(quality: Mapping[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return quality facts of the dataset as titled two-column tables, nested names joined."""
-    tables = []
-    facts = []
-    for name, value in quality.get("details", {}).items():
-        if name in _SHOWN_BY_COLUMNS:
-            continue
-        lines = [(replace_underscores(path), _value(path, leaf)) for path, leaf in _leaf_values(value, name)]
-        if isinstance(value, Mapping):
-            if lines:
-                tables.append(
-                    (
-                        replace_underscores(name),
-                        [(label.removeprefix(replace_underscores(name)).strip(" ·"), text) for label, text in lines],
-                    )
-                )
-        else:
-            facts += lines
-    return [("facts", facts), *tables] if facts else tables
-
-
-def _leaf_values(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _leaf_values(inner, f"{path} · {key}")
-    else:
-        yield path, value
-
-
-def _value(path: str, value: Any) -> str:
-    if isinstance(value, float) and 0 <= value <= 1 and any(word in path for word in _SHARES):
-        return f"{100 * value:.1f} %"
-    if isinstance(value, list | tuple):
-        return ", ".join(_plain(item) for item in value)
-    return _plain(value)
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:,.6g}"
-    return "" if value is None else str(value)
 
 
 _CONTROL = ("control_mape", "chance_mape", "difference_low", "difference_high")

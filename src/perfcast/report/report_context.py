@@ -276,17 +276,30 @@ def _dataset(results: Path, name: str, title: str, params: Mapping[str, Any], so
     champion = results / "champion" / name / "about.json"
     evaluation = read_evaluation(results / "evaluation" / name)
     leakage = results / "leakage" / f"{name}.json"
+    about = read_json(champion) if champion.is_file() else None
     return DatasetPart(
         name=name,
         title=title,
-        evaluation=evaluation,
+        evaluation=hardest_split_first(evaluation, str((about or {}).get("predictor"))),
         plots=_read_plots(results / "plots" / name, list(params.get("plots", ()))),
         quality=read_json(quality) if quality.is_file() else None,
-        champion=read_json(champion) if champion.is_file() else None,
+        champion=about,
         rows=_rows(results, name, evaluation),
         sources=sources,
         leakage=read_json(leakage) if leakage.is_file() else None,
     )
+
+
+def hardest_split_first(evaluation: Evaluation, predictor: str) -> Evaluation:
+    """Return an evaluation with its splits by falling MAPE of a predictor, or of the best one where it was not run."""
+    if predictor not in evaluation.predictors:
+        predictor = evaluation.ranking()[0]
+    errors = {split: evaluation.value(split, predictor) for split in dict.fromkeys(evaluation.metrics["split"])}
+    keys = evaluation.metrics["split"].map(
+        {split: -np.inf if row is None else row["value"] for split, row in errors.items()}
+    )
+    order = keys.sort_values(ascending=False, kind="stable").index
+    return replace(evaluation, metrics=evaluation.metrics.loc[order].reset_index(drop=True))
 
 
 def _rows(results: Path, name: str, evaluation: Evaluation) -> Rows | None:

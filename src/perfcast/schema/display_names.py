@@ -39,6 +39,14 @@ COLUMN_LABELS = {
     "sku_code": "SKU",
 }
 """Labels of columns whose name with spaces is no name in plain words."""
+SCENARIO_LABELS = {
+    "forward_2023": "the next generation",
+    "forward_2024": "the next year",
+    "unseen_cpu": "a CPU model without published results",
+    "unseen_shape": "a problem shape without results",
+    "random": "a machine much like measured ones",
+}
+"""Scenario of a split: the machine that someone asks about."""
 _KEY_ENDINGS = ("_key", "_id")
 
 
@@ -52,6 +60,11 @@ def column_label(name: str) -> str:
     for ending in _KEY_ENDINGS:
         name = name.removesuffix(ending)
     return COLUMN_LABELS.get(name) or replace_underscores(name)
+
+
+def scenario_label(split: str) -> str:
+    """Return the scenario of a split in plain words; "" for a split without one."""
+    return SCENARIO_LABELS.get(split, "")
 
 
 def predictor_label(name: str, labels: Mapping[str, str]) -> str:

@@ -256,7 +256,7 @@ def _record_champion(recorder: _Recorder) -> int:
         run.log_metrics(metrics, model_id=model.model_id)
         run.log_metrics(usage)
         card = results.folder / "model_cards" / f"{dataset}.md"
-        run.log_artifacts(folder / "about.json", card, results.folder / "report.html")
+        run.log_artifacts(folder / "about.json", card, results.folder / "report.html", results.folder / "report")
         page = f"#/experiments/{recorder.experiment_id}/runs/{run.run_id}/artifacts"
         description = _describe_champion(about, metrics, f"{page}/{card.name}", f"{page}/report.html")
         register_champion(run, dataset, model, {**tags, RECORD_TAG: digest}, description)
@@ -318,5 +318,5 @@ def _record_report(recorder: _Recorder) -> int:
                 if (folder / kind / dataset).is_dir():
                     hidden = shutil.ignore_patterns(".*")
                     shutil.copytree(folder / kind / dataset, Path(temporary) / kind, ignore=hidden)
-            run.log_artifacts(report, Path(temporary) / "plots", Path(temporary) / "evaluation")
+            run.log_artifacts(report, folder / "report", Path(temporary) / "plots", Path(temporary) / "evaluation")
     return 1

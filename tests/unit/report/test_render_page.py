@@ -1,14 +1,19 @@
 import dataclasses
+import hashlib
 import re
 from html.parser import HTMLParser
 
 import pytest
 
+from perfcast.report.answers import can_rank, dataset_answer, small_dataset_sentence, split_answers
 from perfcast.report.error_tables import headline_grid, number, paired_rows, task_grids, worst_slices
 from perfcast.report.plots.drawing import inline_svg
-from perfcast.report.render_page import detail_tables, environment, leakage_section, render, row_counts
+from perfcast.report.quality_tables import detail_tables, row_counts
+from perfcast.report.render_page import environment, leakage_section, render_pages, write_report
 from perfcast.report.report_context import collect
-from perfcast.report.summaries import leading_predictor, retrieval_text, summary_sentence
+from perfcast.report.summaries import leading_predictor, retrieval_text
+from perfcast.schema.display_names import scenario_label
+from perfcast.splits import split_label
 from perfcast.testing.generated_results import FAKE_PARAMS, write_results
 from perfcast.utils.errors import UserError
 
@@ -67,46 +72,70 @@ def context(results):
     return collect(results, FAKE_PARAMS, titles={"fake": "Generated <servers>"})
 
 
-@pytest.fixture(scope="module")
-def page(context):
-    return render(context)
+INDEX, PAGE = "report.html", "report/fake.html"
 
 
 @pytest.fixture(scope="module")
-def parsed(page):
+def pages(context):
+    return render_pages(context)
+
+
+@pytest.fixture(scope="module")
+def page(pages):
+    return pages[PAGE]
+
+
+def parse(text):
     reader = Strict()
-    reader.feed(page)
+    reader.feed(text)
     reader.close()
     return reader
 
 
-def test_page_has_closed_elements_and_unique_ids(parsed):
+@pytest.mark.parametrize("name", [INDEX, PAGE])
+def test_page_has_closed_elements_and_unique_ids(pages, name):
+    parsed = parse(pages[name])
     assert parsed.mistakes == []
     assert parsed.open == []
     assert len(parsed.ids) == len(set(parsed.ids))
 
 
-def test_page_loads_nothing_and_has_no_broken_reference(parsed, page):
+@pytest.mark.parametrize(("name", "links"), [(INDEX, {PAGE}), (PAGE, {f"../{INDEX}"})])
+def test_page_loads_nothing_and_has_no_broken_reference(pages, name, links):
+    parsed, text = parse(pages[name]), pages[name]
     assert parsed.loads == []
-    assert all(target.startswith("#") for target in parsed.targets)
-    assert {target[1:] for target in parsed.targets} <= set(parsed.ids)
-    assert set(re.findall(r"url\(#([^)]+)\)", page)) <= set(parsed.ids)
-    assert not re.search(r"@import|url\((?!#)|fetch\(|XMLHttpRequest", page)
-    assert len(page.encode()) < 8_000_000
+    assert {target for target in parsed.targets if not target.startswith("#")} == links
+    assert {target[1:] for target in parsed.targets if target.startswith("#")} <= set(parsed.ids)
+    assert set(re.findall(r"url\(#([^)]+)\)", text)) <= set(parsed.ids)
+    assert not re.search(r"@import|url\((?!#)|fetch\(|XMLHttpRequest", text)
+    assert len(text.encode()) < 3_000_000
 
 
-def test_render_is_deterministic(results, page):
-    assert render(collect(results, FAKE_PARAMS, titles={"fake": "Generated <servers>"})) == page
+def test_render_is_deterministic(results, pages):
+    assert render_pages(collect(results, FAKE_PARAMS, titles={"fake": "Generated <servers>"})) == pages
 
 
-def test_render_escapes_foreign_text(page):
-    assert "Generated &lt;servers&gt;" in page
-    assert "<script>alert" not in page
-    assert "Nobody &amp; Co." in page
+def test_index_has_the_checksum_of_every_page(pages):
+    assert set(pages) == {INDEX, PAGE}
+    assert f'data-sha256="{hashlib.sha256(pages[PAGE].encode()).hexdigest()}"' in pages[INDEX]
 
 
-def test_page_has_the_expected_values(parsed):
-    text = " ".join(" ".join(parsed.text).split())
+def test_report_is_written_as_an_index_beside_a_folder(context, pages, tmp_path):
+    write_report(context, tmp_path / INDEX, None)
+    assert {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*.html")} == pages
+    with pytest.raises(UserError, match="HTML"):
+        write_report(context, tmp_path / "report", None)
+
+
+def test_render_escapes_foreign_text(pages):
+    text = "".join(pages.values())
+    assert "Generated &lt;servers&gt;" in text
+    assert "<script>alert" not in text
+    assert "Nobody &amp; Co." in text
+
+
+def test_pages_have_the_expected_values(pages):
+    text = " ".join(" ".join(" ".join(parse(text).text) for text in pages.values()).split())
     for fact in (
         "quick preset",
         "noise floor",
@@ -127,12 +156,13 @@ def test_page_has_the_expected_values(parsed):
 
 def test_tables_have_header_cells_and_plots_have_descriptions(page):
     assert page.count("<table") == page.count("<thead>") == page.count("<tbody>")
-    assert page.count('<svg class="figure" role="img" aria-label="') == page.count("<figcaption>") == 2
+    drawings = page.count('<svg class="figure" role="img" aria-label="')
+    assert drawings == page.count("<figcaption>") - page.count('<figure class="hero">') == 2
 
 
 def test_page_without_spec_sources_omits_spec(results, context):
     sources = tuple({**source, "license": "Apache-2.0"} for source in context.sources)
-    assert "Standard Performance" not in render(type(context)(**{**vars(context), "sources": sources}))
+    assert "Standard Performance" not in "".join(render_pages(dataclasses.replace(context, sources=sources)).values())
 
 
 def test_report_needs_only_an_evaluation(results, tmp_path):
@@ -142,17 +172,49 @@ def test_report_needs_only_an_evaluation(results, tmp_path):
     bare.mkdir(parents=True)
     for path in (results / "evaluation" / "fake").iterdir():
         (bare / path.name).write_bytes(path.read_bytes())
-    page = render(collect(tmp_path, {}))
-    assert "<h3>Data quality</h3>" not in page
-    assert "best on average" in page
+    pages = render_pages(collect(tmp_path, {}))
+    assert "Data quality</h2>" not in pages[PAGE]
+    assert all("has the smallest error on average" in text for text in pages.values())
 
 
 def test_summary_names_the_champion_of_inner_validation(results, context, tmp_path):
     part = context.datasets[0]
     other = type(part)(**{**vars(part), "champion": {"predictor": "ridge"}})
     assert leading_predictor(other) == "ridge"
-    assert "ridge, chosen by inner validation" in summary_sentence(other)
-    assert "(nearest: " in summary_sentence(part)
+    assert dataset_answer(other).endswith("The predictor, ridge, was chosen by inner validation.")
+
+
+def test_answers_start_with_the_hardest_split(context):
+    part = context.datasets[0]
+    answers = split_answers(part)
+    errors = [answer.bars[0].mape for answer in answers]
+    assert errors == sorted(errors, reverse=True)
+    assert [bar.predictor for bar in answers[0].bars] == [
+        leading_predictor(part).replace("_", " "),
+        "power law",
+        "nearest",
+    ]
+    assert max(bar.length for answer in answers for bar in answer.bars) == 100
+    text, first = dataset_answer(part), answers[0]
+    assert text.startswith(f"{first.title} (split {first.split}, {first.seeds} seed")
+    assert f"within {first.medape} % of the measured result" in text
+    assert f"(95 % interval {first.bars[0].interval} %)" in text
+    assert split_label(first.split) != first.title or not scenario_label(first.split)
+
+
+def test_dataset_too_small_to_rank_is_one_paragraph(context):
+    part = context.datasets[0]
+    assert can_rank(part)
+    metrics = part.evaluation.metrics.assign(entities=9)
+    small = dataclasses.replace(part, name="tiny", evaluation=dataclasses.replace(part.evaluation, metrics=metrics))
+    assert not can_rank(small)
+    pages = render_pages(dataclasses.replace(context, datasets=(part, small)))
+    assert set(pages) == {INDEX, PAGE}
+    sentence = small_dataset_sentence(small)
+    assert "of 9 machines; the mean errors of its 5 predictors lie between" in sentence
+    assert sentence.split(":", 1)[1] in pages[INDEX]
+    alone = render_pages(dataclasses.replace(context, datasets=(small,)))
+    assert set(alone) == {INDEX}
 
 
 def test_summary_omits_leaking_splits(context, page):
@@ -163,8 +225,8 @@ def test_summary_omits_leaking_splits(context, page):
         part.evaluation, metrics=metrics.assign(split=metrics["split"].replace("random", "shuffled"))
     )
     other = dataclasses.replace(part, evaluation=other)
-    assert "shuffled" not in summary_sentence(other)
-    text = render(dataclasses.replace(context, datasets=(other,)))
+    assert "shuffled" not in dataset_answer(other) + str(split_answers(other))
+    text = render_pages(dataclasses.replace(context, datasets=(other,)))[PAGE]
     assert "shuffled serves comparison with published values only: its test rows have siblings" in text
 
 

@@ -1,4 +1,4 @@
-"""Write the report as one HTML file.
+"""Write the report: an index, and a page per dataset in the folder beside it.
 
 Examples:
     perfcast pipeline report --results results --out results/report.html
@@ -17,7 +17,7 @@ from perfcast.config.predictor_conf import read_predictor_labels
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_shared(parser, "--results", "--out", "--project", "--experiment", out="page to write")
+    add_shared(parser, "--results", "--out", "--project", "--experiment", out="index page, a file of HTML")
     parser.add_argument("--cards", type=Path, metavar="FOLDER", help="folder for a model card per dataset, as Markdown")
 
 
@@ -33,5 +33,6 @@ def run(options: argparse.Namespace) -> int:
     predictor_labels = read_predictor_labels(conf)
     context = collect(options.results, params, titles=titles, sources=sources, predictor_labels=predictor_labels)
     write_report(context, options.out, options.cards)
-    print(f"{options.out}: {options.out.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
+    for page in [options.out, *sorted(options.out.with_suffix("").iterdir())]:
+        print(f"{page}: {page.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
     return 0

@@ -29,7 +29,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 // The contents tell which part is being read.
 {
   const links = new Map();
-  for (const link of document.querySelectorAll("nav a")) links.set(link.getAttribute("href").slice(1), link);
+  for (const link of document.querySelectorAll("nav a[href^=\"#\"]")) links.set(link.getAttribute("href").slice(1), link);
   const seen = new Set();
   const watch = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) isIntersecting ? seen.add(target) : seen.delete(target);

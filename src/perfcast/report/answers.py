@@ -1,0 +1,157 @@
+"""Answers of the first screen: errors of the chosen predictor beside simple ones, the hardest split first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfcast.evaluation import AVERAGE, BASELINE
+from perfcast.report.error_tables import number
+from perfcast.report.report_context import DatasetPart
+from perfcast.report.summaries import leading_predictor
+from perfcast.schema.display_names import scenario_label
+from perfcast.splits import describe_split, split_label
+
+MIN_ENTITIES = 10
+"""Machines below which predictors are not ranked: a clustered bootstrap of fewer gives no usable interval."""
+_POWER_LAW = "power_law"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar of the plot: a predictor, its MAPE in %, its interval as text, and what it is."""
+
+    predictor: str
+    role: str
+    mape: float
+    interval: str
+    length: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class SplitAnswer:
+    """Answer of one split. Units: %; texts are "" where there is no value."""
+
+    split: str
+    title: str
+    description: str
+    bars: tuple[Bar, ...]
+    medape: str
+    coverage: str
+    width: str
+    rows: int
+    seeds: int
+
+
+def can_rank(part: DatasetPart) -> bool:
+    """Return whether a dataset has enough tested machines to rank predictors."""
+    name = leading_predictor(part)
+    rows = [part.evaluation.value(split, name) for split in part.evaluation.ranked_splits]
+    return max((int(row["entities"]) for row in rows if row is not None), default=0) >= MIN_ENTITIES
+
+
+def split_answers(part: DatasetPart) -> list[SplitAnswer]:
+    """Return the answers of all ranked splits, in the order of the evaluation: the hardest is first."""
+    evaluation, leader = part.evaluation, leading_predictor(part)
+    names = [leader, *(name for name in (_POWER_LAW, BASELINE) if name != leader and name in evaluation.predictors)]
+    rows = {
+        split: [(name, row) for name in names if (row := evaluation.value(split, name)) is not None]
+        for split in evaluation.ranked_splits
+        if evaluation.value(split, leader) is not None
+    }
+    longest = max((row["value"] for results in rows.values() for _, row in results), default=1.0)
+
+    def share(value: float) -> float:
+        return round(min(100.0, 100 * value / longest), 2) if np.isfinite(value) else 0.0
+
+    answers = []
+    for split, results in rows.items():
+        bars = tuple(
+            Bar(
+                predictor=part.predictor_label(name),
+                role=_role(name, leader, part),
+                mape=float(row["value"]),
+                interval=f"{number(row['low'])} to {number(row['high'])}" if np.isfinite(row["low"]) else "",
+                length=share(row["value"]),
+                low=share(row["low"]),
+                high=share(row["high"]),
+            )
+            for name, row in results
+        )
+        first = results[0][1]
+        medape, coverage, width = (_text(part, split, leader, metric) for metric in ("medape", "coverage", "width"))
+        title = scenario_label(split) or split_label(split)
+        answers.append(
+            SplitAnswer(
+                split=split,
+                title=title[0].upper() + title[1:],
+                description=describe_split(split),
+                bars=bars,
+                medape=medape,
+                coverage=coverage,
+                width=width,
+                rows=int(first["rows"]),
+                seeds=int(first["seeds"]),
+            )
+        )
+    return answers
+
+
+def dataset_answer(part: DatasetPart) -> str:
+    """Return the answers of the two hardest splits in words, and which predictor gives them."""
+    answers = split_answers(part)[:2]
+    leader = part.predictor_label(leading_predictor(part))
+    texts = [
+        f"{answer.title} (split {answer.split}, {_count(answer.seeds, 'seed')}): half of the predictions are within "
+        f"{answer.medape} % of the measured result, and the mean error is {_error(answer.bars[0])}."
+        for answer in answers
+    ]
+    choice = "was chosen by inner validation" if _is_champion(part) else "has the smallest error on average"
+    return f"{' '.join(texts)} The predictor, {leader}, {choice}."
+
+
+def small_dataset_sentence(part: DatasetPart) -> str:
+    """Return the paragraph on a dataset that is too small to rank predictors."""
+    evaluation = part.evaluation
+    texts = []
+    for split in evaluation.ranked_splits:
+        rows = [row for name in evaluation.predictors if (row := evaluation.value(split, name)) is not None]
+        if not rows:
+            continue
+        low, high = (choose(float(row["value"]) for row in rows) for choose in (min, max))
+        count, entities, seeds = (int(rows[0][name]) for name in ("rows", "entities", "seeds"))
+        texts.append(
+            f"On the {split_label(split)} ({split}, {_count(seeds, 'seed')}) it has {_count(count, 'test result')} of "
+            f"{_count(entities, 'machine')}; the mean errors of its {len(rows)} predictors lie between {number(low)} "
+            f"and {number(high)} %, without a confidence interval."
+        )
+    return (
+        f"{part.title}: too small to rank predictors, which needs {MIN_ENTITIES} tested machines. {' '.join(texts)} "
+        f"The tables are in evaluation/{part.name}, the model card is model_cards/{part.name}.md."
+    )
+
+
+def _role(name: str, leader: str, part: DatasetPart) -> str:
+    if name == leader:
+        return "chosen" if _is_champion(part) else "best on average"
+    return "baseline"
+
+
+def _is_champion(part: DatasetPart) -> bool:
+    return (part.champion or {}).get("predictor") == leading_predictor(part)
+
+
+def _text(part: DatasetPart, split: str, name: str, metric: str) -> str:
+    row = part.evaluation.value(split, name, AVERAGE, metric)
+    return "" if row is None or not np.isfinite(row["value"]) else number(row["value"])
+
+
+def _error(bar: Bar) -> str:
+    return f"{number(bar.mape)} %" + (f" (95 % interval {bar.interval} %)" if bar.interval else "")
+
+
+def _count(number_of: int, noun: str) -> str:
+    return f"{number_of:,} {noun}{'' if number_of == 1 else 's'}"
