@@ -1,8 +1,8 @@
-"""Largest errors of a predictor, each with its probable reason by stated rules, and errors by product release."""
+"""Largest errors of a predictor, each with its probable reason by stated rules."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation import Evaluation
-from perfcast.evaluation.run_predictions import interval_width, is_covered
-from perfcast.report.report_context import ENTITY, NAME, WHEN, Rows
+from perfcast.report.report_context import ENTITY, NAME, Rows
 from perfcast.schema.display_names import column_label
 from perfcast.uncertainty.in_domain import AHEAD, RESULTS
 
@@ -157,103 +156,3 @@ def _reason(point: Mapping[Hashable, Any], facts: _RowFacts) -> str:
         if abs(log) <= point["half_width"]:
             reasons = ["inside its interval: errors of this size are expected for such machines"]
     return "; ".join(reasons)
-
-
-_MIN_ROWS = 5
-_QUANTILES = 0.1, 0.9
-_ROUND = (5, 10, 20, 30, 40, 50, 75, 100, 200)
-
-
-@dataclass(frozen=True)
-class ReleaseError:
-    """Errors of one family on one forward split.
-
-    `seen` counts its training rows. Units: mean_error, mape, low, median and high in % of the measured score.
-    """
-
-    split: str
-    family: str
-    vendor: str
-    first: str
-    seen: int
-    rows: int
-    entities: int
-    mean_error: float
-    mape: float
-    low: float
-    median: float
-    high: float
-    coverage: float
-    width: float
-
-
-def release_errors(evaluation: Evaluation, rows: Rows, predictor: str) -> dict[str, list[ReleaseError]]:
-    """Return, by forward split, new families first, then by the date of the first result; empty without such splits.
-
-    A family is new where the training rows have none of its results.
-    """
-    families = [name for name in evaluation.lineage_slices if name in rows.slices][:1]
-    if not families:
-        return {}
-    by_split = {}
-    for split in evaluation.ranked_splits:
-        points = evaluation.points[
-            (evaluation.points["split"] == split) & (evaluation.points["predictor"] == predictor)
-        ]
-        if points.empty or not rows.is_forward(split):
-            continue
-        lines = [line for name in families for line in _lines(evaluation, rows, points, name)]
-        if lines:
-            by_split[split] = sorted(lines, key=lambda line: (line.seen > 0, line.first, line.family))
-    return by_split
-
-
-def axis_limit(lines: Sequence[ReleaseError]) -> int:
-    """Return the limit of the axis of the bars, a round number of % that covers nine in ten of them."""
-    ends = sorted(max(abs(line.low), abs(line.high)) for line in lines)
-    covered_end = ends[int(np.ceil(0.9 * (len(ends) - 1)))]
-    return next(round_number for round_number in _ROUND if round_number >= min(covered_end, _ROUND[-1]))
-
-
-def axis_position(error: float, limit: int) -> float:
-    """Return the position of an error on an axis from -100 to 100, clipped to its ends."""
-    return round(100 * max(-1.0, min(1.0, error / limit)), 1)
-
-
-def _lines(evaluation: Evaluation, rows: Rows, points: pd.DataFrame, name: str) -> list[ReleaseError]:
-    """Return one line per value of a slice that has enough test rows."""
-    split = str(points["split"].iloc[0])
-    counts = rows.count_training_rows(split, rows.slices[name])
-    vendors = evaluation.vendor_slices[:1]
-    joined = points.assign(
-        family=rows.slices.loc[points["row"], name].to_numpy(),
-        vendor=rows.slices.loc[points["row"], vendors[0]].to_numpy() if vendors else "",
-        entity=rows.names.loc[points["row"], ENTITY].to_numpy(),
-        when=rows.names.loc[points["row"], WHEN].to_numpy(),
-        seen=counts.reindex(points["row"]).to_numpy(),
-        error=100 * (points["predicted"].astype(float) / points["measured"].astype(float) - 1),
-    )
-    lines = []
-    for family, part in joined.groupby("family", sort=True):
-        if part["row"].nunique() < _MIN_ROWS:
-            continue
-        low, median, high = part["error"].quantile([_QUANTILES[0], 0.5, _QUANTILES[1]])
-        lines.append(
-            ReleaseError(
-                split=split,
-                family=str(family),
-                vendor=str(part["vendor"].mode().iloc[0]) if part["vendor"].notna().any() else "",
-                first=f"{part['when'].min():%Y-%m}",
-                seen=int(part["seen"].min()),
-                rows=int(part["row"].nunique()),
-                entities=int(part["entity"].nunique()),
-                mean_error=float(part["error"].mean()),
-                mape=float(part["error"].abs().mean()),
-                low=float(low),
-                median=float(median),
-                high=float(high),
-                coverage=100 * float(np.mean(is_covered(part))),
-                width=float(np.mean(interval_width(part["half_width"].to_numpy(dtype=float)))),
-            )
-        )
-    return lines

@@ -17,10 +17,11 @@ from perfcast.report import error_tables
 from perfcast.report.answers import can_rank, dataset_answer, small_dataset_sentence, split_answers
 from perfcast.report.error_tables import number, published_tables
 from perfcast.report.explorer import explorer_view, point_budgets
-from perfcast.report.largest_errors import RULES, axis_limit, axis_position, largest_errors, release_errors
+from perfcast.report.largest_errors import RULES, largest_errors
 from perfcast.report.model_card import cards, model_card
 from perfcast.report.plots.drawing import inline_svg
 from perfcast.report.quality_tables import quality_section
+from perfcast.report.release_errors import axis_limit, axis_position, release_errors
 from perfcast.report.report_context import DatasetPart, ReportContext
 from perfcast.report.summaries import (
     TOLERANCE,

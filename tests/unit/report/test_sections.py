@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from perfcast.report.explorer import NO_INTERVAL, SCALE, explorer_predictors, explorer_view, point_budgets
-from perfcast.report.largest_errors import axis_limit, axis_position, largest_errors, release_errors
+from perfcast.report.largest_errors import largest_errors
 from perfcast.report.model_card import cards, model_card
+from perfcast.report.release_errors import axis_limit, axis_position, release_errors
 from perfcast.report.report_context import NAME, Rows, collect
 from perfcast.report.summaries import ablation_tables, calibration_tables
 from perfcast.schema.table import Tag
@@ -208,18 +209,25 @@ def test_release_errors_are_signed_and_of_forward_splits(part):
     )
     rows = Rows(dataclasses.replace(part.rows.table, frame=turned), part.rows.folds)
     chips = frame.set_index("id")["chips"].reindex(points["row"]).to_numpy()
-    points = points.assign(predicted=points["measured"] * np.where(chips == 4, 0.9, 1.2))
+    # biases of opposite sign: an average over the tasks would hide them
+    factor = np.where(chips == 4, np.where(points["task"] == "float", 0.9, 1.1), 1.2)
+    points = points.assign(predicted=points["measured"] * factor)
     releases = release_errors(dataclasses.replace(part.evaluation, points=points), rows, "network")
     assert list(releases) == ["forward_2023"]
     newest, old = releases["forward_2023"]
     assert (newest.family, newest.seen, newest.first) == ("newest", 0, "2023-06")
-    assert newest.mean_error == pytest.approx(-10, abs=1e-3)
-    assert newest.mape == pytest.approx(10, abs=1e-3)
+    assert {task: round(error.mean_error, 3) for task, error in newest.tasks.items()} == {"float": -10, "integer": 10}
+    assert newest.worst == pytest.approx(10, abs=1e-3)
+    assert sum(error.rows for error in newest.errors) == newest.rows
     assert old.seen == len(frame) - len(tested)
-    assert old.mean_error == pytest.approx(20, abs=1e-3)
+    assert {round(error.mape, 3) for error in old.errors} == {20}
     assert axis_limit([newest, old]) == 20
     assert axis_position(-10, 20) == -50
     assert axis_position(999, 20) == 100
+    few = points[(points["task"] != "float") | (chips != 4)]
+    newest, _ = release_errors(dataclasses.replace(part.evaluation, points=few), rows, "network")["forward_2023"]
+    assert newest.tasks["float"] is None
+    assert newest.tasks["integer"] is not None
 
 
 def test_interval_calibration_flags_large_groups_only(part):
