@@ -5,6 +5,8 @@ import pytest
 
 from perfcast.evaluation import BASELINE, evaluate
 from perfcast.report.plots.drawing import STYLE, draw_all, draw_svg, load_plot, predictor_styles, select_leaders
+from perfcast.schema.display_names import replace_underscores
+from perfcast.splits import split_label
 from perfcast.testing.generated_results import LESS_TRAINING, PUBLISHED, fake_table, write_in_domain, write_runs
 from perfcast.utils.errors import UserError
 
@@ -69,11 +71,11 @@ def test_published_comparison_omits_splits_without_a_run(evaluation):
 def test_curves_have_a_panel_per_split_and_end_at_all_rows(evaluation, name, base, ticks, other):
     with matplotlib.rc_context(STYLE):
         (panel,) = load_plot(name)(evaluation).axes
-    assert panel.get_title(loc="left") == base
-    assert other not in draw_svg(evaluation, name)
+    assert panel.get_title(loc="left") == split_label(base)
+    assert split_label(other) not in draw_svg(evaluation, name)
     assert [label.get_text() for label in panel.get_xticklabels()] == ticks
     lines = {line.get_label(): line.get_ydata() for line in panel.get_lines() if len(line.get_ydata()) == len(ticks)}
-    assert set(lines) == set(evaluation.predictors)
+    assert set(lines) == {replace_underscores(name) for name in evaluation.predictors}
     assert lines["ridge"][-1] == evaluation.value(base, "ridge")["value"]
     assert lines["ridge"][0] > lines["ridge"][-1]
 

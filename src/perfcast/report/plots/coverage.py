@@ -11,6 +11,8 @@ from perfcast.evaluation import AVERAGE, Evaluation
 from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import MUTED, plain_axis, predictor_styles
 from perfcast.report.plots.drawing import WIDTH as FIGURE_WIDTH
+from perfcast.schema.display_names import metric_label, replace_underscores
+from perfcast.splits import split_label
 
 
 @declare_plot(
@@ -33,12 +35,12 @@ def coverage(evaluation: Evaluation) -> Figure | None:
             _panel(evaluation, panel, split, metric)
             plain_axis(panel, "x", unit=" %", log=metric == "width")
         axes[1, column].xaxis.set_major_locator(LogLocator())
-        axes[0, column].set_title(split)
+        axes[0, column].set_title(split_label(split))
         axes[0, column].axvline(100 * evaluation.level, color=MUTED, linestyle="--", linewidth=1)
     for panel, metric in zip(axes[:, 0], ("coverage", "width"), strict=True):
-        panel.set_yticks(range(len(order)), order)
+        panel.set_yticks(range(len(order)), [replace_underscores(name) for name in order])
         panel.set_ylim(len(order) - 0.4, -0.8)
-        panel.set_ylabel(metric)
+        panel.set_ylabel(metric_label(metric, short=True))
     return figure
 
 

@@ -91,11 +91,11 @@ def panels(count: int, *, columns: int, height: float, **shared: Any) -> tuple[F
 
 
 def plain_axis(axes: Axes, which: str, *, unit: str = "", log: bool = False) -> None:
-    """Label one axis ("x" or "y") with plain decimals; a logarithmic one at 1, 2 and 5 times powers of ten."""
+    """Label one axis ("x" or "y") with plain decimals; a logarithmic one at few round values."""
     axis = getattr(axes, f"{which}axis")
     if log:
         getattr(axes, f"set_{which}scale")("log")
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if which == "y" else (1, 3)))
         axis.set_minor_locator(NullLocator())
         axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}{unit}"))

@@ -7,6 +7,8 @@ from matplotlib.figure import Figure
 from perfcast.evaluation import Evaluation
 from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import legend_below, panels, plain_axis, predictor_styles, select_leaders
+from perfcast.schema.display_names import replace_underscores
+from perfcast.splits import split_label
 
 _PREDICTORS = 3
 
@@ -31,8 +33,14 @@ def error_by_in_domain_score(evaluation: Evaluation) -> Figure | None:
             part = evaluation.in_domain[
                 (evaluation.in_domain["split"] == split) & (evaluation.in_domain["predictor"] == predictor)
             ]
-            panel.plot(part["in_domain_score"], part["mape"], label=predictor, linewidth=1, **style[predictor])
-        panel.set_title(split)
+            panel.plot(
+                part["in_domain_score"],
+                part["mape"],
+                label=replace_underscores(predictor),
+                linewidth=1,
+                **style[predictor],
+            )
+        panel.set_title(split_label(split))
         panel.set_xlim(0, 1)
         panel.set_xlabel("in-domain score")
         plain_axis(panel, "y", unit=" %", log=True)

@@ -20,7 +20,8 @@ from perfcast.report.plots.drawing import (
     predictor_styles,
     select_leaders,
 )
-from perfcast.schema.display_names import column_label
+from perfcast.schema.display_names import column_label, replace_underscores
+from perfcast.splits import split_label
 
 _PREDICTORS = 2
 _VALUES = 14
@@ -81,7 +82,9 @@ def _draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
                 mine = part[part["predictor"] == predictor].set_index("value").reindex(values[name])
                 positions = range(len(mine))
                 panel.hlines(positions, mine["low"], mine["high"], color=style[predictor]["color"], alpha=0.5)
-                panel.plot(mine["mape"], positions, linestyle="none", label=predictor, **style[predictor])
+                panel.plot(
+                    mine["mape"], positions, linestyle="none", label=replace_underscores(predictor), **style[predictor]
+                )
             counts = part.drop_duplicates("value").set_index("value")["rows"]
             for position, value in enumerate(values[name]):
                 panel.annotate(
@@ -97,7 +100,7 @@ def _draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
             plain_axis(panel, "x", unit=" %", log=True)
             panel.margins(x=0.2)
             if line == 0:
-                panel.set_title(split)
+                panel.set_title(split_label(split))
         grid[line][0].set_yticks(range(len(values[name])), [_short(value) for value in values[name]])
         grid[line][0].set_ylabel(column_label(name), color=INK)
     for panel in grid[-1]:

@@ -13,7 +13,8 @@ from matplotlib.ticker import LogLocator, NullLocator
 from perfcast.evaluation import Evaluation
 from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import legend_below, panels, plain_axis, predictor_styles
-from perfcast.splits import LearningCurvePoint, learning_curve_point
+from perfcast.schema.display_names import replace_underscores
+from perfcast.splits import LearningCurvePoint, learning_curve_point, split_label
 
 
 @dataclass(frozen=True)
@@ -117,9 +118,11 @@ def _draw_errors(panel: Axes, evaluation: Evaluation, curve: Curve) -> None:
         if errors.empty:
             continue
         color = style[predictor]["color"]
-        panel.plot(errors["amount"], errors["value"], label=predictor, linewidth=1.2, **style[predictor])
+        panel.plot(
+            errors["amount"], errors["value"], label=replace_underscores(predictor), linewidth=1.2, **style[predictor]
+        )
         panel.fill_between(errors["amount"], errors["low"], errors["high"], color=color, alpha=0.15, linewidth=0)
-    panel.set_title(curve.base)
+    panel.set_title(split_label(curve.base))
     plain_axis(panel, "y", unit=" %", log=True)
     # errors along a curve often stay within a factor of two, where 1, 2 and 5 would leave a single number
     panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5, 7)))

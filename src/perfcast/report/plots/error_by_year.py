@@ -8,6 +8,8 @@ from perfcast.evaluation import Evaluation
 from perfcast.evaluation.run_predictions import YEAR
 from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import legend_below, panels, plain_axis, predictor_styles, select_leaders
+from perfcast.schema.display_names import replace_underscores
+from perfcast.splits import split_label
 
 _PREDICTORS = 3
 
@@ -34,8 +36,8 @@ def error_by_year(evaluation: Evaluation) -> Figure | None:
             mine = part[part["predictor"] == predictor].set_index("value").reindex(years)
             middle = [index + 0.08 * (shift - (len(predictors) - 1) / 2) for index in range(len(years))]
             panel.vlines(middle, mine["low"], mine["high"], color=style[predictor]["color"], alpha=0.6)
-            panel.plot(middle, mine["mape"], label=predictor, linewidth=1, **style[predictor])
-        panel.set_title(split)
+            panel.plot(middle, mine["mape"], label=replace_underscores(predictor), linewidth=1, **style[predictor])
+        panel.set_title(split_label(split))
         panel.set_xticks(range(len(years)), [f"{year}\n{counts[year]:,}" for year in years], fontsize=7.5)
         panel.set_xlim(-0.5, len(years) - 0.5)
         panel.set_ylim(bottom=0)

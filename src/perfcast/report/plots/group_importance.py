@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from perfcast.evaluation import Evaluation
 from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import legend_below, panels, plain_axis, predictor_styles, select_leaders
+from perfcast.splits import split_label
 
 _SHOWN = 4
 
@@ -38,7 +39,7 @@ def group_importance(evaluation: Evaluation) -> Figure | None:
         panel.invert_yaxis()
         panel.set_xscale("symlog", linthresh=1)
         plain_axis(panel, "x")
-        panel.set_title(split)
+        panel.set_title(split_label(split))
         panel.set_xlabel("increase of error, points")
     legend_below(figure, axes[0])
     return figure

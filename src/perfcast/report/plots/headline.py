@@ -8,6 +8,8 @@ from matplotlib.figure import Figure
 from perfcast.evaluation import AVERAGE, Evaluation
 from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import MUTED, panels, plain_axis, predictor_styles
+from perfcast.schema.display_names import replace_underscores
+from perfcast.splits import split_label
 
 
 @declare_plot(
@@ -41,9 +43,9 @@ def headline(evaluation: Evaluation) -> Figure | None:
                 at = (floor.iloc[0], len(order) - 0.5)
                 panel.annotate(" noise floor", at, va="bottom", fontsize=6.5, color=MUTED)
         plain_axis(panel, "x", unit=" %", log=True)
-        panel.set_title(split)
+        panel.set_title(split_label(split))
         panel.grid(visible=False, axis="y")
-    axes[0].set_yticks(range(len(order)), order)
+    axes[0].set_yticks(range(len(order)), [replace_underscores(name) for name in order])
     axes[0].set_ylim(len(order) - 0.4, -0.8)
     figure.supxlabel("MAPE", fontsize=8.5)
     return figure

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from perfcast.evaluation import Evaluation
 from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import legend_below, panels, plain_axis, predictor_styles, whole_numbers
+from perfcast.splits import split_label
 
 
 @declare_plot(
@@ -35,7 +36,7 @@ def learning_curves(evaluation: Evaluation) -> Figure | None:
         losses = part[["train_loss", "validation_loss"]].to_numpy(dtype=float)
         if np.nanmin(losses) > 0:
             plain_axis(panel, "y", log=True)
-        panel.set_title(split)
+        panel.set_title(split_label(split))
         panel.set_xlabel("epoch")
         whole_numbers(panel, "x")
     axes[0].set_ylabel("loss")

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 from perfcast.evaluation import Evaluation
 from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import MUTED, WIDTH, select_leaders
+from perfcast.schema.display_names import replace_underscores
+from perfcast.splits import split_label
 
 _PREDICTORS = 2
 _CELLS = 90
@@ -56,9 +58,9 @@ def measured_against_predicted(evaluation: Evaluation) -> Figure | None:
             panel.set(xlim=(low, high), ylim=(low, high), box_aspect=1)
             panel.minorticks_off()
             if line == 0:
-                panel.set_title(split)
+                panel.set_title(split_label(split))
             if column == 0:
-                panel.set_ylabel(predictor, fontweight="bold")
+                panel.set_ylabel(replace_underscores(predictor), fontweight="bold")
     figure.supxlabel("measured score", fontsize=8.5)
     figure.supylabel("predicted score", fontsize=8.5)
     return figure

@@ -14,6 +14,8 @@ from matplotlib.path import Path
 from perfcast.evaluation import AVERAGE, Evaluation
 from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import INK, MUTED, WIDTH
+from perfcast.schema.display_names import replace_underscores
+from perfcast.splits import split_label
 
 _EDGES = (1.0, 5.0)
 _FILL = "#0072b2"
@@ -49,7 +51,7 @@ def pairwise(evaluation: Evaluation) -> Figure | None:
         unused.set_visible(False)
     for panel, (split, order) in zip(panels, orders.items(), strict=False):
         _triangle(panel, order, known[known["split"] == split], numbers=size <= _MAX_NUMBERS)
-        panel.set_title(split)
+        panel.set_title(split_label(split))
     _legend(figure)
     return figure
 
@@ -77,7 +79,9 @@ def _triangle(panel: Axes, order: list[str], pairs: pd.DataFrame, *, numbers: bo
             panel.annotate(text, (column, line), ha="center", va="center", fontsize=7, color=ink)
     for strength, squares in cells.items():
         panel.add_patch(PathPatch(Path.make_compound_path(*squares), **_look(strength)))
-    panel.set_yticks(range(len(order)), [f"{name}  {place + 1}" for place, name in enumerate(order)])
+    panel.set_yticks(
+        range(len(order)), [f"{replace_underscores(name)}  {place + 1}" for place, name in enumerate(order)]
+    )
     shown = range(0, len(order) - 1, 1 if numbers else 2)
     panel.set_xticks(shown, [str(place + 1) for place in shown])
     panel.tick_params(length=0, labelsize=8.5 if numbers else 7)

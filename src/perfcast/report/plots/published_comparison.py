@@ -12,8 +12,9 @@ from matplotlib.font_manager import FontProperties
 from perfcast.evaluation import AVERAGE, Evaluation
 from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import INK, MUTED, legend_below, panels, plain_axis, predictor_styles
-from perfcast.schema.display_names import metric_label
+from perfcast.schema.display_names import metric_label, replace_underscores
 from perfcast.schema.metric_names import METRICS, PERCENT
+from perfcast.splits import split_label
 
 _LINE = 160
 """Characters of a line of small print."""
@@ -56,7 +57,7 @@ def published_comparison(evaluation: Evaluation) -> Figure | None:
             side = "left" if at < 0.5 else "right"
             panel.annotate(label, (row["value"], -0.5), va="bottom", ha=side, fontsize=6.5, color=MUTED)
         panel.set_title(task if metric == "mape" else f"{task}: {metric_label(metric)}")
-        panel.set_yticks(range(len(order)), order)
+        panel.set_yticks(range(len(order)), [replace_underscores(name) for name in order])
         panel.set_ylim(len(order) - 0.4, -1.3)
     sources = "Published: " + "; ".join(dict.fromkeys(published["citation"]))
     legend_below(figure, axes[0])
@@ -75,6 +76,6 @@ def _draw_splits(
         values, positions = [value for value, _ in known], [order.index(name) for _, name in known]
         face = style[split]["color"] if split in compared else "none"
         shown = np.maximum(values, lowest)
-        panel.plot(shown, positions, linestyle="none", label=split, markerfacecolor=face, **style[split])
+        panel.plot(shown, positions, linestyle="none", label=split_label(split), markerfacecolor=face, **style[split])
         for value, at in zip(values, zip(shown, positions, strict=True), strict=True) if split in compared else ():
             panel.annotate(f"{value:.2f}", at, xytext=(0, 4), textcoords="offset points", ha="center", fontsize=6.5)

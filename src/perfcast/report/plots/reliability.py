@@ -7,6 +7,8 @@ from matplotlib.figure import Figure
 from perfcast.evaluation import Evaluation
 from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import MUTED, legend_below, panels, plain_axis, predictor_styles, select_leaders
+from perfcast.schema.display_names import replace_underscores
+from perfcast.splits import split_label
 
 _PREDICTORS = 3
 
@@ -29,8 +31,10 @@ def reliability(evaluation: Evaluation) -> Figure | None:
         panel.plot([50, 100], [50, 100], color=MUTED, linestyle="--", linewidth=1)
         for predictor in select_leaders(evaluation.ranking(), _PREDICTORS):
             part = table[(table["split"] == split) & (table["predictor"] == predictor)]
-            panel.plot(part["level"], part["coverage"], label=predictor, linewidth=1, **style[predictor])
-        panel.set_title(split)
+            panel.plot(
+                part["level"], part["coverage"], label=replace_underscores(predictor), linewidth=1, **style[predictor]
+            )
+        panel.set_title(split_label(split))
         panel.set_xlabel("level")
         panel.set_xlim(48, 101)
         for which in ("x", "y"):
