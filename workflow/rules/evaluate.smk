@@ -60,6 +60,7 @@ rule plots:
     params:
         code=GRAPH.code("plots", *plot_modules(PARAMS.plots)),
         plots=PARAMS.plots,
+        labels=GRAPH.predictor_labels,
     shell:
         "logged {log} perfcast pipeline plots {wildcards.dataset} --evaluation {input.evaluation} --plots {params.plots} "
         "--out {output}"

@@ -1,4 +1,5 @@
 import dataclasses
+import re
 
 import matplotlib
 import pytest
@@ -103,3 +104,23 @@ def test_predictor_styles_differ_in_color_and_marker():
     styles = predictor_styles([f"p{number}" for number in range(8)])
     assert len({look["color"] for look in styles.values()}) == 9
     assert len({look["marker"] for look in styles.values()}) == 9
+
+
+def test_plots_have_display_names(evaluation):
+    names = set(evaluation.splits) | {"power_law"}
+    labels = {"network": "Neural net"}
+    for plot in ("headline", "pairwise", "coverage", "error_by_year", "learning_curves"):
+        drawn = draw_svg(evaluation, plot, labels)
+        texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
+        assert not names & set(texts), plot
+        assert any("Neural net" in text for text in texts), plot
+        assert any("similar machines" in text for text in texts), plot
+
+
+def test_curves_need_three_epochs_and_two_years(evaluation):
+    history = evaluation.history[evaluation.history["epoch"] <= evaluation.history["epoch"].min() + 1]
+    assert len(history)
+    assert draw_svg(dataclasses.replace(evaluation, history=history), "learning_curves") is None
+    slices = evaluation.slices[(evaluation.slices["slice"] != "year") | (evaluation.slices["value"] == "2020")]
+    assert (slices["slice"] == "year").any()
+    assert draw_svg(dataclasses.replace(evaluation, slices=slices), "error_by_year") is None

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.text import Text
+from matplotlib.ticker import (
+    FixedLocator,
+    Formatter,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from perfcast.evaluation import BASELINE, Evaluation
 from perfcast.report.plots.catalog import plot_entry
+from perfcast.schema.display_names import predictor_label, replace_underscores
 from perfcast.utils.io import atomic_folder, write_text
 
 INK = "#1f2328"
@@ -55,6 +66,8 @@ STYLE: dict[str, Any] = {
     "lines.linewidth": 1.4,
     "lines.markersize": 5,
 }
+_LINEAR_DECADES = 0.5
+"""Decades below which a logarithmic axis has evenly spaced ticks, because too few round numbers lie on it."""
 WIDTH = 8.6
 """Width of every plot in inches."""
 
@@ -91,14 +104,25 @@ def panels(count: int, *, columns: int, height: float, **shared: Any) -> tuple[F
 
 
 def plain_axis(axes: Axes, which: str, *, unit: str = "", log: bool = False) -> None:
-    """Label one axis ("x" or "y") with plain decimals; a logarithmic one at few round values."""
+    """Label one axis ("x" or "y") with plain decimals, a logarithmic one at so many ticks as have room.
+
+    Call it after the data are drawn.
+    """
     axis = getattr(axes, f"{which}axis")
     if log:
         getattr(axes, f"set_{which}scale")("log")
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if which == "y" else (1, 3)))
+        axis.set_major_locator(_log_locator(*getattr(axes, f"get_{which}lim")()))
         axis.set_minor_locator(NullLocator())
         axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}{unit}"))
+
+
+def _log_locator(low: float, high: float) -> MaxNLocator | LogLocator:
+    """Return the ticks of a logarithmic axis by its number of decades."""
+    decades = abs(float(np.log10(high / low)))
+    if decades < _LINEAR_DECADES:
+        return MaxNLocator(nbins=4)
+    return LogLocator(subs=(1, 2, 5) if decades < 1 else (1, 3) if decades < 2 else (1,))
 
 
 def whole_numbers(axes: Axes, which: str) -> None:
@@ -122,15 +146,46 @@ def load_plot(name: str) -> Callable[[Evaluation], Figure | None]:
     return function
 
 
-def draw_svg(evaluation: Evaluation, name: str) -> str | None:
+def draw_svg(evaluation: Evaluation, name: str, labels: Mapping[str, str] | None = None) -> str | None:
     """Return one plot as SVG, or None when it does not apply to this evaluation; equal input gives equal text.
 
+    `labels` are the display names of predictors.
     Raises: UserError when there is no plot of this name.
     """
     draw = load_plot(name)
     with matplotlib.rc_context(STYLE):
         figure = draw(evaluation)
-        return None if figure is None else to_svg(figure, plot_entry(name).title)
+        if figure is None:
+            return None
+        names = {replace_underscores(name): predictor_label(name, labels or {}) for name in evaluation.predictors}
+        _use_display_names(figure, names)
+        return to_svg(figure, plot_entry(name).title)
+
+
+class _Replaced(Formatter):
+    """Labels of ticks, each replaced by a function."""
+
+    def __init__(self, labels: Formatter, replaced: Callable[[str], str]) -> None:
+        self.labels, self.replaced = labels, replaced
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """Return the label of one tick."""
+        return self.replaced(self.labels(x, pos))
+
+
+def _use_display_names(figure: Figure, names: Mapping[str, str]) -> None:
+    """Replace names of predictors in the texts of a plot: alone, before a number, or before a comma and one word."""
+    pattern = re.compile(rf"^({'|'.join(map(re.escape, names))})(?=$| +\d+$|, [a-z]+$)")
+
+    def replaced(text: str) -> str:
+        return pattern.sub(lambda match: names[match[1]], text)
+
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if isinstance(axis.get_major_locator(), FixedLocator):
+                axis.set_major_formatter(_Replaced(axis.get_major_formatter(), replaced))
+    for text in figure.findobj(Text):
+        text.set_text(replaced(text.get_text()))
 
 
 def to_svg(figure: Figure, title: str) -> str:
@@ -150,7 +205,9 @@ def _compact(svg: str) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
-def draw_all(evaluation: Evaluation, folder: Path, names: Iterable[str]) -> list[str]:
+def draw_all(
+    evaluation: Evaluation, folder: Path, names: Iterable[str], labels: Mapping[str, str] | None = None
+) -> list[str]:
     """Write <folder>/<name>.svg for every named plot that applies, and return the names of those.
 
     The folder is replaced as a whole, so no plot of an earlier run stays.
@@ -158,7 +215,7 @@ def draw_all(evaluation: Evaluation, folder: Path, names: Iterable[str]) -> list
     drawn = []
     with atomic_folder(folder) as temporary:
         for name in names:
-            text = draw_svg(evaluation, name)
+            text = draw_svg(evaluation, name, labels)
             if text is not None:
                 write_text(temporary / f"{name}.svg", text)
                 drawn.append(name)

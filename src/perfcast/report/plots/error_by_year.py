@@ -20,13 +20,14 @@ _PREDICTORS = 3
     "% intervals clustered by entity. Below each year: test results.",
 )
 def error_by_year(evaluation: Evaluation) -> Figure | None:
-    """Draw one panel per split, years along x; None when the dataset has no dates."""
+    """Draw one panel per split with several years, years along x; None when there is no such split."""
     rows = evaluation.slices[evaluation.slices["slice"] == YEAR]
-    if rows.empty:
-        return None
     predictors = select_leaders(evaluation.ranking(), _PREDICTORS)
     style = predictor_styles(evaluation.predictors)
-    splits = [split for split in evaluation.splits if split in set(rows["split"])]
+    years_of = rows.groupby("split")["value"].nunique().to_dict()
+    splits = [split for split in evaluation.splits if years_of.get(split, 0) > 1]
+    if not splits:
+        return None
     figure, axes = panels(len(splits), columns=2, height=2.3)
     for panel, split in zip(axes, splits, strict=True):
         part = rows[rows["split"] == split]

@@ -40,8 +40,8 @@ def headline(evaluation: Evaluation) -> Figure | None:
         if len(floor) and floor.iloc[0] > 0:
             panel.axvline(floor.iloc[0], color=MUTED, linestyle="--", linewidth=1)
             if panel is axes[0]:
-                at = (floor.iloc[0], len(order) - 0.5)
-                panel.annotate(" noise floor", at, va="bottom", fontsize=6.5, color=MUTED)
+                at = (floor.iloc[0], -0.75)
+                panel.annotate(" noise floor", at, va="top", fontsize=6.5, color=MUTED)
         plain_axis(panel, "x", unit=" %", log=True)
         panel.set_title(split_label(split))
         panel.grid(visible=False, axis="y")

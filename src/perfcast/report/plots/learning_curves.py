@@ -10,15 +10,19 @@ from perfcast.report.plots.catalog import declare_plot
 from perfcast.report.plots.drawing import legend_below, panels, plain_axis, predictor_styles, whole_numbers
 from perfcast.splits import split_label
 
+_MIN_EPOCHS = 3
+
 
 @declare_plot(
     "Training and validation loss",
     "Loss on the training rows (dashed) and on the validation rows of the training part (solid), by epoch: the "
-    "mean over seeds and folds, with the range between them shaded.",
+    "mean over seeds and folds, with the range between them shaded. A predictor with fewer than three epochs is "
+    "left out.",
 )
 def learning_curves(evaluation: Evaluation) -> Figure | None:
-    """Draw one panel per split; None when no predictor has epochs."""
+    """Draw one panel per split; None when no predictor has enough epochs for a curve."""
     history = evaluation.history
+    history = history[history.groupby(["split", "predictor"])["epoch"].transform("nunique") >= _MIN_EPOCHS]
     if history.empty:
         return None
     style = predictor_styles(evaluation.predictors)

@@ -41,7 +41,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 }
 // What is folded on a screen is open on paper.
 {
-  const folded = () => document.querySelectorAll('section[id$="-largest_errors"] details, section[id$="-model_card"] details');
+  const folded = () => document.querySelectorAll('section[id$="-largest_errors"] details, section[id$="-model_card"] details, section[id$="-plots"] details');
   let opened = [];
   addEventListener("beforeprint", () => {
     opened = [...folded()].filter((one) => !one.open);
