@@ -10,6 +10,7 @@ import pandas as pd
 from markdown_text import page, table
 
 from perfcast.evaluation import AVERAGE
+from perfcast.evaluation.described_metrics import LEVEL_LABELS
 from perfcast.schema.metric_names import HIGH_IS_GOOD, PERCENT
 from perfcast.splits import describe_split, split_label
 
@@ -48,9 +49,12 @@ def generate(folder: Path) -> dict[str, str]:
             for name, board in boards.items()
         ],
     )
+    described = {
+        path.stem: _describe_levels(pd.read_csv(path)) for path in sorted((folder / "described").glob("*.csv"))
+    }
     index = page("Results", "One page per dataset, made from the files of a run.", listed, _INTERVALS, _METRICS)
     return {"results/index.md": index} | {
-        f"results/{name}.md": _describe(name, board) for name, board in boards.items()
+        f"results/{name}.md": _describe(name, board, described.get(name, "")) for name, board in boards.items()
     }
 
 
@@ -68,17 +72,40 @@ def read_all(folder: Path) -> pd.DataFrame:
     return pd.concat(boards, ignore_index=True) if boards else pd.DataFrame(columns=list(COLUMNS))
 
 
+_LEVELS = (
+    "Test machines go through the tool's own path, with what users give at each level; the rest is filled in. "
+    "The predictor is the champion. Facts: those of processors that were public at the cut of a forward split, or "
+    "all, as on the day of a launch. Width is the median."
+)
 _METRICS = "See [protocol and metrics](../protocol.md) for the meaning of each metric."
 
 
-def _describe(name: str, board: pd.DataFrame) -> str:
+def _describe_levels(frame: pd.DataFrame) -> str:
+    """Return the section of machines that are predicted as users describe them."""
+    rows = [
+        [
+            f"`{row.split}`",
+            row.facts,
+            f"{row.level} {LEVEL_LABELS[int(str(row.level)) - 1]}",
+            f"{row.n:,}",
+            *(f"{value:.3g}" for value in (row.mape, row.medape, row.coverage, row.width)),
+        ]
+        for row in frame[frame["task"] == AVERAGE].itertuples()
+    ]
+    headings = ["split", "facts", "given", "rows", "MAPE in %", "MedAPE in %", "coverage in %", "width in %"]
+    return f"## Machines as users describe them\n\n{_LEVELS}\n\n{table(headings, rows)}"
+
+
+def _describe(name: str, board: pd.DataFrame, described: str = "") -> str:
     digests = board["code_digest"].dropna().unique()
     digest = f"`{_join(board, 'code_digest')}`" if len(digests) < 4 else "one per predictor, in the file of results"
     facts = f"Version of the data: `{_join(board, 'dataset_version')}`. Digest of the code: {digest}."
     names = dict.fromkeys(board["split"].dropna())
     splits = [block for split in names for block in _split(split, board[board["split"] == split])]
     floor = _describe_floor(board[board["split"].isna()])
-    return page(name, f"Results of every predictor on the dataset `{name}`.", facts, _INTERVALS, floor, *splits)
+    return page(
+        name, f"Results of every predictor on the dataset `{name}`.", facts, _INTERVALS, floor, *splits, described
+    )
 
 
 def _describe_floor(rows: pd.DataFrame) -> str:

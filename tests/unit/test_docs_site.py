@@ -168,6 +168,15 @@ def test_results_come_from_the_leaderboard(load, leaderboard: Path) -> None:
     assert "`abcd`" in text
 
 
+def test_levels_of_description_are_on_the_page_of_the_dataset(load, leaderboard: Path) -> None:
+    (leaderboard / "described").mkdir()
+    line = {"split": "random", "facts": "all", "level": 3, "task": "average", "n": 1234, "mape": 5.123, "medape": 3.0}
+    frame = pd.DataFrame([{**line, "coverage": 90.0, "width": 21.0, "interval_score": 30.0}])
+    frame.to_csv(leaderboard / "described" / "host_gemm.csv", index=False)
+    text = load("result_pages").generate(leaderboard)["results/host_gemm.md"]
+    assert "| `random` | all | 3 the data sheet | 1,234 | 5.12 | 3 | 90 | 21 |" in text.splitlines()
+
+
 def test_results_of_a_predictor_are_on_its_page(load, leaderboard: Path) -> None:
     pages = load("predictor_pages").generate(PROJECT / "conf", leaderboard)
     assert (

@@ -28,7 +28,7 @@ RULES = {
     "standardize": ["standardize"],
     "features": ["features", "split"],
     "train": ["train", "in_domain", "champion"],
-    "evaluate": ["leakage", "evaluate", "metrics", "headline"],
+    "evaluate": ["leakage", "described", "evaluate", "metrics", "headline"],
 }
 
 
@@ -50,6 +50,7 @@ def modules_of(rule):
         "split": [f"perfcast.splits.{name}" for name in plugins.names("splits")],
         "train": predictors,
         "leakage": predictors,
+        "described": [*predictors, *[f"perfcast.inference.imputation.{name}" for name in imputations]],
         "champion": [*predictors, *[f"perfcast.inference.imputation.{name}" for name in imputations]],
     }
     return [f"perfcast.cli.pipeline.{rule}", *loaded.get(rule, ())]

@@ -69,6 +69,11 @@ def per_split(folder):
     return lambda w: expand(f"{RESULTS}/{folder}/{w.dataset}/{{split}}.parquet", split=GRAPH.splits_of(w.dataset))
 
 
+def described(wildcards):
+    """Return the predictions of described machines of a dataset, none without a split of them."""
+    return f"{RESULTS}/described/{wildcards.dataset}.parquet" if GRAPH.described_splits_of(wildcards.dataset) else []
+
+
 def plan(source):
     """Return the plan of a source: whether it can be had, as far as the files of this machine tell."""
     return plan_source(

@@ -2,6 +2,46 @@
 from perfcast.report.plots.catalog import plot_modules, rst_captions
 
 
+# Test machines of the champion's splits through the path of a user's description, level by level.
+rule described:
+    input:
+        table=rules.features.output[0],
+        standard=rules.standardize.output.table,
+        raw=manifests,
+        folds=per_split("splits"),
+        inner=per_run("validation.json"),
+        backtest=per_run("backtest.parquet"),
+        models=per_run("model"),
+        in_domain=per_split("in_domain"),
+    output:
+        f"{RESULTS}/described/{{dataset}}.parquet",
+    log:
+        f"{RESULTS}/logs/described/{{dataset}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/described/{{dataset}}.tsv"
+    threads: 1
+    resources:
+        mem_mb=gigabytes(3),
+        runtime=minutes(60),
+    params:
+        runs=folder("runs"),
+        raw=lambda w: f"{RESULTS}/raw",
+        folds=folder("splits"),
+        in_domain=folder("in_domain"),
+        settings=GRAPH.all_settings(),
+        code=lambda w: GRAPH.code("described", *map(GRAPH.predictor_module, PARAMS.predictors)),
+        level=PARAMS.level,
+        seed=PARAMS.split_seed,
+        described=lambda w: GRAPH.described_splits_of(w.dataset),
+        splits=lambda w: GRAPH.splits_of(w.dataset),
+        predictors=lambda w: GRAPH.predictors_of(w.dataset),
+    shell:
+        "logged {log} perfcast pipeline described {wildcards.dataset} --described {params.described} --runs {params.runs} "
+        "--table {input.table} --standard {input.standard} --raw {params.raw} --folds {params.folds} "
+        "--in-domain {params.in_domain} --predictors {params.predictors} --splits {params.splits} "
+        "--level {params.level} --seed {params.seed} --out {output}"
+
+
 rule evaluate:
     input:
         leakage=rules.leakage.output[0],
@@ -9,6 +49,7 @@ rule evaluate:
         runs=per_run("predictions.parquet"),
         backtest=per_run("backtest.parquet"),
         in_domain=per_split("in_domain"),
+        described=described,
     output:
         directory(f"{RESULTS}/evaluation/{{dataset}}"),
     log:
@@ -21,6 +62,7 @@ rule evaluate:
     params:
         runs=folder("runs"),
         in_domain=folder("in_domain"),
+        described=lambda w, input: f"--described {input.described}" if input.described else "",
         code=GRAPH.code("evaluate"),
         resamples=PARAMS.resamples,
         level=PARAMS.level,
@@ -31,7 +73,7 @@ rule evaluate:
     shell:
         "logged {log} perfcast pipeline evaluate {wildcards.dataset} --table {input.table} --runs {params.runs} "
         "--in-domain {params.in_domain} --level {params.level} --splits {params.splits} --predictors {params.predictors} "
-        "--resamples {params.resamples} --seed {params.seed} --out {output}"
+        "--resamples {params.resamples} --seed {params.seed} {params.described} --out {output}"
 
 
 # Title and caption of each plot, where templates of captions in Snakemake's report can see them.

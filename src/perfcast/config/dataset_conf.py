@@ -62,6 +62,8 @@ class DatasetConf(StrictModel):
     splits: list[str] = Field(min_length=1)
     predictors: list[str] | None = Field(default=None, min_length=1)
     """Predictors that support the dataset; None: all."""
+    described: list[str] = Field(default_factory=list)
+    """Splits whose test machines are also predicted as users describe them, level by level."""
     label_outlier: float | None = Field(default=None, gt=0)
     published: list[PublishedErrors] = Field(default_factory=list)
     options: dict[str, Any] = Field(default_factory=dict)

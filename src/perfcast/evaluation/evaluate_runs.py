@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from perfcast.evaluation.described_metrics import summarize_described
 from perfcast.evaluation.error_metrics import Scored, draw_weights, mean_of_finite, percentile_interval, score
 from perfcast.evaluation.evaluation_tables import (
     AVERAGE,
@@ -82,6 +83,7 @@ def evaluate(
     seed: int,
     published: Sequence[Mapping[str, Any]] = (),
     in_domain: Mapping[str, Path] = MappingProxyType({}),
+    described: pd.DataFrame | None = None,
     level: float = LEVEL,
 ) -> Evaluation:
     """Evaluate every run of one dataset.
@@ -90,6 +92,7 @@ def evaluate(
     over seeds; intervals are 95 % bootstrap intervals clustered by entity, with the same resamples for all predictors
     of a split. `published` are the values that others published, see `tabulate_published_values`. `in_domain` maps a
     split to its distances: its predictions get intervals of `level`, calibrated on the backtests of the run.
+    `described` are predictions of described machines, see `summarize_described`.
     Raises: UserError when there are no runs, predictors of one split were tested on different rows, or a published
     value is of no task of the table.
     """
@@ -147,6 +150,7 @@ def evaluate(
             [coverage_by_level(member.split, member.predictor, member.frame) for member in everything],
             ignore_index=True,
         ),
+        described=summarize_described(described, level),
         resamples=resamples,
         seed=seed,
         level=level,

@@ -58,7 +58,7 @@ class Evaluation:
     predictions being the geometric mean over seeds, with half-width of the interval in logarithms, in-domain score and
     least similar feature group; `in_domain` as `errors_by_in_domain_score`; `levels` as
     `coverage_by_level`; `importance` and `attention` as in `explanation_tables`; `published`
-    one row per published value (what, split, task, metric).
+    one row per published value (what, split, task, metric); `described` as `summarize_described`.
     Units: errors in %.
     """
 
@@ -75,6 +75,7 @@ class Evaluation:
     importance: pd.DataFrame
     attention: pd.DataFrame
     published: pd.DataFrame
+    described: pd.DataFrame
     resamples: int
     seed: int
     level: float
@@ -160,10 +161,12 @@ _TABLES = (
     "published",
     "in_domain",
     "levels",
+    "described",
 )
+_DESCRIBED = "described"
 _TEXT = (
     *("split", "predictor", "other", "task", "metric", "slice", "against", "reference", "claim"),
-    *("group", "asks", "looks_at", "what", "citation"),
+    *("group", "asks", "looks_at", "what", "citation", "facts"),
 )
 
 
@@ -210,7 +213,9 @@ def read_evaluation(folder: Path) -> Evaluation:
     if not (folder / "summary.json").is_file():
         raise UserError("an evaluation must exist", f"{folder / 'summary.json'} is missing", "run snakemake to make it")
     summary = read_summary(folder / "summary.json")
-    tables = {name: _read(folder / f"{name}.csv") for name in _TABLES}
+    tables = {name: _read(folder / f"{name}.csv") for name in _TABLES if name != _DESCRIBED}
+    described = folder / f"{_DESCRIBED}.csv"  # results of earlier versions have none
+    tables[_DESCRIBED] = _read(described) if described.is_file() else pd.DataFrame()
     return Evaluation(
         dataset=summary["dataset"],
         points=read_parquet(folder / "points.parquet"),

@@ -59,7 +59,7 @@ def fit_uncertainty(
         return None
     distances = pd.concat([_distances(table, backtest) for backtest in backtests])
     lines = predictions.merge(distances, on=["backtest", "row"])
-    in_domain = _fit_in_domain(table, known)
+    in_domain = fit_in_domain(table, known)
     residuals = np.log(lines["predicted"].to_numpy(dtype=float) / lines["measured"].to_numpy(dtype=float))
     outputs, numbers = outputs_of(lines["task"], lines["target"]), lines["backtest"].to_numpy()
     calibration = ConformalCalibration().fit(residuals, outputs, numbers, lines[in_domain.names])
@@ -74,7 +74,8 @@ def fit_uncertainty(
     return UncertaintyModel(in_domain, calibration, correlation)
 
 
-def _fit_in_domain(table: Table, rows: np.ndarray) -> InDomainModel:
+def fit_in_domain(table: Table, rows: np.ndarray) -> InDomainModel:
+    """Return the distances from some rows of a table."""
     return InDomainModel().fit(table.frame.loc[rows], table.columns, _dates(table, rows))
 
 
@@ -84,7 +85,7 @@ def _dates(table: Table, rows: np.ndarray) -> pd.Series | None:
 
 
 def _distances(table: Table, backtest: Backtest) -> pd.DataFrame:
-    model = _fit_in_domain(table, backtest.fitting)
+    model = fit_in_domain(table, backtest.fitting)
     distances = model.distances(table.frame.loc[backtest.testing], _dates(table, backtest.testing))
     distances.insert(0, "row", table.frame.loc[backtest.testing, table.column_of(Tag.ROW)])
     return distances.assign(backtest=backtest.number)

@@ -75,6 +75,10 @@ class Graph:
         """Return the experiment's splits that a dataset has."""
         return [name for name in self.datasets[dataset].splits if name in self.params.splits]
 
+    def described_splits_of(self, dataset: str) -> list[str]:
+        """Return the experiment's splits whose test machines are also predicted as users describe them."""
+        return [name for name in self.splits_of(dataset) if name in self.datasets[dataset].described]
+
     def sources_of(self, dataset: str) -> list[str]:
         """Return the sources of a dataset, the optional ones last."""
         sources = self.datasets[dataset].sources

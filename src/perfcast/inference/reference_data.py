@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import pandas as pd
 
 from perfcast.inference.imputation import find_rules
@@ -34,9 +35,19 @@ class ReferenceData:
     cpu_facts: pd.DataFrame
 
     @classmethod
-    def gather(cls, standard: Table, raw: Mapping[str, Path], features: Sequence[str]) -> Self:
+    def gather(
+        cls,
+        standard: Table,
+        raw: Mapping[str, Path],
+        features: Sequence[str],
+        *,
+        rows: np.ndarray | None = None,
+        as_of: pd.Timestamp | None = None,
+    ) -> Self:
         """Collect what predictions read and show from a standard table, and CPU facts from the ingested sources.
 
+        `rows`, (n,) bool, are those of the table that count as measured, all without it. Only facts that were public
+        before `as_of` count; the names of all CPU models of the table are known.
         Of more than `MAX_RESULTS` results the newest of every CPU model and task are kept, equally many of each.
         """
         machine_columns = {column.name for column in describing_columns(standard, features)}
@@ -50,10 +61,11 @@ class ReferenceData:
         ]
         names = [column.name for column in columns]
         facts = {_UNUSED: sorted({column.name for column in standard.columns} - set(names))}
-        frame = standard.frame.loc[_newest(standard), names].reset_index(drop=True)
+        counted = standard if rows is None else replace(standard, frame=standard.frame.loc[rows])
+        frame = counted.frame.loc[_newest(counted), names].reset_index(drop=True)
         measured = Table(standard.dataset, frame, tuple(columns), facts)
         entities = standard.frame[standard.column_of(Tag.ENTITY)].dropna().unique()
-        return cls(measured, find_rules(standard.dataset).read_cpu_facts(raw, entities))
+        return cls(measured, find_rules(standard.dataset).read_cpu_facts(raw, entities, as_of))
 
     @property
     def unused_columns(self) -> frozenset[str]:

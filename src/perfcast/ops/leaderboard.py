@@ -21,6 +21,8 @@ COLUMNS = [
     *("dataset", "dataset_version", "split", "predictor", "preset", "backtests", "seeds"),
     *("task", "metric", "value", "low", "high", "rows", "code_digest"),
 ]
+DESCRIBED = "described"
+"""Folder of the metrics of described machines."""
 NOISE_FLOOR = "noise floor"
 """Name of the rows of repeated measurements: the error that remains when a machine is known exactly."""
 _RUN = ["split", "predictor", "preset"]
@@ -91,6 +93,17 @@ def update_leaderboard(path: Path, frame: pd.DataFrame) -> int:
     with atomic_path(path) as temporary:
         frame[COLUMNS].to_csv(temporary, index=False, float_format="%.4g", lineterminator="\n")
     return len(frame[_RUN].drop_duplicates())
+
+
+def update_described(folder: Path, results: Path, dataset: str) -> None:
+    """Write the metrics of described machines of a run to `<folder>/described`, where the run has any."""
+    described = read_evaluation(results / "evaluation" / dataset).described
+    if described.empty:
+        return
+    path = folder / DESCRIBED / f"{dataset}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_path(path) as temporary:
+        described.to_csv(temporary, index=False, float_format="%.4g", lineterminator="\n")
 
 
 def headline_table(frame: pd.DataFrame, spec: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from perfcast.report.described_table import described_lines
 from perfcast.report.explorer import NO_INTERVAL, SCALE, explorer_predictors, explorer_view, point_budgets
 from perfcast.report.largest_errors import largest_errors
 from perfcast.report.model_card import cards, model_card
@@ -252,6 +253,15 @@ def test_interval_calibration_flags_large_groups_only(part):
     bare = part.evaluation.metrics[~part.evaluation.metrics["metric"].isin(["coverage", "width"])]
     none = dataclasses.replace(part.evaluation, metrics=bare, slices=slices.assign(coverage=np.nan))
     assert calibration_tables(none, "network") == []
+
+
+def test_described_machines_are_listed_by_level(part):
+    line = {"split": "random", "facts": "all", "level": 1, "n": 1000, "mape": 6.0, "medape": 3.5}
+    metrics = {**line, "coverage": 90.0, "width": 20.0, "interval_score": 30.0}
+    frame = pd.DataFrame([{**metrics, "task": "average"}, {**metrics, "task": "other"}])
+    (shown,) = described_lines(dataclasses.replace(part.evaluation, described=frame))
+    assert (shown.level, shown.rows, shown.mape, shown.width) == ("1 name and chips", "1,000", "6.00", "20.0")
+    assert described_lines(part.evaluation) == []
 
 
 def test_ablation_table_compares_on_the_same_rows(part):

@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--in-domain", type=Path, metavar="FOLDER", help="folder of the distances by split; without it, no intervals"
     )
+    parser.add_argument("--described", type=Path, metavar="FILE", help="predictions of described machines, if any")
     parser.add_argument(
         "--level",
         metavar="SHARE",
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Evaluate one dataset."""
     from perfcast.evaluation import evaluate, write_evaluation
-    from perfcast.schema.table_files import read_table
+    from perfcast.schema.table_files import read_parquet, read_table
     from perfcast.uncertainty.conformal import LEVEL
 
     names, distances = product(options.splits, options.predictors), options.in_domain
@@ -46,6 +47,7 @@ def run(options: argparse.Namespace) -> int:
         seed=options.seed,
         published=[entry.model_dump() for entry in read_dataset(options.project / "conf", options.dataset).published],
         in_domain={split: distances / f"{split}.parquet" for split in options.splits} if distances else {},
+        described=read_parquet(options.described) if options.described else None,
         level=LEVEL if options.level is None else options.level,
     )
     write_evaluation(evaluation, options.out)

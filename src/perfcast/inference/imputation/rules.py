@@ -73,6 +73,10 @@ class ImputationRules:
     """Blocks of hot-deck imputation, in this order: later ones may use what earlier ones filled."""
     setup_columns: ClassVar[tuple[str, ...]] = ()
     """Columns that name the compiler: published results of a machine are summarized by them."""
+    description_levels: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Columns that users give, level by level, each level with those before it. A last level gives everything."""
+    named_columns: ClassVar[tuple[str, ...]] = ()
+    """Columns that the name of the CPU model tells: no level of description gives them."""
     power_columns: ClassVar[tuple[str, ...]] = ()
     """Columns whose product stands for the power of a machine where the user gives none. Units: W."""
     power_meaning: ClassVar[str] = ""
@@ -84,10 +88,12 @@ class ImputationRules:
     adapted: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By varied column: columns that are derived anew where the user did not give them."""
 
-    def read_cpu_facts(self, raw: Mapping[str, Path], measured: Iterable[str]) -> pd.DataFrame:
+    def read_cpu_facts(
+        self, raw: Mapping[str, Path], measured: Iterable[str], as_of: pd.Timestamp | None = None
+    ) -> pd.DataFrame:
         """Return the facts of every listed or measured CPU model, one row per key (index), with standard columns.
 
-        `raw` maps the ingested sources to their folders.
+        `raw` maps the ingested sources to their folders. Only facts that were public before `as_of` count.
         """
         return pd.DataFrame()
 

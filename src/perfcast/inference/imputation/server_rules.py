@@ -47,6 +47,12 @@ class ServerRules(ImputationRules):
     new_cpu_hints = ("cores", "clock", "family", "turbo", "tdp", "l3")
     design_column = "family"
     setup_columns = ("compiler_vendor", "compiler_major_minor")
+    description_levels = (
+        ("cpu_model", "chips"),
+        ("dimm_count", "dimm_gb", "ddr_gen", "mem_rated_mts"),
+        ("cores_per_chip_stated", "base_mhz", "max_turbo_mhz", "l3_mb_per_chip", "tdp_w"),
+    )
+    named_columns = ("cpu_model_id", "family", "series", "tier", "suffix")
     power_columns = ("tdp_w", "chips")
     power_meaning = "TDP of the processors alone"
     # fewer cores are the same CPU model with some cores off; more cores are another model
@@ -139,12 +145,14 @@ class ServerRules(ImputationRules):
         ),
     )
 
-    def read_cpu_facts(self, raw: Mapping[str, Path], measured: Iterable[str]) -> pd.DataFrame:
+    def read_cpu_facts(
+        self, raw: Mapping[str, Path], measured: Iterable[str], as_of: pd.Timestamp | None = None
+    ) -> pd.DataFrame:
         """Return the facts of the family tables and of the CPU catalog; without the catalog, those of the former."""
         catalog = read_catalog(raw[CATALOG]) if CATALOG in raw else read_project_catalog()
         named = pd.Series(sorted({*catalog.facts.index, *measured}), dtype="str")
-        known = join_processors(pd.DataFrame({"cpu_model": named, "cores": np.nan, "chips": np.nan}), catalog)
-        listed = catalog.lookup(named)
+        known = join_processors(pd.DataFrame({"cpu_model": named, "cores": np.nan, "chips": np.nan}), catalog, as_of)
+        listed = catalog.lookup(named, as_of)
         clock, l2, l3 = (named.map(listed[name]) for name in ("base_mhz", "l2_kb_per_core", "l3_mb_per_chip"))
         known = known.drop(columns=["cores", "chips", "cores_per_chip_stated"]).assign(
             base_mhz=clock,
