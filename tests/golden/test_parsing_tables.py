@@ -5,7 +5,17 @@ from pathlib import Path
 import golden_tables
 import pytest
 
-from perfcast.data.parsing import cache, compiler, memory, operating_system, processor_texts, scalars, storage
+from perfcast.data.parsing import (
+    cache,
+    compiler,
+    described_memory,
+    described_software,
+    memory,
+    operating_system,
+    processor_texts,
+    scalars,
+    storage,
+)
 
 TABLES = Path(__file__).parent / "parsing"
 PARSERS = {
@@ -18,6 +28,10 @@ PARSERS = {
     "compiler": compiler.parse_compiler,
     "orderable": processor_texts.parse_orderable,
     "storage": storage.parse_storage,
+    "described_memory": described_memory.parse_described_memory,
+    "described_compiler": described_software.parse_described_compiler,
+    "described_operating_system": described_software.parse_described_operating_system,
+    "described_storage": described_software.parse_described_storage,
     "disclosure": scalars.parse_disclosure,
     "month": scalars.parse_month,
     "number": scalars.parse_number,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,8 @@ MAX_LETTERS = 500
 _GROUP_NAMES = {"provenance": "dates"}
 """Names of groups in answers: of the provenance of a result, only dates describe a machine."""
 
+_MAX_READINGS = 20_000
+"""Texts whose reading is remembered: a batch repeats them."""
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 _SHOWN_LETTERS = 60
 _LARGEST_INTEGER = 10**MAX_LETTERS
@@ -71,24 +74,31 @@ def name_group(column: Column) -> str:
     return _GROUP_NAMES.get(column.group, column.group)
 
 
+class Reading(NamedTuple):
+    """Cells of a typed text by column; `remark` says what of the text was not understood."""
+
+    cells: Mapping[str, Cell]
+    remark: str = ""
+
+
 @dataclass(frozen=True)
 class Field:
     """Short name of one or more columns, such as `memory` for the number, size and kind of modules.
 
-    `read` turns the typed text into cells of `columns` and raises ValueError, with the reason, where it cannot.
+    `read` turns the typed text into cells of `columns`; what it does not understand is ignored with a note.
     """
 
     name: str
     meaning: str
     example: str
     columns: tuple[str, ...]
-    read: Callable[[str], Mapping[str, Cell]]
+    read: Callable[[str], Reading]
     aliases: tuple[str, ...] = ()
 
 
 def alias_field(name: str, column: str, meaning: str, example: str, *aliases: str) -> Field:
     """Return a field that is another name of one column; its text is read as the column's is."""
-    return Field(name, meaning, example, (column,), lambda text: {column: text}, aliases)
+    return Field(name, meaning, example, (column,), lambda text: Reading({column: text}), aliases)
 
 
 @dataclass(frozen=True)
@@ -99,12 +109,21 @@ class TypedField:
     text: str
 
 
+class ParsedFields(NamedTuple):
+    """Cells of one machine by column, the field that each of them was typed in, and notes on ignored texts."""
+
+    cells: dict[str, Cell]
+    typed: dict[str, TypedField]
+    notes: tuple[str, ...]
+
+
 class MachineFields:
     """The names that may describe a machine: columns of a table, bare or after their group, and short fields."""
 
     def __init__(self, columns: Sequence[Column], fields: Iterable[Field] = ()) -> None:
         self.columns = {column.name: column for column in columns}
         self.fields = {name: field for field in fields for name in (field.name, *field.aliases)}
+        self._readings: dict[tuple[str, str], Reading] = {}
         self._grouped = {f"{name_group(column)}.{column.name}": column.name for column in columns}
 
     def find(self, name: str, label: str) -> Column | Field:
@@ -126,44 +145,62 @@ class MachineFields:
         among = [field.name for field in self.fields.values() if column in field.columns]
         return next(iter([*alone, *among]), column)
 
-    def parse(self, values: Mapping[str, object], label: str) -> tuple[dict[str, Cell], dict[str, TypedField]]:
-        """Return the cells of one machine by column, and the field that each of them was typed in.
+    def parse(self, values: Mapping[str, object], label: str) -> ParsedFields:
+        """Return the cells of one machine; empty values are skipped. `label` names the machine in errors.
 
-        Empty values are skipped. `label` names the machine in errors.
         Raises: UserError, one line, for the first value that cannot be used.
         """
         cells: dict[str, Cell] = {}
         typed: dict[str, TypedField] = {}
+        notes: list[str] = []
         for name, value in values.items():
             field = self.find(name, label)
             text = _as_text(value, name, label)
             if not text:
                 continue
-            for column, cell in self._read(field, text, name, label).items():
+            read = self._read(field, text, name.strip(), label)
+            if read.remark:
+                notes.append(f"{name.strip()} {text[:_SHOWN_LETTERS]!r} {read.remark}")
+            for column, cell in read.cells.items():
                 if column in cells and cells[column] != cell:
                     requirement = f"{typed[column].name} and {name} must agree"
                     raise UserError(requirement, f"{label} gives them different values", "leave one of them out")
                 cells[column], typed[column] = cell, TypedField(name.strip(), text)
-        return cells, typed
+        return ParsedFields(cells, typed, tuple(notes))
 
     def cells(self, values: Mapping[str, object], label: str) -> dict[str, Cell]:
         """Return the cells of one machine by column; see `parse`."""
-        return self.parse(values, label)[0]
+        return self.parse(values, label).cells
 
-    def _read(self, field: Column | Field, text: str, name: str, label: str) -> dict[str, Cell]:
+    def _read(self, field: Column | Field, text: str, name: str, label: str) -> Reading:
         if isinstance(field, Column):
-            return {field.name: _read_cell(text, field, name.strip(), label)}
-        try:
-            texts = field.read(text)
-        except ValueError as error:
-            requirement = f"{name} must be {field.meaning}, such as {field.example!r}"
-            raise UserError(requirement, f"{label} has {text[:_SHOWN_LETTERS]!r}", str(error)) from None
-        cells = {}
-        for column_name, cell in texts.items():
-            column = self.columns[column_name]
-            shown = name.strip() if len(field.columns) == 1 else f"{name.strip()} ({column.meaning or column_name})"
-            cells[column_name] = _read_cell(str(cell), column, shown, label)
-        return cells
+            return Reading({field.name: _read_cell(text, field, name, label)})
+        if len(field.columns) == 1:
+            ((column, cell),) = field.read(text).cells.items()
+            return Reading({column: _read_cell(str(cell), self.columns[column], name, label)})
+        key = (field.name, text)
+        if key not in self._readings:
+            if len(self._readings) >= _MAX_READINGS:
+                self._readings.clear()
+            self._readings[key] = self._read_text(field, text)
+        return self._readings[key]
+
+    def _read_text(self, field: Field, text: str) -> Reading:
+        """Return what is understood of a text that tells several columns."""
+        read, cells, beyond = field.read(text), {}, []
+        for name, cell in read.cells.items():
+            column = self.columns.get(name)
+            if column is None:  # this dataset does not have it
+                continue
+            try:
+                cells[name] = _read_cell(str(cell), column, name, "it")
+            except UserError as error:
+                beyond.append(str(error))
+        if not cells:
+            return Reading({}, "was ignored: " + (beyond[0] if beyond else f"{field.meaning} were not found in it"))
+        if beyond:
+            return Reading(cells, f"was read without a part: {beyond[0]}")
+        return Reading(cells, read.remark)
 
     def frame(self, machines: Sequence[Mapping[str, Cell]], lines: Sequence[int]) -> pd.DataFrame:
         """Return the cells of machines as a frame: every column with its declared type, index `LINE`."""

@@ -64,13 +64,13 @@ def parse_machines(entries: Sequence[MachineEntry], champion: Champion) -> Parse
 def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
     """Parse one machine entry; CPU models and tasks are found in any spelling. Raises: see `parse_machines`."""
     line, label, values = entry
-    cells, typed = champion.fields.parse(values, label)
+    cells, typed, ignored = champion.fields.parse(values, label)
     if not cells:
         raise UserError("a machine must be described by at least one field", f"{label} has none", "see --help")
     entity, task = (champion.reference_data.measured.column_of(tag) for tag in (Tag.ENTITY, Tag.TASK))
     if task in cells:  # an unknown task is refused at imputation
         cells[task] = champion.task_names.find(str(cells[task])) or cells[task]
-    notes: list[str] = []
+    notes = list(ignored)
     if champion.rules.design_column is not None:
         check_design(cells, typed, champion, label)
         match = champion.cpu_names.find(str(cells[entity])) if entity in cells else CpuMatch(None)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from perfcast.data.datasets.spec_cpu.cpu2017_columns import COLUMNS as SPEC_COLUMNS
 from perfcast.inference import machine_files
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS
 from perfcast.inference.machine_fields import MachineFields, alias_field, read_number
@@ -27,6 +28,7 @@ COLUMNS = (
 TABLE_FIELDS = MachineFields(
     COLUMNS, (alias_field("name", "part", "the part", "x"), alias_field("memory.rate", "clock", "rate", "1 GHz"))
 )
+SERVER = MachineFields(SPEC_COLUMNS, SERVER_FIELDS)
 NAMES = CpuNames(
     [
         *("epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600", "epyc 9755"),
@@ -245,13 +247,46 @@ def test_errors_name_the_field_as_typed(values, field):
 
 @pytest.mark.parametrize("field", SERVER_FIELDS, ids=lambda field: field.name)
 def test_every_field_parses_its_example(field):
-    cells = field.read(field.example)
+    cells, remark = field.read(field.example)
     assert cells
+    assert not remark
     assert set(cells) <= set(field.columns)
 
 
 def test_memory_field_accepts_both_spellings():
     memory = next(field for field in SERVER_FIELDS if field.name == "memory")
-    short, published = memory.read("24 x 64 GB DDR5-6400"), memory.read("1536 GB (24 x 64 GB 2Rx4 PC5-6400B-R)")
+    short, published = (
+        memory.read(text).cells for text in ("24 x 64 GB DDR5-6400", "1536 GB (24 x 64 GB PC5-6400B-R)")
+    )
     assert {name: published[name] for name in short} == dict(short)
-    assert memory.read("1.5 TB") == {"mem_total_gb": 1536.0}
+    assert memory.read("1.5 TB").cells == {"mem_total_gb": 1536.0}
+
+
+def parse_server(values):
+    return SERVER.parse(values, "machine 1")
+
+
+@pytest.mark.parametrize("name", ["memory", "os", "compiler", "storage"])
+def test_texts_that_are_not_understood_are_ignored_with_a_note(name):
+    cells, _, notes = parse_server({"chips": 2, name: "banana"})
+    assert cells == {"chips": 2.0}
+    assert [note.startswith(f"{name} 'banana' was ignored: ") for note in notes] == [True]
+
+
+def test_texts_that_contradict_themselves_are_read_in_part():
+    cells, _, (note,) = parse_server({"memory": "512 GB (16 x 64 GB 2Rx4 PC5-4800B-R)"})
+    assert (cells["dimm_count"], cells["mem_total_gb"]) == (16.0, 1024.0)
+    assert "was read in part, as mem_total_gb 1024" in note
+
+
+def test_impossible_values_of_a_text_are_left_out_with_a_note():
+    cells, _, (note,) = parse_server({"memory": "4096 x 16 GB DDR5-4800"})
+    assert "dimm_count" not in cells
+    assert cells["mem_rated_mts"] == 4800.0
+    assert "was read without a part: " in note
+    assert "dimm_count must be between" in note
+
+
+def test_a_text_that_is_understood_has_no_note():
+    machine = {"memory": "24 x 64 GB 2Rx4 PC5-8800X-M", "storage": "1 x 960 GB", "os": "rhel9.4", "compiler": "gcc 13"}
+    assert parse_server(machine).notes == ()
