@@ -42,6 +42,7 @@ class SplitAnswer:
     medape: str
     coverage: str
     width: str
+    interval_score: str
     rows: int
     seeds: int
 
@@ -62,7 +63,7 @@ def split_answers(part: DatasetPart) -> list[SplitAnswer]:
         for split in evaluation.ranked_splits
         if evaluation.value(split, leader) is not None
     }
-    longest = max((row["value"] for results in rows.values() for _, row in results), default=1.0)
+    longest = max((np.fmax(row["value"], row["high"]) for results in rows.values() for _, row in results), default=1.0)
 
     def share(value: float) -> float:
         return round(min(100.0, 100 * value / longest), 2) if np.isfinite(value) else 0.0
@@ -82,7 +83,7 @@ def split_answers(part: DatasetPart) -> list[SplitAnswer]:
             for name, row in results
         )
         first = results[0][1]
-        medape, coverage, width = (_text(part, split, leader, metric) for metric in ("medape", "coverage", "width"))
+        shown = {name: _text(part, split, leader, name) for name in ("medape", "coverage", "width", "interval_score")}
         title = scenario_label(split) or split_label(split)
         answers.append(
             SplitAnswer(
@@ -90,9 +91,7 @@ def split_answers(part: DatasetPart) -> list[SplitAnswer]:
                 title=title[0].upper() + title[1:],
                 description=describe_split(split),
                 bars=bars,
-                medape=medape,
-                coverage=coverage,
-                width=width,
+                **shown,
                 rows=int(first["rows"]),
                 seeds=int(first["seeds"]),
             )

@@ -17,7 +17,8 @@ from perfcast.splits import split_label
 
 SHOWN = ("mape", "medape")
 _OTHERS = ("p90", "r2", "spearman", "pairs")
-_PERCENT = ("mape", "medape", "p90")
+_INTERVALS = ("coverage", "width", "interval_score")
+_PERCENT = ("mape", "medape", "p90", *_INTERVALS)
 _WORST = 3
 _MIN_ROWS = 20
 
@@ -83,6 +84,31 @@ def other_metrics_grid(evaluation: Evaluation) -> Grid:
     caption = "Further metrics: 90th percentile of the error in %, R² of the log score, ranks within a task"
     grid = _grid(evaluation, caption, evaluation.splits, columns, notes=False)
     return Grid(grid.caption, grid.groups, [metric_label(metric, short=True) for metric in _OTHERS], grid.rows, [])
+
+
+def interval_grid(evaluation: Evaluation) -> Grid | None:
+    """Return predictors by splits for the prediction intervals, averaged over tasks; None without intervals.
+
+    No cell is a winner: a coverage is best at its level, and a narrow interval counts only at that coverage.
+    """
+    columns = [(split, AVERAGE, metric) for split in evaluation.splits for metric in _INTERVALS]
+    caption = (
+        f"Prediction intervals of {100 * evaluation.level:g} %: coverage, median width and interval score in %. "
+        "The interval score adds to the width 2 / (1 - level) times the distance of a score outside; smaller is better"
+    )
+    rows = [
+        (
+            name,
+            [
+                _cell(evaluation.value(split, name, task, metric), notes=False, best=False)
+                for split, task, metric in columns
+            ],
+        )
+        for name in evaluation.ranking()
+    ]
+    if not any(cell.key is not None for _, cells in rows for cell in cells):
+        return None
+    return Grid(caption, evaluation.splits, [metric_label(metric, short=True) for metric in _INTERVALS], rows, [])
 
 
 def paired_rows(evaluation: Evaluation) -> list[dict[str, Any]]:

@@ -127,12 +127,14 @@ def _data(part: DatasetPart, about: Mapping[str, Any], sources: Sequence[Mapping
 
 def _metric_table(evaluation: Evaluation, name: str) -> tuple[tuple[str, ...], ...]:
     level = f"{100 * evaluation.level:g} %"
-    head = ("split", "test rows", "MAPE", "95 % interval", "MedAPE", BASELINE, f"{level} coverage", "width")
+    head = (
+        *("split", "test rows", "MAPE", "95 % interval", "MedAPE", BASELINE),
+        *(f"{level} coverage", "median width", "interval score"),
+    )
     lines = [head]
     for split in evaluation.ranked_splits:
-        values = {
-            metric: evaluation.value(split, name, AVERAGE, metric) for metric in ("mape", "medape", "coverage", "width")
-        }
+        metrics = ("mape", "medape", "coverage", "width", "interval_score")
+        values = {metric: evaluation.value(split, name, AVERAGE, metric) for metric in metrics}
         mape = values["mape"]
         if mape is None:
             continue
@@ -148,6 +150,7 @@ def _metric_table(evaluation: Evaluation, name: str) -> tuple[tuple[str, ...], .
                 "–" if baseline is None else number(baseline["value"]),
                 texts["coverage"],
                 texts["width"],
+                texts["interval_score"],
             )
         )
     return tuple(lines)

@@ -70,6 +70,7 @@ def render_pages(context: ReportContext, name: str = "report") -> dict[str, str]
             "checksum": hashlib.sha256(pages[address].encode()).hexdigest(),
             "worst": error_tables.worst_slices(part.evaluation, leading_predictor(part)),
             "leader": leading_predictor(part),
+            "seeds": split_answers(part)[0].seeds,
         }
         for part in ranked
     ]
@@ -197,6 +198,7 @@ def _headline(part: DatasetPart) -> dict[str, object]:
         "table": error_tables.headline_grid(part.evaluation),
         "tasks": error_tables.task_grids(part.evaluation),
         "others": error_tables.other_metrics_grid(part.evaluation),
+        "intervals": error_tables.interval_grid(part.evaluation),
         "paired": error_tables.paired_rows(part.evaluation),
     }
 

@@ -6,13 +6,13 @@ from html.parser import HTMLParser
 import pytest
 
 from perfcast.report.answers import can_rank, dataset_answer, small_dataset_sentence, split_answers
-from perfcast.report.error_tables import headline_grid, number, paired_rows, task_grids, worst_slices
+from perfcast.report.error_tables import headline_grid, interval_grid, number, paired_rows, task_grids, worst_slices
 from perfcast.report.plots.drawing import inline_svg
 from perfcast.report.quality_tables import detail_tables, row_counts
 from perfcast.report.render_page import environment, leakage_section, render_pages, write_report
 from perfcast.report.report_context import collect
 from perfcast.report.summaries import leading_predictor, retrieval_text
-from perfcast.schema.display_names import scenario_label
+from perfcast.schema.display_names import metric_label, scenario_label
 from perfcast.splits import split_label
 from perfcast.testing.generated_results import FAKE_PARAMS, write_results
 from perfcast.utils.errors import UserError
@@ -194,7 +194,7 @@ def test_answers_start_with_the_hardest_split(context):
         "power law",
         "nearest",
     ]
-    assert max(bar.length for answer in answers for bar in answer.bars) == 100
+    assert max(bar.high for answer in answers for bar in answer.bars) == 100
     text, first = dataset_answer(part), answers[0]
     assert text.startswith(f"{first.title} (split {first.split}, {first.seeds} seed")
     assert f"within {first.medape} % of the measured result" in text
@@ -240,6 +240,19 @@ def test_headline_grid_marks_clear_winners_and_the_noise_floor(context):
     assert grid.foot[0][0] == "noise floor"
     undecided = dataclasses.replace(evaluation, paired=evaluation.paired.assign(claim="undecided"))
     assert not any(cell.best for _, cells in headline_grid(undecided).rows for cell in cells)
+
+
+def test_interval_grid_has_coverage_width_and_interval_score_without_winners(context):
+    evaluation = context.datasets[0].evaluation
+    grid = interval_grid(evaluation)
+    assert grid.metrics == [metric_label(name, short=True) for name in ("coverage", "width", "interval_score")]
+    assert (
+        grid.rows[0][1][2].key
+        == evaluation.value(evaluation.splits[0], grid.rows[0][0], metric="interval_score")["value"]
+    )
+    assert not any(cell.best for _, cells in grid.rows for cell in cells)
+    metrics = evaluation.metrics[~evaluation.metrics["metric"].isin(["coverage", "width", "interval_score"])]
+    assert interval_grid(dataclasses.replace(evaluation, metrics=metrics)) is None
 
 
 def test_further_tables(context):
