@@ -12,6 +12,7 @@ from dataclasses import fields
 from datetime import date
 from difflib import get_close_matches
 from functools import wraps
+from html import escape
 from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
@@ -209,6 +210,17 @@ class Champion(champion_folder.Champion):
             raise UserError(f"count must be between 1 and {MAX_COUNT}", f"it is {count}")
         parsed = parse_machines(read_machines(machines), self)
         return find_nearest_machines(parsed, self, count=count, tasks=self._read_tasks(tasks), assume=assume)
+
+    def _repr_html_(self) -> str:
+        """Return the properties of the champion for a notebook, with every text escaped."""
+        properties = {
+            **{"dataset": self.dataset, "predictor": self.name, "preset": self.preset},
+            **{"tasks": ", ".join(self.tasks), "targets": ", ".join(self.predictor.targets_)},
+            "measured results": f"{len(self.reference_data.measured.frame):,}",
+            "intervals": "calibrated" if self.calibrated else "none",
+        }
+        rows = [f"<tr><th>{name}</th><td>{escape(value)}</td></tr>" for name, value in properties.items()]
+        return f"<table><caption>Champion</caption>{''.join(rows)}</table>"
 
     def _read_tasks(self, tasks: Sequence[str] | str) -> list[str]:
         names = [tasks] if isinstance(tasks, str) else tasks

@@ -19,7 +19,7 @@ import perfcast
 from perfcast.cli.main import main
 from perfcast.decisions.ranking import Ranking
 from perfcast.inference.predict import read_month
-from perfcast.inference.prediction import Estimate, Prediction, Predictions
+from perfcast.inference.prediction import REFUSED, Estimate, Prediction, Predictions
 from perfcast.serving.api_models import PredictQuery
 from perfcast.serving.request_limits import DEFAULT_LIMITS
 from perfcast.utils.errors import UserError
@@ -150,7 +150,23 @@ def test_answers_have_short_representations_and_escape_texts(champion):
     hostile = Predictions(name, name, name, (Prediction(1, name, (estimate,)),), 1)
     assert "<script" not in hostile._repr_html_()
     assert "&lt;script" in hostile._repr_html_()
+    for machine in (*hostile.machines, Prediction(1, name, (), status=REFUSED, message=name)):
+        assert "<script" not in machine._repr_html_()
+        assert "&lt;script" in machine._repr_html_()
     assert Ranking.__repr__ is Predictions.__repr__
+
+
+def test_notebooks_show_champions_machines_and_estimators(champion):
+    shown = champion._repr_html_()
+    count = len(champion.reference_data.measured.frame)
+    for value in (champion.dataset, champion.name, f"{count:,}", *champion.tasks, *champion.predictor.targets_):
+        assert f"{value}" in shown
+    machine = champion.predict({**KNOWN, "suite": "CINT2017rate"}).machines[0]
+    assert machine.machine in machine._repr_html_()
+    assert "not official results" in machine._repr_html_()
+    hostile = replace(champion, name="<script>")
+    assert "<script" not in hostile._repr_html_()
+    assert "Ridge" in perfcast.estimator("ridge")._repr_html_()
 
 
 def test_import_is_lazy():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
 import pandas as pd
@@ -119,6 +120,17 @@ class Prediction:
             return f"<Prediction {self.machine}: refused, {self.message}>"
         return f"<Prediction {self.machine}: {len(self.estimates)} estimates>"
 
+    def _repr_html_(self) -> str:
+        """Return the machine and its estimates for a notebook, with every text escaped."""
+        if self.status == REFUSED:
+            return f"<p>{escape(self.machine)}: refused, {escape(self.message)}</p>"
+        return f"<p><b>{escape(self.machine)}</b></p>{_html_table([each.cells() for each in self.estimates])}"
+
+
+def _html_table(estimates: pd.DataFrame | list[dict[str, Any]]) -> str:
+    frame = pd.DataFrame(estimates)
+    return f"{frame.to_html(index=False, max_rows=_MAX_HTML_ROWS, na_rep='', border=0)}<p>{ESTIMATE}</p>"
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -133,8 +145,7 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """Return the table for a notebook, with every text escaped."""
-        table: str = self.to_frame().to_html(index=False, max_rows=_MAX_HTML_ROWS, escape=True, border=0)
-        return f"{table}<p>{ESTIMATE}</p>"
+        return _html_table(self.to_frame())
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and lists, ready for JSON."""
@@ -178,18 +189,8 @@ class Predictions(Answer):
 
 
 _COLUMNS = (
-    *("line", "machine", "task", "target", "estimate", "low", "high", "unit", "in_domain_score"),
-    *(
-        "least_similar_group",
-        "published",
-        "published_median",
-        "assumed",
-        "champion",
-        "features_missing",
-        "features",
-        "status",
-        "message",
-    ),
+    *("line", "machine", "task", "target", "estimate", "low", "high", "unit", "in_domain_score", "least_similar_group"),
+    *("published", "published_median", "assumed", "champion", "features_missing", "features", "status", "message"),
 )
 _HEADER = ["task", "estimate", "interval", "unit", "in-domain score", "assumed values", "least similar group"]
 

@@ -82,6 +82,12 @@ class Predictor(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.get_params().items())})"
 
+    def _repr_html_(self) -> str:
+        """Return scikit-learn's diagram of an estimator for a notebook."""
+        from sklearn.utils import estimator_html_repr
+
+        return str(estimator_html_repr(self))
+
     def __sklearn_tags__(self) -> Tags:
         """Return the tags by which scikit-learn recognizes a regressor."""
         from perfcast.predictors.plain_inputs import estimator_tags
