@@ -128,8 +128,8 @@ class Prediction:
 
 
 def _html_table(estimates: pd.DataFrame | list[dict[str, Any]]) -> str:
-    frame = pd.DataFrame(estimates)
-    return f"{frame.to_html(index=False, max_rows=_MAX_HTML_ROWS, na_rep='', border=0)}<p>{ESTIMATE}</p>"
+    options: dict[str, Any] = {"index": False, "max_rows": _MAX_HTML_ROWS, "na_rep": "", "border": 0}
+    return f"{pd.DataFrame(estimates).to_html(float_format=format_number, **options)}<p>{ESTIMATE}</p>"
 
 
 @dataclass(frozen=True)
