@@ -79,7 +79,8 @@ def test_a_month_is_a_text_a_date_or_this_month_at_every_door(champion, monkeypa
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"when": "soon"}, "when must be a month such as 2026-03, but it is 'soon'"),
+        ({"when": "soon"}, "when must be a month such as 2026-03, from 1990 to 2099, but it is 'soon'"),
+        ({"when": "0001-01"}, "when must be a month such as 2026-03, from 1990 to 2099, but it is '0001-01'"),
         ({"level": 90}, "level must be between 0 and 1, but it is 90; 0.9 means 90 %"),
         ({"level": "nonsense"}, "level must be between 0 and 1, but it is 'nonsense'"),
         ({"measured": {**KNOWN, "suite": "CINT2017rate"}}, "must have a score"),

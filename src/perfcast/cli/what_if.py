@@ -9,6 +9,7 @@ Examples:
 from __future__ import annotations
 
 import argparse
+import sys
 
 from perfcast.cli import machine_arguments as machine
 from perfcast.cli.answers import add_output, check_ending, report, write_answer
@@ -38,6 +39,9 @@ def run(options: argparse.Namespace) -> int:
     chosen = machine.read_options(options)
     champion = machine.read_champion(options)
     varied = read_varied_fields(options.vary, champion.fields)
+    names = [text.partition("=")[0].strip().lower() for text in options.vary]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        print(f"--vary {name} is given {names.count(name)} times: its values are taken together", file=sys.stderr)
     entries = machine.read_entries(options, champion, allow_empty=bool(varied))
     if len(entries) != 1:
         raise UserError("the machine to vary must be one", f"{options.machines} describes {len(entries)}", "keep one")

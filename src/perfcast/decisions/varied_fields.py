@@ -128,7 +128,9 @@ def _read_field(name: str, values: Sequence[str], fields: MachineFields) -> Vari
     points: list[Point] = []
     for text in values:
         try:
-            cells = fields.cells({name: text}, "--vary")
+            cells, _, notes = fields.parse({name: text}, "--vary")
+            if notes:
+                raise UserError(f"values of --vary {name} must be understood whole", notes[0])
         except UserError as error:
             hint = "join values by | where they hold commas" if len(values) > 1 else ""
             raise UserError(error.requirement, error.fact, "; ".join(filter(None, [error.remedy, hint]))) from None

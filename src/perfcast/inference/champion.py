@@ -135,7 +135,11 @@ class Champion:
     @cached_property
     def fields(self) -> MachineFields:
         """The fields that may describe a machine."""
-        return MachineFields(describing_columns(self.reference_data.measured, self.features), self.rules.fields)
+        columns = describing_columns(self.reference_data.measured, self.features)
+        frame = self.reference_data.measured.frame
+        counts = [column.name for column in columns if column.kind is Kind.NUMERICAL and not column.unit]
+        whole = [name for name in counts if (frame[name].dropna() % 1 == 0).all()]
+        return MachineFields(columns, self.rules.fields, whole)
 
     @cached_property
     def cpu_names(self) -> CpuNames:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from perfcast.schema.table import Column, Kind, as_declared
+from perfcast.schema.table import Column, Kind, Tag, as_declared
 from perfcast.utils.errors import UserError
 
 Cell = str | float
@@ -21,6 +21,9 @@ Cell = str | float
 
 LINE = "line"
 """Index of machines: the line where a machine begins in a CSV file, else its number, from 1."""
+
+MONTH = "a month such as 2026-03, from 1990 to 2099"
+"""Requirement of a month in errors; see `is_month`."""
 
 MAX_LETTERS = 500
 """Longest value that is read."""
@@ -30,7 +33,10 @@ _GROUP_NAMES = {"provenance": "dates"}
 
 _MAX_READINGS = 20_000
 """Texts whose reading is remembered: a batch repeats them."""
+_IDENTIFIERS = frozenset((Tag.ROW, Tag.BLOCK))
+"""Tags of columns that name published results."""
 _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
+_FIRST_YEAR, _YEAR_AFTER = "1990", "2100"
 _SHOWN_LETTERS = 60
 _LARGEST_INTEGER = 10**MAX_LETTERS
 
@@ -67,6 +73,11 @@ def read_number(text: str, unit: str) -> float:
     if not math.isfinite(value):
         raise ValueError("it is no finite number")
     return value
+
+
+def is_month(text: str) -> bool:
+    """Return whether a text is a month YYYY-MM in which a machine can have been made or measured."""
+    return _MONTH.fullmatch(text) is not None and _FIRST_YEAR <= text < _YEAR_AFTER
 
 
 def name_group(column: Column) -> str:
@@ -120,7 +131,11 @@ class ParsedFields(NamedTuple):
 class MachineFields:
     """The names that may describe a machine: columns of a table, bare or after their group, and short fields."""
 
-    def __init__(self, columns: Sequence[Column], fields: Iterable[Field] = ()) -> None:
+    def __init__(
+        self, columns: Sequence[Column], fields: Iterable[Field] = (), whole: Collection[str] = frozenset()
+    ) -> None:
+        """Keep the names; `whole` are columns of whole numbers, such as counts."""
+        self._whole = frozenset(whole)
         self.columns = {column.name: column for column in columns}
         self.fields = {name: field for field in fields for name in (field.name, *field.aliases)}
         self._readings: dict[tuple[str, str], Reading] = {}
@@ -158,6 +173,9 @@ class MachineFields:
             text = _as_text(value, name, label)
             if not text:
                 continue
+            if isinstance(field, Column) and not _IDENTIFIERS.isdisjoint(field.tags):
+                notes.append(f"{name.strip()} {text[:_SHOWN_LETTERS]!r} was ignored: it names a result, not a machine")
+                continue
             read = self._read(field, text, name.strip(), label)
             if read.remark:
                 notes.append(f"{name.strip()} {text[:_SHOWN_LETTERS]!r} {read.remark}")
@@ -174,10 +192,10 @@ class MachineFields:
 
     def _read(self, field: Column | Field, text: str, name: str, label: str) -> Reading:
         if isinstance(field, Column):
-            return Reading({field.name: _read_cell(text, field, name, label)})
+            return Reading({field.name: self._read_cell(text, field, name, label)})
         if len(field.columns) == 1:
             ((column, cell),) = field.read(text).cells.items()
-            return Reading({column: _read_cell(str(cell), self.columns[column], name, label)})
+            return Reading({column: self._read_cell(str(cell), self.columns[column], name, label)})
         key = (field.name, text)
         if key not in self._readings:
             if len(self._readings) >= _MAX_READINGS:
@@ -193,7 +211,7 @@ class MachineFields:
             if column is None:  # this dataset does not have it
                 continue
             try:
-                cells[name] = _read_cell(str(cell), column, name, "it")
+                cells[name] = self._read_cell(str(cell), column, name, "it")
             except UserError as error:
                 beyond.append(str(error))
         if not cells:
@@ -201,6 +219,17 @@ class MachineFields:
         if beyond:
             return Reading(cells, f"was read without a part: {beyond[0]}")
         return Reading(cells, read.remark)
+
+    def _read_cell(self, text: str, column: Column, name: str, label: str) -> Cell:
+        """Return a value typed as its column is; `name` is the field as the user typed it."""
+        if column.kind is Kind.NUMERICAL:
+            value = _read_bounded(text, column, name, label)
+            if column.name in self._whole and not value.is_integer():
+                raise UserError(f"{name} must be a whole number", f"{label} has {text[:_SHOWN_LETTERS]}")
+            return value
+        if column.kind is Kind.DATE and not is_month(text):
+            raise UserError(f"{name} must be {MONTH}", f"{label} has {text[:_SHOWN_LETTERS]!r}")
+        return text
 
     def frame(self, machines: Sequence[Mapping[str, Cell]], lines: Sequence[int]) -> pd.DataFrame:
         """Return the cells of machines as a frame: every column with its declared type, index `LINE`."""
@@ -235,15 +264,6 @@ def _as_text(value: object, name: str, label: str) -> str:
     hidden = next((letter for letter in text if not (letter.isprintable() or letter.isspace())), None)
     if hidden is not None:  # half a character, a control character, a mark that reverses the line
         raise UserError(f"{shown} must be text that can be printed", f"{label} has {hidden!a} in it", "take it out")
-    return text
-
-
-def _read_cell(text: str, column: Column, name: str, label: str) -> Cell:
-    """Return a value typed as its column is; `name` is the field as the user typed it."""
-    if column.kind is Kind.NUMERICAL:
-        return _read_bounded(text, column, name, label)
-    if column.kind is Kind.DATE and not _MONTH.fullmatch(text):
-        raise UserError(f"{name} must be a month such as 2026-03", f"{label} has {text[:_SHOWN_LETTERS]!r}")
     return text
 
 

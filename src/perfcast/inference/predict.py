@@ -12,6 +12,7 @@ import pandas as pd
 from perfcast.inference.champion import Champion
 from perfcast.inference.explain import Explainer
 from perfcast.inference.impute import ASSUMED, CompletedMachines, impute
+from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.prediction import Estimate, Prediction, Predictions
 from perfcast.inference.user_measurements import UserMeasurements
@@ -46,12 +47,10 @@ def read_month(when: str | date | None, name: str = "when") -> pd.Timestamp:
     """
     if when is None:
         return pd.Timestamp.now().normalize()
-    if isinstance(when, date):
-        return pd.Timestamp(when)
-    try:
-        return pd.to_datetime(when, format="%Y-%m")
-    except (ValueError, TypeError):
-        raise UserError(f"{name} must be a month such as 2026-03", f"it is {when!r}") from None
+    text = f"{when:%Y-%m}" if isinstance(when, date) else when
+    if not isinstance(text, str) or not is_month(text):
+        raise UserError(f"{name} must be {MONTH}", f"it is {when!r}")
+    return pd.Timestamp(when)
 
 
 def check_level(level: float, name: str = "level") -> float:

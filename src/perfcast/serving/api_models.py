@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
 
+from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry, read_tree
 from perfcast.inference.predict import PredictOptions, read_month
 from perfcast.inference.prediction import Prediction, Value
@@ -15,7 +15,6 @@ from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, EXAMPLE, Refus
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError, unknown_name
 
-_MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 _MAX_SHOWN = 60
 _REMEDY_OPTIONS = "put options such as level into the query: /predict?level=0.5"
 _FORMS = ("machine", "list", "machines")
@@ -66,8 +65,8 @@ def list_entries(
 
 
 def _check_month(text: str) -> str:
-    if not _MONTH.fullmatch(text) or not "1990" < text < "2100":
-        raise ValueError("must be a month such as 2026-03")
+    if not is_month(text):
+        raise ValueError(f"must be {MONTH}")
     return text
 
 

@@ -98,6 +98,8 @@ def test_combinations_merge_repeated_names():
         (["cores=1..100:1", "chips=1..32:1"], f"at most {MAX_COMBINATIONS}"),
         (["cores=4", "cores_per_chip=8"], "cores and cores_per_chip both describe cores as published"),
         (["os=SLES 15 SP6, kernel 6.4"], "join values by |"),
+        (["memory=banana,1 TB"], "values of --vary memory must be understood whole"),
+        (["chips=1..2:0.5"], "chips must be a whole number"),
         (["suite=CINT2017rate"], "--task"),
         (["family=Skylake-SP,Nonsense"], "family must be one that was measured"),
         (["processor=Xeon Gold 6148,Xeon Nonsense"], "processor must be a known CPU model"),

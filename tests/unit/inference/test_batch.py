@@ -44,6 +44,47 @@ def test_predict_batch_answers_in_order_and_states_reasons():
     assert frame.loc[frame["status"] == "refused", "estimate"].isna().all()
 
 
+NASTY = {
+    "chips must be between": [{**KNOWN, "chips": 0}, {**KNOWN, "chips": -1}, {**KNOWN, "chips": 1e300}],
+    "chips must be a number": [{**KNOWN, "chips": text} for text in ("two", "2 V", "1_0", "nan", "inf")],
+    "chips must be a whole number": [{**KNOWN, "chips": 1.5}, {**KNOWN, "chips": "1.5"}],
+    "chips must be one value": [{**KNOWN, "chips": [2]}],
+    "chips must be at most": [{**KNOWN, "chips": 10**600}],
+    "dimm_count must be a whole number": [{**KNOWN, "dimm_count": 0.5}],
+    "cores_enabled_total must be a whole number": [{**KNOWN, "cores_enabled_total": 39.5}],
+    "threads_per_core: 3 threads per core": [{**KNOWN, "threads_per_core": 3}],
+    "test_month must be a month": [{**KNOWN, "test_month": text} for text in ("1800-01", "2026-13", "9999-12")],
+    "suite must be one of": [{**KNOWN, "suite": "CINT2006rate"}],
+    "must be described by known names": [{**KNOWN, "chipz": 2}],
+    "must be described by at least one field": [{}, {"chips": ""}, {"result_id": "cpu2017-20300101-00001"}],
+    "must be text that can be printed": [{**KNOWN, "os": "SLES \x1b[31m"}],
+    "processor must be a known CPU model": [{"processor": "\N{MICRO SIGN}", "chips": 2}, {"processor": "=1+1"}],
+    "must agree": [{**KNOWN, "sockets": 1}],
+}
+"""Beginning of a reason -> machines that are refused with it."""
+
+
+def test_every_other_machine_of_a_nasty_batch_is_answered():
+    reasons = [reason for reason, machines in NASTY.items() for _ in machines]
+    machines = [machine for listed in NASTY.values() for machine in listed]
+    batch = [each for machine in machines for each in (KNOWN, machine)]
+    answer = predict_batch(read_machines(batch), project().champion, PLAIN)
+    assert len(reasons) >= 25
+    assert [machine.status for machine in answer] == ["ok", "refused"] * len(reasons)
+    assert all(machine.estimates == answer.machines[0].estimates for machine in answer.machines[::2])
+    messages = [machine.message for machine in answer.refused]
+    assert [message for message, reason in zip(messages, reasons, strict=True) if reason not in message] == []
+    assert [message for message in messages if "\n" in message or "\x1b" in message] == []
+    for machine in machines:
+        with pytest.raises(UserError):
+            predict_batch(read_machines([KNOWN, machine]), project().champion, PLAIN, strict=True)
+
+
+def test_names_of_results_are_ignored_with_a_note():
+    (machine,) = predict_batch(read_machines({**KNOWN, "result_id": "x"}), project().champion, PLAIN)
+    assert [note for note in machine.notes if note.startswith("result_id 'x' was ignored")]
+
+
 @pytest.mark.parametrize("wrong", [{"processor": "Zeus 1"}, {**KNOWN, "chips": 64}])
 def test_strict_and_single_machines_raise(wrong):
     for machines, strict in (([KNOWN, wrong], True), (wrong, False)):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from perfcast.data.datasets.spec_cpu.quarantine import THREADS_PER_CORE
 from perfcast.inference.imputation.rules import Violation
 
 _DDR_RATES = {2: (400, 1066), 3: (800, 2133), 4: (1600, 3600), 5: (3200, 12800)}
@@ -64,6 +65,12 @@ _LIMITS = (
         lambda f: (f["chips"] > f["max_sockets"]) & (f["max_sockets"] < _NODE_SOCKETS),
         lambda r: f"{r.chips:g} is more than the {r.max_sockets:g} sockets that {{cpu}} supports",
         "correct it, or name another processor",
+    ),
+    _Limit(
+        ("threads_per_core",),
+        lambda f: f["threads_per_core"].notna() & ~f["threads_per_core"].isin(THREADS_PER_CORE),
+        lambda r: f"{r.threads_per_core:g} threads per core exist in no processor",
+        f"write one of {', '.join(map(str, THREADS_PER_CORE))}",
     ),
     _Limit(
         ("base_mhz", "max_turbo_mhz"),
