@@ -290,7 +290,7 @@ def _dataset(results: Path, name: str, title: str, params: Mapping[str, Any], so
     )
 
 
-def hardest_split_first(evaluation: Evaluation, predictor: str) -> Evaluation:
+def hardest_split_first(evaluation: Evaluation, predictor: str = "") -> Evaluation:
     """Return an evaluation with its splits by falling MAPE of a predictor, or of the best one where it was not run."""
     if predictor not in evaluation.predictors:
         predictor = evaluation.ranking()[0]

@@ -14,7 +14,7 @@ from perfcast.report.explorer import NO_INTERVAL, SCALE, explorer_predictors, ex
 from perfcast.report.largest_errors import largest_errors
 from perfcast.report.model_card import cards, model_card
 from perfcast.report.release_errors import axis_limit, axis_position, release_errors
-from perfcast.report.report_context import NAME, Rows, collect
+from perfcast.report.report_context import NAME, Rows, collect, hardest_split_first
 from perfcast.report.summaries import ablation_tables, calibration_tables
 from perfcast.schema.table import Tag
 from perfcast.splits import describe_split, split_label
@@ -282,6 +282,22 @@ def test_ablation_table_compares_on_the_same_rows(part):
     assert idea == "idea"
     assert [loss.difference for loss in losses] == pytest.approx([3.0] * 3, abs=1e-3)
     assert all(loss.clear and loss.low <= loss.difference + 1e-3 for loss in losses)
+
+
+def test_hardest_split_is_first(part):
+    metrics = part.evaluation.metrics
+    errors = {"random": {"ridge": 9.0}, "unseen_cpu": {"ridge": 1.0}, "forward_2023": {"ridge": 5.0}}
+    changed = (metrics["predictor"] == "ridge") & (metrics["metric"] == "mape")
+    by_split = metrics["split"].map({split: error["ridge"] for split, error in errors.items()})
+    evaluation = dataclasses.replace(
+        part.evaluation, metrics=metrics.assign(value=by_split.where(changed, metrics["value"]))
+    )
+    assert hardest_split_first(evaluation, "ridge").splits == ["random", "forward_2023", "unseen_cpu"]
+    best = evaluation.ranking()[0]
+    ordered = hardest_split_first(evaluation)
+    values = [ordered.value(split, best)["value"] for split in ordered.splits]
+    assert values == sorted(values, reverse=True)
+    assert ordered.value("random", "ridge")["value"] == 9.0
 
 
 def test_count_training_rows_counts_in_the_fold_of_the_row():

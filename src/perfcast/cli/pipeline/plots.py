@@ -25,9 +25,10 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.config.predictor_conf import read_predictor_labels
     from perfcast.evaluation import read_evaluation
     from perfcast.report.plots.drawing import draw_all
+    from perfcast.report.report_context import hardest_split_first
     from perfcast.utils.io import atomic_folder
 
     labels = read_predictor_labels(options.project / "conf")
     with atomic_folder(options.out) as folder:
-        draw_all(read_evaluation(options.evaluation), folder, options.plots, labels)
+        draw_all(hardest_split_first(read_evaluation(options.evaluation)), folder, options.plots, labels)
     return 0
