@@ -14,7 +14,6 @@ from perfcast.inference.champion import Champion
 from perfcast.inference.impute import ASSUMED, GIVEN, MISSING, CompletedMachines
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.prediction import Driver, Neighbor, Value
-from perfcast.inference.published import PublishedScores
 from perfcast.schema.table import Kind, Role, Table, Tag
 
 _HIDDEN_ROLES = (Role.TARGET, Role.PROVENANCE)
@@ -37,6 +36,9 @@ class Explainer:
     ) -> None:
         self._completed, self._champion, self._drivers = completed, champion, drivers
         self._neighbors = find_neighbors(table, champion, neighbors)
+        origins = completed.origins.to_numpy()
+        known = (origins != ASSUMED) & (origins != MISSING)
+        self._published_rows = champion.published_index.find_rows(completed.frame, origins == GIVEN, known)
         if drivers:
             self._typical_rows, self._shares, self._groups = attribute_to_groups(completed, champion)
 
@@ -45,7 +47,7 @@ class Explainer:
         near = [describe_neighbor(self._champion, *neighbor, target) for neighbor in self._neighbors[row]]
         explanation: dict[str, Any] = {
             "neighbors": tuple(near),
-            "published": find_published(self._completed, self._champion, row, target),
+            "published": self._champion.published_index.summarize(self._published_rows[row], target),
         }
         if self._drivers:
             number = self._champion.predictor.targets_.index(target)
@@ -65,14 +67,6 @@ def find_neighbors(table: Table, champion: Champion, count: int) -> list[list[tu
     if champion.neighbor_index is None or not count:
         return [[] for _ in range(len(table.frame))]
     return champion.neighbor_index.find_nearest(table.frame, table.frame[table.column_of(Tag.TASK)], count)
-
-
-def find_published(completed: CompletedMachines, champion: Champion, row: int, target: str) -> PublishedScores | None:
-    """Return the published scores of exactly the machine of a row, None where there is none."""
-    origins = completed.origins.iloc[row]
-    given, unknown = (set(origins.index[origins.isin(named)]) for named in ([GIVEN], [ASSUMED, MISSING]))
-    machine = completed.frame.iloc[row]
-    return champion.published_index.find(machine, given, set(origins.index) - unknown, target)
 
 
 def describe_neighbor(champion: Champion, row: int, distance: float, target: str) -> Neighbor:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -70,73 +69,99 @@ class PublishedIndex:
         groups = measured.frame.groupby(self._keys, observed=True).indices
         self._rows: dict[Any, np.ndarray] = {key: np.asarray(rows) for key, rows in groups.items()}
         self._matched = [
-            column
+            column.name
             for column in measured.columns
             if column.role in (Role.FEATURE, Role.KEY)
             and column.kind in (Kind.NUMERICAL, Kind.CATEGORICAL)
             and column.name not in self._keys
         ]
+        self._numerical = {column.name for column in measured.columns if column.kind is Kind.NUMERICAL}
+        self._cells: dict[str, np.ndarray] = {}
         self._summarize = lru_cache(maxsize=4096)(self._summarize_rows)
 
-    def find(self, machine: pd.Series, given: Set[str], known: Set[str], target: str) -> PublishedScores | None:
-        """Return the published scores of a machine, None where there is none.
+    def find_rows(self, machines: pd.DataFrame, given: np.ndarray, known: np.ndarray) -> list[tuple[int, ...]]:
+        """Return the measured rows of every machine that are exactly this machine.
 
-        Args: `given` are the columns that the user gave, `known` those that are not assumed. The CPU model and the
-        number of chips must be known. A result also has every other given value, or none in that column.
+        Args: `given` and `known` are flags of all cells, (n, columns) bool: those that the user gave, and those that
+        are not assumed. The CPU model and the number of chips must be known. A result also has every other given value,
+        or none in that column.
         """
-        if not set(self._keys) <= known:
-            return None
-        rows = self._rows.get(tuple(machine[name] for name in self._keys))
-        if rows is None:
-            return None
-        for column in self._matched:
-            if column.name in given:
-                rows = rows[self._agree(column.name, column.kind, machine[column.name], rows)]
-        return self._summarize(tuple(rows.tolist()), target) if len(rows) else None
+        place_of = {str(name): place for place, name in enumerate(machines.columns)}
+        keys = [machines[name].to_numpy(dtype=object) for name in self._keys]
+        columns = [(name, place_of[name]) for name in self._matched if name in place_of]
+        cells = {name: machines[name].to_numpy(dtype=object) for name, at in columns if given[:, at].any()}
+        named = [(name, at) for name, at in columns if name in cells]
+        exact = known[:, [place_of[name] for name in self._keys]].all(axis=1)
+        matches: list[tuple[int, ...]] = []
+        for row in range(len(machines)):
+            rows = self._rows.get(tuple(key[row] for key in keys)) if exact[row] else None
+            if rows is not None:
+                for name, at in named:
+                    if given[row, at] and len(rows):
+                        rows = rows[self._agree(name, cells[name][row], rows)]
+            matches.append(() if rows is None else tuple(rows.tolist()))
+        return matches
 
-    def _agree(self, name: str, kind: Kind, given: Any, rows: np.ndarray) -> np.ndarray:
-        values = self._measured.frame[name].iloc[rows]
-        if kind is Kind.NUMERICAL:
-            equal = np.isclose(values.to_numpy(dtype=float), float(given), rtol=_TOLERANCE, atol=0.0)
-        else:
-            equal = (values.astype(object) == given).to_numpy(dtype=bool)
-        return np.asarray(equal | values.isna().to_numpy())
+    def summarize(self, rows: tuple[int, ...], target: str) -> PublishedScores | None:
+        """Return the published scores of measured rows, None where there is none."""
+        return self._summarize(rows, target) if rows else None
+
+    def _agree(self, name: str, given: Any, rows: np.ndarray) -> np.ndarray:
+        values = self._read_cells(name)[rows]
+        if name in self._numerical:
+            return np.asarray((np.abs(values - given) <= _TOLERANCE * abs(given)) | np.isnan(values))
+        return np.asarray((values == given) | (values == None))  # noqa: E711  (element by element)
+
+    def _read_cells(self, name: str) -> np.ndarray:
+        """Return the cells of a measured column: float, else objects with None where a cell is missing."""
+        if name not in self._cells:
+            values = self._measured.frame[name]
+            plain = values.astype(object).where(values.notna(), None)
+            self._cells[name] = values.to_numpy(dtype=float) if name in self._numerical else plain.to_numpy()
+        return self._cells[name]
 
     def _summarize_rows(self, rows: tuple[int, ...], target: str) -> PublishedScores | None:
-        frame = self._measured.frame.iloc[list(rows)]
-        frame = frame[frame[target].notna()]
-        if frame.empty:
+        places = np.array(rows)
+        scores = self._read_cells(target)[places]
+        places, scores = places[~np.isnan(scores)], scores[~np.isnan(scores)]
+        if not len(places):
             return None
-        times = self._measured.select(tag=Tag.TIME)
-        when = frame[times[0]] if times else pd.Series(pd.NaT, frame.index)
-        newest = frame.assign(_when=when).sort_values("_when", ascending=False, kind="stable").head(MAX_RESULTS)
-        names = frame[self._setup].astype("str").fillna("").agg(" ".join, axis=1).str.strip() if self._setup else ""
-        labels = pd.DataFrame({"setup": names, "year": when.dt.year, "score": frame[target]}, index=frame.index)
-        groups = labels.groupby(["year", "setup"], dropna=False)["score"].agg(["size", "min", "median", "max"])
-        ids = self._measured.column_of(Tag.ROW)
+        months, years, setups = self._labels
+        ids = self._measured.frame[self._measured.column_of(Tag.ROW)]
+        ages = np.where(np.isnat(months[places]), np.iinfo(np.int64).max, -months[places].astype(np.int64))
+        newest = places[np.argsort(ages, kind="stable")[:MAX_RESULTS]]
+        score_by_row = dict(zip(places.tolist(), scores.tolist(), strict=True))
+        groups: dict[tuple[int, str], list[float]] = {}
+        for row, score in score_by_row.items():
+            groups.setdefault((int(years[row]), str(setups[row])), []).append(score)
         return PublishedScores(
-            **_summary(frame[target]),
+            *_summary(scores),
             groups=tuple(
-                PublishedGroup(
-                    str(line["setup"]), None if pd.isna(line["year"]) else int(line["year"]), *_numbers(line)
-                )
-                for _, line in groups.sort_index(ascending=False).reset_index().iterrows()
+                PublishedGroup(setup, year or None, *_summary(np.array(groups[year, setup])))
+                for year, setup in sorted(groups, reverse=True)
             ),
             results=tuple(
-                PublishedResult(str(line[ids]), float(line[target]), "" if pd.isna(month) else f"{month:%Y-%m}")
-                for (_, line), month in zip(newest.iterrows(), newest["_when"], strict=True)
+                PublishedResult(
+                    str(ids.iloc[row]),
+                    score_by_row[row],
+                    "" if np.isnat(months[row]) else str(months[row].astype("datetime64[M]")),
+                )
+                for row in newest.tolist()
             ),
         )
 
+    @cached_property
+    def _labels(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return month, year (0 without a date) and compiler of every measured row."""
+        frame, times = self._measured.frame, self._measured.select(tag=Tag.TIME)
+        when = frame[times[0]] if times else pd.Series(pd.NaT, frame.index, dtype="datetime64[us]")
+        setups = pd.Series("", frame.index)
+        for name in self._setup:
+            setups = (setups + " " + frame[name].astype("object").fillna("").astype("str")).str.strip()
+        years = when.dt.year.fillna(0).to_numpy(dtype=int)
+        return when.to_numpy(dtype="datetime64[us]"), years, setups.to_numpy(dtype=object)
 
-def _summary(scores: pd.Series) -> Mapping[str, Any]:
-    return {
-        "count": len(scores),
-        "low": float(scores.min()),
-        "median": float(scores.median()),
-        "high": float(scores.max()),
-    }
 
-
-def _numbers(line: pd.Series) -> tuple[int, float, float, float]:
-    return int(line["size"]), float(line["min"]), float(line["median"]), float(line["max"])
+def _summary(scores: np.ndarray) -> tuple[int, float, float, float]:
+    """Return number, lowest, median and highest score."""
+    return len(scores), float(scores.min()), float(np.median(scores)), float(scores.max())

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from perfcast.inference.coded_frame import CodedFrame
 from perfcast.inference.imputation import find_rules
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
@@ -84,10 +85,19 @@ class ReferenceData:
             names = [name for name in self.measured.select(role=Role.FEATURE, group=group) if name != by]
             if tag not in self._rows:
                 self._rows[tag] = self.measured.frame.groupby(by).indices
-            rows = self.measured.frame[names].iloc[self._rows[tag].get(value, [])]
-            distinct = {name: rows[name].dropna().unique() for name in names}
-            self._common_values[key] = {name: cells[0] for name, cells in distinct.items() if len(cells) == 1}
+            rows = np.asarray(self._rows[tag].get(value, []), dtype=int)
+            common: dict[str, Any] = {}
+            for name in names:
+                codes = self._coded[name].codes[rows]
+                codes = codes[codes >= 0]
+                if len(codes) and (codes == codes[0]).all():
+                    common[name] = self._coded[name].values[codes[0]]
+            self._common_values[key] = common
         return self._common_values[key]
+
+    @cached_property
+    def _coded(self) -> CodedFrame:
+        return CodedFrame(self.measured.frame)
 
     @cached_property
     def _common_values(self) -> dict[tuple[Tag, str], Mapping[str, Any]]:

@@ -11,6 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
+from perfcast.data.parsing.distinct_texts import number_combinations
+from perfcast.inference.coded_frame import CodedFrame
 from perfcast.inference.machine_fields import Cell, Field
 from perfcast.schema.table import Table, Tag
 
@@ -160,7 +162,8 @@ class HotDeck:
         entity = measured.select(tag=Tag.ENTITY)
         self._entity = entity[0] if entity else ""
         self._measured = frozenset(self.frame[self._entity].dropna().unique()) if entity else frozenset()
-        self._codes: dict[str, np.ndarray] = {}
+        self._coded = CodedFrame(self.frame)
+        self._numbers: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._donor_by_key: dict[tuple[object, ...], Mapping[str, Any] | None] = {}
 
     def fill(self, machines: pd.DataFrame, block: Block) -> pd.DataFrame:
@@ -173,23 +176,27 @@ class HotDeck:
             return machines
         recipients = machines.loc[incomplete]
         ladder = sorted({name for step in block.ladder for name in step})
-        matches = [
+        names = [*columns, *(name for name in ladder if name not in columns)]
+        alike, first = number_combinations(recipients, names)
+        distinct = recipients.iloc[first]
+        donated = [
             self._find_donor(block, dict(zip(columns, cells, strict=True)), dict(zip(ladder, keys, strict=True)))
             for cells, keys in zip(
-                recipients[columns].itertuples(index=False), recipients[ladder].itertuples(index=False), strict=True
+                distinct[columns].itertuples(index=False), distinct[ladder].itertuples(index=False), strict=True
             )
         ]
+        matches = [donated[number] for number in alike]
         if all(donor is None for donor in matches):
             return machines
         filled = {}
         for name in columns:
-            if not machines[name].array.isna().any():
+            missing = machines[name].array.isna()
+            if not missing.any():
                 continue
             values = machines[name].astype(object).to_numpy(copy=True)
-            values[incomplete] = [
-                cell if not pd.isna(cell) or donor is None else donor[name]
-                for cell, donor in zip(recipients[name], matches, strict=True)
-            ]
+            for place, donor in zip(np.flatnonzero(incomplete), matches, strict=True):
+                if missing[place] and donor is not None:
+                    values[place] = donor[name]
             filled[name] = pd.Series(values, machines.index).astype(self.frame[name].dtype)
         return machines.assign(**filled)
 
@@ -218,19 +225,20 @@ class HotDeck:
         for name, value in {**keys, **known}.items():
             if pd.isna(value):
                 return None
-            mask &= (self.frame[name] == value).fillna(False).to_numpy(dtype=bool)
+            mask &= self._coded.equals(name, value)
         if not mask.any():
             return None
-        numbers = self._combinations(block)
-        row = int(np.flatnonzero(numbers == np.bincount(numbers[mask]).argmax())[0])
+        numbers, first = self._combinations(block)
+        row = first[np.bincount(numbers[mask]).argmax()]
         return {name: self.frame[name].iloc[row] for name in block.columns}
 
-    def _combinations(self, block: Block) -> np.ndarray:
-        """Return the number of every result's combination of the block's columns, (n,) int."""
-        if block.name not in self._codes:
+    def _combinations(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
+        """Return the number of every result's combination of the block's columns, and the first row of each."""
+        if block.name not in self._numbers:
             groups = self.frame.groupby(list(block.columns), dropna=False, sort=True)
-            self._codes[block.name] = groups.ngroup().to_numpy()
-        return self._codes[block.name]
+            numbers = groups.ngroup().to_numpy()
+            self._numbers[block.name] = numbers, np.unique(numbers, return_index=True)[1]
+        return self._numbers[block.name]
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,41 @@
+"""Columns of measured results as integer codes: a comparison with one value is a comparison of small integers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+UNKNOWN = -2
+"""Code of a value that no row has; -1 is that of missing cells."""
+
+
+class Codes(NamedTuple):
+    """One coded column. Shapes: `codes` (n,) int, -1 where the cell is missing; `values` are the distinct ones."""
+
+    codes: np.ndarray
+    values: list[Any]
+    places: Mapping[Hashable, int]
+
+
+class CodedFrame:
+    """Frame whose columns are coded when they are first asked for."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._frame = frame
+        self._columns: dict[str, Codes] = {}
+
+    def __getitem__(self, name: str) -> Codes:
+        """Return the codes of a column."""
+        if name not in self._columns:
+            codes, values = pd.factorize(self._frame[name])
+            listed = list(values)
+            self._columns[name] = Codes(codes.astype(np.int32), listed, {value: at for at, value in enumerate(listed)})
+        return self._columns[name]
+
+    def equals(self, name: str, value: Any) -> np.ndarray:
+        """Return whether each cell of a column is a value, (n,) bool."""
+        column = self[name]
+        return np.asarray(column.codes == column.places.get(value, UNKNOWN))
