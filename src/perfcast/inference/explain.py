@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from math import factorial
 from typing import Any
@@ -36,6 +36,9 @@ class Explainer:
     ) -> None:
         self._completed, self._champion, self._drivers = completed, champion, drivers
         self._neighbors = find_neighbors(table, champion, neighbors)
+        names = (champion.reference_data.measured.column_of(Tag.ENTITY), "chips", "system_stem")
+        frame = completed.frame
+        self._named = {name: frame[name].to_numpy(dtype=object) for name in names if name in frame}
         origins = completed.origins.to_numpy()
         known = (origins != ASSUMED) & (origins != MISSING)
         self._published_rows = champion.published_index.find_rows(completed.frame, origins == GIVEN, known)
@@ -59,7 +62,7 @@ class Explainer:
         """Return the name of a machine, and its values where drivers are wanted."""
         measured = self._champion.reference_data.measured
         values = list_values(self._completed, row, measured) if self._drivers else ()
-        return name_machine(self._completed.frame.iloc[row], measured), values
+        return name_machine({name: cells[row] for name, cells in self._named.items()}, measured), values
 
 
 def find_neighbors(table: Table, champion: Champion, count: int) -> list[list[tuple[int, float]]]:
@@ -83,7 +86,7 @@ def describe_neighbor(champion: Champion, row: int, distance: float, target: str
     )
 
 
-def name_machine(cells: pd.Series, table: Table) -> str:
+def name_machine(cells: pd.Series | Mapping[str, Any], table: Table) -> str:
     """Return a name made of the product and the processors of a machine."""
     entity = cells[table.column_of(Tag.ENTITY)]
     name = "a new CPU model" if pd.isna(entity) else str(entity)

@@ -135,6 +135,10 @@ def _by_group(columns: Iterable[Column]) -> dict[str, list[Column]]:
     return groups
 
 
+_MAX_REMEMBERED = 100_000
+"""Distinct rows of a group whose distance is remembered: a batch of machines repeats them."""
+
+
 class _Group:
     """The distinct training values of one group of columns."""
 
@@ -145,6 +149,7 @@ class _Group:
         # column by column, as they are compared
         self._turned = np.ascontiguousarray(references.T)
         self._gaps = np.isnan(references).any(axis=0)
+        self._nearest_by_row: dict[bytes, float] = {}
 
     @classmethod
     def fit(cls, X: pd.DataFrame, columns: list[Column]) -> Self:
@@ -165,11 +170,17 @@ class _Group:
     def distances(self, X: pd.DataFrame) -> np.ndarray:
         """Return the distance to the nearest reference, (n,)."""
         rows, positions = np.unique(self.encode(X), axis=0, return_inverse=True)
-        nearest = np.concatenate(
-            [self._nearest(rows[start : start + _ROWS_AT_ONCE]) for start in range(0, len(rows), _ROWS_AT_ONCE)]
-            or [np.zeros(0)]
-        )
-        return np.asarray(nearest[positions.ravel()], dtype=float)
+        keys = [row.tobytes() for row in rows]
+        new = [place for place, key in enumerate(keys) if key not in self._nearest_by_row]
+        if len(self._nearest_by_row) + len(new) > _MAX_REMEMBERED:
+            self._nearest_by_row.clear()
+            new = list(range(len(keys)))
+        for start in range(0, len(new), _ROWS_AT_ONCE):
+            places = new[start : start + _ROWS_AT_ONCE]
+            nearest = self._nearest(rows[places]).tolist()
+            self._nearest_by_row.update(zip((keys[place] for place in places), nearest, strict=True))
+        nearest_by_key = self._nearest_by_row
+        return np.array([nearest_by_key[key] for key in keys], dtype=float)[positions.ravel()]
 
     def _nearest(self, rows: np.ndarray) -> np.ndarray:
         total = np.zeros((len(rows), len(self.references)))
