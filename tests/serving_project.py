@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import uvicorn
 
 from perfcast.serving import create_app
+from perfcast.serving.http_protocol import BoundedHttpProtocol
 from perfcast.serving.http_server import address_of, listen
 from perfcast.serving.request_limits import DEFAULT_LIMITS
 
@@ -54,11 +55,13 @@ def request(address, body=None, headers=JSON, method=None):
 
 
 @contextmanager
-def served(champion, limits=DEFAULT_LIMITS, **options):
+def served(champion, limits=DEFAULT_LIMITS, protocol=BoundedHttpProtocol, **options):
     """Yield the address of a server that ends with the block."""
     app = create_app(champion, limits, **options)
     with listen("127.0.0.1", 0) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, timeout_graceful_shutdown=2))
+        server = uvicorn.Server(
+            uvicorn.Config(app, http=protocol, log_level="error", access_log=False, timeout_graceful_shutdown=2)
+        )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         try:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Beginnings of a cell that spreadsheets compute."""
+
+
 def add_output(parser: argparse.ArgumentParser, files: str) -> None:
     """Declare the form of the answer, and its file."""
     form = parser.add_mutually_exclusive_group()
@@ -55,8 +59,14 @@ def _as_json(tree: dict[str, Any]) -> str:
 
 
 def _as_csv(frame: pd.DataFrame) -> str:
-    """Return CSV with six significant digits."""
+    """Return CSV with six significant digits; a text that a spreadsheet would compute begins with an apostrophe."""
+    texts = frame.select_dtypes(exclude=["number", "bool", "datetime"]).columns
+    frame = frame.assign(**{name: frame[name].map(_quote_formula) for name in texts})
     return str(frame.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+
+
+def _quote_formula(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def report(counted: str, champion: str, preset: str, level: float) -> None:

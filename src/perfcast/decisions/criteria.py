@@ -132,7 +132,8 @@ def split_candidates(entries: Sequence[MachineEntry]) -> tuple[list[MachineEntry
 
 def _text(value: object) -> str | None:
     missing = value is None or (isinstance(value, float) and math.isnan(value))
-    return None if missing else " ".join(str(value).split()) or None
+    # control characters and marks that reverse a line would act on the terminal that shows the name
+    return None if missing else " ".join("".join(c if c.isprintable() else " " for c in str(value)).split()) or None
 
 
 def _positive(value: object, name: str, unit: str, label: str) -> float | None:

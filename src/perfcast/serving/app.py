@@ -49,6 +49,8 @@ PAGE_FOLDER = Path(__file__).parent / "page"
 _DESCRIPTION = """Predictions of benchmark results by the best predictor of a dataset.
 All numbers are estimates, not official results. Every error is one line with the reason and the remedy."""
 _MAX_TEXT = 100
+_BODY_LEFT = (408, 413)
+"""Status of requests whose body is not read to its end: their connection is closed."""
 _REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorResponse, "description": text}
     for status, text in {
@@ -112,7 +114,10 @@ def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def handle_http_error(request: Request, error: HTTPException) -> JSONResponse:
         if isinstance(error, RefusedRequest):
-            return respond(error.status_code, error.detail)
+            response = respond(error.status_code, error.detail)
+            if error.status_code in _BODY_LEFT:
+                response.headers["connection"] = "close"
+            return response
         fact = f"there is no {request.method} {request.url.path[:_MAX_TEXT]}"
         return respond(error.status_code, str(UserError("a request must use a route of the server", fact, "see /docs")))
 

@@ -11,11 +11,11 @@ import uvicorn
 
 from perfcast.inference.champion import Champion
 from perfcast.serving.app import LOOPBACK, create_app
+from perfcast.serving.http_protocol import BoundedHttpProtocol
 from perfcast.serving.prediction_service import PredictionService
 from perfcast.serving.request_limits import RequestLimits
 from perfcast.utils.errors import UserError
 
-_MAX_CONNECTIONS = 1000
 _SHUTDOWN_SECONDS = 5
 """Seconds that running requests get after SIGINT or SIGTERM."""
 
@@ -68,7 +68,7 @@ def serve(
         proxy_headers=False,
         server_header=False,
         ws="none",
-        limit_concurrency=_MAX_CONNECTIONS,
+        http=BoundedHttpProtocol,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
     )
     server = _Server(config, ready)

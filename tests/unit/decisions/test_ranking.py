@@ -281,3 +281,16 @@ def test_rank_command_reports_mistakes_in_one_line(capsys, options, words):
     assert main(["rank", "nowhere.csv", "--results", str(project().results), *options]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1
+
+
+def test_names_of_candidates_act_on_no_terminal_and_no_spreadsheet(tmp_path, capsys):
+    path, out = tmp_path / "candidates.json", tmp_path / "ranking.csv"
+    names = ["\x1b[31mred\x07\u202e", "=cmd|'/c calc'!A1", "+1", "@x"]
+    path.write_text(json.dumps([{"name": name, "processor": "Xeon Gold 6148", "chips": 2} for name in names]))
+    assert main(["rank", str(path), "--results", str(project().results), "--out", str(out)]) == 0
+    assert main(["rank", str(path), "--results", str(project().results)]) == 0
+    shown = capsys.readouterr().out
+    assert "[31mred" in shown
+    assert [letter for letter in ("\x1b", "\x07", "\u202e") if letter in shown] == []
+    written = pd.read_csv(out)["name"].tolist()
+    assert sorted(written) == sorted(["[31mred", "'=cmd|'/c calc'!A1", "'+1", "'@x"])

@@ -1,0 +1,122 @@
+"""Connections that hold back their requests, endless bodies, and requests that are no HTTP; on loopback alone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import time
+from urllib.parse import urlsplit
+
+import pytest
+from champion_project import project
+from serving_project import request, served
+
+from perfcast.serving.http_protocol import BoundedHttpProtocol
+from perfcast.serving.request_limits import DEFAULT_LIMITS
+
+HALF = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Half: "
+CHUNK = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+
+
+class Impatient(BoundedHttpProtocol):
+    """Protocol with short limits."""
+
+    header_seconds = 1.0
+    max_waiting = 20
+
+
+def connect(address):
+    parts = urlsplit(address)
+    return socket.create_connection((parts.hostname, parts.port), timeout=20)
+
+
+def receive(connection):
+    """Return status, headers and body of everything that arrives until the server closes."""
+    content = b""
+    while piece := connection.recv(65536):
+        content += piece
+    head, _, body = content.partition(b"\r\n\r\n")
+    status, *lines = head.decode().split("\r\n")
+    return int(status.split()[1]), dict(line.lower().split(": ", 1) for line in lines), body
+
+
+@pytest.fixture(scope="module")
+def server():
+    with served(project().champion, protocol=Impatient) as address:
+        yield address
+
+
+def assert_refused(reply, status):
+    code, headers, body = reply
+    assert code == status
+    assert list(json.loads(body)) == ["error"]
+    assert headers["content-type"] == "application/json"
+    assert headers["connection"] == "close"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "default-src" in headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /health HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: many\r\n\r\n",
+        b"GET /\0 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"hello\r\n\r\n",
+    ],
+    ids=["two hosts", "length", "zero byte", "no request"],
+)
+def test_what_is_no_http_gets_json_with_the_usual_headers(server, sent):
+    with connect(server) as connection:
+        connection.sendall(sent)
+        assert_refused(receive(connection), 400)
+
+
+def test_half_sent_headers_end_after_a_while(server):
+    with connect(server) as silent, connect(server) as half:
+        half.sendall(HALF)
+        for connection in (half, silent):
+            assert_refused(receive(connection), 408)
+
+
+def test_half_of_a_second_request_ends_too(server):
+    with connect(server) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        connection.sendall(HALF)
+        deadline = time.monotonic() + 15
+        while connection.recv(65536):
+            assert time.monotonic() < deadline
+
+
+def test_others_are_served_while_one_client_holds_back_many_headers():
+    class Patient(Impatient):
+        header_seconds = 60.0
+
+    with served(project().champion, protocol=Patient) as address:
+        held = [connect(address) for _ in range(60)]
+        try:
+            for connection in held:
+                connection.sendall(HALF)
+            assert request(f"{address}/health").status == 200
+            with contextlib.suppress(ConnectionResetError):  # bytes that the server did not read reset it
+                assert_refused(receive(held[0]), 408)  # the oldest of them made room
+        finally:
+            for connection in held:
+                connection.close()
+
+
+def test_an_endless_body_is_refused_and_the_connection_closed(server):
+    most = 80 * DEFAULT_LIMITS.body // 65536
+    with connect(server) as connection:
+        connection.sendall(
+            b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n"
+        )
+        sent = 0
+        with pytest.raises(OSError):
+            for sent in range(most):  # noqa: B007
+                connection.sendall(CHUNK)
+        assert sent < most - 1
+    assert request(f"{server}/health").status == 200
