@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.champion import Champion
+from perfcast.inference.draw_predictions import complete_machines
 from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
-from perfcast.inference.impute import ASSUMED, CompletedMachines, impute
+from perfcast.inference.impute import ASSUMED, CompletedMachines
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.prediction import Answer, Neighbor
 from perfcast.schema.table import Column, Kind, Role, Tag, select
@@ -109,7 +110,7 @@ def find_nearest_machines(
     if tasks:
         positions = np.repeat(np.arange(len(frame)), len(tasks))
         frame = frame.iloc[positions].assign(**{task: list(tasks) * len(frame)})
-    completed = impute(machines.with_frame(frame), champion, assume=assume)
+    completed = complete_machines(machines.with_frame(frame), champion, assume=assume)
     table = champion.build_features(completed.frame)
     units = {column.name: column.unit for column in measured.columns}
     by_line: dict[int, NearestResults] = {}

@@ -24,7 +24,7 @@ from perfcast.decisions.criteria import (
 )
 from perfcast.inference.batch import parse_batch
 from perfcast.inference.champion import Champion
-from perfcast.inference.impute import impute
+from perfcast.inference.draw_predictions import complete_machines
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine, ParsedMachines
 from perfcast.inference.predict import PredictOptions, predict_machines
@@ -245,7 +245,7 @@ def _find_watts(
     one_task = others.assign(
         **{champion.reference_data.measured.column_of(Tag.TASK): next(iter(champion.typical_rows))}
     )
-    completed = impute(machines.with_frame(one_task), champion, assume=options.assume).frame
+    completed = complete_machines(machines.with_frame(one_task), champion, assume=options.assume).frame
     power = completed[list(champion.rules.power_columns)].prod(axis=1, skipna=False).dropna()
     return {**watts, **{int(line): (float(value), True) for line, value in power.items()}}  # type: ignore[call-overload]
 

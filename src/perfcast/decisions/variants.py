@@ -10,6 +10,7 @@ import pandas as pd
 
 from perfcast.decisions.varied_fields import Point, VariedField, combinations
 from perfcast.inference.champion import Champion
+from perfcast.inference.draw_predictions import complete_machines
 from perfcast.inference.impute import (
     ASSUMED,
     GIVEN,
@@ -18,7 +19,6 @@ from perfcast.inference.impute import (
     MEASURED,
     MISSING,
     find_first_violations,
-    impute,
 )
 from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
@@ -217,7 +217,7 @@ def _complete_base(
         return _Base(cpu, violation=next(iter(reasons.values())))
     repeated = machine.frame.iloc[[0] * len(tasks)].reset_index(drop=True)
     by_task = ParsedMachines(repeated.assign(**{dependencies.task: list(tasks)}))
-    completed = impute(by_task, champion, assume=assume)
+    completed = complete_machines(by_task, champion, assume=assume)
     cells, origins = ([dict(row) for _, row in frame.iterrows()] for frame in (completed.frame, completed.origins))
     return _Base(cpu, tuple(cells), tuple(origins))
 

@@ -16,7 +16,8 @@ from perfcast.experiment.uncertainty_fit import fit_in_domain
 from perfcast.inference.batch import parse_batch
 from perfcast.inference.champion import Champion
 from perfcast.inference.description_levels import describe_rows, list_levels
-from perfcast.inference.impute import impute
+from perfcast.inference.draw_predictions import DrawPredictions
+from perfcast.inference.impute import impute_draws
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.table import Table, Tag
@@ -24,7 +25,7 @@ from perfcast.schema.table_files import read_parquet, read_table
 from perfcast.splits import read_folds
 from perfcast.uncertainty.conformal import LEVEL, ConformalCalibration, UncertaintyModel, outputs_of
 
-MAX_MACHINES = 600
+MAX_MACHINES = 300
 """Most test machines of a split, drawn by a seed: more cost time and change the metrics little."""
 
 AT_THE_CUT, ALL_FACTS = "at the cut", "all"
@@ -151,11 +152,8 @@ def _predict_level(
 ) -> pd.DataFrame:
     entries = list(describe_rows(frame, standard, columns))
     machines = parse_batch(entries, champion).machines
-    completed = impute(machines, champion)
-    table = champion.build_features(completed.frame)
-    X = table.frame
-    measured = frame.iloc[completed.frame.index.to_numpy(dtype=int)].reset_index(drop=True)
-    predicted, has_output = champion.predictor.predict(X), champion.predictor.requested_outputs(X)
+    drawn = DrawPredictions(impute_draws(machines, champion), champion)
+    measured = frame.iloc[drawn.completed.frame.index.to_numpy(dtype=int)].reset_index(drop=True)
     times = standard.select(tag=Tag.TIME)
     when = measured[times[0]] if times else None
     parts = []
@@ -166,15 +164,16 @@ def _predict_level(
                 "entity": measured[standard.column_of(Tag.ENTITY)].astype(str),
                 "task": measured[standard.column_of(Tag.TASK)].astype(str),
                 "target": target,
-                "measured": measured[target].where(has_output[:, number]),
-                "predicted": predicted[target].to_numpy(),
+                "measured": measured[target].where(drawn.has_output[:, number]),
+                "predicted": drawn.medians[:, number],
             }
         )
-        half = np.full(len(part), np.nan)
-        if champion.calibrated is not None:
-            intervals = champion.calibrated.intervals(X, outputs_of(part["task"], target), when, level)
-            half = intervals["half_width"].to_numpy()
-        parts.append(part.assign(low=part["predicted"] * np.exp(-half), high=part["predicted"] * np.exp(half)))
+        intervals = drawn.intervals(number, when, level)
+        if intervals is None:
+            intervals = pd.DataFrame({"below": np.nan, "above": np.nan}, index=part.index)
+        part["low"] = part["predicted"] * np.exp(-intervals["below"].to_numpy())
+        part["high"] = part["predicted"] * np.exp(intervals["above"].to_numpy())
+        parts.append(part)
     long = pd.concat(parts, ignore_index=True)
     return long[long["measured"].notna()]
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, SourceTerms, unpack_champion
 from perfcast.inference.imputation import ImputationRules, find_rules
+from perfcast.inference.imputation.joint_draws import JointDeck
 from perfcast.inference.imputation.rules import HotDeck
 from perfcast.inference.machine_fields import MachineFields
 from perfcast.inference.name_lookup import CpuNames, TaskNames
@@ -169,6 +170,11 @@ class Champion:
     def hot_deck(self) -> HotDeck:
         """The measured results that donate usual values."""
         return HotDeck(self.reference_data.measured)
+
+    @cached_property
+    def joint_deck(self) -> JointDeck | None:
+        """The measured results that donate whole set-ups, None without rules of them."""
+        return JointDeck(self.reference_data.measured, self.rules.joint) if self.rules.joint else None
 
     @cached_property
     def published_index(self) -> PublishedIndex:

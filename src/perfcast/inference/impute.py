@@ -59,7 +59,60 @@ def impute(machines: ParsedMachines, champion: Champion, *, assume: bool = True)
         steps = _impute_known(machines.frame, champion)
         for _, error in _list_errors(steps.frame, machines, champion):
             raise error
-        return _impute_by_task(steps, champion, assume=assume)
+        _repeat_by_task(steps, champion)
+        return _assume(steps, champion, assume=assume)
+
+
+@dataclass(frozen=True)
+class DrawnMachines:
+    """Draws of a batch of machines by task, machine by machine, with equal draws once.
+
+    Shapes: `completed` has one row per distinct draw, (k,); `owners` (k,) numbers of the machines by task, from 0;
+    `weights` (k,) shares that sum to 1 per machine.
+    """
+
+    completed: CompletedMachines
+    owners: np.ndarray
+    weights: np.ndarray
+
+
+def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> DrawnMachines:
+    """Fill missing cells as `impute`, but draw what must be assumed jointly from measured set-ups, several times.
+
+    A machine without a missing cell, and one of a dataset without rules of draws, has one draw.
+    Raises: see `impute`.
+    """
+    with np.errstate(invalid="ignore"):
+        steps = _impute_known(machines.frame, champion)
+        for _, error in _list_errors(steps.frame, machines, champion):
+            raise error
+        _repeat_by_task(steps, champion)
+        deck = champion.joint_deck if assume else None
+        count = len(steps.frame)
+        owners, weights = np.arange(count), np.ones(count)
+        if deck is not None:
+            drawn, donor_rows = deck.draw(steps.frame)
+            pairs = pd.DataFrame({"owner": drawn, "donor": donor_rows}).value_counts(sort=False).reset_index()
+            single = np.setdiff1d(owners, drawn)
+            everyone = pd.concat([pairs, pd.DataFrame({"owner": single, "donor": -1, "count": 1})])
+            everyone = everyone.sort_values(["owner", "donor"], kind="stable", ignore_index=True)
+            owners, donor_rows = everyone["owner"].to_numpy(dtype=int), everyone["donor"].to_numpy(dtype=int)
+            weights = (everyone["count"] / everyone.groupby("owner")["count"].transform("sum")).to_numpy()
+            steps.repeat(owners)
+            filled = deck.fill(steps.frame.iloc[donor_rows >= 0].reset_index(drop=True), donor_rows[donor_rows >= 0])
+            steps.take(_replace_rows(steps.frame, donor_rows >= 0, filled), ASSUMED)
+            steps.conclude(champion.rules.fill_implied, IMPLIED)
+        return DrawnMachines(_assume(steps, champion, assume=assume), owners, weights)
+
+
+def _replace_rows(frame: pd.DataFrame, rows: np.ndarray, replacement: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with some rows replaced. Shapes: rows (n,) bool, replacement (rows.sum(), columns)."""
+    if rows.all():
+        return replacement.set_axis(frame.index)
+    unchanged = frame.iloc[~rows].reset_index(drop=True)
+    order = np.empty(len(frame), dtype=int)
+    order[np.concatenate([np.flatnonzero(~rows), np.flatnonzero(rows)])] = np.arange(len(frame))
+    return pd.concat([unchanged, replacement], ignore_index=True).iloc[order].set_axis(frame.index)
 
 
 def find_refusals(machines: ParsedMachines, champion: Champion) -> dict[int, UserError]:
@@ -162,15 +215,20 @@ def _impute_known(frame: pd.DataFrame, champion: Champion) -> _Steps:
     return steps
 
 
-def _impute_by_task(steps: _Steps, champion: Champion, *, assume: bool) -> CompletedMachines:
-    """Repeat machines by task, and fill what depends on the task."""
-    measured, rules = champion.reference_data.measured, champion.rules
+def _repeat_by_task(steps: _Steps, champion: Champion) -> None:
+    """Repeat machines by task, and fill what all measured rows of the task have."""
+    measured = champion.reference_data.measured
     names = steps.frame[measured.column_of(Tag.TASK)]
     tasks = [champion.tasks if pd.isna(name) else [str(name)] for name in names]
     steps.repeat(np.repeat(np.arange(len(tasks)), [len(names) for names in tasks]))
     repeated = pd.Series([name for names in tasks for name in names], steps.frame.index, dtype="str")
     steps.take(steps.frame.assign(**{measured.column_of(Tag.TASK): repeated}), GIVEN)
     steps.take(_fill_common(steps.frame, champion.reference_data, Tag.TASK), MEASURED)
+
+
+def _assume(steps: _Steps, champion: Champion, *, assume: bool) -> CompletedMachines:
+    """Fill usual values, and what they imply."""
+    rules = champion.rules
     if assume:
         for block in rules.blocks:
             steps.take(champion.hot_deck.fill(steps.frame, block), ASSUMED)

@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.champion import Champion
+from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.explain import Explainer
-from perfcast.inference.impute import ASSUMED, CompletedMachines, impute
+from perfcast.inference.impute import ASSUMED, impute_draws
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.prediction import Estimate, Prediction, Predictions
 from perfcast.inference.user_measurements import UserMeasurements
-from perfcast.schema.table import Role, Table, Tag, select
-from perfcast.uncertainty.conformal import LEVEL, outputs_of
+from perfcast.schema.table import Role, Tag, select
+from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError
 from perfcast.utils.progress import show_progress
 
@@ -88,12 +89,12 @@ def predict_machines(
 def _predict_batch(
     machines: ParsedMachines, champion: Champion, options: PredictOptions, measurements: UserMeasurements | None
 ) -> list[Prediction]:
-    completed = impute(machines, champion, assume=options.assume)
-    table = champion.build_features(completed.frame)
-    explainer = Explainer(completed, table, champion, neighbors=options.neighbors, drivers=options.explain)
+    predicted = DrawPredictions(impute_draws(machines, champion, assume=options.assume), champion)
+    completed = predicted.completed
+    explainer = Explainer(completed, predicted.table, champion, neighbors=options.neighbors, drivers=options.explain)
     estimates: dict[int, list[Estimate]] = {}
     first_row: dict[int, int] = {}
-    for row, estimate in _estimate(completed, table, champion, options, measurements, explainer=explainer):
+    for row, estimate in _estimate(predicted, champion, options, measurements, explainer=explainer):
         line = int(completed.frame.index[row])
         first_row.setdefault(line, row)
         estimates.setdefault(line, []).append(estimate)
@@ -109,8 +110,7 @@ def _predict_batch(
 
 
 def _estimate(
-    completed: CompletedMachines,
-    table: Table,
+    predicted: DrawPredictions,
     champion: Champion,
     options: PredictOptions,
     measurements: UserMeasurements | None,
@@ -118,28 +118,29 @@ def _estimate(
     explainer: Explainer,
 ) -> list[tuple[int, Estimate]]:
     """Return the row and the estimate of every output, in the order of rows."""
-    X = table.frame
-    medians, has_output = champion.predictor.predict(X).to_numpy(), champion.predictor.requested_outputs(X)
+    table, X = predicted.table, predicted.table.frame
     units = {column.name: column.unit for column in table.columns}
     inputs = [column.name for column in select(champion.predictor.columns_, role=Role.FEATURE)]
     missing = X[inputs].isna().sum(axis=1).to_numpy()
-    assumed = (completed.origins == ASSUMED).sum(axis=1).to_numpy()
+    assumed = (predicted.completed.origins == ASSUMED).sum(axis=1).to_numpy()
     tasks = X[table.column_of(Tag.TASK)].astype(str).to_numpy()
     estimates = []
     for number, target in enumerate(champion.predictor.targets_):
-        intervals = _intervals(champion, table, target, options)
+        when = None if options.when is None else pd.Series(options.when, index=X.index)
+        intervals = predicted.intervals(number, when, options.level)
+        distances = None if intervals is None else intervals[["below", "above"]].to_numpy()
         shift, narrowing = np.zeros(len(X)), np.ones(len(X))
         if measurements is not None and intervals is not None:
             shift, narrowing = measurements.correct(table, target, intervals["expected_error"].to_numpy())
-        for row in np.flatnonzero(has_output[:, number]):
-            median = float(medians[row, number] * np.exp(shift[row]))
-            half_width = None if intervals is None else float(intervals["half_width"].iloc[row] * narrowing[row])
+        for row in np.flatnonzero(predicted.has_output[:, number]):
+            median = float(predicted.medians[row, number] * np.exp(shift[row]))
+            ends = None if distances is None else narrowing[row] * distances[row]
             estimate = Estimate(
                 task=tasks[row],
                 target=target,
                 median=median,
-                low=None if half_width is None else median * float(np.exp(-half_width)),
-                high=None if half_width is None else median * float(np.exp(half_width)),
+                low=None if ends is None else median * float(np.exp(-ends[0])),
+                high=None if ends is None else median * float(np.exp(ends[1])),
                 level=options.level,
                 unit=units[target],
                 in_domain_score=None if intervals is None else float(intervals["in_domain_score"].iloc[row]),
@@ -153,15 +154,6 @@ def _estimate(
             )
             estimates.append((int(row), estimate))
     return sorted(estimates, key=lambda pair: pair[0])
-
-
-def _intervals(champion: Champion, table: Table, target: str, options: PredictOptions) -> pd.DataFrame | None:
-    """Return the intervals of a target's predictions, None without a calibration; see `UncertaintyModel.intervals`."""
-    if champion.calibrated is None:
-        return None
-    X = table.frame
-    when = None if options.when is None else pd.Series(options.when, index=X.index)
-    return champion.calibrated.intervals(X, outputs_of(X[table.column_of(Tag.TASK)], target), when, options.level)
 
 
 def _show_progress(starts: range, total: int) -> Iterator[int]:

@@ -91,7 +91,7 @@ class PublishedIndex:
         columns = [(name, place_of[name]) for name in self._matched if name in place_of]
         cells = {name: machines[name].to_numpy(dtype=object) for name, at in columns if given[:, at].any()}
         named = [(name, at) for name, at in columns if name in cells]
-        exact = known[:, [place_of[name] for name in self._keys]].all(axis=1)
+        exact = np.asarray(known[:, [place_of[name] for name in self._keys]].all(axis=1))
         matches: list[tuple[int, ...]] = []
         for row in range(len(machines)):
             rows = self._rows.get(tuple(key[row] for key in keys)) if exact[row] else None

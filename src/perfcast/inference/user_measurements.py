@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.champion import Champion
-from perfcast.inference.impute import impute
+from perfcast.inference.draw_predictions import DrawPredictions
+from perfcast.inference.impute import impute_draws
 from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import parse_machines
@@ -70,8 +71,9 @@ def read_measurements(
         raise UserError(f"user measurements must be at most {MAX_MEASUREMENTS}", fact, "give the newest")
     scores = [_read_scores(entry, champion) for entry in entries]
     machines = parse_machines(_machine_entries(entries, champion, machine or {}), champion)
-    table = champion.build_features(impute(machines, champion).frame)
-    predicted = champion.predictor.predict(table.frame)
+    drawn = DrawPredictions(impute_draws(machines, champion), champion)
+    table = drawn.table
+    predicted = pd.DataFrame(drawn.medians, table.frame.index, columns=list(champion.predictor.targets_))
     labels, tasks = shared_labels(table), table.frame[table.column_of(Tag.TASK)]
     by_target, residuals, positions = [], [], []
     for target in champion.predictor.targets_:

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from perfcast.inference.champion import Champion
+from perfcast.inference.draw_predictions import complete_machines
 from perfcast.inference.explain import list_values, name_machine
-from perfcast.inference.impute import MISSING, impute
+from perfcast.inference.impute import MISSING
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine, parse_machine, stack_machines
@@ -69,7 +70,7 @@ class PredictionService:
     def _impute(self, machines: Sequence[ParsedMachine], options: ImputeOptions) -> list[dict[str, Any]]:
         champion = self.champion
         measured = champion.reference_data.measured
-        completed = impute(stack_machines(machines, champion), champion, assume=options.assume)
+        completed = complete_machines(stack_machines(machines, champion), champion, assume=options.assume)
         lines = completed.frame.index.tolist()
         results = []
         for machine in machines:

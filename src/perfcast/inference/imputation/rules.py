@@ -13,6 +13,7 @@ import pandas as pd
 
 from perfcast.data.parsing.distinct_texts import number_combinations
 from perfcast.inference.coded_frame import CodedFrame
+from perfcast.inference.imputation.joint_draws import JointRules
 from perfcast.inference.machine_fields import Cell, Field
 from perfcast.schema.table import Table, Tag
 
@@ -73,6 +74,8 @@ class ImputationRules:
     """Column of the CPU's design, whose value must have been measured. None: any name of a CPU model is accepted."""
     blocks: ClassVar[tuple[Block, ...]] = ()
     """Blocks of hot-deck imputation, in this order: later ones may use what earlier ones filled."""
+    joint: ClassVar[JointRules | None] = None
+    """Rules of joint draws; without them, a machine is imputed once."""
     setup_columns: ClassVar[tuple[str, ...]] = ()
     """Columns that name the compiler: published results of a machine are summarized by them."""
     description_levels: ClassVar[tuple[tuple[str, ...], ...]] = ()

@@ -14,6 +14,7 @@ from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import cpu_model_id, cpu_model_key, find_family
 from perfcast.data.processors.memory_limit import find_memory_limit
+from perfcast.inference.imputation.joint_draws import JointRules
 from perfcast.inference.imputation.rules import Block, ImputationRules, NamedCpu, Violation, fill_missing
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS
 from perfcast.inference.imputation.server_limits import find_server_violations
@@ -31,6 +32,11 @@ _VENDORS = (
     (re.compile(r"^power ?\d"), "IBM", "power"),
 )
 """Word of a line -> vendor and instruction set."""
+
+
+def _find_vendor(key: str) -> tuple[str, str] | None:
+    """Return vendor and instruction set of a CPU model by its name, None for an unknown line."""
+    return next(((vendor, isa) for pattern, vendor, isa in _VENDORS if pattern.search(key)), None)
 
 
 class ServerRules(ImputationRules):
@@ -145,6 +151,30 @@ class ServerRules(ImputationRules):
         ),
     )
 
+    joint = JointRules(
+        taken=(
+            *("cpu_vendor", "series", "isa", "mem_channels_per_chip", "simd_bits", "fma_units", "has_amx", "ddr_gen"),
+            *("cores_per_chip_of_cpu_model", "base_mhz", "max_turbo_mhz", "l3_mb_per_chip", "tdp_w", "chips"),
+            *("l1i_kb", "l1d_kb", "l2_kb_per_core", "l2_scope", "pcie_gen", "process_node", "threads_per_core"),
+            *("compiler_vendor", "compiler_major_minor", "compiler_classic", "oneapi", "mixed_fortran", "base_ptr"),
+            *("parallel", "os_name", "os_version", "kernel_series", "file_system", "storage_class", "storage_gb"),
+            *("dimm_count", "dimm_gb", "dimm_type", "ecc", "dimm_ranks", "dimm_width", "dimm_groups", "hbm_gb"),
+            *("mem_rated_mts", "hw_vendor", "orderable_min", "orderable_max", "test_month", "hw_avail", "sw_avail"),
+        ),
+        per_unit={"dimm_count": ("chips", "mem_channels_per_chip")},
+        groups=(("cpu_model", "chips"), ("cpu_model",), ("family",), ("cpu_vendor",)),
+        penalties={
+            **{"cpu_model": 3.0, "family": 3.0, "cpu_vendor": 5.0, "tier": 1.0, "suffix": 0.5, "isa": 5.0},
+            **{"chips": 2.0, "cores_per_chip_of_cpu_model": 1.0, "base_mhz": 1.0, "tdp_w": 1.0, "ddr_gen": 5.0},
+            **{"dimm_count": 1.0, "dimm_gb": 1.0, "mem_rated_mts": 5.0, "hw_vendor": 1.0, "os_name": 1.0},
+            **{"compiler_vendor": 3.0, "compiler_major_minor": 3.0, "storage_class": 0.5, "mem_channels_per_chip": 1.0},
+        },
+        years=0.25,
+        only_with={"mem_rated_mts": "ddr_gen", "dimm_type": "ddr_gen"},
+        launch="launch_quarter",
+        dates=("test_month", "hw_avail", "sw_avail"),
+    )
+
     def read_cpu_facts(
         self, raw: Mapping[str, Path], measured: Iterable[str], as_of: pd.Timestamp | None = None
     ) -> pd.DataFrame:
@@ -171,7 +201,7 @@ class ServerRules(ImputationRules):
         cells: dict[str, Cell] = {}
         if match := _CORES_AND_CLOCK.search(key):
             cells |= {"cores_per_chip_of_cpu_model": float(match[1]), "base_mhz": float(match[2]) * 100}
-        vendor = next((pair for pattern, *pair in _VENDORS if pattern.search(spellings[1])), None)
+        vendor = _find_vendor(spellings[1])
         if vendor and not family:
             cells |= {"cpu_vendor": vendor[0], "isa": vendor[1]}
         return NamedCpu(normalized, family, cells)
@@ -186,7 +216,17 @@ class ServerRules(ImputationRules):
             family_facts = ruled.assign(ddr_gen=ruled["family_ddr_gen"]).reindex(columns=facts.columns)
             facts = pd.concat([facts, family_facts])
         known = facts[[name for name in facts if name in frame]].reindex(frame["cpu_model"]).set_axis(frame.index)
-        return fill_missing(frame, {**known, "cpu_model_id": frame["cpu_model"].map(cpu_model_id, na_action="ignore")})
+        filled = fill_missing(
+            frame, {**known, "cpu_model_id": frame["cpu_model"].map(cpu_model_id, na_action="ignore")}
+        )
+        if not filled["cpu_vendor"].isna().any():
+            return filled
+        vendors = {name: _find_vendor(str(name)) or (None, None) for name in named.unique()}
+        named_vendor = {
+            column: frame["cpu_model"].map({name: pair[place] for name, pair in vendors.items()}).astype("str")
+            for place, column in enumerate(("cpu_vendor", "isa"))
+        }
+        return fill_missing(filled, named_vendor)
 
     def fill_implied(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Fill cores, memory and architecture by arithmetic on the same row."""

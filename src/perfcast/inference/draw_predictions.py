@@ -1,0 +1,79 @@
+"""Predictions of partly described machines: the median over draws, and intervals of the mixture of their draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from perfcast.inference.champion import Champion
+from perfcast.inference.impute import CompletedMachines, DrawnMachines, impute_draws
+from perfcast.inference.parse import ParsedMachines
+from perfcast.schema.table import Table, Tag
+from perfcast.uncertainty.conformal import LEVEL, outputs_of
+from perfcast.uncertainty.mixture import mixture_quantiles, weighted_medians
+
+
+class DrawPredictions:
+    """Predictions of a batch of drawn machines.
+
+    Shapes: `medians` (machines by task, targets), NaN where `has_output` is false. `completed` and `table` have the
+    draw of every machine whose prediction of the first target is nearest to the median: the one to show.
+    """
+
+    def __init__(self, drawn: DrawnMachines, champion: Champion) -> None:
+        self._drawn, self._champion = drawn, champion
+        table = champion.build_features(drawn.completed.frame)
+        owners = drawn.owners
+        with np.errstate(invalid="ignore"):
+            self._logs = np.log(champion.predictor.predict(table.frame).to_numpy(dtype=float))
+        self._first = np.searchsorted(owners, np.arange(owners[-1] + 1)) if len(owners) else np.zeros(0, dtype=int)
+        logs = np.column_stack([weighted_medians(column, owners, drawn.weights) for column in self._logs.T])
+        self.medians = np.exp(logs)
+        self._log_medians = logs
+        self.has_output = champion.predictor.requested_outputs(table.frame)[self._first]
+        first_target = self.has_output.argmax(axis=1)
+        gaps = np.abs(np.take_along_axis(self._logs - logs[owners], first_target[owners, None], axis=1).ravel())
+        order = np.lexsort((gaps, owners))
+        shown = order[self._first]
+        self.completed = CompletedMachines(drawn.completed.frame.iloc[shown], drawn.completed.origins.iloc[shown])
+        self.table = Table(table.dataset, table.frame.iloc[shown].reset_index(drop=True), table.columns, table.facts)
+
+    def intervals(self, target: int, when: pd.Series | None = None, level: float = LEVEL) -> pd.DataFrame | None:
+        """Return the uncertainty of the predictions of a target, None without a calibration.
+
+        Args: `target` is the number of the target, `when` the months of the measurements, index as `table.frame`.
+        Returns: as `UncertaintyModel.intervals`, with `below` and `above` in place of `half_width`: the distances from
+        the median to the ends of the interval, in logarithms. All draws of a machine have the errors of the draw that
+        is shown: what is assumed was measured on some machine, and adds no distance.
+        """
+        calibrated = self._champion.calibrated
+        if calibrated is None:
+            return None
+        X, drawn = self.table.frame, self._drawn
+        outputs = outputs_of(X[self.table.column_of(Tag.TASK)], self._champion.predictor.targets_[target])
+        intervals = calibrated.intervals(X, outputs, when, level)
+        below = intervals.pop("half_width").to_numpy(dtype=float).copy()
+        above = below.copy()
+        counts = np.bincount(drawn.owners, minlength=len(X))
+        several = (counts > 1) & self.has_output[:, target]
+        if several.any():
+            rows = several[drawn.owners]
+            owners = np.cumsum(several)[drawn.owners[rows]] - 1
+            ends = mixture_quantiles(
+                self._logs[rows, target],
+                owners,
+                drawn.weights[rows],
+                errors=intervals["expected_error"].to_numpy()[drawn.owners[rows]],
+                outputs=outputs[drawn.owners[rows]],
+                scores=calibrated.calibration.quantiles,
+                levels=((1 - level) / 2, (1 + level) / 2),
+            )
+            middle = self._log_medians[several, target]
+            below[several] = np.maximum(middle - ends[:, 0], 1e-9)
+            above[several] = np.maximum(ends[:, 1] - middle, 1e-9)
+        return intervals.assign(below=below, above=above)
+
+
+def complete_machines(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> CompletedMachines:
+    """Return machines by task with the missing cells of the draw that a prediction shows. Raises: see `impute`."""
+    return DrawPredictions(impute_draws(machines, champion, assume=assume), champion).completed

@@ -1,0 +1,176 @@
+"""Multiple imputation: set-ups drawn jointly from measured results that resemble a partly described machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.schema.table import Kind, Table, Tag
+
+DRAWS = 21
+"""Draws of one machine: the tails of a 90 % interval have one of them on either side."""
+
+_MIN_CANDIDATES = 30
+"""Results of the narrowest group below which donors also come from the next wider one."""
+_MAX_REMEMBERED = 20_000
+"""Machines whose donors are remembered: a batch repeats them."""
+_DAYS = 365.25
+_AFTER_LAUNCH = 0.5
+"""Years from a launch to the middle of the results of its first year."""
+
+
+@dataclass(frozen=True)
+class JointRules:
+    """Rules of joint draws.
+
+    `taken`: columns that a donor gives, all from one result. `per_unit`: taken columns that grow with the product of
+    others, such as modules with memory channels. `groups`: columns in which candidates equal the machine, the
+    narrowest first. `penalties`: by column, what a difference from a known value takes off the logarithm of a donor's
+    weight: that of another text, or of a number e times as large. `years`: age at which a weight has fallen to 1/e.
+    `only_with`: taken columns that a donor gives only where it agrees with the machine in another column. `launch`:
+    column of the day before which there is no machine: results near it count as new ones for a CPU model without
+    results, and the drawn `dates` are not earlier.
+    """
+
+    taken: tuple[str, ...]
+    per_unit: Mapping[str, tuple[str, ...]]
+    groups: tuple[tuple[str, ...], ...]
+    penalties: Mapping[str, float]
+    years: float
+    only_with: Mapping[str, str] = field(default_factory=dict)
+    launch: str = ""
+    dates: tuple[str, ...] = ()
+
+
+class JointDeck:
+    """Measured results that donate whole set-ups.
+
+    A donor is drawn in proportion to its weight, which falls with its differences from the known values of the machine
+    and with its age. Draws are systematic: evenly spaced in the cumulative weights of the donors in the order of time,
+    so equal machines have equal draws, and machines that differ little have similar ones.
+    Source: Rubin, "Multiple Imputation for Nonresponse in Surveys", 1987, with hot-deck donors (Andridge and Little,
+    Int. Stat. Rev. 78, 2010); systematic resampling (Kitagawa, J. Comput. Graph. Stat. 5, 1996).
+    """
+
+    def __init__(self, measured: Table, rules: JointRules) -> None:
+        times = measured.select(tag=Tag.TIME)
+        self.rules, self.task = rules, measured.column_of(Tag.TASK)
+        frame = measured.frame.sort_values(times[0], kind="stable") if times else measured.frame
+        self.frame = frame.reset_index(drop=True)
+        kinds = {column.name: column.kind for column in measured.columns}
+        self._taken = [name for name in rules.taken if name in kinds]
+        self._numbers = {name for name, kind in kinds.items() if kind is Kind.NUMERICAL}
+        self._columns = {name: self._encode(self.frame[name]) for name in rules.penalties if name in kinds}
+        when = self.frame[times[0]] if times else pd.Series(pd.Timestamp(0), self.frame.index)
+        self._years = (when - when.max()).dt.days.fillna(0).to_numpy() / _DAYS
+        self._last = when.max()
+        self._entity = measured.column_of(Tag.ENTITY)
+        self._entities = self.frame[self._entity].astype(object).to_numpy()
+        self._rows: dict[tuple[str, ...], dict[Any, np.ndarray]] = {}
+        self._drawn: dict[tuple[Any, ...], np.ndarray] = {}
+
+    def _encode(self, values: pd.Series) -> np.ndarray:
+        if values.name in self._numbers:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.asarray(np.log(values.to_numpy(dtype=float)))
+        return values.astype(object).to_numpy()
+
+    def draw(self, machines: pd.DataFrame, count: int = DRAWS) -> tuple[np.ndarray, np.ndarray]:
+        """Return the distinct donors of every machine with a missing cell that a donor gives.
+
+        Shapes: (k,) machine number and (k,) donor row, repeated where a donor is drawn repeatedly, machine by machine;
+        a machine without a missing cell or without a donor has none.
+        """
+        names = [self.task, *self._columns, *([self.rules.launch] if self.rules.launch in machines else [])]
+        cells = machines[names].astype(object).to_numpy()
+        incomplete = machines[self._taken].isna().any(axis=1).to_numpy()
+        owners, donor_rows = [], []
+        for number in np.flatnonzero(incomplete):
+            key = tuple(None if pd.isna(cell) else cell for cell in cells[number])
+            if key not in self._drawn:
+                if len(self._drawn) >= _MAX_REMEMBERED:
+                    self._drawn.clear()
+                self._drawn[key] = self._draw_donors(dict(zip(names, key, strict=True)), count)
+            owners.append(np.full(len(self._drawn[key]), number))
+            donor_rows.append(self._drawn[key])
+        if not owners:
+            return np.zeros(0, dtype=int), np.zeros(0, dtype=int)
+        return np.concatenate(owners), np.concatenate(donor_rows)
+
+    def _draw_donors(self, known: Mapping[str, Any], count: int) -> np.ndarray:
+        rows = self._find_candidates(known)
+        if not len(rows):
+            return rows
+        weights = np.exp(-(penalty := self._penalties(known, rows)) + penalty.min())
+        cumulative = np.cumsum(weights) / weights.sum()
+        places = np.searchsorted(cumulative, (np.arange(count) + 0.5) / count)
+        return rows[np.minimum(places, len(rows) - 1)]
+
+    def _penalties(self, known: Mapping[str, Any], rows: np.ndarray) -> np.ndarray:
+        launch, newest = known.get(self.rules.launch), 0.0
+        same = self._entities[rows] == known.get(self._entity)
+        if same.any():
+            newest = self._years[rows][same].max()
+        elif launch is not None:
+            newest = min((pd.Timestamp(launch) - self._last).days / _DAYS + _AFTER_LAUNCH, 0.0)
+        total: np.ndarray = np.abs(self._years[rows] - newest) / self.rules.years
+        for name, penalty in self.rules.penalties.items():
+            value = known.get(name)
+            if value is None or name not in self._columns:
+                continue
+            values = self._columns[name][rows]
+            if name in self._numbers:
+                gap = np.abs(values - np.log(value)) if value > 0 else np.where(values == -np.inf, 0.0, 1.0)
+                total += penalty * np.minimum(np.nan_to_num(gap, nan=1.0, posinf=1.0), 2.0)
+            else:
+                total += penalty * (values != value)
+        return total
+
+    def _find_candidates(self, known: Mapping[str, Any]) -> np.ndarray:
+        """Return the rows of the narrowest groups that together have enough results, in the order of time."""
+        candidates: np.ndarray = np.zeros(0, dtype=int)
+        for group in (*self.rules.groups, ()):
+            columns = (self.task, *(name for name in group if name != self.task))
+            key = tuple(known.get(name) for name in columns)
+            if any(cell is None for cell in key):
+                continue
+            if columns not in self._rows:
+                self._rows[columns] = _group_rows(self.frame, list(columns))
+            rows = self._rows[columns].get(key if len(key) > 1 else key[0], np.zeros(0, dtype=int))
+            candidates = np.union1d(candidates, rows)
+            if len(candidates) >= _MIN_CANDIDATES:
+                break
+        return candidates
+
+    def fill(self, machines: pd.DataFrame, donor_rows: np.ndarray) -> pd.DataFrame:
+        """Return machines with their missing cells from a donor each. Shapes: donor_rows (n,) of `frame`."""
+        given = self.frame.iloc[donor_rows].set_axis(machines.index)
+        filled = {}
+        for name in self._taken:
+            missing = machines[name].isna()
+            if not missing.any():
+                continue
+            values = given[name]
+            if name in self.rules.per_unit:
+                units = list(self.rules.per_unit[name])
+                donor_units = given[units].prod(axis=1, skipna=False)
+                machine_units = machines[units].fillna(given[units]).prod(axis=1, skipna=False)
+                values = (values / donor_units * machine_units).round().clip(lower=1).fillna(values)
+            if name in self.rules.only_with:
+                condition = self.rules.only_with[name]
+                known = machines[condition].notna()
+                values = values.where(~known | (machines[condition] == given[condition]))
+            if name in self.rules.dates and self.rules.launch in machines:
+                launch = machines[self.rules.launch]
+                values = values.where(~(values < launch), launch)
+            filled[name] = machines[name].where(~missing, values)
+        return machines.assign(**filled)
+
+
+def _group_rows(frame: pd.DataFrame, columns: list[str]) -> dict[Any, np.ndarray]:
+    indices = frame.groupby(columns, observed=True).indices
+    return {key: np.asarray(rows) for key, rows in indices.items()}

@@ -1,0 +1,113 @@
+"""Joint draws: whole set-ups of measured results, the same every time, with the given cells kept."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from champion_project import KNOWN, is_possible, predict, project
+
+from perfcast.inference import parse_machines, read_machines
+from perfcast.inference.imputation.joint_draws import JointDeck
+from perfcast.inference.impute import ASSUMED, GIVEN, impute_draws
+
+SOFTWARE = ["compiler_vendor", "compiler_major_minor", "os_name", "os_version"]
+
+
+def draws(machine, champion=None):
+    known = champion or project().champion
+    return impute_draws(parse_machines(read_machines([machine]), known), known)
+
+
+def deck(**changes):
+    champion = project().champion
+    return JointDeck(champion.reference_data.measured, replace(champion.rules.joint, **changes))
+
+
+def test_what_is_not_given_comes_jointly_from_a_measured_result():
+    drawn = draws({**KNOWN, "suite": "CINT2017rate"})
+    frame = drawn.completed.frame
+    assert len(frame) > 1
+    measured = project().champion.reference_data.measured.frame
+    pairs = set(map(tuple, measured[SOFTWARE].astype(object).itertuples(index=False)))
+    assumed = frame[(drawn.completed.origins[SOFTWARE] == ASSUMED).all(axis=1).to_numpy()]
+    assert len(assumed) > 1
+    assert set(map(tuple, assumed[SOFTWARE].astype(object).itertuples(index=False))) <= pairs
+    assert drawn.weights.sum() == pytest.approx(1)
+
+
+def test_given_cells_are_kept_and_every_draw_is_possible():
+    drawn = draws({**KNOWN, "memory": "12 x 32 GB DDR4-2933", "compiler": "AOCC 4.0", "suite": "CFP2017rate"})
+    frame = drawn.completed.frame
+    assert set(frame["dimm_gb"]) == {32}
+    assert set(frame["dimm_count"]) == {12}
+    assert set(frame["compiler_vendor"]) == {"AOCC"}
+    assert (drawn.completed.origins["dimm_gb"] == GIVEN).all()
+    assert all(is_possible(frame.iloc[[place]]) for place in range(len(frame)))
+
+
+def test_draws_repeat_exactly_and_do_not_depend_on_the_batch():
+    first, again = draws(KNOWN), draws(KNOWN)
+    pd.testing.assert_frame_equal(first.completed.frame, again.completed.frame)
+    champion = project().champion
+    both = impute_draws(
+        parse_machines(read_machines([{"processor": "epyc 7601", "chips": 1}, KNOWN]), champion), champion
+    )
+    last = both.completed.frame[both.completed.frame.index == both.completed.frame.index[-1]]
+    pd.testing.assert_frame_equal(last.reset_index(drop=True), first.completed.frame.reset_index(drop=True))
+
+
+def test_donors_of_the_same_cpu_model_come_first_and_the_newest_of_them():
+    measured = project().champion.reference_data.measured.frame
+    counts = measured.groupby(["cpu_model", "suite"], observed=True)["published_month"].agg(["size", "nunique"])
+    name, suite = counts[(counts["size"] >= 3) & (counts["nunique"] >= 2)].index[0]
+    machine = measured.head(1).reset_index(drop=True).astype(object)
+    machine.loc[0, :] = np.nan
+    machine.loc[0, ["cpu_model", "suite"]] = name, suite
+    machine = machine.astype(measured.dtypes.to_dict())
+    near = deck(penalties={"cpu_model": 50.0}, years=1000.0)
+    _, donor_rows = near.draw(machine)
+    assert set(near.frame.iloc[donor_rows]["cpu_model"]) == {name}
+    newest = deck(penalties={"cpu_model": 50.0}, years=0.01)
+    _, donor_rows = newest.draw(machine)
+    of_model = measured[(measured["cpu_model"] == name) & (measured["suite"] == suite)]
+    assert set(newest.frame.iloc[donor_rows]["published_month"]) == {of_model["published_month"].max()}
+
+
+def test_modules_grow_with_the_channels():
+    joint = deck(per_unit={"dimm_count": ("chips",)})
+    rows = joint.frame[joint.frame["dimm_count"].notna() & (joint.frame["chips"] == 2)].head(1)
+    machine = rows.assign(dimm_count=np.nan, chips=4.0).reset_index(drop=True)
+    filled = joint.fill(machine, rows.index.to_numpy())
+    assert filled["dimm_count"].iloc[0] == 2 * rows["dimm_count"].iloc[0]
+
+
+def test_the_rate_of_memory_of_another_generation_is_not_taken():
+    joint = deck()
+    rows = joint.frame[joint.frame["mem_rated_mts"].notna() & joint.frame["ddr_gen"].notna()].head(1)
+    machine = rows.assign(mem_rated_mts=np.nan).reset_index(drop=True)
+    assert joint.fill(machine, rows.index.to_numpy())["mem_rated_mts"].notna().all()
+    other = machine.assign(ddr_gen=9.0)
+    assert joint.fill(other, rows.index.to_numpy())["mem_rated_mts"].isna().all()
+
+
+def test_the_prediction_is_the_median_over_draws():
+    champion = project().champion
+    machine = {**KNOWN, "suite": "CINT2017rate"}
+    drawn = draws(machine)
+    scores = champion.predictor.predict(champion.build_features(drawn.completed.frame).frame).iloc[:, 0].to_numpy()
+    (estimate,) = predict(machine, options=replace_options()).machines[0].estimates
+    below, above = (
+        drawn.weights[scores < estimate.median * (1 - 1e-9)],
+        drawn.weights[scores > estimate.median * (1 + 1e-9)],
+    )
+    assert below.sum() <= 0.5 + 1e-9
+    assert above.sum() <= 0.5 + 1e-9
+    assert estimate.low < scores.min() or estimate.low < estimate.median
+    assert estimate.high > estimate.median
+
+
+def replace_options():
+    from champion_project import PLAIN
+
+    return replace(PLAIN, assume=True)
