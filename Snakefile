@@ -48,4 +48,4 @@ onstart:
 
 onsuccess:
     GRAPH.write_code(Path(RESULTS) / "logs" / "code.json")
-    shell("perfcast pipeline times --results {RESULTS} --since {STARTED}")
+    shell("perfcast pipeline times --results {RESULTS:q} --since {STARTED}")

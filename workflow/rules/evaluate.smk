@@ -36,10 +36,10 @@ rule described:
         splits=lambda w: GRAPH.splits_of(w.dataset),
         predictors=lambda w: GRAPH.predictors_of(w.dataset),
     shell:
-        "logged {log} perfcast pipeline described {wildcards.dataset} --described {params.described} --runs {params.runs} "
-        "--table {input.table} --standard {input.standard} --raw {params.raw} --folds {params.folds} "
-        "--in-domain {params.in_domain} --predictors {params.predictors} --splits {params.splits} "
-        "--level {params.level} --seed {params.seed} --out {output}"
+        "logged {log:q} perfcast pipeline described {wildcards.dataset:q} --described {params.described:q} --runs {params.runs:q} "
+        "--table {input.table:q} --standard {input.standard:q} --raw {params.raw:q} --folds {params.folds:q} "
+        "--in-domain {params.in_domain:q} --predictors {params.predictors:q} --splits {params.splits:q} "
+        "--level {params.level:q} --seed {params.seed:q} --out {output:q}"
 
 
 rule evaluate:
@@ -62,7 +62,7 @@ rule evaluate:
     params:
         runs=folder("runs"),
         in_domain=folder("in_domain"),
-        described=lambda w, input: f"--described {input.described}" if input.described else "",
+        described=lambda w, input: ["--described", input.described] if input.described else [],
         code=GRAPH.code("evaluate"),
         resamples=PARAMS.resamples,
         level=PARAMS.level,
@@ -71,9 +71,9 @@ rule evaluate:
         predictors=lambda w: GRAPH.predictors_of(w.dataset),
         published=lambda w: [entry.model_dump() for entry in GRAPH.datasets[w.dataset].published],
     shell:
-        "logged {log} perfcast pipeline evaluate {wildcards.dataset} --table {input.table} --runs {params.runs} "
-        "--in-domain {params.in_domain} --level {params.level} --splits {params.splits} --predictors {params.predictors} "
-        "--resamples {params.resamples} --seed {params.seed} {params.described} --out {output}"
+        "logged {log:q} perfcast pipeline evaluate {wildcards.dataset:q} --table {input.table:q} --runs {params.runs:q} "
+        "--in-domain {params.in_domain:q} --level {params.level:q} --splits {params.splits:q} --predictors {params.predictors:q} "
+        "--resamples {params.resamples:q} --seed {params.seed:q} {params.described:q} --out {output:q}"
 
 
 # Title and caption of each plot, where templates of captions in Snakemake's report can see them.
@@ -104,5 +104,5 @@ rule plots:
         plots=PARAMS.plots,
         labels=GRAPH.predictor_labels,
     shell:
-        "logged {log} perfcast pipeline plots {wildcards.dataset} --evaluation {input.evaluation} --plots {params.plots} "
-        "--out {output}"
+        "logged {log:q} perfcast pipeline plots {wildcards.dataset:q} --evaluation {input.evaluation:q} --plots {params.plots:q} "
+        "--out {output:q}"

@@ -16,7 +16,7 @@ rule features:
         conf=lambda w: GRAPH.datasets[w.dataset].features,
         code=lambda w: GRAPH.code("features", *[f"features.{name}" for name in GRAPH.datasets[w.dataset].features]),
     shell:
-        "logged {log} perfcast pipeline features {wildcards.dataset} --table {input} --out {output}"
+        "logged {log:q} perfcast pipeline features {wildcards.dataset:q} --table {input:q} --out {output:q}"
 
 
 rule split:
@@ -35,4 +35,4 @@ rule split:
         code=GRAPH.code("split"),
         seed=PARAMS.split_seed,
     shell:
-        "logged {log} perfcast pipeline split {wildcards.split} --table {input} --out {output} --seed {params.seed}"
+        "logged {log:q} perfcast pipeline split {wildcards.split:q} --table {input:q} --out {output:q} --seed {params.seed:q}"

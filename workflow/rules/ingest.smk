@@ -19,7 +19,7 @@ rule ingest:
         means=lambda w: str(plan(w.source).means),
         embedded=lambda w: GRAPH.embedded_digest(w.source, embedded_folder(Path())),
     shell:
-        "logged {log:q} perfcast pipeline ingest {wildcards.source} --out {params.folder:q} --origin {params.origin:q} "
+        "logged {log:q} perfcast pipeline ingest {wildcards.source:q} --out {params.folder:q} --origin {params.origin:q} "
         '"${{ingest_options[@]}}"'
 
 
@@ -36,4 +36,4 @@ checkpoint available:
         code=GRAPH.code("available"),
         datasets=PARAMS.datasets,
     shell:
-        "logged {log} perfcast pipeline available {params.datasets} --raw {params.raw} --out {output}"
+        "logged {log:q} perfcast pipeline available {params.datasets:q} --raw {params.raw:q} --out {output:q}"

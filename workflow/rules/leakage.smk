@@ -29,6 +29,6 @@ rule leakage:
         splits=lambda w: GRAPH.splits_of(w.dataset),
         predictors=lambda w: GRAPH.predictors_of(w.dataset),
     shell:
-        "logged {log} perfcast pipeline leakage {wildcards.dataset} --table {input.table} --standard {input.standard} "
-        "--folds {params.folds} --runs {params.runs} --splits {params.splits} --predictors {params.predictors} "
-        "--resamples {params.resamples} --seed {params.seed} --out {output}"
+        "logged {log:q} perfcast pipeline leakage {wildcards.dataset:q} --table {input.table:q} --standard {input.standard:q} "
+        "--folds {params.folds:q} --runs {params.runs:q} --splits {params.splits:q} --predictors {params.predictors:q} "
+        "--resamples {params.resamples:q} --seed {params.seed:q} --out {output:q}"

@@ -16,4 +16,4 @@ rule record:
 
 
 onerror:
-    shell(f"perfcast pipeline record --trainings --results {RESULTS:q} --note {RESULTS:q}/logs/record_failed.txt")
+    shell("perfcast pipeline record --trainings --results {RESULTS:q} --note {RESULTS:q}/logs/record_failed.txt")

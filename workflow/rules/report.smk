@@ -27,7 +27,7 @@ rule headline:
         baselines=GRAPH.baselines,
     shell:
         "logged {log:q} perfcast pipeline headline {input.champions:q} --metrics {input.metrics:q} "
-        "--baselines {params.baselines} --out {output:q}"
+        "--baselines {params.baselines:q} --out {output:q}"
 
 
 rule report:

@@ -19,5 +19,5 @@ rule standardize:
         code=lambda w: GRAPH.code("standardize", GRAPH.dataset_module(w.dataset)),
         options=lambda w: GRAPH.standardize_options(w.dataset),
     shell:
-        "logged {log} perfcast pipeline standardize {wildcards.dataset} --raw {params.raw} --table {output.table} "
-        "--rejected {output.rejected} --quality {output.quality} {params.options}"
+        "logged {log:q} perfcast pipeline standardize {wildcards.dataset:q} --raw {params.raw:q} --table {output.table:q} "
+        "--rejected {output.rejected:q} --quality {output.quality:q} {params.options}"

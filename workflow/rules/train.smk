@@ -30,9 +30,9 @@ rule train:
         backtest_windows=PARAMS.backtest_windows,
         seeds=lambda w: GRAPH.seeds_of(w.predictor),
     shell:
-        "logged {log} perfcast pipeline train {wildcards.dataset} {wildcards.split} {wildcards.predictor} --table {input.table} "
-        "--folds {input.folds} --out {params.folder} --preset {params.preset} --backtest-windows {params.backtest_windows} "
-        "--seeds {params.seeds}"
+        "logged {log:q} perfcast pipeline train {wildcards.dataset:q} {wildcards.split:q} {wildcards.predictor:q} --table {input.table:q} "
+        "--folds {input.folds:q} --out {params.folder:q} --preset {params.preset:q} --backtest-windows {params.backtest_windows:q} "
+        "--seeds {params.seeds:q}"
 
 
 rule in_domain:
@@ -54,8 +54,8 @@ rule in_domain:
         outlier=lambda w: GRAPH.datasets[w.dataset].label_outlier,
         backtest_windows=PARAMS.backtest_windows,
     shell:
-        "logged {log} perfcast pipeline in-domain {wildcards.dataset} {wildcards.split} --table {input.table} --folds {input.folds} "
-        "--backtest-windows {params.backtest_windows} --out {output}"
+        "logged {log:q} perfcast pipeline in-domain {wildcards.dataset:q} {wildcards.split:q} --table {input.table:q} --folds {input.folds:q} "
+        "--backtest-windows {params.backtest_windows:q} --out {output:q}"
 
 
 rule champion:
@@ -85,6 +85,6 @@ rule champion:
         splits=lambda w: GRAPH.splits_of(w.dataset),
         predictors=lambda w: GRAPH.predictors_of(w.dataset),
     shell:
-        "logged {log} perfcast pipeline champion {wildcards.dataset} --runs {params.runs} --table {input.table} "
-        "--standard {input.standard} --raw {params.raw} --predictors {params.predictors} --splits {params.splits} "
-        "--out {output} --preset {params.preset} --backtest-windows {params.backtest_windows} --seed {params.seed}"
+        "logged {log:q} perfcast pipeline champion {wildcards.dataset:q} --runs {params.runs:q} --table {input.table:q} "
+        "--standard {input.standard:q} --raw {params.raw:q} --predictors {params.predictors:q} --splits {params.splits:q} "
+        "--out {output:q} --preset {params.preset:q} --backtest-windows {params.backtest_windows:q} --seed {params.seed:q}"
