@@ -119,7 +119,7 @@ PREDICTION_COMMANDS = {
     "a processor of 100 kB": ["predict", "--processor", "x" * 100_000],
     "half a character": ["predict", "--processor", "\udcff"],
     "chips": ["predict", "--processor", "Xeon Gold 6148", "--chips", "1e309"],
-    "memory": ["predict", "--processor", "Xeon Gold 6148", "--chips", "2", "--memory", "99999999999999 x 64 GB"],
+    "memory": ["predict", "--processor", "Xeon Gold 6148", "--chips", "2", "--set", "memory.total=99999999999999 GB"],
     "two shapes": "predict --json --csv",
     "rank: no candidates": "rank none.csv",
     "rank: a goal": ["rank", "none.csv", "--target", "fprate >= lots"],

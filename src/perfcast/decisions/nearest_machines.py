@@ -12,7 +12,7 @@ import pandas as pd
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import complete_machines
 from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
-from perfcast.inference.impute import ASSUMED, CompletedMachines
+from perfcast.inference.impute import ASSUMED, CompletedMachines, find_unknown
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.prediction import Answer, Neighbor
 from perfcast.schema.table import Column, Kind, Role, Tag, select
@@ -99,8 +99,10 @@ def find_nearest_machines(
 ) -> NearestMachines:
     """Find the measured results that are nearest to every machine, for the tasks, else for its own, else for all.
 
-    The distance is that of `NeighborIndex`. Of each result at most `max_differences` differences are kept, those of the
-    heaviest groups first. Raises: UserError when the champion has no calibration.
+    The distance is that of `NeighborIndex`; assumed and missing values weigh nothing. Of each result at most
+    `max_differences` differences are kept, those of the heaviest groups first.
+
+    Raises: UserError when the champion has no calibration.
     """
     if champion.neighbor_index is None:
         raise UserError("similar machines need a champion with distances", "this one has no calibration")
@@ -114,7 +116,8 @@ def find_nearest_machines(
     table = champion.build_features(completed.frame)
     units = {column.name: column.unit for column in measured.columns}
     by_line: dict[int, NearestResults] = {}
-    for row, neighbors in enumerate(find_neighbors(table, champion, count)):
+    unknown = find_unknown(completed, table, champion)
+    for row, neighbors in enumerate(find_neighbors(table, champion, count, unknown)):
         line = int(completed.frame.index[row])
         name = name_machine(completed.frame.iloc[row], measured)
         notes = (*machines.notes.get(line, ()), *([champion.left_out.note] if champion.left_out else []))

@@ -36,27 +36,35 @@ class NeighborIndex:
     """Index that finds the nearest measured results of a task.
 
     The distance is the sum over groups of columns of Gower's distance, weighted by what the calibration found the group
-    to add to the expected error. Units: natural logarithms of the score; 0.05 is an expected error of 5 % more.
+    to add to the expected error, at least by the error at distance 0, and that error once more for another CPU model.
+    Units: natural logarithms of the score; 0.05 is an expected error of 5 % more.
     Shapes: `encoded` (measured rows, encoded columns), float32, the groups of `InDomainModel` one after another.
     """
 
     def __init__(self, measured: Table, encoded: np.ndarray, calibrated: UncertaintyModel) -> None:
         self.encoded, self.calibrated = encoded, calibrated
         self.tasks = measured.frame[measured.column_of(Tag.TASK)].astype(str).to_numpy()
+        self._entity = measured.column_of(Tag.ENTITY)
+        self._entities = measured.frame[self._entity].astype(str).to_numpy()
         self._rows: dict[str, np.ndarray] = {}
         self._distinct: dict[str, tuple[np.ndarray, np.ndarray]] = {}
 
-    def find_nearest(self, X: pd.DataFrame, tasks: pd.Series, count: int) -> list[list[tuple[int, float]]]:
+    def find_nearest(
+        self, X: pd.DataFrame, tasks: pd.Series, count: int, ignored: pd.DataFrame | None = None
+    ) -> list[list[tuple[int, float]]]:
         """Return for every row the numbers of the nearest measured rows of its task and their distances, nearest first.
 
-        Of rows that are alike in everything encoded, the newest (last) comes first. X has the features of training.
+        Of rows that are alike in everything encoded, the newest (last) comes first. X has the features of training;
+        `ignored` marks its cells without weight, see `InDomainModel.distances`.
         """
-        encoded = self.calibrated.in_domain.encode(X)
+        encoded = self.calibrated.in_domain.encode(X, ignored)
         known: dict[tuple[str, bytes], np.ndarray] = {}
         nearest = []
-        for row, task in zip(encoded, tasks.astype(str), strict=True):
+        entities = X[self._entity].astype(str)
+        for row, task, entity in zip(encoded, tasks.astype(str), entities, strict=True):
             rows = self._rows_of(task)
             far = self._distances(row, rows, known)
+            far += self.calibrated.calibration.base * (self._entities[rows] != entity)
             # the newest wins a tie, so all rows as near as the last one shown are sorted
             last = np.partition(far, count - 1)[count - 1] if len(far) > count else np.inf
             near = np.flatnonzero(far <= last)
@@ -78,7 +86,7 @@ class NeighborIndex:
             key = (group, row[span].tobytes())
             if key not in known:
                 known[key] = gower_distances(row[span], distinct, numeric)
-            far += weights.get(group, 0.0) * known[key][numbers[rows]]
+            far += max(weights.get(group, 0.0), self.calibrated.calibration.base) * known[key][numbers[rows]]
         return far
 
     def _distinct_of(self, group: str, span: slice) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.champion import Champion
-from perfcast.inference.impute import ASSUMED, GIVEN, MISSING, CompletedMachines
+from perfcast.inference.impute import ASSUMED, GIVEN, MISSING, CompletedMachines, find_unknown
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.prediction import Driver, Neighbor, Value
 from perfcast.schema.table import Kind, Role, Table, Tag
@@ -28,14 +28,26 @@ class Explainer:
     """Explanations of a batch of predictions: measured results near a machine, its values, and its drivers.
 
     Args: `neighbors` is the number of measured results of each task, `drivers` whether typical machines and drivers are
-    wanted. Shapes: `table` has the rows of `completed`.
+    wanted, `when` the month of the measurement. Shapes: `table` has the rows of `completed`.
     """
 
     def __init__(
-        self, completed: CompletedMachines, table: Table, champion: Champion, *, neighbors: int, drivers: bool
+        self,
+        completed: CompletedMachines,
+        table: Table,
+        champion: Champion,
+        *,
+        neighbors: int,
+        drivers: bool,
+        when: pd.Timestamp | None = None,
     ) -> None:
         self._completed, self._champion, self._drivers = completed, champion, drivers
-        self._neighbors = find_neighbors(table, champion, neighbors)
+        unknown = find_unknown(completed, table, champion)
+        self._neighbors = find_neighbors(table, champion, neighbors, unknown)
+        self._similarity: pd.DataFrame | None = None
+        if champion.calibrated is not None:
+            months = None if when is None else pd.Series(when, index=table.frame.index)
+            self._similarity = champion.calibrated.similarity(table.frame, months, unknown)
         names = (champion.reference_data.measured.column_of(Tag.ENTITY), "chips", "system_stem")
         frame = completed.frame
         self._named = {name: frame[name].to_numpy(dtype=object) for name in names if name in frame}
@@ -46,9 +58,12 @@ class Explainer:
             self._typical_rows, self._shares, self._groups = attribute_to_groups(completed, champion)
 
     def explain(self, row: int, target: str) -> dict[str, Any]:
-        """Return the fields of an `Estimate` that explain it: published scores, neighbors, typical machine, drivers."""
+        """Return the fields of an `Estimate` that explain it, from the in-domain score to the drivers."""
         near = [describe_neighbor(self._champion, *neighbor, target) for neighbor in self._neighbors[row]]
+        similarity = None if self._similarity is None else self._similarity.iloc[row]
         explanation: dict[str, Any] = {
+            "in_domain_score": None if similarity is None else float(similarity["in_domain_score"]),
+            "least_similar_group": None if similarity is None else str(similarity["least_similar_group"]) or None,
             "neighbors": tuple(near),
             "published": self._champion.published_index.summarize(self._published_rows[row], target),
         }
@@ -65,11 +80,16 @@ class Explainer:
         return name_machine({name: cells[row] for name, cells in self._named.items()}, measured), values
 
 
-def find_neighbors(table: Table, champion: Champion, count: int) -> list[list[tuple[int, float]]]:
-    """Return the nearest measured rows of every row and their distances; none without a calibration."""
+def find_neighbors(
+    table: Table, champion: Champion, count: int, unknown: pd.DataFrame | None = None
+) -> list[list[tuple[int, float]]]:
+    """Return the nearest measured rows of every row and their distances; none without a calibration.
+
+    Args: `unknown` (n, columns) bool marks the cells that weigh nothing, see `find_unknown`.
+    """
     if champion.neighbor_index is None or not count:
         return [[] for _ in range(len(table.frame))]
-    return champion.neighbor_index.find_nearest(table.frame, table.frame[table.column_of(Tag.TASK)], count)
+    return champion.neighbor_index.find_nearest(table.frame, table.frame[table.column_of(Tag.TASK)], count, unknown)
 
 
 def describe_neighbor(champion: Champion, row: int, distance: float, target: str) -> Neighbor:

@@ -13,7 +13,7 @@ from perfcast.inference.imputation import Violation
 from perfcast.inference.machine_fields import TypedField
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.reference_data import ReferenceData
-from perfcast.schema.table import Tag
+from perfcast.schema.table import Table, Tag
 from perfcast.utils.errors import UserError
 
 GIVEN, LOOKED_UP, IMPLIED, MEASURED, ASSUMED, MISSING = (
@@ -115,6 +115,29 @@ def _replace_rows(frame: pd.DataFrame, rows: np.ndarray, replacement: pd.DataFra
     return pd.concat([unchanged, replacement], ignore_index=True).iloc[order].set_axis(frame.index)
 
 
+def find_unknown(completed: CompletedMachines, table: Table, champion: Champion) -> pd.DataFrame:
+    """Return which cells are missing or follow from assumed ones, (n, columns) bool.
+
+    The latter are the cells that change when assumed and implied cells are cleared, implied anew, and features rebuilt.
+    Shapes: `table` has the rows of `completed` with features; the result has its index and columns.
+    """
+    origins = completed.origins
+    if not (origins.to_numpy() == ASSUMED).any():
+        return table.frame.isna()
+    cleared = completed.frame.copy(deep=False)
+    for name in cleared:
+        unsure = origins[name].isin((ASSUMED, IMPLIED))
+        if unsure.any():
+            cleared[name] = cleared[name].mask(unsure)
+    with np.errstate(invalid="ignore"):
+        known = champion.build_features(champion.rules.fill_implied(cleared)).frame
+    unknown = {
+        name: cells.isna().to_numpy() | (known[name].to_numpy(dtype=object) != cells.to_numpy(dtype=object))
+        for name, cells in table.frame.items()
+    }
+    return pd.DataFrame(unknown, index=table.frame.index)
+
+
 def find_refusals(machines: ParsedMachines, champion: Champion) -> dict[int, UserError]:
     """Return by line (index) the first error of every machine that breaks a limit or names an unknown task."""
     refusals: dict[int, UserError] = {}
@@ -208,7 +231,10 @@ class _Steps:
 def _impute_known(frame: pd.DataFrame, champion: Champion) -> _Steps:
     """Fill what does not depend on the task: facts of the CPU model, and what a row implies."""
     reference_data, rules = champion.reference_data, champion.rules
-    steps = _Steps(frame.reindex(columns=[column.name for column in reference_data.measured.columns]))
+    measured = reference_data.measured.frame
+    unstated = measured.select_dtypes("datetime").columns.difference(frame.columns)
+    dates = {name: measured[name].dtype for name in unstated}
+    steps = _Steps(frame.reindex(columns=measured.columns).astype(dates))
     steps.take(rules.fill_cpu_facts(steps.frame, reference_data.cpu_facts), LOOKED_UP)
     steps.take(_fill_common(steps.frame, reference_data, Tag.ENTITY), MEASURED)
     steps.conclude(rules.fill_implied, IMPLIED)

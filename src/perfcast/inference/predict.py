@@ -91,7 +91,9 @@ def _predict_batch(
 ) -> list[Prediction]:
     predicted = DrawPredictions(impute_draws(machines, champion, assume=options.assume), champion)
     completed = predicted.completed
-    explainer = Explainer(completed, predicted.table, champion, neighbors=options.neighbors, drivers=options.explain)
+    explainer = Explainer(
+        completed, predicted.table, champion, neighbors=options.neighbors, drivers=options.explain, when=options.when
+    )
     estimates: dict[int, list[Estimate]] = {}
     first_row: dict[int, int] = {}
     for row, estimate in _estimate(predicted, champion, options, measurements, explainer=explainer):
@@ -143,10 +145,6 @@ def _estimate(
                 high=None if ends is None else median * float(np.exp(ends[1])),
                 level=options.level,
                 unit=units[target],
-                in_domain_score=None if intervals is None else float(intervals["in_domain_score"].iloc[row]),
-                least_similar_group=None
-                if intervals is None
-                else str(intervals["least_similar_group"].iloc[row]) or None,
                 missing=int(missing[row]),
                 assumed=int(assumed[row]),
                 user_factor=float(np.exp(shift[row])) if measurements else None,

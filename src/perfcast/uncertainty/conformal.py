@@ -170,6 +170,22 @@ class UncertaintyModel:
             index=X.index,
         )
 
+    def similarity(
+        self, X: pd.DataFrame, when: pd.Series | None = None, ignored: pd.DataFrame | None = None
+    ) -> pd.DataFrame:
+        """Return in_domain_score and least_similar_group of every row, as `intervals`, without its ignored cells.
+
+        Args: `ignored` (n, columns) bool, see `InDomainModel.distances`.
+        """
+        distances = self.in_domain.distances(X, when, ignored)
+        return pd.DataFrame(
+            {
+                "in_domain_score": self.calibration.in_domain_score(distances),
+                "least_similar_group": self.calibration.least_similar_group(distances),
+            },
+            index=X.index,
+        )
+
     def save(self, folder: Path) -> None:
         """Write all models to a folder."""
         self.in_domain.save(folder)

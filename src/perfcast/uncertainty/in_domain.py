@@ -18,12 +18,15 @@ from perfcast.utils.io import read_json, write_json
 RESULTS, AHEAD = "few results", "years ahead"
 """Names of the two distances that belong to no group of columns."""
 
-_MAX_REFERENCES = 2000
+_MAX_REFERENCES = 4000
 """Distinct machines that a group is compared with: more only cost time."""
 
 _ROWS_AT_ONCE = 256
 _UNKNOWN = 0.5
 """Distance of a stated number from a missing one: between equal and far."""
+
+_IGNORED = np.inf
+"""Encoded value that has no distance from any other."""
 
 _MAX_AHEAD = 2.0
 """Years: the longest time ahead of a backtest."""
@@ -63,9 +66,15 @@ class InDomainModel:
         """The name of every distance."""
         return [*self._groups, RESULTS, AHEAD]
 
-    def distances(self, X: pd.DataFrame, when: pd.Series | None = None) -> pd.DataFrame:
-        """Return the distances of rows, (n, len(names)), index as in X; a row without a date is 0 years ahead."""
-        distances = {group: reference.distances(X) for group, reference in self._groups.items()}
+    def distances(
+        self, X: pd.DataFrame, when: pd.Series | None = None, ignored: pd.DataFrame | None = None
+    ) -> pd.DataFrame:
+        """Return the distances of rows, (n, len(names)), index as in X; a row without a date is 0 years ahead.
+
+        Args: `ignored` (n, columns) bool marks the cells without weight, such as unknown ones; columns that it leaves
+        out weigh.
+        """
+        distances = {group: reference.distances(X, ignored) for group, reference in self._groups.items()}
         counts = np.zeros(len(X)) if self.entity is None else X[self.entity].astype(str).map(self.results).fillna(0)
         distances[RESULTS] = 1 / (1 + np.asarray(counts, dtype=float))
         ahead = np.zeros(len(X))
@@ -75,9 +84,12 @@ class InDomainModel:
         distances[AHEAD] = ahead
         return pd.DataFrame(distances, index=X.index)
 
-    def encode(self, X: pd.DataFrame) -> np.ndarray:
-        """Return rows for `gower_distances`, (n, encoded columns) float32: one group after another, see `parts`."""
-        parts = [group.encode(X) for group in self._groups.values()]
+    def encode(self, X: pd.DataFrame, ignored: pd.DataFrame | None = None) -> np.ndarray:
+        """Return rows for `gower_distances`, (n, encoded columns) float32: one group after another, see `parts`.
+
+        Args: `ignored` as in `distances`.
+        """
+        parts = [group.encode(X, ignored) for group in self._groups.values()]
         return np.hstack(parts, dtype=np.float32) if parts else np.zeros((len(X), 0), dtype=np.float32)
 
     def parts(self) -> Iterator[tuple[str, slice, np.ndarray]]:
@@ -119,11 +131,14 @@ class InDomainModel:
 def gower_distances(row: np.ndarray, others: np.ndarray, numeric: np.ndarray) -> np.ndarray:
     """Return Gower's distance of one encoded row to others, (m,): 0 (equal) to 1 (different in everything).
 
+    Ignored values of the row, see `InDomainModel.encode`, have the distance 0.
     Shapes: row (columns,), others (m, columns), numeric (columns,) bool.
     """
+    ignored = row == _IGNORED
     apart = np.minimum(np.abs(others - row), 1.0)
     unknown = np.isnan(others) != np.isnan(row)
     apart = np.where(numeric, np.where(unknown, _UNKNOWN, np.nan_to_num(apart)), others != row)
+    apart[:, ignored] = 0.0
     distances: np.ndarray = apart.sum(axis=1) / max(1, len(numeric))
     return distances
 
@@ -162,14 +177,16 @@ class _Group:
         spread = np.linspace(0, len(distinct) - 1, min(len(distinct), _MAX_REFERENCES)).round().astype(int)
         return cls(encoder, scales, distinct[spread])
 
-    def encode(self, X: pd.DataFrame) -> np.ndarray:
-        """Return rows in units of the scales, (n, columns)."""
+    def encode(self, X: pd.DataFrame, ignored: pd.DataFrame | None = None) -> np.ndarray:
+        """Return rows in units of the scales, (n, columns); `_IGNORED` where a cell has no weight."""
         encoded: np.ndarray = self.encoder.transform(X) / self.scales
+        if ignored is not None:
+            encoded[ignored.reindex(columns=self.encoder.names_, fill_value=False).to_numpy(dtype=bool)] = _IGNORED
         return encoded
 
-    def distances(self, X: pd.DataFrame) -> np.ndarray:
+    def distances(self, X: pd.DataFrame, ignored: pd.DataFrame | None = None) -> np.ndarray:
         """Return the distance to the nearest reference, (n,)."""
-        rows, positions = np.unique(self.encode(X), axis=0, return_inverse=True)
+        rows, positions = np.unique(self.encode(X, ignored), axis=0, return_inverse=True)
         keys = [row.tobytes() for row in rows]
         new = [place for place, key in enumerate(keys) if key not in self._nearest_by_row]
         if len(self._nearest_by_row) + len(new) > _MAX_REMEMBERED:
@@ -187,13 +204,13 @@ class _Group:
         for column, numeric in enumerate(self.numeric):
             values, others = rows[:, column, None], self._turned[None, column]
             if not numeric:
-                total += values != others
+                total += (values != others) & (values != _IGNORED)
                 continue
             apart = np.minimum(np.abs(values - others), 1.0)
             if self._gaps[column] or np.isnan(values).any():
                 unknown = np.isnan(values) != np.isnan(others)
                 apart = np.where(unknown, _UNKNOWN, np.nan_to_num(apart))
-            total += apart
+            total += np.where(values == _IGNORED, 0.0, apart) if (values == _IGNORED).any() else apart
         nearest: np.ndarray = total.min(axis=1) / max(1, len(self.numeric))
         return nearest
 

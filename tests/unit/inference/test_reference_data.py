@@ -33,15 +33,20 @@ def test_find_nearest_sorts_by_distance_and_then_newest_first():
     tasks = table.frame["suite"]
     spans = list(index.calibrated.in_domain.parts())
     weights = index.calibrated.calibration.weights
+    cpu_models = champion.reference_data.measured.frame["cpu_model"].to_numpy()
     for count in (1, 5, 10_000):
         nearest = index.find_nearest(table.frame, tasks, count)
-        for row, task, neighbors in zip(index.calibrated.in_domain.encode(table.frame), tasks, nearest, strict=True):
+        encoded = index.calibrated.in_domain.encode(table.frame)
+        described = zip(encoded, tasks, table.frame["cpu_model"], nearest, strict=True)
+        for row, task, cpu_model, neighbors in described:
             rows = np.flatnonzero(index.tasks == task)
             others = index.encoded[rows]
             far = sum(
-                weights.get(group, 0.0) * gower_distances(row[span], others[:, span], numeric)
+                max(weights.get(group, 0.0), index.calibrated.calibration.base)
+                * gower_distances(row[span], others[:, span], numeric)
                 for group, span, numeric in spans
             )
+            far += index.calibrated.calibration.base * (cpu_models[rows] != cpu_model)
             expected = sorted(zip(far, -rows, strict=True))[:count]
             assert neighbors == [(-row, pytest.approx(distance)) for distance, row in expected]
 

@@ -1,10 +1,12 @@
-"""Predict the test machines of splits as users describe them, level by level.
+"""Predict test machines as users describe them, level by level.
 
 Examples:
     perfcast pipeline described spec_cpu2017 --described forward_2024 \\
-      --runs results/runs/spec_cpu2017 --table results/features/spec_cpu2017.parquet \\
+      --runs results/runs/spec_cpu2017 \\
+      --table results/features/spec_cpu2017.parquet \\
       --standard results/standard/spec_cpu2017.parquet --raw results/raw \\
-      --folds results/splits/spec_cpu2017 --in-domain results/in_domain/spec_cpu2017 \\
+      --folds results/splits/spec_cpu2017 \\
+      --in-domain results/in_domain/spec_cpu2017 \\
       --splits forward_2024 --predictors hybrid_trees --out described.parquet
 """
 

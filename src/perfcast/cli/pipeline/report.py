@@ -1,4 +1,4 @@
-"""Write the report: an index, and a page per dataset in the folder beside it.
+"""Write the report: an index, and a page per dataset beside it.
 
 Examples:
     perfcast pipeline report --results results --out results/report.html

@@ -56,7 +56,7 @@ _LETTERS = {"H": "M", "P": "R"}
 
 _SIZE = r"(\d{1,5}(?:\.\d{1,3})?) ?([GMT]B)"
 _KIND = r"(?:(?:MR|LR|R|U|SO|FB)?-?DIMMs?|modules?|sticks?|pcs\.?|pieces?)"
-_TIMES = compile_pattern(rf"(?<![\w.])(\d{{1,4}}) ?x ?{_SIZE}(?![a-z])")
+_TIMES = compile_pattern(rf"(?<![\w.])(\d{{1,15}}) ?x ?{_SIZE}(?![a-z])")
 _OF = compile_pattern(rf"(?<![\w.])(\d{{1,4}}) (?:{_KIND} ?(?:of|with|at|@|,|x)?|of) ?{_SIZE}(?![a-z])")
 _BY = compile_pattern(
     rf"(?<![\w.]){_SIZE}(?![a-z])(?:.{{0,80}}?)(?:\bx ?|\bqty\.? ?:? ?|\bquantity ?:? ?|, ?(?=\d{{1,4}} ?{_KIND}))"
