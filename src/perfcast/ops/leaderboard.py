@@ -119,8 +119,9 @@ def headline_table(frame: pd.DataFrame, spec: Mapping[str, Any]) -> str:
         row = [cells.get((name, split)) for split in spec["splits"]]
         lines.append(_row([words, *["-" if cell is None else _cell(cell, best[cell.split]) for cell in row]]))
     shown = average[average["predictor"].isin(spec["predictors"]) & average["split"].isin(spec["splits"])]
-    seeds = ", ".join(sorted({seed for text in shown["seeds"] for seed in text.split()}))
-    caption = f"Preset `{spec['preset']}`, seed {seeds}. In brackets: 95 % bootstrap interval."
+    seeds = sorted({seed for text in shown["seeds"] for seed in text.split()})
+    label = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
+    caption = f"Preset `{spec['preset']}`, {label}. In brackets: 95 % bootstrap interval."
     return "\n".join([*lines, "", caption])
 
 

@@ -74,7 +74,7 @@ def test_versions_of_a_dataset_are_never_mixed(board, tmp_path):
 
 def test_headline_table_shows_the_best_in_bold_and_a_dash_for_what_was_not_run(board):
     lines = headline_table(board[board["split"] != "unseen_cpu"], SPEC).splitlines()
-    assert lines[-1].startswith("Preset `full`, seed 0, 1.")
+    assert lines[-1].startswith("Preset `full`, seeds 0, 1.")
     assert lines[2].startswith("| lines | **")
     assert lines[3].startswith("| lookup | ")
     assert "**" not in lines[3]
