@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from perfcast.evaluation import AVERAGE
+from perfcast.schema.display_names import replace_underscores
 from perfcast.schema.table_files import read_table
+from perfcast.splits import split_label
 from perfcast.tracking.experiment_page import describe_experiment
 from perfcast.tracking.lifecycle import KIND_TAG, RECORD_TAG, close_abandoned, common_tags, open_experiment
 from perfcast.tracking.models import log_champion, log_predictor, register_champion
@@ -280,7 +282,8 @@ def _describe_champion(about: Mapping[str, Any], metrics: Mapping[str, float], c
     splits = sorted({name.split("/")[1] for name in metrics})
     columns = {"mape": "MAPE (%)", "coverage": "coverage (%)", "width": "width (%)"}
     lines = [
-        f"**{about['predictor']}**, preset {about['preset']}, fitted on {about['rows']} rows of {about['dataset']}.",
+        f"**{replace_underscores(about['predictor'])}** (`{about['predictor']}`), preset {about['preset']}, "
+        f"fitted on {about['rows']} rows of {about['dataset']}.",
         f"Chosen by: {about['chosen_by']}.",
         "",
         f"| split | {' | '.join(columns.values())} |",
@@ -288,7 +291,8 @@ def _describe_champion(about: Mapping[str, Any], metrics: Mapping[str, float], c
     ]
     for split in splits:
         values = [metrics.get(f"split/{split}/{metric}") for metric in columns]
-        lines.append(f"| {split} | {' | '.join('-' if value is None else f'{value:.4g}' for value in values)} |")
+        cells = ["-" if value is None else f"{value:.4g}" for value in values]
+        lines.append(f"| {' | '.join([split_label(split), *cells])} |")
     return "\n".join([*lines, "", f"[model card]({card}), [report]({report})"])
 
 
