@@ -30,6 +30,10 @@ from perfcast.schema.table import Column, Kind, Role, Tag
 CLIP_DEVIATIONS = 8.0
 """Standardized numbers are clipped here: no machine, even a new one, is further out than this."""
 
+_MIN_DEVIATION = 0.2
+"""Smallest standard deviation as a share of the range: a few odd rows cannot give a column a steep slope. Chosen on
+backtests of forward splits."""
+
 LOG_SPAN = 4.0
 """A positive column whose largest value exceeds this many times its smallest is a quantity of scale: taken in logs."""
 
@@ -174,7 +178,7 @@ def _fit_number(column: Column, frame: pd.DataFrame) -> _Number | None:
         return None
     log = bool(column.kind is Kind.NUMERICAL and seen.min() > 0 and seen.max() > LOG_SPAN * seen.min())
     scaled = np.log(seen) if log else seen
-    deviation = float(scaled.std()) if seen.min() < seen.max() else 0.0
+    deviation = max(float(scaled.std()), _MIN_DEVIATION * float(np.ptp(scaled))) if seen.min() < seen.max() else 0.0
     return _Number(column.name, column.group, column.kind, log, float(scaled.mean()), deviation)
 
 

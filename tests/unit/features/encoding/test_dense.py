@@ -175,3 +175,15 @@ def test_linear_outputs_are_always_finite_and_bounded(train: list[float | None],
     assert np.isfinite(encoded).all()
     # The clipped range is three training ranges wide, and the spread is at least range / (2 n).
     assert (np.abs(encoded) <= 6 * max(1, len(train))).all()
+
+
+def test_a_column_that_hardly_varies_has_no_steep_slope() -> None:
+    usual = [32.0] * 9_999
+    encoder = LinearEncoder(log=False).fit(frame(NUMBER, n=[*usual, 64.0]), NUMBER)
+    low, high = encoder.transform(frame(NUMBER, n=[32.0, 64.0]))[:, 0]
+    assert 1 < high - low < 10
+
+
+def test_a_column_that_varies_is_standardized() -> None:
+    encoder = LinearEncoder(log=False).fit(frame(NUMBER, n=[0.0, 1.0, 2.0, 3.0]), NUMBER)
+    assert encoder.transform(frame(NUMBER, n=[0.0, 1.0, 2.0, 3.0])).std() == pytest.approx(1)

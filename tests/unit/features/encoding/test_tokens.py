@@ -173,3 +173,10 @@ def test_any_string_has_few_distinct_grams(text: str) -> None:
     grams = grams_of(text)
     assert 1 <= len(grams) <= MAX_GRAMS
     assert len(set(grams)) == len(grams)
+
+
+def test_a_number_that_hardly_varies_has_no_steep_slope() -> None:
+    values = pd.DataFrame({"x": [32.0] * 9_999 + [64.0]})
+    fitted = TokenEncoder().fit(values, [Column("x", Kind.NUMERICAL, Role.FEATURE, "all")])
+    low, high = fitted.transform(values.iloc[-2:]).numbers[:, 0]
+    assert 1 < high - low < 10
