@@ -18,14 +18,14 @@ from typing import Literal, ParamSpec, TypeVar
 
 from perfcast.decisions.criteria import read_constraints, read_criterion, read_weights
 from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find_nearest_machines
-from perfcast.decisions.ranking import PLAIN, Ranking, RankingRequest, rank_machines
+from perfcast.decisions.ranking import Ranking, RankingRequest, rank_machines
 from perfcast.decisions.varied_fields import read_varied_fields
 from perfcast.decisions.what_if import Grid, predict_grid
 from perfcast.inference import champion as champion_folder
 from perfcast.inference.batch import predict_batch
 from perfcast.inference.machine_files import MachineEntry, Machines, read_machines
 from perfcast.inference.parse import parse_machines
-from perfcast.inference.predict import PredictOptions, check_level, read_month
+from perfcast.inference.predict import PredictOptions, make_options
 from perfcast.inference.prediction import Driver, Estimate, Neighbor, Prediction, Predictions, Value
 from perfcast.inference.user_measurements import UserMeasurements, read_measurements
 from perfcast.predictors.predictor import Predictor
@@ -136,7 +136,7 @@ class Champion(champion_folder.Champion):
         Args: `neighbors` is the number of nearest measured results of an estimate; `explain` adds values and drivers.
         """
         entries = read_machines(machines)
-        options = PredictOptions(check_level(level), read_month(when), assume, neighbors, explain)
+        options = make_options(level=level, when=when, assume=assume, neighbors=neighbors, explain=explain)
         return predict_batch(entries, self, options, self._read_measured(measured, entries), strict=strict)
 
     @_for_python
@@ -172,7 +172,7 @@ class Champion(champion_folder.Champion):
         request = RankingRequest(
             read_criterion(by, self), read_weights(listed, constraints, self), constraints, sure, ascending
         )
-        options = PredictOptions(check_level(level), read_month(when), assume, PLAIN.neighbors, PLAIN.explain)
+        options = make_options(level=level, when=when, assume=assume, neighbors=0, explain=False)
         measurements = self._read_measured(measured, [])
         return rank_machines(read_machines(machines), self, request, options, measurements=measurements, strict=strict)
 
@@ -197,7 +197,7 @@ class Champion(champion_folder.Champion):
         if len(entries) != 1:
             raise UserError("one machine is varied", f"there are {len(entries)}", "keep one of them")
         varied = read_varied_fields(_list_varied(vary), self.fields)
-        options = PredictOptions(check_level(level), read_month(when), assume, PLAIN.neighbors, PLAIN.explain)
+        options = make_options(level=level, when=when, assume=assume, neighbors=0, explain=False)
         measurements = self._read_measured(measured, entries)
         return predict_grid(entries[0], varied, self, self._read_tasks(tasks), options, measurements=measurements)
 

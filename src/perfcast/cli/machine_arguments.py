@@ -118,11 +118,10 @@ def add_assume(parser: argparse.ArgumentParser) -> None:
 
 def read_options(options: argparse.Namespace) -> PredictOptions:
     """Return the prediction options, without neighbors and explanations. Raises: UserError for an impossible month."""
-    from perfcast.inference.predict import PredictOptions, read_month
-    from perfcast.uncertainty.conformal import LEVEL
+    from perfcast.inference.predict import make_options
 
-    level = LEVEL if options.level is None else options.level
-    return PredictOptions(level, read_month(options.when, "--when"), not options.no_assume, neighbors=0, explain=False)
+    chosen = {"level": options.level, "when": options.when, "assume": not options.no_assume}
+    return make_options(**chosen, neighbors=0, explain=False, prefix="--")
 
 
 def add_task(parser: argparse.ArgumentParser) -> None:

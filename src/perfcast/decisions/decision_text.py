@@ -19,6 +19,7 @@ from perfcast.utils.terminal_tables import (
 
 _MAX_IMPOSSIBLE = 12
 """Impossible combinations that are listed."""
+_LIKE = "hypothetical, like"
 _DIFFERENCES_WIDTH, _MIN_DIFFERENCES_WIDTH, _OTHER_COLUMNS_WIDTH = 76, 30, 45
 
 
@@ -105,8 +106,8 @@ def _format_wide(grid: Grid, width: int | None) -> str:
         in_domain_scores = [
             estimate.in_domain_score for estimate in combination.estimates if estimate.in_domain_score is not None
         ]
-        rows.append([*cells, f"{min(in_domain_scores):.2f}" if in_domain_scores else ""])
-    return render_table(*drop_empty_columns([*grid.names, *titles, "in-domain score"], rows), width)
+        rows.append([*cells, f"{min(in_domain_scores):.2f}" if in_domain_scores else "", combination.base_cpu])
+    return render_table(*drop_empty_columns([*grid.names, *titles, "in-domain score", _LIKE], rows), width)
 
 
 def _format_long(grid: Grid, width: int | None) -> str:
@@ -116,8 +117,8 @@ def _format_long(grid: Grid, width: int | None) -> str:
         for estimate in combination.estimates:
             in_domain_score = "" if estimate.in_domain_score is None else f"{estimate.in_domain_score:.2f}"
             cells = [*combination.values.values(), grid.outputs[Output.of(estimate)]]
-            rows.append([*cells, *_estimate_cells(estimate), in_domain_score])
-    header = [*grid.names, "task", "estimate", _interval_title(grid), "in-domain score"]
+            rows.append([*cells, *_estimate_cells(estimate), in_domain_score, combination.base_cpu])
+    header = [*grid.names, "task", "estimate", _interval_title(grid), "in-domain score", _LIKE]
     return render_table(*drop_empty_columns(header, rows), width)
 
 

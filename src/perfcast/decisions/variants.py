@@ -110,9 +110,9 @@ def make_variants(
 
     The machine is completed first, once for every varied CPU model, and its cells then stay constant in all
     combinations. Only the varied columns change, and the columns that the imputation rules derive from them
-    (`replaced`, `adapted`, and values that were imputed together with them). Where a varied value contradicts the CPU
-    model, all combinations of that model have a hypothetical one with its other facts, so that their predictions can
-    be compared. Raises: UserError when the machine itself cannot be used.
+    (`replaced`, `adapted`, and values that were imputed together with them). A combination that contradicts the CPU
+    model has a hypothetical one with its other facts; every other one is the real machine, so that a combination does
+    not change with the others in the list. Raises: UserError when the machine itself cannot be used.
     """
     dependencies = _Dependencies(champion)
     columns = {column for field in varied for column in field.columns}
@@ -131,11 +131,6 @@ def make_variants(
     all_tasks = tuple(tasks or own_tasks or champion.tasks)
     bases = [_complete_base(machine, all_tasks, champion, dependencies, assume=assume) for machine in machines]
     contradicted: dict[str, set[str]] = {}
-    for base in bases:
-        points = [] if base.violation else [point for field in varied for point in field.points]
-        differing = {name for point in points for name in dependencies.find_contradicted(point.cells, base)}
-        if differing - {dependencies.cpu}:
-            contradicted[base.cpu] = differing - {dependencies.cpu}
     rows: list[dict[str, Any]] = []
     typed_fields: dict[int, Mapping[str, TypedField]] = {}
     variants = []
@@ -148,11 +143,14 @@ def make_variants(
             **{name: TypedField(f.name, p.text) for f, p in zip(varied, combination, strict=True) for name in p.cells},
         }
         begin = len(rows)
+        differing = set() if base.violation else dependencies.find_contradicted(cells, base)
+        hypothetical = bool(differing)
+        if hypothetical:
+            contradicted[base.cpu] = contradicted.get(base.cpu, set()) | differing
         for own_cells, origins in zip(base.cells, base.origins, strict=True):
-            hypothetical = base.cpu in contradicted
             rows.append(_constant(own_cells, origins, columns, dependencies, hypothetical=hypothetical) | cells)
             typed_fields[len(rows) - 1] = typed
-        base_cpu = base.cpu if base.cpu in contradicted else ""
+        base_cpu = base.cpu if hypothetical else ""
         variants.append(Variant(combination, tuple(range(begin, len(rows))), base.violation, base_cpu))
     batch = ParsedMachines(champion.fields.frame(rows, range(len(rows))), typed=typed_fields)
     reasons = find_first_violations(batch, champion) if rows else {}
@@ -191,14 +189,19 @@ def _parse_base(
             constant[name] = value
     if cpu is not None:
         constant[next(field.name for field in varied if dependencies.cpu in field.columns)] = cpu.text
-    first = {field.name: field.points[0].text for field in varied if dependencies.cpu not in field.columns}
+    first: dict[str, object] = {
+        field.name: field.points[0].text for field in varied if dependencies.cpu not in field.columns
+    }
+    stated = {fields.find(name, label).name: value for name, value in values.items()}
+    first = {name: stated.get(fields.find(name, "--vary").name, text) for name, text in first.items()}
     try:
         machines = parse_machines([MachineEntry(line, label, constant)], champion)
         known = machines.frame[dependencies.cpu].iloc[0] in champion.cpu_names.keys
     except UserError:
         known = False
     if not known:
-        # the varied fields may describe a new CPU model: values are then imputed for the first combination
+        # the varied fields may describe a new CPU model: values are then imputed for the described machine, or for
+        # the first combination where it leaves the varied fields out
         machines = parse_machines([MachineEntry(line, label, constant | first)], champion)
     whole = fields.frame([fields.cells(values, label)], [line])
     per_chip = rules.give_per_chip(whole)
@@ -243,6 +246,6 @@ def _constant(
 def _note_hypothetical(cpu: str, contradicted: set[str], varied: Sequence[VariedField]) -> str:
     names = [field.name for field in varied if field.columns & contradicted]
     return (
-        f"{cpu} has its own {' and '.join(names)}: all machines here with it have a hypothetical CPU model like it "
-        "instead, with its other facts"
+        f"{cpu} has its own {' and '.join(names)}: a machine with another one has a hypothetical CPU model like it, "
+        "with its other facts"
     )

@@ -41,6 +41,24 @@ class PredictOptions:
     explain: bool = True
 
 
+def make_options(
+    *,
+    level: float | None = None,
+    when: str | date | None = None,
+    assume: bool = True,
+    neighbors: int = PredictOptions.neighbors,
+    explain: bool = True,
+    prefix: str = "",
+) -> PredictOptions:
+    """Return the options of a request of a user: commands, HTTP, Python and MLflow have these defaults.
+
+    Args: `level` is LEVEL and `when` this month without a value; `prefix` stands before the names in messages.
+    Raises: UserError for a level or a month that cannot be.
+    """
+    checked = check_level(LEVEL if level is None else level, f"{prefix}level")
+    return PredictOptions(checked, read_month(when, f"{prefix}when"), assume, neighbors, explain)
+
+
 def read_month(when: str | date | None, name: str = "when") -> pd.Timestamp:
     """Return the month of a measurement, as `2026-03` or a date; None is this month.
 

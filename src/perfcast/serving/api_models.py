@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry, read_tree
-from perfcast.inference.predict import PredictOptions, read_month
+from perfcast.inference.predict import PredictOptions, make_options
 from perfcast.inference.prediction import Prediction, Value
 from perfcast.serving.request_limits import BODY, DEFAULT_LIMITS, EXAMPLE, RefusedRequest, RequestLimits
 from perfcast.uncertainty.conformal import LEVEL
@@ -92,10 +92,9 @@ class PredictQuery(BaseModel):
     def to_options(self, machines: int, limits: RequestLimits) -> PredictOptions:
         """Return the options of a prediction for a number of machines."""
         small = machines <= limits.explained
-        neighbors = self.neighbors if self.neighbors is not None else 3 * small
-        return PredictOptions(
-            self.level, read_month(self.when), self.assume, neighbors, small if self.explain is None else self.explain
-        )
+        neighbors = self.neighbors if self.neighbors is not None else PredictOptions.neighbors * small
+        explain = small if self.explain is None else self.explain
+        return make_options(level=self.level, when=self.when, assume=self.assume, neighbors=neighbors, explain=explain)
 
 
 def describe_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[int, str]:

@@ -16,8 +16,8 @@ from typing import Any
 import pandas as pd
 
 import perfcast
-from perfcast.inference import PredictOptions, load_champion, parse_machines, predict_machines, read_machines
-from perfcast.inference.predict import read_month
+from perfcast.inference import load_champion, parse_machines, predict_machines, read_machines
+from perfcast.inference.predict import make_options
 from perfcast.predictors.predictor import load_predictor
 from perfcast.tracking.run import Run
 from perfcast.tracking.store import locked
@@ -64,7 +64,7 @@ def log_champion(run: Run, name: str, folder: Path, tags: Mapping[str, str]) -> 
 
     champion = load_champion(folder)
     example = champion.example_machine()
-    options = PredictOptions(when=read_month(None), neighbors=0, explain=False)
+    options = make_options(neighbors=0, explain=False)
     machines = parse_machines(read_machines(example), champion)
     predictions = predict_machines(machines, champion, options).to_frame()
     inputs = [ColSpec(type=kind, name=field, required=False) for field, kind in champion.field_types().items()]

@@ -10,9 +10,9 @@ from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import BAD_REQUEST
 from mlflow.pyfunc import PythonModel, PythonModelContext
 
-from perfcast.inference import Champion, PredictOptions, load_champion, read_machines
+from perfcast.inference import Champion, load_champion, read_machines
 from perfcast.inference.batch import predict_batch
-from perfcast.inference.predict import read_month
+from perfcast.inference.predict import make_options
 from perfcast.utils.errors import UserError
 
 
@@ -30,7 +30,7 @@ class ChampionModel(PythonModel):
     ) -> pd.DataFrame:
         """Return one row per machine, task and target: estimate, interval and in-domain score, or why it is refused."""
         try:
-            options = PredictOptions(when=read_month(None), neighbors=0, explain=False)
+            options = make_options(neighbors=0, explain=False)
             return predict_batch(read_machines(model_input), self.champion, options).to_frame()
         except UserError as error:  # a server answers MLflow's exceptions in one line, others with their traceback
             raise MlflowException(str(error), error_code=BAD_REQUEST) from None

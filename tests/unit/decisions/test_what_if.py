@@ -151,13 +151,34 @@ def test_too_many_cores_make_a_hypothetical_cpu_model():
     assert not any(variant.base_cpu for variant in real.variants) and not real.notes
     assert real.machines.frame["cpu_model"].tolist() == ["xeon gold 6148"] * 2
     other = made(GOLD, "cores=20,40")
-    assert [variant.base_cpu for variant in other.variants] == ["xeon gold 6148"] * 2
-    assert other.machines.frame["cpu_model"].isna().all()
+    assert [variant.base_cpu for variant in other.variants] == ["", "xeon gold 6148"]
+    assert other.machines.frame["cpu_model"].isna().tolist() == [False, True]
     assert "xeon gold 6148 has its own cores" in other.notes[0]
     champion = project().champion
     facts = impute(parse_machines(read_machines(GOLD), champion), champion, assume=False).frame
     for name in ("family", "l3_mb_per_chip", "base_mhz", "tdp_w", "mem_channels_per_chip"):
         assert other.machines.frame[name].tolist() == [facts[name].iloc[0]] * 2
+
+
+@pytest.mark.parametrize(
+    ("machine", "values", "others"),
+    [(GOLD, "cores=16,20", "cores=40,20,16"), ({**GOLD, "cores": 20}, "memory.channels=6", "memory.channels=4,6,2")],
+)
+def test_combinations_do_not_change_with_the_others_in_the_list(machine, values, others):
+    def estimates(text):
+        grid = predict_grid(MachineEntry(1, "m", machine), varied(text), project().champion, options=PLAIN)
+        return {tuple(each.values.values()): each.estimates for each in grid.combinations}
+
+    few, many = estimates(values), estimates(others)
+    assert len(many) > len(few)
+    for combination, expected in few.items():
+        assert many[combination] == expected
+
+
+def test_values_of_a_new_cpu_model_do_not_change_with_the_list_where_it_is_described():
+    new = {"processor": "Zeus 1", "clock": "2.5 GHz", "family": "Skylake-SP", "chips": 2, "cores": 24}
+    first, second = (completed(made(new, text)).iloc[at] for text, at in (("cores=16,32", 1), ("cores=32,48", 0)))
+    assert first.astype(str).tolist() == second.astype(str).tolist()
 
 
 def test_hypothetical_cpu_model_is_predicted_like_its_base():
