@@ -15,9 +15,10 @@ from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.data.sources.locations import present_sources
 from perfcast.evaluation import choose_champion
+from perfcast.experiment.described_calibration import fit_described_uncertainty
+from perfcast.experiment.described_rows import DescribedData
 from perfcast.experiment.fitting import fit_rows, last_year, training_rows
 from perfcast.experiment.selection import CandidateChoice, PredictorFactory, predictor_factories, select_candidate
-from perfcast.experiment.uncertainty_fit import fit_uncertainty
 from perfcast.inference.champion import save_champion
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table
@@ -123,7 +124,10 @@ def write_champion(
     predictor, choice = fit_all_rows(table, candidates, seed, declared.label_outlier)
     progress("uncertainty on backtests", 2, 4)
     make = candidates[choice.candidate]
-    uncertainty = fit_uncertainty(table, make, seed, declared.label_outlier, max_backtests)
+    standard = read_table(files.standard)
+    raw = present_sources(files.raw, (*declared.sources.required, *declared.sources.optional))
+    data = DescribedData(standard, table, raw, tuple(declared.features))
+    uncertainty = fit_described_uncertainty(data, make, seed, declared.label_outlier, max_backtests)
     about = {
         "predictor": selected.predictor,
         "chosen_by": selected.reason,
@@ -138,8 +142,6 @@ def write_champion(
         "features": declared.features,
     }
     progress(f"writing of {out}", 3, 4)
-    raw = present_sources(files.raw, (*declared.sources.required, *declared.sources.optional))
-    standard = read_table(files.standard)
     with atomic_folder(out) as folder:
         save_champion(folder, predictor, uncertainty, standard=standard, table=table, raw=raw, about=about)
     return about

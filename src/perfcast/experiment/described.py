@@ -3,46 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from perfcast.config.conf_files import read_yaml
 from perfcast.config.dataset_conf import read_dataset
+from perfcast.config.predictor_conf import read_predictor
 from perfcast.data.sources.locations import present_sources
-from perfcast.experiment.fitting import tested_rows, training_rows
+from perfcast.experiment.described_calibration import fit_scales
+from perfcast.experiment.described_rows import DescribedData, draw_machines, find_cut, predict_described
+from perfcast.experiment.fitting import fit_rows, plan_backtests, tested_rows, training_rows
+from perfcast.experiment.selection import PredictorFactory, predictor_factory
 from perfcast.experiment.uncertainty_fit import fit_in_domain
-from perfcast.inference.batch import parse_batch
 from perfcast.inference.champion import Champion
-from perfcast.inference.description_levels import describe_rows, list_levels
-from perfcast.inference.draw_predictions import DrawPredictions
-from perfcast.inference.impute import impute_draws
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.predictors.predictor import load_predictor
-from perfcast.schema.table import Table, Tag
+from perfcast.schema.table import Table
 from perfcast.schema.table_files import read_parquet, read_table
 from perfcast.splits import read_folds
 from perfcast.uncertainty.conformal import LEVEL, ConformalCalibration, UncertaintyModel, outputs_of
-
-MAX_MACHINES = 300
-"""Most test machines of a split, drawn by a seed: more cost time and change the metrics little."""
+from perfcast.utils.io import read_json
 
 AT_THE_CUT, ALL_FACTS = "at the cut", "all"
 """Facts of processors that count: those that were public before the first test row of a forward split, or all."""
-
-
-@dataclass(frozen=True)
-class DescribedData:
-    """Tables of a dataset with rows in the same order, folders of its ingested sources, and names of feature modules.
-
-    `standard` is the table that descriptions are taken from, `table` the one with features.
-    """
-
-    standard: Table
-    table: Table
-    raw: Mapping[str, Path]
-    features: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -74,21 +61,32 @@ def predict_described_splits(
     table, standard = read_table(table_file), read_table(standard_file)
     sources = present_sources(raw, (*declared.sources.required, *declared.sources.optional))
     data = DescribedData(standard, table, sources, tuple(declared.features))
+    trainer = read_yaml(conf / "trainer" / "default.yaml")
     parts = []
     for split, run in runs.items():
         subset = read_folds(folds / f"{split}.parquet", table).iloc[:, 0].to_numpy()
         files = FoldFiles(run, distances / f"{split}.parquet")
+        make = predictor_factory(read_predictor(conf, run.name), _read_settings(run), trainer)
         predictions = predict_described_fold(
-            data, subset, files, label_outlier=declared.label_outlier, seed=seed, level=level
+            data, subset, files, make, label_outlier=declared.label_outlier, seed=seed, level=level
         )
         parts.append(predictions.assign(split=split))
     return pd.concat(parts, ignore_index=True)
+
+
+def _read_settings(run: Path) -> dict[str, Any]:
+    """Return the hyperparameters of the first fold of a run."""
+    settings = read_yaml(run / "config.yaml")["predictor"]["settings"]
+    candidate = read_json(run / "validation.json")["choices"][0]["candidate"]
+    first = settings[0] if isinstance(settings, list) else settings
+    return dict(first[candidate])
 
 
 def predict_described_fold(
     data: DescribedData,
     subset: np.ndarray,
     files: FoldFiles,
+    make: PredictorFactory,
     *,
     label_outlier: float | None,
     seed: int,
@@ -98,95 +96,40 @@ def predict_described_fold(
 
     The reference data has the training rows alone. Machines of a forward split are predicted twice: with the facts of
     processors that were public before the first test row, and with all of them, as on the day of a launch.
-    Machines that break a limit are left out. Shapes: subset (rows of the table,) -> one row per facts, level, row of
+    Intervals are calibrated by level on the backtests of the fold, which predictors of `make` are fitted for. Machines
+    that break a limit are left out. Shapes: subset (rows of the table,) -> one row per facts, level, row of
     the table and target, with its measured score, prediction and interval.
     """
     table = data.table
     training = training_rows(table, subset, label_outlier)
     cut = find_cut(table, np.isin(subset, ["train", "validation"]), subset == "test")
-    predictor, calibrated = load_predictor(files.run / "model"), _calibrate(table, training, files)
+    predictor = load_predictor(files.run / "model")
+    calibrated, count = _calibrate(table, training, files)
+    backtests = plan_backtests(table, subset, label_outlier, count)
+    fitted = [(backtest, fit_rows(make(seed), table, backtest.fitting, None)) for backtest in backtests]
     drawn = draw_machines(table, tested_rows(table, subset), seed)
     parts = []
     for facts, as_of in {AT_THE_CUT: cut, ALL_FACTS: None}.items():
         if facts == ALL_FACTS or as_of is not None:
+            scales = fit_scales(data, fitted, calibrated, seed=seed, at_the_cut=as_of is not None)
+            scaled = None if calibrated is None else replace(calibrated, scales=scales)
             reference_data = ReferenceData.gather(data.standard, data.raw, data.features, rows=training, as_of=as_of)
             champion = Champion(
-                table.dataset, files.run.name, "", data.features, predictor, reference_data, calibrated, None
+                table.dataset, files.run.name, "", data.features, predictor, reference_data, scaled, None
             )
             parts.append(predict_described(champion, data.standard, drawn, level).assign(facts=facts))
     return pd.concat(parts, ignore_index=True)
 
 
-def find_cut(table: Table, training: np.ndarray, testing: np.ndarray) -> pd.Timestamp | None:
-    """Return the month of the first test row where all training rows are earlier: the cut of a forward split."""
-    times = table.select(tag=Tag.TIME)
-    if not times:
-        return None
-    when = table.frame[times[0]]
-    first = pd.Timestamp(when[testing].min())
-    return first if when[training].max() < first else None
-
-
-def draw_machines(table: Table, rows: np.ndarray, seed: int) -> np.ndarray:
-    """Return the row numbers of at most MAX_MACHINES machines, by submission where there are such, else by row."""
-    blocks = table.frame[(table.select(tag=Tag.BLOCK) or [table.column_of(Tag.ROW)])[0]]
-    distinct = np.sort(blocks[rows].astype(str).unique())
-    count = min(MAX_MACHINES, len(distinct))
-    drawn = np.random.default_rng(seed).choice(distinct, count, replace=False)
-    return np.flatnonzero(rows & blocks.astype(str).isin(drawn).to_numpy())
-
-
-def predict_described(champion: Champion, standard: Table, rows: np.ndarray, level: float = LEVEL) -> pd.DataFrame:
-    """Return the predictions of some rows of a standard table at every level, see `predict_described_fold`."""
-    frame = standard.frame.iloc[rows]
-    levels = list_levels(standard, champion.rules, list(champion.fields.columns))
-    parts = [
-        _predict_level(champion, standard, frame, columns, level).assign(level=number)
-        for number, columns in enumerate(levels, start=1)
-    ]
-    return pd.concat(parts, ignore_index=True)
-
-
-def _predict_level(
-    champion: Champion, standard: Table, frame: pd.DataFrame, columns: tuple[str, ...], level: float
-) -> pd.DataFrame:
-    entries = list(describe_rows(frame, standard, columns))
-    machines = parse_batch(entries, champion).machines
-    drawn = DrawPredictions(impute_draws(machines, champion), champion)
-    measured = frame.iloc[drawn.completed.frame.index.to_numpy(dtype=int)].reset_index(drop=True)
-    times = standard.select(tag=Tag.TIME)
-    when = measured[times[0]] if times else None
-    parts = []
-    for number, target in enumerate(champion.predictor.targets_):
-        part = pd.DataFrame(
-            {
-                "row": measured[standard.column_of(Tag.ROW)],
-                "entity": measured[standard.column_of(Tag.ENTITY)].astype(str),
-                "task": measured[standard.column_of(Tag.TASK)].astype(str),
-                "target": target,
-                "measured": measured[target].where(drawn.has_output[:, number]),
-                "predicted": drawn.medians[:, number],
-            }
-        )
-        intervals = drawn.intervals(number, when, level)
-        if intervals is None:
-            intervals = pd.DataFrame({"below": np.nan, "above": np.nan}, index=part.index)
-        part["low"] = part["predicted"] * np.exp(-intervals["below"].to_numpy())
-        part["high"] = part["predicted"] * np.exp(intervals["above"].to_numpy())
-        parts.append(part)
-    long = pd.concat(parts, ignore_index=True)
-    return long[long["measured"].notna()]
-
-
-def _calibrate(table: Table, training: np.ndarray, files: FoldFiles) -> UncertaintyModel | None:
-    """Return the uncertainty of a fold from its backtests and their distances, None without any."""
+def _calibrate(table: Table, training: np.ndarray, files: FoldFiles) -> tuple[UncertaintyModel | None, int]:
+    """Return the uncertainty of a fold from its backtests and their distances, None without any, and their number."""
     backtests, distances = read_parquet(files.run / "backtest.parquet"), read_parquet(files.distances)
     if backtests.empty:
-        return None
+        return None, 0
     lines = backtests.merge(distances, on=["fold", "backtest", "row"])
     lines = lines[lines["fold"] == 0]
     in_domain = fit_in_domain(table, training)
     residuals = np.log(lines["predicted"].to_numpy(dtype=float) / lines["measured"].to_numpy(dtype=float))
     outputs, numbers = outputs_of(lines["task"], lines["target"]), lines["backtest"].to_numpy()
     calibration = ConformalCalibration().fit(residuals, outputs, numbers, lines[in_domain.names])
-    return UncertaintyModel(in_domain, calibration)
+    return UncertaintyModel(in_domain, calibration), int(lines["backtest"].nunique())

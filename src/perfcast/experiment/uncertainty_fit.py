@@ -36,14 +36,8 @@ def fold_distances(table: Table, folds: pd.DataFrame, label_outlier: float | Non
     return pd.concat(frames, ignore_index=True)
 
 
-def fit_uncertainty(
-    table: Table, make: Callable[[int], Predictor], seed: int, label_outlier: float | None, limit: int
-) -> UncertaintyModel | None:
-    """Fit the uncertainty model of a predictor that is fitted on every row; None with too few rows for a backtest.
-
-    It backtests on the last year and, with a larger limit, on earlier ones. A dataset without dates is backtested on a
-    random sixth of its entities.
-    """
+def plan_final_backtests(table: Table, seed: int, label_outlier: float | None, limit: int) -> list[Backtest]:
+    """Return the backtests of a predictor that is fitted on every row, see `fit_uncertainty`."""
     subset = np.full(len(table.frame), "train", dtype=object)
     known = training_rows(table, subset, label_outlier)
     validation = last_year(table, known)
@@ -53,7 +47,19 @@ def fit_uncertainty(
         drawn = np.random.default_rng(seed).choice(distinct, len(distinct) // _ENTITY_SHARE, replace=False)
         validation = entities.isin(drawn).to_numpy()
     subset[np.flatnonzero(known)[validation]] = "validation"
-    backtests = plan_backtests(table, subset, label_outlier, limit)
+    return plan_backtests(table, subset, label_outlier, limit)
+
+
+def fit_uncertainty(
+    table: Table, make: Callable[[int], Predictor], seed: int, label_outlier: float | None, limit: int
+) -> UncertaintyModel | None:
+    """Fit the uncertainty model of a predictor that is fitted on every row; None with too few rows for a backtest.
+
+    It backtests on the last year and, with a larger limit, on earlier ones. A dataset without dates is backtested on a
+    random sixth of its entities.
+    """
+    known = training_rows(table, np.full(len(table.frame), "train", dtype=object), label_outlier)
+    backtests = plan_final_backtests(table, seed, label_outlier, limit)
     predictions = run_backtests(table, backtests, make, seed, 0)
     if predictions.empty:
         return None

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, SourceTerms, unpack_champion
+from perfcast.inference.description_levels import list_levels
 from perfcast.inference.imputation import ImputationRules, find_rules
 from perfcast.inference.imputation.joint_draws import JointDeck
 from perfcast.inference.imputation.rules import HotDeck
@@ -178,6 +179,11 @@ class Champion:
     def hot_deck(self) -> HotDeck:
         """The measured results that donate usual values."""
         return HotDeck(self.reference_data.measured)
+
+    @cached_property
+    def description_levels(self) -> tuple[tuple[str, ...], ...]:
+        """The columns that are given at every level of description; see `list_levels`."""
+        return list_levels(self.reference_data.measured, self.rules, list(self.fields.columns))
 
     @cached_property
     def joint_deck(self) -> JointDeck | None:

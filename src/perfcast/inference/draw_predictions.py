@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.champion import Champion
-from perfcast.inference.impute import CompletedMachines, DrawnMachines, impute_draws
+from perfcast.inference.description_levels import find_level
+from perfcast.inference.impute import GIVEN, CompletedMachines, DrawnMachines, impute_draws
 from perfcast.inference.parse import ParsedMachines
 from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import LEVEL, outputs_of
@@ -71,7 +72,24 @@ class DrawPredictions:
             middle = self._log_medians[several, target]
             below[several] = np.maximum(middle - ends[:, 0], 1e-9)
             above[several] = np.maximum(ends[:, 1] - middle, 1e-9)
-        return intervals.assign(below=below, above=above)
+        scales = self._find_scales()
+        return intervals.assign(below=below * scales, above=above * scales)
+
+    def _find_scales(self) -> np.ndarray:
+        """Return the factor of the half-widths of every machine, by its level of description, (machines by task,)."""
+        calibrated, levels = self._champion.calibrated, self._champion.description_levels
+        count = len(self.completed.origins)
+        if calibrated is None or not calibrated.scales or not levels:
+            return np.ones(count)
+        names = list(self.completed.origins.columns)
+        patterns, numbers = np.unique((self.completed.origins == GIVEN).to_numpy(), axis=0, return_inverse=True)
+        by_pattern = [
+            calibrated.scales[
+                find_level([name for name, is_given in zip(names, pattern, strict=True) if is_given], levels) - 1
+            ]
+            for pattern in patterns
+        ]
+        return np.asarray(by_pattern, dtype=float)[numbers.ravel()]
 
 
 def complete_machines(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> CompletedMachines:

@@ -149,6 +149,8 @@ class UncertaintyModel:
     calibration: ConformalCalibration
     correlation: ErrorCorrelation | None = None
     """Correlation of the errors of predictions; None where it was not fitted."""
+    scales: tuple[float, ...] = ()
+    """Factors of half-widths by level of description; none where they were not fitted."""
 
     def intervals(
         self, X: pd.DataFrame, outputs: np.ndarray, when: pd.Series | None = None, level: float = LEVEL
@@ -190,6 +192,8 @@ class UncertaintyModel:
         """Write all models to a folder."""
         self.in_domain.save(folder)
         write_json(folder / "calibration.json", self.calibration.to_state())
+        if self.scales:
+            write_json(folder / "scales.json", {"scales": list(self.scales)})
         if self.correlation is not None:
             write_json(folder / "correlation.json", self.correlation.to_state())
 
@@ -199,7 +203,8 @@ class UncertaintyModel:
         path = folder / "correlation.json"
         correlation = ErrorCorrelation.from_state(read_json(path)) if path.is_file() else None
         calibration = ConformalCalibration.from_state(read_json(folder / "calibration.json"))
-        return cls(InDomainModel.load(folder), calibration, correlation)
+        scales = read_json(folder / "scales.json")["scales"] if (folder / "scales.json").is_file() else ()
+        return cls(InDomainModel.load(folder), calibration, correlation, tuple(map(float, scales)))
 
 
 def _quantiles(scores: np.ndarray, share: np.ndarray) -> list[float]:
@@ -207,11 +212,20 @@ def _quantiles(scores: np.ndarray, share: np.ndarray) -> list[float]:
 
     The new score is one more that may be larger than all of them: level x (n + 1) / n, at most the largest score.
     """
+    return [float(value) for value in _quantiles_at(scores, share, _GRID)]
+
+
+def weighted_quantile(scores: np.ndarray, share: np.ndarray, level: float) -> float:
+    """Return a weighted quantile of scores, corrected for their finite number. Shapes: scores and share (n,)."""
+    return float(_quantiles_at(scores, share, np.array([level]))[0])
+
+
+def _quantiles_at(scores: np.ndarray, share: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     order = np.argsort(scores, kind="stable")
     ordered, levels = scores[order], np.cumsum(share[order]) / share.sum()
-    targets = np.minimum(_GRID * (len(scores) + 1) / len(scores), 1.0)
+    targets = np.minimum(wanted * (len(scores) + 1) / len(scores), 1.0)
     places = np.minimum(np.searchsorted(levels, targets - 1e-12), len(ordered) - 1)
-    return [float(value) for value in ordered[places]]
+    return np.asarray(ordered[places])
 
 
 def probability_at_least(

@@ -6,7 +6,8 @@ import pytest
 from champion_project import FEATURES, project
 
 from perfcast.experiment import described
-from perfcast.experiment.described import DescribedData, FoldFiles, draw_machines, find_cut, predict_described_fold
+from perfcast.experiment.described import FoldFiles, predict_described_fold
+from perfcast.experiment.described_rows import DescribedData, draw_machines, find_cut
 from perfcast.experiment.fitting import fit_rows, plan_backtests, predict_rows, run_backtests
 from perfcast.experiment.uncertainty_fit import fold_distances
 from perfcast.inference.champion import build_features
@@ -41,7 +42,7 @@ def files(data, subset, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def predictions(data, subset, files):
-    return predict_described_fold(data, subset, files, label_outlier=None, seed=0)
+    return predict_described_fold(data, subset, files, lambda seed: Ridge(), label_outlier=None, seed=0)
 
 
 def test_every_level_and_both_states_of_the_facts_are_predicted(predictions, data, subset):
@@ -64,7 +65,7 @@ def test_a_full_description_is_predicted_nearly_as_the_row_itself(predictions, d
 def test_reference_data_has_training_rows_and_earlier_facts_alone(data, subset, files, monkeypatch):
     seen = []
     monkeypatch.setattr(described, "predict_described", lambda champion, *_: seen.append(champion) or pd.DataFrame())
-    predict_described_fold(data, subset, files, label_outlier=None, seed=0)
+    predict_described_fold(data, subset, files, lambda seed: Ridge(), label_outlier=None, seed=0)
     cut = data.table.frame.loc[subset == "test", "published_month"].min()
     assert [champion.reference_data.measured.frame["published_month"].max() < cut for champion in seen] == [True, True]
     at_cut, everything = (champion.reference_data.cpu_facts["launch_quarter"] for champion in seen)
@@ -80,11 +81,10 @@ def test_only_a_forward_split_has_a_cut(data, subset):
     assert find_cut(data.table, mixed, ~mixed) is None
 
 
-def test_whole_machines_are_drawn_by_a_seed(data, subset, monkeypatch):
-    monkeypatch.setattr(described, "MAX_MACHINES", 7)
-    drawn = draw_machines(data.table, subset == "test", 3)
+def test_whole_machines_are_drawn_by_a_seed(data, subset):
+    drawn = draw_machines(data.table, subset == "test", 3, 7)
     blocks = data.table.frame["submission_id"]
     assert blocks.iloc[drawn].nunique() == 7
     assert (blocks.isin(blocks.iloc[drawn]).to_numpy() & (subset == "test")).sum() == len(drawn)
-    assert (drawn == draw_machines(data.table, subset == "test", 3)).all()
-    assert set(drawn) != set(draw_machines(data.table, subset == "test", 4))
+    assert (drawn == draw_machines(data.table, subset == "test", 3, 7)).all()
+    assert set(drawn) != set(draw_machines(data.table, subset == "test", 4, 7))
