@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
 from perfcast.decisions.criteria import read_constraints, read_criterion, read_weights
+from perfcast.decisions.machine_comparison import Comparison, compare_machines
 from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find_nearest_machines
 from perfcast.decisions.ranking import Ranking, RankingRequest, rank_machines
 from perfcast.decisions.varied_fields import read_varied_fields
@@ -27,6 +28,7 @@ from perfcast.inference.machine_files import MachineEntry, Machines, read_machin
 from perfcast.inference.parse import parse_machines
 from perfcast.inference.predict import PredictOptions, make_options
 from perfcast.inference.prediction import Driver, Estimate, Neighbor, Prediction, Predictions, Value
+from perfcast.inference.published import PublishedScores
 from perfcast.inference.user_measurements import UserMeasurements, read_measurements
 from perfcast.predictors.predictor import Predictor
 from perfcast.uncertainty.conformal import LEVEL
@@ -36,6 +38,7 @@ from perfcast.utils.extras import explain_missing_module
 __all__ = [
     "DEFAULT_CHAMPION",
     "Champion",
+    "Comparison",
     "Driver",
     "Estimate",
     "Grid",
@@ -47,6 +50,7 @@ __all__ = [
     "Predictions",
     "Predictor",
     "Preset",
+    "PublishedScores",
     "Ranking",
     "UserError",
     "Value",
@@ -210,6 +214,30 @@ class Champion(champion_folder.Champion):
             raise UserError(f"count must be between 1 and {MAX_COUNT}", f"it is {count}")
         parsed = parse_machines(read_machines(machines), self)
         return find_nearest_machines(parsed, self, count=count, tasks=self._read_tasks(tasks), assume=assume)
+
+    @_for_python
+    def compare(
+        self,
+        machines: Machines,
+        *,
+        when: Month = None,
+        level: float = LEVEL,
+        assume: bool = True,
+        measured: Machines | None = None,
+    ) -> Comparison:
+        """Compare machines side by side: scores, the probability that one beats another, drivers of the difference."""
+        options = make_options(level=level, when=when, assume=assume, neighbors=0, explain=False)
+        return compare_machines(read_machines(machines), self, options, measurements=self._read_measured(measured, []))
+
+    @_for_python
+    def published(self, machine: Machines, *, tasks: Sequence[str] | str = ()) -> dict[str, PublishedScores]:
+        """Return the published results of exactly one described machine by task, empty where there are none."""
+        answer = self.predict(machine, neighbors=0, explain=False, strict=True)
+        if len(answer.machines) != 1:
+            raise UserError("one machine is looked up", f"there are {len(answer.machines)}", "keep one of them")
+        wanted = self._read_tasks(tasks) or self.tasks
+        by_task = {each.task: each.published for each in answer.machines[0].estimates if each.task in wanted}
+        return {task: scores for task, scores in by_task.items() if scores is not None}
 
     def _repr_html_(self) -> str:
         """Return the properties of the champion for a notebook, with every text escaped."""

@@ -21,10 +21,10 @@ from serving_project import request, served
 
 from perfcast.cli.main import main
 
-EXECUTED = {"predict", "rank", "what-if", "similar", "sources", "config", "facts"}
+EXECUTED = {"predict", "rank", "what-if", "similar", "compare", "sources", "config", "facts"}
 """Commands of perfcast that are executed with all their documented arguments."""
 
-PARSED = {"serve", "measure", "tune", "compare", "reproduced", "doctor", "pipeline"}
+PARSED = {"serve", "measure", "tune", "results", "reproduced", "doctor", "pipeline"}
 """Commands of perfcast that need a full run, a network or minutes, or that never end."""
 
 OTHERS = {

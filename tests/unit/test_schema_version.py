@@ -68,7 +68,7 @@ def test_an_evaluation(tmp_path, capsys, command):
     (folder / "summary.json").write_text(json.dumps({"dataset": "fake"}))
     arguments = {
         "metrics": ["pipeline", "metrics", str(folder), "--out", str(tmp_path / "metrics.json")],
-        "compare": ["compare", str(tmp_path / "results"), str(tmp_path / "results")],
+        "compare": ["results", "compare", str(tmp_path / "results"), str(tmp_path / "results")],
     }
     assert main(arguments[command]) == 2
     message = capsys.readouterr().err

@@ -24,6 +24,7 @@ FAMILIES = {
     "champion": "Write a champion as one file, for another machine.",
     "facts": "Add, list and check dated facts of CPU models.",
     "measure": "Measure this machine: matrix products or a suite of kernels.",
+    "results": "Compare results folders.",
     "pipeline": "Run one stage of the pipeline, as the rules of Snakemake do.",
 }
 """Commands that consist of commands, with their summaries."""
@@ -33,7 +34,20 @@ MEMBERS = {family: plugins.names(f"cli.{family}") for family in FAMILIES}
 """Family -> its commands."""
 STAGES = MEMBERS["pipeline"]
 """Stages of the pipeline."""
-_RUN = ("ui", "doctor", "sources", "measure", "tune", "champion", "facts", "serve", "summary", "reproduced", "config")
+_RUN = (
+    "ui",
+    "doctor",
+    "sources",
+    "measure",
+    "tune",
+    "champion",
+    "facts",
+    "serve",
+    "results",
+    "summary",
+    "reproduced",
+    "config",
+)
 _GROUPS = {
     "Ask": _ASK,
     "Run": (*_RUN, *(name for name in COMMANDS if name not in (*_ASK, *_RUN))),

@@ -58,6 +58,12 @@ def read_champion(options: argparse.Namespace) -> Champion:
 def add_machines(parser: argparse.ArgumentParser) -> None:
     """Declare the ways to describe machines: a file, flags, or the hardware of this machine."""
     parser.add_argument("machines", type=Path, nargs="?", help="a .csv, .json or .yaml file of one machine or more")
+    add_machine_flags(parser)
+    parser.add_argument("--this-machine", action="store_true", help="describe this machine, as far as it can be read")
+
+
+def add_machine_flags(parser: argparse.ArgumentParser) -> None:
+    """Declare the fields of machines."""
     for (name, *synonyms), meaning in _FLAGS.items():
         parser.add_argument(
             f"--{name}", *(f"--{synonym}" for synonym in synonyms), dest=name, metavar="TEXT", help=meaning
@@ -65,7 +71,14 @@ def add_machines(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="any other field, such as tdp=400"
     )
-    parser.add_argument("--this-machine", action="store_true", help="describe this machine, as far as it can be read")
+
+
+def read_machine_flags(options: argparse.Namespace) -> dict[str, object]:
+    """Return the fields that were given as flags."""
+    from perfcast.inference.machine_files import read_assignments
+
+    flags: dict[str, object] = {name: value for name, *_ in _FLAGS if (value := getattr(options, name)) is not None}
+    return read_assignments(options.set, flags)
 
 
 def read_entries(options: argparse.Namespace, champion: Champion, *, allow_empty: bool = False) -> list[MachineEntry]:
@@ -74,10 +87,9 @@ def read_entries(options: argparse.Namespace, champion: Champion, *, allow_empty
     `allow_empty`: no option at all is one machine without any field.
     Raises: UserError when no machine is described, or a file and a flag give the same field.
     """
-    from perfcast.inference.machine_files import MachineEntry, add_fields, read_assignments, read_machines
+    from perfcast.inference.machine_files import MachineEntry, add_fields, read_machines
 
-    flags: dict[str, object] = {name: value for name, *_ in _FLAGS if (value := getattr(options, name)) is not None}
-    flags = read_assignments(options.set, flags)
+    flags = read_machine_flags(options)
     if options.machines is not None:
         return add_fields(read_machines(options.machines), flags)
     if options.this_machine:

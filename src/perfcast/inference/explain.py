@@ -142,6 +142,18 @@ def attribute_to_groups(completed: CompletedMachines, champion: Champion) -> tup
     """
     measured = champion.reference_data.measured
     rows = [champion.typical_rows[name] for name in completed.frame[measured.column_of(Tag.TASK)].astype(str)]
+    shares, groups = attribute_difference(completed.frame, measured.frame.iloc[rows], champion)
+    return rows, shares, groups
+
+
+def attribute_difference(
+    frame: pd.DataFrame, reference: pd.DataFrame, champion: Champion
+) -> tuple[np.ndarray, list[str]]:
+    """Return the Shapley value of every feature group that leads from a reference row to a row, and the groups.
+
+    Shapes: frame and reference (n, columns) row by row -> (n, groups, targets), (groups,).
+    """
+    measured = champion.reference_data.measured
     names = [column.name for column in measured.columns]
     groups: dict[str, list[str]] = {}
     for column in measured.columns:
@@ -153,8 +165,7 @@ def attribute_to_groups(completed: CompletedMachines, champion: Champion) -> tup
         logs: np.ndarray = np.log(predicted.to_numpy(dtype=float))
         return logs
 
-    shares = shapley_values(completed.frame[names], measured.frame.iloc[rows], groups, log_predict)
-    return rows, shares, list(groups)
+    return shapley_values(frame[names], reference[names], groups, log_predict), list(groups)
 
 
 def list_drivers(shares: np.ndarray, groups: list[str]) -> tuple[Driver, ...]:

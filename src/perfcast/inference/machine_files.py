@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -24,6 +25,8 @@ MAX_NESTED_BYTES = 10 * 1024 * 1024
 MAX_MACHINES = 200_000
 """Most machines of a file: each takes about 2 KB before its prediction."""
 _LIST = "machines"
+_ENDINGS = (".csv", ".csv.gz", ".json", ".yaml", ".yml")
+_COUNTED = re.compile(r"(?:(?P<chips>\d+)\s*[x×]\s+)?(?P<name>.+)")
 
 Machines = Mapping[str, Any] | Sequence[Mapping[str, Any]] | pd.DataFrame | Path | str
 """One machine or several: names with values, a frame with one machine per row, or the path of a file."""
@@ -69,6 +72,28 @@ def read_assignments(texts: Iterable[str], fields: Mapping[str, object]) -> dict
             raise UserError("a machine must give every field once", f"{name} is given twice")
         values[name] = value
     return values
+
+
+def read_short_machines(texts: Sequence[str]) -> list[MachineEntry]:
+    """Return machines of short texts: `2 x EPYC 9654`, `EPYC 9654; chips=2; os=SLES 15`, or files, numbered from 1.
+
+    Raises: UserError for a text that is neither.
+    """
+    entries: list[MachineEntry] = []
+    for text in texts:
+        if text.lower().endswith(_ENDINGS):
+            entries += read_entries(Path(text))
+            continue
+        name, *fields = (piece.strip() for piece in text.split(";"))
+        match = _COUNTED.fullmatch(name)
+        if match is None or not all("=" in field for field in fields):
+            remedy = "such as '2 x EPYC 9654' or 'EPYC 9654; chips=2'"
+            raise UserError("a machine must be a file or a processor, then NAME=VALUE", f"it is {text[:60]!r}", remedy)
+        values: dict[str, object] = {"processor": match["name"]}
+        if match["chips"]:
+            values["chips"] = match["chips"]
+        entries.append(MachineEntry(0, name, read_assignments(filter(None, fields), values)))
+    return [entry._replace(line=number) for number, entry in enumerate(entries, start=1)]
 
 
 def read_frame(frame: pd.DataFrame) -> list[MachineEntry]:

@@ -124,6 +124,17 @@ class ErrorCorrelation:
         remaining = 1 - (weights * across).sum(axis=0) / self.variance(others)
         return weights.T @ residuals, np.sqrt(np.maximum(remaining, 0.0))
 
+    def correlations(self, rows: ErrorRows, known: ErrorRows | None = None) -> np.ndarray:
+        """Return the correlations of the errors of rows, (n, n), those that remain where other errors are `known`."""
+        covariances = self.covariance(rows, rows)
+        np.fill_diagonal(covariances, self.variance(rows))
+        if known is not None and len(known.outputs):
+            among = self.covariance(known, known) + self.noise * np.eye(len(known.outputs))
+            across = self.covariance(known, rows)
+            covariances = covariances - across.T @ np.linalg.solve(among, across)
+        scales = np.sqrt(np.maximum(np.diag(covariances), _MIN_NOISE))
+        return np.asarray(np.clip(covariances / np.outer(scales, scales), -1.0, 1.0))
+
     def to_state(self) -> dict[str, Any]:
         """Return what was fitted as values that JSON can hold."""
         return {"shared": self.shared, "own": self.per_output, "noise": self.noise, "reference": self.reference}

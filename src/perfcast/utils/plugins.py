@@ -24,6 +24,7 @@ _ENTRY_POINTS = {
     "cli.facts": r"^def add_arguments\(",
     "cli.measure": r"^def add_arguments\(",
     "cli.pipeline": r"^def add_arguments\(",
+    "cli.results": r"^def add_arguments\(",
     "data.sources": r"^def check\(",
     "features": r"^def derive\(",
     "report.plots": r"^@declare_plot\(",

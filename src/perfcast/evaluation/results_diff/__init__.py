@@ -30,7 +30,7 @@ __all__ = ["Changes", "Side", "find_changes", "open_side"]
 
 @dataclass(frozen=True)
 class Changes:
-    """Result of `perfcast compare`: `before` and `after` are the sides as the user typed them.
+    """Result of `perfcast results compare`: `before` and `after` are the sides as the user typed them.
 
     `code_from` names the origin of the changes of the code; `same_tables` counts tables with equal bytes.
     """

@@ -146,13 +146,13 @@ def test_diff_page_is_deterministic_and_loads_nothing(changes):
 def test_compare_command_writes_json(changes, before, tmp_path, capsys):
     after = copied(before, tmp_path)
     change(after, "ridge", lambda logs: 2 * logs)
-    arguments = ["compare", str(before), str(after), "--json", "--predictors", "ridge", "--resamples", "100"]
+    arguments = ["results", "compare", str(before), str(after), "--json", "--predictors", "ridge", "--resamples", "100"]
     assert main(arguments) == 0
     tree = json.loads(capsys.readouterr().out)
     assert {row["predictor"] for row in tree["metrics"]} == {"ridge"}
     assert tree["summary"]["real"]["worse"] > 0
     assert main([*arguments, "--fail-if-worse", "--html", str(tmp_path / "page.html")]) == 1
-    assert main(["compare", str(after), str(before), *arguments[3:], "--fail-if-worse"]) == 0
+    assert main(["results", "compare", str(after), str(before), *arguments[4:], "--fail-if-worse"]) == 0
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
 
 
@@ -271,7 +271,7 @@ def test_compare_command_reports_mistakes_in_one_line(arguments, words, before, 
     shutil.copytree(before / "evaluation" / "fake", places["other"] / "evaluation" / "another")
     shutil.copytree(before / "evaluation", places["bare"] / "evaluation")
     options = [argument.format(before=before, **places) for argument in arguments]
-    assert main(["compare", *options, "--project", str(tmp_path)]) == 2
+    assert main(["results", "compare", *options, "--project", str(tmp_path)]) == 2
     content = capsys.readouterr().err
     assert content.count("\n") == 1
     assert words in content

@@ -120,7 +120,7 @@ def test_two_names_of_one_commit_have_no_change(project):
     [("nowhere", "neither a folder nor a tag"), ("without", "'without' has no dvc.lock")],
 )
 def test_revision_without_results_gets_one_line(project, name, words, capsys):
-    assert main(["compare", name, "second", "--project", str(project)]) == 2
+    assert main(["results", "compare", name, "second", "--project", str(project)]) == 2
     message = capsys.readouterr().err
     assert message.count("\n") == 1
     assert words in message
