@@ -16,6 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
+from perfcast.decisions.cost_rates import CostRates
 from perfcast.decisions.criteria import read_constraints, read_criterion, read_weights
 from perfcast.decisions.machine_comparison import Comparison, compare_machines
 from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find_nearest_machines
@@ -153,6 +154,9 @@ class Champion(champion_folder.Champion):
         weights: Mapping[str, float] | str | None = None,
         sure: float | None = None,
         ascending: bool = False,
+        electricity_price: float = 0.0,
+        years: float = 1.0,
+        memory_price: float = 0.0,
         when: Month = None,
         level: float = LEVEL,
         assume: bool = True,
@@ -163,7 +167,8 @@ class Champion(champion_folder.Champion):
 
         Args: `targets` are texts such as `CINT2017rate >= 1500`; `by` is a product such as `score/watt`; `weights` are
         those of the score's tasks; candidates that meet all targets with less than `sure` come last; `ascending` puts
-        the lowest first.
+        the lowest first; the cost has electricity per kWh over the `years` of use, and memory per GB that the price
+        leaves out.
         """
         if sure is not None and not 0 < sure < 1:
             raise UserError("sure must be between 0 and 1", f"it is {sure:g}", "0.9 means 90 %")
@@ -173,9 +178,9 @@ class Champion(champion_folder.Champion):
             if isinstance(weights, Mapping)
             else weights
         )
-        request = RankingRequest(
-            read_criterion(by, self), read_weights(listed, constraints, self), constraints, sure, ascending
-        )
+        weighted = read_weights(listed, constraints, self)
+        rates = CostRates(electricity_price=electricity_price, years=years, memory_price=memory_price)
+        request = RankingRequest(read_criterion(by, self), weighted, constraints, sure, ascending, rates)
         options = make_options(level=level, when=when, assume=assume, neighbors=0, explain=False)
         measurements = self._read_measured(measured, [])
         return rank_machines(read_machines(machines), self, request, options, measurements=measurements, strict=strict)

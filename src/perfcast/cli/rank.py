@@ -4,7 +4,7 @@ The probability is that of reaching all targets.
 
 Examples:
     perfcast rank machines.csv
-    perfcast rank machines.csv --by score/price \\
+    perfcast rank machines.csv --by score/cost --electricity-price 0.25 \\
       --target 'CFP2017rate >= 900' --sure 0.9
 """
 
@@ -15,9 +15,9 @@ from pathlib import Path
 
 from perfcast.cli import machine_arguments as machine
 from perfcast.cli.answers import add_output, check_ending, report, report_refused, write_answer
-from perfcast.cli.arguments import share
+from perfcast.cli.arguments import number, share
 
-_CRITERIA = "score, watts, price, probability or tasks, joined by * and /, such as score/watt"
+_CRITERIA = "score, watts, price, cost, probability or tasks, joined by * and /, such as score/watt"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sure", type=share, metavar="SHARE", help="less probable candidates come last")
     parser.add_argument("--ascending", action="store_true", help="the lowest first, where less is better")
+    rate = number(0, 1e9)
+    parser.add_argument("--electricity-price", type=rate, default=0.0, metavar="PRICE", help="of a kWh, in the cost")
+    parser.add_argument("--years", type=number(1e-3, 100), default=1.0, metavar="N", help="years of use in the cost")
+    parser.add_argument("--memory-price", type=rate, default=0.0, metavar="PRICE", help="of a GB that price leaves out")
     machine.add_champion(parser)
     machine.add_prediction(parser)
     machine.add_strict(parser)
@@ -44,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Rank, and print or write."""
+    from perfcast.decisions.cost_rates import CostRates
     from perfcast.decisions.decision_text import format_ranking
     from perfcast.decisions.ranking import rank_machines, read_request
     from perfcast.inference.machine_files import read_machines
@@ -53,7 +58,8 @@ def run(options: argparse.Namespace) -> int:
     chosen = machine.read_options(options)
     champion, entries = machine.read_champion(options), read_machines(options.candidates)
     typed = {name: getattr(options, name) for name in ("by", "weights", "sure", "ascending")}
-    request = read_request(options.target, champion, **typed)
+    rates = CostRates(**{name: getattr(options, name) for name in ("electricity_price", "years", "memory_price")})
+    request = read_request(options.target, champion, **typed, rates=rates)
     measurements = machine.read_user_measurements(options, [], champion)
     names = {"measurements": measurements, "strict": options.strict, "progress": len(entries) > 20}
     ranking = rank_machines(entries, champion, request, chosen, **names)

@@ -150,8 +150,8 @@ def _positive(value: object, name: str, unit: str, label: str) -> float | None:
     return number
 
 
-SCORE, PROBABILITY = "score", "probability"
-_WORDS = {"score": SCORE, "watt": WATTS, "watts": WATTS, "price": PRICE, "probability": PROBABILITY}
+SCORE, PROBABILITY, COST = "score", "probability", "cost"
+_WORDS = {"score": SCORE, "watt": WATTS, "watts": WATTS, "price": PRICE, "cost": COST, "probability": PROBABILITY}
 _MAX_WORDS = 8
 _MAX_LOGARITHM = 700.0
 """Largest logarithm of a value that a floating-point number holds."""
@@ -176,7 +176,9 @@ class Spread:
 
 
 def read_criterion(text: str, champion: Champion) -> Criterion:
-    """Read words joined by * and /: score, watts, price, probability, or a task. Raises: UserError for any other text.
+    """Read words joined by * and /: score, watts, price, cost, probability, or a task.
+
+    Raises: UserError for any other text.
 
     Exponents of a word add up, so `score*score/price` counts the score twice.
     """
@@ -248,7 +250,7 @@ def weighted_score(estimates: Mapping[Output, Estimate], weights: Mapping[Output
 def evaluate_criterion(
     criterion: Criterion, facts: Mapping[str, float], score: Spread, estimates: Mapping[Output, Estimate]
 ) -> Spread:
-    """Return the value of a candidate; `facts` has the watts, price and probability that the criterion needs.
+    """Return the value of a candidate; `facts` has the watts, price, cost and probability that the criterion needs.
 
     The interval is that of the scores in it, each at the end that is worse for the criterion, then at the better one.
     """

@@ -27,11 +27,30 @@ def format_ranking(ranking: Ranking, width: int | None = None) -> str:
     """Return the candidates in a table, the best first, and notes under it."""
     header = ["rank", "name", "score", f"{100 * ranking.level:g} % interval", *ranking.targets]
     header += ["all targets"] if len(ranking.targets) > 1 else []
-    header += ["watts", "price", *([ranking.by, "its interval"] if _has_own_column(ranking) else []), "in-domain score"]
+    header += [
+        "first",
+        "watts",
+        "price",
+        "cost",
+        "per score-year",
+        *([ranking.by, "its interval"] if _has_own_column(ranking) else []),
+        "in-domain score",
+    ]
     rows = [_ranked_cells(candidate, ranking) for candidate in ranking.candidates]
     tables = [render_table(*drop_empty_columns(header, rows), width)] if rows else []
     refused = [wrap_text(f"{candidate.name}: refused, {candidate.message}", width) for candidate in ranking.refused]
-    return "\n".join([*tables, *refused, *_format_notes((_explain_score(ranking), *ranking.notes), width)])
+    return "\n".join(
+        [*tables, *refused, *_format_notes((_explain_score(ranking), *_explain_first(ranking), *ranking.notes), width)]
+    )
+
+
+def _explain_first(ranking: Ranking) -> list[str]:
+    """Return a line on the column of the same name, none without it."""
+    if not ranking.candidates or ranking.candidates[0].first_share is None:
+        return []
+    share = format_percent(ranking.candidates[0].first_share)
+    name = ranking.candidates[0].name
+    return [f"first: {name} is first in {share} of the draws of all scores, their errors correlated as in backtests"]
 
 
 def _format_notes(notes: tuple[str, ...], width: int | None) -> list[str]:
@@ -47,10 +66,14 @@ def _ranked_cells(candidate: Ranked, ranking: Ranking) -> list[str]:
             (format_percent(candidate.joint_probability_min), format_percent(candidate.joint_probability_max))
         )
         cells.append(" to ".join(ends))
+    cells.append(format_percent(candidate.first_share))
     mixed = not all(other.watts_assumed for other in ranking.candidates)
     mark = "~" if candidate.watts_assumed and mixed else ""
     cells.append("" if candidate.watts is None else f"{mark}{format_plain(candidate.watts)}")
     cells.append("" if candidate.price is None else format_plain(candidate.price))
+    differs = any(other.cost != other.price for other in ranking.candidates)
+    cells.append("" if candidate.cost is None or not differs else format_number(candidate.cost))
+    cells.append("" if candidate.cost_per_score_year is None else format_number(candidate.cost_per_score_year))
     if _has_own_column(ranking):
         cells += [format_number(candidate.value), format_interval(candidate.value_low, candidate.value_high)]
     return [*cells, "" if candidate.in_domain_score is None else f"{candidate.in_domain_score:.2f}"]
@@ -58,7 +81,7 @@ def _ranked_cells(candidate: Ranked, ranking: Ranking) -> list[str]:
 
 def _has_own_column(ranking: Ranking) -> bool:
     """Return whether no other column shows the criterion."""
-    shown = ranking.by in ("score", "price", "watts", "watt")
+    shown = ranking.by in ("score", "cost", "price", "watts", "watt")
     return not shown and not (ranking.by == "probability" and len(ranking.targets) == 1)
 
 

@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from perfcast.decisions.joint_errors import JointErrors
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.explain import attribute_difference, list_drivers
@@ -20,7 +21,6 @@ from perfcast.inference.prediction import ESTIMATE, Answer, Driver, Estimate, Pr
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import outputs_of, probability_at_least
-from perfcast.uncertainty.correlation import ErrorRows, shared_labels
 from perfcast.utils.errors import UserError
 
 MAX_COMPARED = 8
@@ -105,7 +105,7 @@ def compare_machines(
     answer = predict_machines(machines, champion, replace(options, explain=False), measurements)
     drawn = DrawPredictions(impute_draws(machines, champion, assume=options.assume), champion)
     drivers = _find_drivers(drawn, champion)
-    correlations = _Correlations(drawn, champion, options, measurements)
+    errors = JointErrors(drawn, champion, options, measurements)
     lines = drawn.completed.frame.index.tolist()
     tasks = drawn.table.frame[drawn.table.column_of(Tag.TASK)].astype(str).tolist()
     row_of = {(line, name): row for row, (line, name) in enumerate(zip(lines, tasks, strict=True))}
@@ -118,7 +118,8 @@ def compare_machines(
             if other is None:
                 continue
             rows = row_of[first, estimate.task], row_of[second, estimate.task]
-            pair = _compare(estimate, other, correlations.between(*rows, estimate.target), champion)
+            output = estimate.task, estimate.target
+            pair = _compare(estimate, other, errors.between((first, *output), (second, *output)), champion)
             shares, groups = drivers[rows]
             number = champion.predictor.targets_.index(estimate.target)
             named = replace(pair, first=letter_of(first), second=letter_of(second))
@@ -164,34 +165,6 @@ def _above(estimate: Estimate) -> float:
 def _spread_of_difference(first: float, second: float, correlation: float) -> float:
     """Return the half width of a difference of two logarithms from theirs and the correlation of their errors."""
     return max(float(np.sqrt(max(first**2 + second**2 - 2 * correlation * first * second, 0.0))), _MIN_SPREAD)
-
-
-class _Correlations:
-    """Correlations of the errors of drawn machines by target, those that user measurements leave."""
-
-    def __init__(
-        self,
-        drawn: DrawPredictions,
-        champion: Champion,
-        options: PredictOptions,
-        measurements: UserMeasurements | None,
-    ) -> None:
-        self._by_target: dict[str, np.ndarray] = {}
-        if champion.calibrated is None or champion.calibrated.correlation is None:
-            return
-        table = drawn.table
-        labels, tasks = shared_labels(table), table.frame[table.column_of(Tag.TASK)]
-        when = None if options.when is None else pd.Series(options.when, index=table.frame.index)
-        for target in champion.predictor.targets_:
-            outputs = outputs_of(tasks, target)
-            expected = champion.calibrated.intervals(table.frame, outputs, when)["expected_error"].to_numpy()
-            known = measurements.known if measurements else None
-            rows = ErrorRows(labels, outputs, expected)
-            self._by_target[target] = champion.calibrated.correlation.correlations(rows, known)
-
-    def between(self, first: int, second: int, target: str) -> float:
-        """Return the correlation of the errors of two rows, 0 where it is not known."""
-        return float(self._by_target[target][first, second]) if target in self._by_target else 0.0
 
 
 def _find_drivers(drawn: DrawPredictions, champion: Champion) -> Mapping[tuple[int, int], tuple[np.ndarray, list[str]]]:

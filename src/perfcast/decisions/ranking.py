@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from perfcast.decisions.cost_rates import PRICE_ALONE, CostRates
 from perfcast.decisions.criteria import (
+    COST,
     PRICE,
     PROBABILITY,
     WATTS,
     Candidate,
-    Constraint,
-    Criterion,
     Output,
     evaluate_criterion,
     read_constraints,
@@ -22,101 +22,27 @@ from perfcast.decisions.criteria import (
     split_candidates,
     weighted_score,
 )
+from perfcast.decisions.joint_errors import JointErrors
+from perfcast.decisions.order_draws import criterion_facts, find_first_shares
+from perfcast.decisions.ranking_answer import Ranked, Ranking, RankingRequest, RefusedCandidate
 from perfcast.inference.batch import parse_batch
 from perfcast.inference.champion import Champion
-from perfcast.inference.draw_predictions import complete_machines
+from perfcast.inference.draw_predictions import DrawPredictions, complete_machines
+from perfcast.inference.impute import impute_draws
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import ParsedMachine, ParsedMachines
 from perfcast.inference.predict import PredictOptions, predict_machines
-from perfcast.inference.prediction import OK, REFUSED, Answer, Prediction
+from perfcast.inference.prediction import Prediction
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import joint_bounds
 from perfcast.utils.errors import UserError
 
+MAX_DRAWN = 100
+"""Most candidates whose order is drawn: the correlations grow with their square."""
+_MEMORY = "memory.total"
+__all__ = ["PLAIN", "Ranked", "Ranking", "RankingRequest", "RefusedCandidate", "rank_machines", "read_request"]
 PLAIN: PredictOptions = PredictOptions(neighbors=0, explain=False)
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """One candidate with its rank.
-
-    `probabilities` are those of the targets, in their order; the probability of all targets together is between
-    `joint_probability_min` and `joint_probability_max`, whatever the correlation of their errors. `value` is that of
-    the criterion, `in_domain_score` the lowest one of its predictions. Units: `watts` W, `price` as given, `score` that
-    of its tasks.
-    """
-
-    rank: int
-    line: int
-    name: str
-    machine: str
-    score: float
-    score_low: float | None
-    score_high: float | None
-    probabilities: tuple[float, ...]
-    joint_probability_min: float | None
-    joint_probability_max: float | None
-    sure: bool | None
-    watts: float | None
-    watts_assumed: bool
-    price: float | None
-    value: float
-    value_low: float | None
-    value_high: float | None
-    in_domain_score: float | None
-    least_similar_group: str | None
-
-
-@dataclass(frozen=True)
-class RefusedCandidate:
-    """Candidate that cannot be used, and the reason."""
-
-    line: int
-    name: str
-    message: str
-
-
-@dataclass(frozen=True, repr=False)
-class Ranking(Answer):
-    """Candidates, the best first, with the criterion; `refused` ones have no rank."""
-
-    dataset: str
-    champion: str
-    preset: str
-    by: str
-    ascending: bool
-    level: float
-    weights: Mapping[str, float]
-    unit: str
-    targets: tuple[str, ...]
-    sure: float | None
-    candidates: tuple[Ranked, ...]
-    notes: tuple[str, ...]
-    kind: str = "estimates, not official results"
-    refused: tuple[RefusedCandidate, ...] = ()
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per candidate, the best first, the refused ones last."""
-        rows: list[dict[str, object]] = []
-        for candidate in self.candidates:
-            row = asdict(candidate)
-            shares = zip(self.targets, row.pop("probabilities"), strict=True)
-            by_target = {f"probability of {target}": share for target, share in shares}
-            rows.append({**row, **by_target, "status": OK, "message": ""})
-        rows += [{**asdict(candidate), "status": REFUSED} for candidate in self.refused]
-        return pd.DataFrame(rows)
-
-
-@dataclass(frozen=True)
-class RankingRequest:
-    """Criterion and constraints of a ranking; candidates that are less probable than `sure` come last."""
-
-    criterion: Criterion
-    weights: Mapping[Output, float]
-    constraints: tuple[Constraint, ...] = ()
-    sure: float | None = None
-    ascending: bool = False
 
 
 def read_request(
@@ -127,11 +53,13 @@ def read_request(
     weights: str | None = None,
     sure: float | None = None,
     ascending: bool = False,
+    rates: CostRates = PRICE_ALONE,
 ) -> RankingRequest:
     """Return the request of typed targets, criterion and weights. Raises: UserError for a word that has no meaning."""
     constraints = read_constraints(targets, champion)
     weights_of_outputs = read_weights(weights, constraints, champion)
-    return RankingRequest(read_criterion(by, champion), weights_of_outputs, constraints, sure, ascending)
+    criterion = read_criterion(by, champion)
+    return RankingRequest(criterion, weights_of_outputs, constraints, sure, ascending, rates)
 
 
 def rank_machines(
@@ -159,13 +87,13 @@ def rank_machines(
         raise UserError(f"--by {request.criterion.text} needs a target", fact, "such as 'CINT2017rate >= 1500'")
     strict = strict or len(entries) == 1
     machines, candidates, refusals = _read_candidates(entries, champion, strict=strict)
-    watts = _find_watts(machines, list(candidates.values()), champion, options)
+    facts = _find_facts(machines, list(candidates.values()), champion, options)
     plain = replace(options, neighbors=0, explain=False)
     predictions = predict_machines(machines, champion, plain, measurements, progress=progress)
     ranked = []
     for prediction in predictions:
         try:
-            ranked.append(_evaluate(prediction, candidates[prediction.line], watts, request, champion))
+            ranked.append(_evaluate(prediction, candidates[prediction.line], facts, request, champion))
         except UserError as error:
             if strict:
                 raise
@@ -174,6 +102,12 @@ def rank_machines(
     ranked.sort(
         key=lambda candidate: (candidate.sure is False, sign * candidate.value, -candidate.score, candidate.line)
     )
+    errors = None
+    if champion.calibrated is not None and 2 <= len(ranked) <= MAX_DRAWN:
+        drawn = DrawPredictions(impute_draws(machines, champion, assume=options.assume), champion)
+        errors = JointErrors(drawn, champion, options, measurements)
+    shares = find_first_shares(predictions, ranked, request, errors)
+    ranked = [replace(each, first_share=share) for each, share in zip(ranked, shares, strict=True)]
     units = {
         estimate.unit
         for prediction in predictions
@@ -234,38 +168,54 @@ def _name_refused(entry: MachineEntry, candidates: Mapping[int, Candidate]) -> s
     return candidate.name if candidate and candidate.name else entry.label
 
 
-def _find_watts(
+@dataclass(frozen=True)
+class _Facts:
+    """Watts of a candidate, whether they were assumed, and its memory in GB."""
+
+    watts: float | None = None
+    assumed: bool = False
+    memory_gb: float | None = None
+
+
+def _find_facts(
     machines: ParsedMachines, candidates: Sequence[Candidate], champion: Champion, options: PredictOptions
-) -> dict[int, tuple[float, bool]]:
-    """Return the watts of every candidate that has any, by line, and whether they were assumed."""
-    watts = {candidate.line: (candidate.watts, False) for candidate in candidates if candidate.watts is not None}
-    others = machines.frame.drop(index=list(watts))
-    if not champion.rules.power_columns or others.empty:
-        return watts
-    one_task = others.assign(
+) -> dict[int, _Facts]:
+    """Return the facts of every candidate by line; watts that it does not give are assumed, memory is completed."""
+    facts = {each.line: _Facts(watts=each.watts) for each in candidates}
+    memory = champion.fields.fields.get(_MEMORY)
+    if machines.frame.empty or not (champion.rules.power_columns or memory):
+        return facts
+    one_task = machines.frame.assign(
         **{champion.reference_data.measured.column_of(Tag.TASK): next(iter(champion.typical_rows))}
     )
     completed = complete_machines(machines.with_frame(one_task), champion, assume=options.assume).frame
-    power = completed[list(champion.rules.power_columns)].prod(axis=1, skipna=False).dropna()
-    return {**watts, **{int(line): (float(value), True) for line, value in power.items()}}  # type: ignore[call-overload]
+    power_columns = list(champion.rules.power_columns)
+    power = completed[power_columns].prod(axis=1, skipna=False) if power_columns else pd.Series(dtype=float)
+    for line in map(int, completed.index):
+        known = facts[line]
+        if known.watts is None and pd.notna(power.get(line)):
+            known = replace(known, watts=float(power[line]), assumed=True)
+        gigabytes = completed[memory.columns[0]][line] if memory else None
+        facts[line] = replace(known, memory_gb=float(gigabytes) if pd.notna(gigabytes) else None)
+    return facts
 
 
 def _evaluate(
     prediction: Prediction,
     candidate: Candidate,
-    watts: Mapping[int, tuple[float, bool]],
+    facts_by_line: Mapping[int, _Facts],
     request: RankingRequest,
     champion: Champion,
 ) -> Ranked:
     estimates = {Output.of(estimate): estimate for estimate in prediction.estimates}
     shares = tuple(each.probability(estimates[each.output], champion) for each in request.constraints)
     least, most = joint_bounds(shares) if shares else (None, None)
-    power, assumed = watts.get(prediction.line, (None, False))
-    facts = {WATTS: power, PRICE: candidate.price, PROBABILITY: least}
-    for word, fact in facts.items():
-        if fact is None and word in request.criterion.exponents:
+    facts = facts_by_line[prediction.line]
+    cost = request.rates.total(candidate.price, facts.watts, facts.memory_gb)
+    known = criterion_facts(facts.watts, candidate.price, cost, least)
+    for word in (WATTS, PRICE, COST, PROBABILITY):
+        if word not in known and word in request.criterion.exponents:
             raise _missing_fact(word, request.criterion.text, candidate)
-    known = {word: fact for word, fact in facts.items() if fact is not None}
     score = weighted_score(estimates, request.weights)
     value = evaluate_criterion(request.criterion, known, score, estimates)
     domains = [
@@ -286,20 +236,25 @@ def _evaluate(
         joint_probability_min=least,
         joint_probability_max=most,
         sure=None if request.sure is None or least is None else least >= request.sure,
-        watts=power,
-        watts_assumed=assumed,
+        watts=facts.watts,
+        watts_assumed=facts.assumed,
         price=candidate.price,
         value=value.median,
         value_low=value.low,
         value_high=value.high,
         in_domain_score=in_domain_score,
         least_similar_group=least_similar_group,
+        memory_gb=facts.memory_gb,
+        cost=cost,
+        cost_per_score_year=None if cost is None else cost / (score.median * request.rates.years),
     )
 
 
 def _missing_fact(word: str, by: str, candidate: Candidate) -> UserError:
     label = f"candidate {candidate.line}" + (f" ({candidate.name})" if candidate.name else "")
     remedy = "add it in the column price"
+    if word == COST:
+        remedy = "add the column price; electricity needs watts, and memory its capacity"
     if word == WATTS:
         remedy = "the power of its processors is unknown, too: add the column watts, or tdp"
     return UserError(f"--by {by} needs the {word} of every candidate", f"{label} has none", remedy)
@@ -329,6 +284,8 @@ def _list_notes(
             "all targets together: the errors of one machine are correlated by an unknown amount; the two numbers "
             "bound the probability for any correlation, and the ranking uses the lower one"
         )
+    if any(candidate.cost is not None for candidate in ranked):
+        notes.append(request.rates.describe())
     last = sum(candidate.sure is False for candidate in ranked)
     if last:
         fact = f"{last} of {len(ranked)} candidates meet the targets with less than {request.sure:g}"

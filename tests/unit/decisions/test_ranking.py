@@ -13,6 +13,7 @@ from champion_project import FEATURES, project
 
 from perfcast.cli.main import main
 from perfcast.data.datasets.spec_cpu.cpu2017 import build
+from perfcast.decisions.cost_rates import CostRates
 from perfcast.decisions.criteria import (
     Output,
     Spread,
@@ -22,9 +23,13 @@ from perfcast.decisions.criteria import (
     read_weights,
     split_candidates,
 )
+from perfcast.decisions.joint_errors import JointErrors
 from perfcast.decisions.ranking import RankingRequest, rank_machines
-from perfcast.inference import PredictOptions, read_machines
+from perfcast.inference import PredictOptions, parse_machines, predict_machines, read_machines
 from perfcast.inference.champion import build_features
+from perfcast.inference.draw_predictions import DrawPredictions
+from perfcast.inference.impute import impute_draws
+from perfcast.inference.predict import make_options
 from perfcast.testing import cpu_catalog, spec_cpu2017
 from perfcast.uncertainty.conformal import LEVEL, ConformalCalibration, joint_bounds, outputs_of, probability_at_least
 from perfcast.utils.errors import UserError
@@ -294,3 +299,62 @@ def test_names_of_candidates_act_on_no_terminal_and_no_spreadsheet(tmp_path, cap
     assert [letter for letter in ("\x1b", "\x07", "\u202e") if letter in shown] == []
     written = pd.read_csv(out)["name"].tolist()
     assert sorted(written) == sorted(["[31mred", "'=cmd|'/c calc'!A1", "'+1", "'@x"])
+
+
+PRICED = [
+    {"processor": "Xeon Gold 6148", "chips": 1, "price": 1000, "watts": 200, "memory": "12 x 32 GB DDR4-2666"},
+    {"processor": "Xeon Gold 6148", "chips": 2, "price": 1000, "watts": 300, "memory": "12 x 32 GB DDR4-2666"},
+]
+
+
+def test_cost_has_price_electricity_and_memory():
+    rates = CostRates(electricity_price=0.5, years=4, memory_price=2)
+    answer = ranked(PRICED, by="cost", ascending=True, rates=rates)
+    by_line = {candidate.line: candidate for candidate in answer.candidates}
+    for line, watts in ((1, 200), (2, 300)):
+        cost = 1000 + watts / 1000 * 8766 * 4 * 0.5 + 384 * 2
+        assert by_line[line].cost == pytest.approx(cost)
+        assert by_line[line].cost_per_score_year == pytest.approx(cost / by_line[line].score / 4)
+    assert [candidate.line for candidate in answer.candidates] == [1, 2]
+    assert any("electricity at 0.5 per kWh for 4 years" in note for note in answer.notes)
+
+
+def test_cost_of_unknown_price_is_unknown_and_refused_where_it_ranks():
+    machines = [{**PRICED[0], "price": None}, PRICED[1]]
+    by_line = {candidate.line: candidate.cost for candidate in ranked(machines).candidates}
+    assert by_line == {1: None, 2: 1000}
+    assert [refused.line for refused in ranked(machines, by="score/cost").refused] == [1]
+
+
+@pytest.mark.parametrize("rates", [{"years": 0}, {"electricity_price": -1}, {"memory_price": float("nan")}])
+def test_rates_must_be_positive(rates):
+    with pytest.raises(UserError):
+        CostRates(**rates)
+
+
+def test_shares_of_draws_in_which_candidates_are_first():
+    answer = ranked(PRICED, weights="CINT2017rate=1")
+    shares = [candidate.first_share for candidate in answer.candidates]
+    assert sum(shares) == pytest.approx(1) and shares[0] > 0.9
+    assert ranked(PRICED, weights="CINT2017rate=1").candidates == answer.candidates
+    even = [candidate.first_share for candidate in ranked([PRICED[1], PRICED[1]]).candidates]
+    assert even == pytest.approx([0.5, 0.5], abs=0.05)
+    assert ranked(PRICED[:1]).candidates[0].first_share is None
+    unsure = ranked(PRICED, targets=["CINT2017rate >= 100000"], sure=0.9)
+    assert sum(candidate.first_share for candidate in unsure.candidates) == pytest.approx(1)
+
+
+def test_drawn_scores_have_the_spread_and_correlation_of_their_intervals():
+    champion, options = project().champion, make_options(when="2024-01", neighbors=0, explain=False)
+    machines = parse_machines(
+        read_machines([{k: v for k, v in each.items() if k not in ("price", "watts")} for each in PRICED]), champion
+    )
+    errors = JointErrors(DrawPredictions(impute_draws(machines, champion), champion), champion, options)
+    predictions = predict_machines(machines, champion, options)
+    estimates = [(each.line, each.estimates[0]) for each in predictions]
+    drawn = errors.draw(estimates, 4000)
+    for column, (_, estimate) in zip(drawn.T, estimates, strict=True):
+        assert np.median(column) == pytest.approx(estimate.median, rel=0.03)
+        assert np.mean((column >= estimate.low) & (column <= estimate.high)) == pytest.approx(LEVEL, abs=0.03)
+    keys = [(line, each.task, each.target) for line, each in estimates]
+    assert np.corrcoef(np.log(drawn).T)[0, 1] == pytest.approx(errors.between(*keys), abs=0.15)

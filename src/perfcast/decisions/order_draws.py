@@ -1,0 +1,63 @@
+"""Sensitivity of a ranking: the share of draws of all scores in which a candidate is first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from perfcast.decisions.criteria import COST, PRICE, PROBABILITY, WATTS, Output
+from perfcast.decisions.joint_errors import JointErrors
+from perfcast.decisions.ranking_answer import Ranked, RankingRequest
+from perfcast.inference.prediction import Estimate, Predictions
+
+_DRAWS = 2000
+
+
+def find_first_shares(
+    predictions: Predictions, ranked: Sequence[Ranked], request: RankingRequest, errors: JointErrors | None
+) -> list[float | None]:
+    """Return for every ranked candidate the share of draws in which it is first, None without errors to draw.
+
+    Candidates that reach the targets with less than `sure` are first only where no other one is left.
+    """
+    if errors is None:
+        return [None] * len(ranked)
+    lines = {candidate.line for candidate in ranked}
+    estimates = [(each.line, estimate) for each in predictions if each.line in lines for estimate in each.estimates]
+    scores = np.log(errors.draw(estimates, _DRAWS))
+    columns = {(line, Output.of(estimate)): place for place, (line, estimate) in enumerate(estimates)}
+    values = np.empty((_DRAWS, len(ranked)))
+    for place, candidate in enumerate(ranked):
+        logs = {
+            output: scores[:, columns[candidate.line, output]] for output in _outputs_of_candidate(estimates, candidate)
+        }
+        score = sum(weight * logs[output] for output, weight in request.weights.items())
+        facts = criterion_facts(candidate.watts, candidate.price, candidate.cost, candidate.joint_probability_min)
+        value = np.zeros(_DRAWS)
+        for factor, power in request.criterion.exponents.items():
+            if isinstance(factor, Output):
+                value += power * logs[factor]
+            elif factor in facts:
+                value += power * (np.log(facts[factor]) if facts[factor] > 0 else -1e9)
+            else:
+                value += power * score
+        values[:, place] = value if request.ascending else -value
+    last = np.array([candidate.sure is False for candidate in ranked])
+    if not last.all():
+        values[:, last] = np.inf
+    counts = np.bincount(values.argmin(axis=1), minlength=len(ranked))
+    return [float(count) / _DRAWS for count in counts]
+
+
+def _outputs_of_candidate(estimates: Sequence[tuple[int, Estimate]], candidate: Ranked) -> list[Output]:
+    """Return the outputs that were predicted for a candidate."""
+    return [Output.of(estimate) for line, estimate in estimates if line == candidate.line]
+
+
+def criterion_facts(
+    watts: float | None, price: float | None, cost: float | None, probability: float | None
+) -> dict[str, float]:
+    """Return the facts that a criterion may name, those that are known."""
+    facts = {WATTS: watts, PRICE: price, COST: cost, PROBABILITY: probability}
+    return {word: fact for word, fact in facts.items() if fact is not None}
