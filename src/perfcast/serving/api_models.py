@@ -64,7 +64,8 @@ def list_entries(
     return read_tree([machine.root for machine in machines], BODY)
 
 
-def _check_month(text: str) -> str:
+def check_month(text: str) -> str:
+    """Return a month. Raises: ValueError for another text."""
     if not is_month(text):
         raise ValueError(f"must be {MONTH}")
     return text
@@ -75,7 +76,7 @@ class PredictQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     level: float = Field(LEVEL, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals (default: 0.9).")
-    when: Annotated[str, AfterValidator(_check_month)] | None = Field(
+    when: Annotated[str, AfterValidator(check_month)] | None = Field(
         None, description="Month of the measurement, YYYY-MM (default: this month)."
     )
     assume: bool = Field(True, description="Fill unknown values with those of similar machines (default: true).")
@@ -106,6 +107,8 @@ def describe_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[int, str]:
     source, *path = error["loc"]
     if source == "query":
         return 422, str(_describe_option(error, str(path[0])))
+    if path and path[0] not in _FORMS and isinstance(path[0], str):
+        return 422, str(_describe_field(error, ".".join(map(str, path))))
     path = [name for name in path if name not in _FORMS]
     if path and isinstance(path[0], int):
         fact = f"machine {path[0] + 1} is {_show(error['input'])}"
@@ -116,6 +119,13 @@ def describe_errors(errors: Sequence[Mapping[str, Any]]) -> tuple[int, str]:
     facts = {"missing": "it is empty", "too_short": "it describes none"}
     fact = facts.get(error["type"], f"it is {_show(error['input'])}")
     return 400, str(UserError(f"{BODY} must describe a machine", fact, EXAMPLE))
+
+
+def _describe_field(error: Mapping[str, Any], name: str) -> UserError:
+    if error["type"] == "extra_forbidden":
+        return UserError("a request must have known fields", f"it has {_show(name)}", "see /docs")
+    rule = error["msg"].removeprefix("Value error, ").removeprefix("Input ").replace("should", "must", 1)
+    return UserError(f"{name[:_MAX_SHOWN]} {rule}", f"got {_show(error['input'])}")
 
 
 def _describe_option(error: Mapping[str, Any], name: str) -> UserError:

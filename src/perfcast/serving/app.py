@@ -38,6 +38,7 @@ from perfcast.serving.api_models import (
     list_entries,
 )
 from perfcast.serving.batching import MachineResult, MetricsMiddleware, RequestBatcher, ServerMetrics
+from perfcast.serving.decision_routes import create_decision_router
 from perfcast.serving.prediction_service import ImputeOptions, PredictionService, describe_refusal
 from perfcast.serving.request_limits import DEFAULT_LIMITS, JsonRoute, RefusedRequest, RequestLimits
 from perfcast.utils.errors import UserError
@@ -94,6 +95,7 @@ def create_app(
     app.mount("/static", StaticFiles(directory=PAGE_FOLDER))
     app.include_router(_create_info_router(service, limits, metrics))
     app.include_router(_create_prediction_router(service, limits, batcher))
+    app.include_router(create_decision_router(champion, limits, batcher, _REFUSALS))
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=["*"] if hosts is None else hosts, www_redirect=False)
     app.add_middleware(MetricsMiddleware, metrics=metrics)
     return app

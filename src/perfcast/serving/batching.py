@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from cachetools import LRUCache
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -87,6 +87,7 @@ class MetricsMiddleware:
             self.metrics.seconds.labels(route).observe(time.perf_counter() - start)
 
 
+Result = TypeVar("Result")
 MachineResult = dict[str, Any] | UserError
 """Result of one machine, or the reason why there is none."""
 RunBatch = Callable[[Sequence[ParsedMachine], Any], list[dict[str, Any]]]
@@ -139,9 +140,7 @@ class RequestBatcher:
         if None not in cached:
             self._metrics.machines.inc(len(machines))
             return [_restore(machine, result) for machine, result in zip(machines, cached, strict=True) if result]
-        if self._waiting >= self._max_waiting:
-            requirement = f"at most {self._max_waiting} requests can wait"
-            raise RefusedRequest(503, requirement, "the server is busy", "try again")
+        self._check_room()
         request = _PendingRequest(machines, options, asyncio.get_running_loop().create_future())
         self._count_waiting(1)
         self._queue.append(request)
@@ -152,6 +151,23 @@ class RequestBatcher:
             return await request.future
         finally:
             self._count_waiting(-1)
+
+    async def call(self, function: Callable[[], Result]) -> Result:
+        """Return the result of a function that runs in the worker thread, between batches.
+
+        Raises: RefusedRequest when too many requests wait.
+        """
+        self._check_room()
+        self._count_waiting(1)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+        finally:
+            self._count_waiting(-1)
+
+    def _check_room(self) -> None:
+        if self._waiting >= self._max_waiting:
+            requirement = f"at most {self._max_waiting} requests can wait"
+            raise RefusedRequest(503, requirement, "the server is busy", "try again")
 
     def close(self) -> None:
         """Cancel waiting requests."""
