@@ -201,18 +201,24 @@ class _Group:
 
     def _nearest(self, rows: np.ndarray) -> np.ndarray:
         total = np.zeros((len(rows), len(self.references)))
-        for column, numeric in enumerate(self.numeric):
-            values, others = rows[:, column, None], self._turned[None, column]
-            if not numeric:
-                total += (values != others) & (values != _IGNORED)
-                continue
-            apart = np.minimum(np.abs(values - others), 1.0)
-            if self._gaps[column] or np.isnan(values).any():
-                unknown = np.isnan(values) != np.isnan(others)
-                apart = np.where(unknown, _UNKNOWN, np.nan_to_num(apart))
-            total += np.where(values == _IGNORED, 0.0, apart) if (values == _IGNORED).any() else apart
+        for column in range(len(self.numeric)):
+            # rows repeat the values of a column, so distinct values are compared
+            values, places = np.unique(rows[:, column], return_inverse=True)
+            apart = self._apart(values[:, None], column)
+            total += apart if len(values) == 1 else apart[places]
         nearest: np.ndarray = total.min(axis=1) / max(1, len(self.numeric))
         return nearest
+
+    def _apart(self, values: np.ndarray, column: int) -> np.ndarray:
+        """Return Gower's distance of values (k, 1) to the references in one column, (k, references)."""
+        others = self._turned[None, column]
+        if not self.numeric[column]:
+            return np.asarray((values != others) & (values != _IGNORED), dtype=float)
+        apart = np.minimum(np.abs(values - others), 1.0)
+        if self._gaps[column] or np.isnan(values).any():
+            unknown = np.isnan(values) != np.isnan(others)
+            apart = np.where(unknown, _UNKNOWN, np.nan_to_num(apart))
+        return np.where(values == _IGNORED, 0.0, apart)
 
 
 def _scale(values: np.ndarray) -> float:
