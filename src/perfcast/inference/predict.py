@@ -9,6 +9,7 @@ from datetime import date
 import numpy as np
 import pandas as pd
 
+from perfcast.inference.basis import BasisFinder
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.explain import Explainer
@@ -113,19 +114,21 @@ def _predict_batch(
         completed, predicted.table, champion, neighbors=options.neighbors, drivers=options.explain, when=options.when
     )
     estimates: dict[int, list[Estimate]] = {}
-    first_row: dict[int, int] = {}
+    rows_of: dict[int, list[int]] = {}
+    finder = BasisFinder(predicted, champion, options.when) if options.explain else None
     for row, estimate in _estimate(predicted, champion, options, measurements, explainer=explainer):
         line = int(completed.frame.index[row])
-        first_row.setdefault(line, row)
+        rows_of.setdefault(line, []).append(row)
         estimates.setdefault(line, []).append(estimate)
     measurement_notes = measurements.notes if measurements else ()
     if champion.left_out is not None and (options.neighbors or options.explain):
         measurement_notes = (*measurement_notes, champion.left_out.note)
     predictions = []
     for line, by_task in estimates.items():
-        name, values = explainer.describe(first_row[line])
+        name, values = explainer.describe(rows_of[line][0])
+        basis = finder.find(list(dict.fromkeys(rows_of[line]))) if finder else None
         notes = (*machines.notes.get(line, ()), *measurement_notes)
-        predictions.append(Prediction(line, name, tuple(by_task), values, notes))
+        predictions.append(Prediction(line, name, tuple(by_task), values, notes, basis=basis))
     return predictions
 
 

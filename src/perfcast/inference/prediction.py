@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from perfcast.inference.basis import Basis
+from perfcast.inference.basis_text import format_basis
 from perfcast.inference.impute import ORIGINS
 from perfcast.inference.published import PublishedGroup, PublishedScores
 from perfcast.utils.terminal_tables import NO_BREAK, format_interval, format_number, render_table, wrap_text
@@ -105,6 +107,7 @@ class Prediction:
     """Estimates of one machine, with the values that they rest on.
 
     `status` is OK, or REFUSED for a machine that cannot be used: it has no estimates, and `message` is the reason.
+    `basis` is there where the prediction is explained.
     """
 
     line: int
@@ -114,6 +117,7 @@ class Prediction:
     notes: tuple[str, ...] = ()
     status: str = OK
     message: str = ""
+    basis: Basis | None = None
 
     def __repr__(self) -> str:
         if self.status == REFUSED:
@@ -237,7 +241,7 @@ def _format_prediction(prediction: Prediction, width: int | None) -> str:
         values = [_format_value(value) for value in prediction.values if value.origin == origin]
         if values:
             parts.append(wrap_text(f"{origin} ({meaning}): {', '.join(values)}", width))
-    return "\n".join(parts)
+    return "\n".join([*parts, *(wrap_text(line, width) for line in format_basis(prediction.basis))])
 
 
 def _estimate_cells(estimate: Estimate) -> list[str]:

@@ -55,6 +55,25 @@ class NamedCpu(NamedTuple):
     cells: Mapping[str, Cell]
 
 
+@dataclass(frozen=True)
+class FactSource:
+    """Facts of one subject, a CPU model or a family, that one source made public on one day."""
+
+    subject: str
+    known_from: str
+    source: str
+    facts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Check:
+    """Command that would measure a task of a machine, and the lines of its configuration."""
+
+    task: str
+    command: str
+    configuration: str
+
+
 class ImputationRules:
     """Rules of a dataset without knowledge about machines: nothing is filled and nothing is refused.
 
@@ -105,6 +124,14 @@ class ImputationRules:
     def read_cpu_name(self, name: str) -> NamedCpu:
         """Return what the typed name of an unlisted CPU model tells."""
         return NamedCpu(name, "", {})
+
+    def list_fact_sources(self, cells: Mapping[str, Any]) -> tuple[FactSource, ...]:
+        """Return the dated facts on the CPU model of a machine, the newest first."""
+        return ()
+
+    def describe_check(self, task: str, cells: Mapping[str, Any]) -> Check | None:
+        """Return how to measure a task of a machine, None where no command is known."""
+        return None
 
     def fill_cpu_facts(self, frame: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
         """Fill what is known of the CPU models; `facts` is the table of `read_cpu_facts`."""

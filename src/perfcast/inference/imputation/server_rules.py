@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,19 @@ import pandas as pd
 from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import cpu_model_id, cpu_model_key, find_family
+from perfcast.data.processors.facts import read_facts
 from perfcast.data.processors.memory_limit import find_memory_limit
 from perfcast.inference.imputation.joint_draws import JointRules
-from perfcast.inference.imputation.rules import Block, ImputationRules, NamedCpu, Violation, fill_missing
+from perfcast.inference.imputation.rules import (
+    Block,
+    Check,
+    FactSource,
+    ImputationRules,
+    NamedCpu,
+    Violation,
+    fill_missing,
+)
+from perfcast.inference.imputation.run_command import describe_runcpu
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS
 from perfcast.inference.imputation.server_limits import find_server_violations
 from perfcast.inference.machine_fields import Cell
@@ -205,6 +215,23 @@ class ServerRules(ImputationRules):
         if vendor and not family:
             cells |= {"cpu_vendor": vendor[0], "isa": vendor[1]}
         return NamedCpu(normalized, family, cells)
+
+    def list_fact_sources(self, cells: Mapping[str, Any]) -> tuple[FactSource, ...]:
+        """Return the facts of the dated tables on the CPU model and its family, the newest first."""
+        model, family = str(cells.get("cpu_model")), str(cells.get("family"))
+        grouped: dict[tuple[str, str, str], list[str]] = {}
+        for table, subject in (("cpu_models.csv", model), ("families.csv", family)):
+            for fact in read_facts(table):
+                if subject == (fact.cpu_model or fact.family):
+                    day = "" if fact.known_from is None else f"{fact.known_from:%Y-%m-%d}"
+                    text = f"{fact.name} {fact.value} {fact.unit}".strip()
+                    grouped.setdefault((subject, day, fact.source), []).append(text)
+        ordered = sorted(grouped.items(), key=lambda pair: pair[0][1], reverse=True)
+        return tuple(FactSource(*key, tuple(facts)) for key, facts in ordered)
+
+    def describe_check(self, task: str, cells: Mapping[str, Any]) -> Check | None:
+        """Return the command of SPEC CPU 2017 that measures a suite."""
+        return describe_runcpu(task, cells)
 
     def fill_cpu_facts(self, frame: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
         """Fill the facts of a row's CPU model; a model that no table lists has the facts of its family."""

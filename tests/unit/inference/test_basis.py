@@ -1,0 +1,80 @@
+"""Basis of answers: dates, errors, checks, and the example of a measurement agrees with --measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from champion_project import KNOWN, SUITES, predict, project
+
+import perfcast
+from perfcast.inference.basis import MEASURED_FACTOR
+from perfcast.inference.basis_text import format_basis
+from perfcast.inference.imputation.run_command import describe_runcpu
+from perfcast.inference.imputation.server_rules import SPEC_CPU2017
+from perfcast.inference.predict import make_options
+
+
+@pytest.fixture(scope="module")
+def basis():
+    return predict(KNOWN, options=make_options(when="2024-01")).machines[0].basis
+
+
+def test_basis_names_the_newest_result_and_errors_that_grow_with_the_level(basis):
+    months = project().standard.frame["published_month"]
+    assert basis.trained_until == f"{months.max():%Y-%m}"
+    assert basis.measured_results == len(project().champion.reference_data.measured.frame)
+    assert [error.task for error in basis.errors] == SUITES
+    assert all(0 < error.median < error.p90 for error in basis.errors)
+
+
+def test_predictions_without_explanations_have_no_basis():
+    assert predict(KNOWN).machines[0].basis is None
+    assert format_basis(None) == []
+
+
+def test_facts_have_day_and_source(basis):
+    assert basis.facts
+    for source in basis.facts:
+        assert source.subject in ("xeon gold 6148", "Skylake-SP")
+        assert pd.Timestamp(source.known_from) < pd.Timestamp("2018-01-01")
+        assert source.source and source.facts
+    assert any("simd_bits 512 bit" in source.facts for source in basis.facts)
+
+
+def test_measured_result_moves_the_others_as_the_basis_tells(basis):
+    champion = perfcast.load_champion(project().folder)
+    before = {each.task: each for each in champion.predict(KNOWN, when="2024-01").machines[0].estimates}
+    measured = [{**KNOWN, "suite": basis.measured_task, "score": MEASURED_FACTOR * before[basis.measured_task].median}]
+    after = {
+        each.task: each for each in champion.predict(KNOWN, when="2024-01", measured=measured).machines[0].estimates
+    }
+    assert {move.task for move in basis.moves} == set(SUITES) - {basis.measured_task}
+    for move in basis.moves:
+        assert after[move.task].user_factor == pytest.approx(move.factor, rel=1e-3)
+        widths = [np.log(each[move.task].high / each[move.task].low) for each in (before, after)]
+        assert widths[1] / widths[0] == pytest.approx(move.width, rel=1e-3)
+
+
+def test_check_is_a_run_with_the_copies_of_the_machine():
+    cells = {
+        "cores_enabled_total": 40.0,
+        "threads_per_core": 2.0,
+        "os_name": "SLES",
+        "os_version": "15",
+        "base_ptr": "64",
+    }
+    check = describe_runcpu("CINT2017rate", cells)
+    assert check.command == "runcpu --config=perfcast --tune=base --reportable --copies=80 intrate"
+    assert "copies = 80" in check.configuration and "# os: SLES 15" in check.configuration
+    speed = describe_runcpu("CFP2017speed", {"cores_enabled_total": 40.0, "threads_per_core": np.nan})
+    assert speed.command.endswith("--threads=40 fpspeed")
+    assert "copies" not in describe_runcpu("CINT2017rate", {}).command
+    assert describe_runcpu("CINT2006rate", cells) is None
+    assert SPEC_CPU2017.describe_check("CINT2017rate", cells) == check
+
+
+def test_text_has_basis_and_check(basis):
+    text = "\n".join(format_basis(basis))
+    for words in ("measured results up to", "errors in backtests", "public from 2017", "runcpu", "--measured"):
+        assert words in text
