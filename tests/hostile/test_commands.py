@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from champion_project import project
-from hostile_input import REPOSITORY, refused
+from hostile_input import REPOSITORY, call, refused
 
 COMMANDS = {
     "no command": [],
@@ -264,3 +264,16 @@ def test_invalid_conf_file_gets_one_line(tmp_path, capsys, monkeypatch, name):
             read_leakage_conf(Path("conf"))
         return
     refused(command, capsys)
+
+
+def test_an_answer_does_not_replace_its_input_and_says_what_it_replaces(capsys, tmp_path):
+    machines, out = tmp_path / "machines.csv", tmp_path / "answer.csv"
+    machines.write_text("processor,chips\nXeon Gold 6148,2\n")
+    before = machines.read_text()
+    command = ["predict", machines, "--champion", project().folder, "--out"]
+    refused([*command, machines], capsys, "--out must not be an input")
+    assert machines.read_text() == before
+    assert call([*command, out], capsys)[0] == 0
+    status, output = call([*command, out], capsys)
+    assert status == 0
+    assert "exists and is replaced" in output

@@ -27,11 +27,19 @@ def add_output(parser: argparse.ArgumentParser, files: str) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help=f"write to this file, by its ending: {files}")
 
 
-def check_ending(options: argparse.Namespace, *endings: str) -> None:
-    """Refuse an --out with another ending than the given ones."""
-    if options.out is not None and options.out.suffix not in endings:
+def check_out(options: argparse.Namespace, *endings: str) -> None:
+    """Refuse an --out with another ending than the given ones, if any, and an input; say what is replaced."""
+    if options.out is None:
+        return
+    if endings and options.out.suffix not in endings:
         allowed = " or ".join([*filter(None, [", ".join(endings[:-1])]), endings[-1]])
         raise UserError(f"--out must end in {allowed}", f"it is {options.out.name!r}")
+    if not options.out.is_file():
+        return
+    for name, value in vars(options).items():
+        if name != "out" and isinstance(value, Path) and value.exists() and value.samefile(options.out):
+            raise UserError("--out must not be an input", f"it is {str(value)!r}", "name another file")
+    print(f"--out {options.out} exists and is replaced", file=sys.stderr)
 
 
 def write_answer(options: argparse.Namespace, answer: Any, format_text: Callable[[], str]) -> None:

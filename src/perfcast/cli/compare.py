@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 
 from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_ending, report, write_answer
+from perfcast.cli.answers import add_output, check_out, report, write_answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.inference.machine_files import add_fields, read_short_machines
     from perfcast.utils.terminal_tables import terminal_width
 
-    check_ending(options, ".csv", ".json")
+    check_out(options, ".csv", ".json")
     chosen = machine.read_options(options)
     champion = machine.read_champion(options)
     entries = add_fields(read_short_machines(options.machines), machine.read_machine_flags(options))

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from perfcast.cli import arguments
 from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, report, report_refused, write_answer
+from perfcast.cli.answers import add_output, check_out, report, report_refused, write_answer
 
 MAX_EXPLAINED = 20
 """Machines up to which every prediction is explained; more machines are one table."""
@@ -38,6 +38,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.inference.prediction import format_predictions
     from perfcast.utils.terminal_tables import terminal_width
 
+    check_out(options)
     chosen = machine.read_options(options)
     champion = machine.read_champion(options)
     entries = machine.read_entries(options, champion)

@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 
 from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_ending, report, report_refused, write_answer
+from perfcast.cli.answers import add_output, check_out, report, report_refused, write_answer
 from perfcast.cli.arguments import number, share
 
 _CRITERIA = "score, watts, price, cost, probability or tasks, joined by * and /, such as score/watt"
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.inference.machine_files import read_machines
     from perfcast.utils.terminal_tables import terminal_width
 
-    check_ending(options, ".csv", ".json")
+    check_out(options, ".csv", ".json")
     chosen = machine.read_options(options)
     champion, entries = machine.read_champion(options), read_machines(options.candidates)
     typed = {name: getattr(options, name) for name in ("by", "weights", "sure", "ascending")}

@@ -12,7 +12,7 @@ import sys
 
 from perfcast.cli import arguments
 from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_ending, write_answer
+from perfcast.cli.answers import add_output, check_out, write_answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.inference.parse import parse_machines
     from perfcast.utils.terminal_tables import terminal_width
 
-    check_ending(options, ".csv", ".json")
+    check_out(options, ".csv", ".json")
     champion = machine.read_champion(options)
     names = {"count": options.count, "tasks": machine.read_tasks(options, champion)}
     machines = parse_machines(machine.read_entries(options, champion), champion)

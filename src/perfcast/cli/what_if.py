@@ -12,7 +12,7 @@ import argparse
 import sys
 
 from perfcast.cli import machine_arguments as machine
-from perfcast.cli.answers import add_output, check_ending, report, write_answer
+from perfcast.cli.answers import add_output, check_out, report, write_answer
 from perfcast.utils.errors import UserError
 
 _VALUES = "values joined by commas (or by |), or LOW..HIGH[:STEP]; may be repeated, all combinations are made"
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.decisions.what_if import predict_grid
     from perfcast.utils.terminal_tables import terminal_width
 
-    check_ending(options, ".svg", ".csv", ".json")
+    check_out(options, ".svg", ".csv", ".json")
     chosen = machine.read_options(options)
     champion = machine.read_champion(options)
     varied = read_varied_fields(options.vary, champion.fields)

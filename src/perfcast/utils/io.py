@@ -7,7 +7,9 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,29 +28,51 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path that replaces `path` when the block ends without an exception.
 
     A kill at any moment leaves the old file, or none, under the final name. The temporary name keeps the suffix,
-    because many writers choose their format by it.
+    because many writers choose their format by it. A link stays one: the file that it names is replaced. The mode is
+    that of the old file, else that of the process's umask.
+
+    Raises: UserError when `path` is something else than a file, such as a folder or a device.
     """
-    path = Path(path)
+    path = _resolve(Path(path))
+    old = path.stat() if path.exists() else None
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        kind = "a folder" if stat.S_ISDIR(old.st_mode) else "a device, pipe or socket"
+        raise UserError("the file to write must be a regular one", f"{path} is {kind}", "name another")
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}.", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.parent / f".{path.stem}.{secrets.token_hex(4)}{path.suffix}"
+    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
         with _lock_temporary(temporary):
             yield temporary
-            temporary.chmod(0o644)
+            if old is not None:
+                temporary.chmod(stat.S_IMODE(old.st_mode))
             temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _resolve(path: Path) -> Path:
+    """Return the path that a link names in the end; other paths stay as they are."""
+    if not path.is_symlink():
+        return path
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise UserError("the file to write must be a regular one", f"{path} is a link to itself") from error
 
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder that replaces `path` when the block ends without an exception.
 
-    An older folder is renamed before it is removed, so that a kill never leaves half of it under the final name.
+    An older folder is renamed before it is removed, so that a kill never leaves half of it under the final name. A link
+    stays one: the folder that it names is replaced.
+
+    Raises: UserError when `path` is a file.
     """
-    path = Path(path)
+    path = _resolve(Path(path))
+    if path.exists() and not path.is_dir():
+        raise UserError("the folder to write must be one", f"{path} is a file", "name another")
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
     try:

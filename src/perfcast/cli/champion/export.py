@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from perfcast.cli.answers import check_ending
+from perfcast.cli.answers import check_out
 from perfcast.cli.arguments import add_shared
 from perfcast.cli.machine_arguments import add_champion
 from perfcast.utils.errors import UserError
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.inference.champion import list_left_out, load_champion
     from perfcast.inference.champion_archive import pack_champion
 
-    check_ending(options, ".zip")
+    check_out(options, ".zip")
     folder = options.champion or options.results / "champion" / options.dataset
     if folder.is_file():
         raise UserError("--champion must be a folder", f"{folder} is a file", "copy that file instead")
