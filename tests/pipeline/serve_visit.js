@@ -13,6 +13,7 @@ async function visit() {
   texts.restored = [form.elements["m.processor"].value, form.elements["m.chips"].value, at("#range").elements.from.value];
   record("at first", "#answer:not([hidden]) .suite");
   record("curves at first", "#answer:not([hidden]) #curves figcaption");
+  record("decision at first", "#decision caption");
   if (location.search) return;
   await press("#machine .main");
   record("empty form", "#problem:not([hidden])");
@@ -38,6 +39,15 @@ async function visit() {
   texts.meanings = [...document.querySelectorAll(".origin.given li")].map((one) => one.title);
   texts.drawings = [...document.querySelectorAll("#prediction > svg")].map((one) => [one.getAttribute("aria-label"), one.querySelectorAll("path.near").length]);
   record("tables", "#answer table caption");
+  record("published", ".published");
+  record("basis", "#basis pre");
+  texts.ranges = {};
+  for (const name of ["sockets", "cores", "memory.channels"]) {
+    at("#range").elements.vary.value = name;
+    at("#range").elements.vary.dispatchEvent(new Event("change"));
+    await press("#range .main");
+    texts.ranges[name] = [at("#curves svg") !== null, document.querySelectorAll("#curves li").length];
+  }
   at("#range").elements.vary.value = "tdp";
   for (const [name, value] of [["from", "100"], ["to", "200"], ["step", "x"]]) at("#range").elements[name].value = value;
   await press("#range .main");
@@ -47,6 +57,21 @@ async function visit() {
   record("curves", "#curves figcaption");
   texts.points = [...document.querySelectorAll("#curves svg")].map((one) => one.querySelectorAll("circle").length);
   texts.link = location.search;
+  const decide = async (action) => { at(`#choose [value=${action}]`).click(); await until(() => !at("#choosing").textContent); };
+  await decide("compare");
+  record("no machines", "#choose-problem:not([hidden])");
+  at("#choose").elements.machines.value = "2 x Xeon Gold 6148; price=3000\n1 x Xeon Gold 6148; price=2000";
+  at("#choose").elements.by.value = "score/cost";
+  at("#choose").elements.years.value = "4";
+  texts.decisions = {};
+  for (const action of ["compare", "rank", "similar"]) {
+    await decide(action);
+    texts.decisions[action] = [...document.querySelectorAll("#decision caption, #decision thead th, #choose-problem:not([hidden])")].map((one) => one.textContent);
+  }
+  texts.decided = location.search;
+  form.elements.measured.value = "CINT2017rate = 150";
+  await press("#machine .main");
+  record("measured", "#answer:not([hidden]) .suite");
   for (const details of document.querySelectorAll("details")) details.open = true;
   texts.wide = document.documentElement.scrollWidth - innerWidth;
 }

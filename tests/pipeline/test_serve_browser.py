@@ -80,8 +80,18 @@ def test_visitor_predicts_varies_and_shares(address, tmp_path, width):
     for suite, (label, near) in zip(SUITES, texts["drawings"], strict=True):
         assert re.match(rf"{suite}: estimate [\d.]+, 90 % interval [\d.]+ to [\d.]+; nearest measured: ", label)
         assert near == 3
-    assert len(texts["tables"]) == 3
+    assert len(texts["tables"]) == 4
     assert texts["bad range"] == ['step: "x" is not a number. Type a number.']
+    for name, (drawn, refused) in texts["ranges"].items():
+        assert drawn and not refused, f"a proposed value of {name} is refused"
+    assert all("runcpu --config=perfcast" in text for text in texts["basis"]) and len(texts["basis"]) == 4
+    assert texts["no machines"] == ["machines: empty. Write one machine a line, such as 2 x EPYC 9654."]
+    assert "first is higher" in texts["decisions"]["compare"]
+    assert {"is first", "cost", "per score-year"} <= set(texts["decisions"]["rank"])
+    assert texts["decisions"]["similar"][0].startswith("Nearest measured results")
+    assert texts["measured"] != texts["suites"]
+    decided, console = browse(f"{address}/{texts['decided']}", tmp_path / "third")
+    assert decided["decision at first"] == texts["decisions"]["similar"][:1]
     assert texts["curves"] == SUITES
     assert texts["points"] == [5, 5, 5, 5]
     assert texts["wide"] <= 0, "the page scrolls sideways"

@@ -187,6 +187,7 @@ class FieldDescription(BaseModel):
     number: bool
     unit: str
     columns: list[str] = Field(description="Columns that the field fills.")
+    capacity: str | None = Field(description="Column of the CPU model with the largest possible value.")
     aliases: list[str]
 
 
@@ -200,6 +201,7 @@ class ColumnDescription(BaseModel):
     unit: str
     low: float | None
     high: float | None
+    capacity: str | None = Field(description="Column of the CPU model with the largest possible value.")
 
 
 class FieldsResponse(BaseModel):

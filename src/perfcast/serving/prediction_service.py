@@ -116,6 +116,7 @@ class PredictionService:
     def describe_fields(self) -> dict[str, list[dict[str, Any]]]:
         """Return fields and columns with meaning, unit, and bounds or an example, as in `FieldsResponse`."""
         machine_fields, types = self.champion.fields, self.champion.field_types()
+        capacities = {**self.champion.rules.capacities, **self.champion.rules.largest_values}
         fields = {field.name: field for field in machine_fields.fields.values()}
         return {
             "fields": [
@@ -126,6 +127,7 @@ class PredictionService:
                     "number": types[name] == "double",
                     "unit": machine_fields.columns[field.columns[0]].unit if len(field.columns) == 1 else "",
                     "columns": list(field.columns),
+                    "capacity": capacities.get(field.columns[0]) if len(field.columns) == 1 else None,
                     "aliases": list(field.aliases),
                 }
                 for name, field in fields.items()
@@ -139,6 +141,7 @@ class PredictionService:
                     "unit": column.unit,
                     "low": column.low,
                     "high": column.high,
+                    "capacity": capacities.get(column.name),
                 }
                 for column in machine_fields.columns.values()
             ],

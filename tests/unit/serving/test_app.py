@@ -117,11 +117,19 @@ def test_fields_lists_fields_and_columns(server):
         "number": True,
         "unit": "W",
         "columns": ["tdp_w"],
+        "capacity": None,
         "aliases": [],
     }
     assert "cpu" in fields["processor"]["aliases"]
     columns = {column["name"]: column for column in payload["columns"]}
     assert columns["chips"]["low"] == 1
+    capacities = {name: fields[name]["capacity"] for name in ("sockets", "cores", "memory.channels")}
+    assert capacities == {
+        "sockets": "max_sockets",
+        "cores": "cores_per_chip_of_cpu_model",
+        "memory.channels": "mem_channels_per_chip",
+    }
+    assert set(filter(None, (column["capacity"] for column in columns.values()))) <= set(columns)
     # every example can be parsed
     for field in fields.values():
         machine = {"processor": "Xeon Gold 6148", field["name"]: field["example"]}

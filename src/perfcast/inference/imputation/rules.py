@@ -107,6 +107,8 @@ class ImputationRules:
     """What the product of `power_columns` includes."""
     capacities: ClassVar[Mapping[str, str]] = {}
     """Columns that the CPU model bounds, with its own column: a larger value means another CPU model."""
+    largest_values: ClassVar[Mapping[str, str]] = {}
+    """Columns with the column of the CPU model that has their largest possible value, beside `capacities`."""
     replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By varied column: columns that are derived anew even where the user gave them, since they would contradict it."""
     adapted: ClassVar[Mapping[str, tuple[str, ...]]] = {}

@@ -73,6 +73,11 @@ class ServerRules(ImputationRules):
     power_meaning = "TDP of the processors alone"
     # fewer cores are the same CPU model with some cores off; more cores are another model
     capacities: ClassVar[Mapping[str, str]] = {"cores_per_chip_stated": "cores_per_chip_of_cpu_model"}
+    largest_values: ClassVar[Mapping[str, str]] = {
+        "chips": "max_sockets",
+        "mem_channels_per_chip": "mem_channels_per_chip",
+        "mem_rated_mts": "mem_max_mts_1dpc",
+    }
     # only what arithmetic ties to a column: cache, power and clocks stay when the number of cores varies
     replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "cores_per_chip_stated": ("cores_enabled_total",),

@@ -92,7 +92,7 @@ export function drawCurve(points, width, label, xLabel) {
   }
   svg.append(createShape("polyline", { class: "curve", points: points.map((point) => `${x(point.x)},${y(point.median)}`).join(" ") }));
   for (const point of points) {
-    const dot = createShape("circle", { class: "median", cx: x(point.x), cy: y(point.median), r: 4 });
+    const dot = createShape("circle", { class: point.hypothetical ? "median hollow" : "median", cx: x(point.x), cy: y(point.median), r: 4 });
     dot.append(createShape("title", {}, `${formatNumber(point.x)}: ${formatNumber(point.median)}`));
     svg.append(dot);
   }

@@ -1,10 +1,13 @@
 // Form, shareable link and predictions of the page. All content comes from the server of the page.
 
+import { copyText, formatCurl, listEstimates, saveCsv } from "./answer_tools.js";
 import { formatNumber } from "./charts.js";
+import { readMeasured, restoreDecision } from "./decisions.js";
 import { createBasis, createCurves, createElement, createPrediction } from "./prediction_view.js";
 
 const EXAMPLES = { processor: "AMD EPYC 9654", chips: "2", cores: "96", memory: "24 x 64 GB DDR5-4800", os: "SLES 15 SP4", compiler: "AOCC 4.0", storage: "1 x 960 GB NVMe SSD" };
 const OPTIONS = ["level", "when", "neighbors"];
+const MEASURED = "measured";
 const RANGE = ["vary", "from", "to", "step"];
 const MAX_STEPS = 40;
 const getElement = (id) => document.getElementById(id);
@@ -92,6 +95,8 @@ function updateLink() {
   const link = new URLSearchParams();
   for (const [name, value] of Object.entries(readMachine())) link.set(`m.${name}`, value);
   for (const [name, value] of buildQuery()) if (form.elements[name].value !== form.elements[name].dataset.initial) link.set(name, value);
+  if (form.elements.measured.value.trim()) link.set("measured", form.elements.measured.value.trim());
+  for (const [name, value] of new URLSearchParams(location.search)) if (name === "decide" || name.startsWith("d.")) link.set(name, value);
   if (state.curves) for (const name of RANGE) link.set(name, range.elements[name].value.trim());
   history.replaceState(null, "", link.size ? `?${link}` : location.pathname);
 }
@@ -105,14 +110,28 @@ function restoreLink() {
     described ||= Boolean(input) || name.startsWith("m.");
     if (input) input.value = value;
     else if (name.startsWith("m.")) addCharacteristic(name.slice(2), value);
-    else if (OPTIONS.includes(name)) form.elements[name].value = value;
+    else if (OPTIONS.includes(name) || name === MEASURED) form.elements[name].value = value;
     else if (RANGE.includes(name)) range.elements[name].value = value;
-    if (!input && !RANGE.includes(name)) getElement("more").open = true;
+    if (!input && !RANGE.includes(name) && name !== "decide" && !name.startsWith("d.")) getElement("more").open = true;
   }
   return { described, varied: link.has("vary") };
 }
 
 // Predictions
+
+// Return the address and the body of a prediction, corrected by own measurements where there are some.
+function buildRequest(machine) {
+  const shared = readShared();
+  if (!shared.measured) return { address: `/predict?${buildQuery({ explain: "true" })}`, body: machine };
+  return { address: "/predict-measured", body: { machines: [machine], ...shared } };
+}
+
+// Return level, month and own measurements as fields of a request.
+function readShared() {
+  const { level, when } = Object.fromEntries(buildQuery());
+  const measured = readMeasured(form.elements.measured.value);
+  return { level: Number(level), ...(when ? { when } : {}), ...(measured.length ? { measured } : {}) };
+}
 
 async function predict() {
   showProblem("problem", "");
@@ -120,7 +139,8 @@ async function predict() {
   try {
     const machine = readMachine();
     if (!Object.keys(machine).length) throw new Error("Describe the machine first, for example its processor.");
-    state.answer = await post(`/predict?${buildQuery({ explain: "true" })}`, machine);
+    state.request = buildRequest(machine);
+    state.answer = await post(state.request.address, state.request.body);
     state.curves = null;
     updateLink();
     showAnswer();
@@ -137,6 +157,7 @@ async function predict() {
 function showAnswer() {
   const section = getElement("answer");
   section.hidden = false;
+  getElement("csv").hidden = false;
   const machine = state.answer.machines[0];
   getElement("prediction").replaceChildren(...createPrediction(machine, section.clientWidth));
   getElement("basis").replaceChildren(...createBasis(machine, state.health.origins, listMeanings()));
@@ -158,13 +179,20 @@ function suggestRange() {
   const { vary, from, to, step } = range.elements;
   if (from.value || to.value || step.value) return;
   const match = listNumericFields().find((entry) => entry.name === vary.value);
-  const known = match && state.answer.machines[0].values.find((value) => value.column === (match.columns ? match.columns[0] : match.name));
-  if (!known || !(known.value > 0)) return;
-  const whole = Number.isInteger(known.value);
-  const size = whole ? Math.max(1, Math.round(known.value / 8)) : known.value / 8;
-  step.value = formatNumber(size);
-  from.value = formatNumber(Math.max(Number(step.value), known.value - 4 * Number(step.value)));
-  to.value = formatNumber(Number(from.value) + 8 * Number(step.value));
+  if (!match) return;
+  const values = Object.fromEntries(state.answer.machines[0].values.map((value) => [value.column, value.value]));
+  const column = match.columns ? match.columns[0] : match.name;
+  // the CPU model bounds its sockets, cores and channels
+  const most = values[match.capacity];
+  const own = values[column] ?? most;
+  if (!(own > 0)) return;
+  const top = most > 0 ? most : own;
+  const size = Number(formatNumber(Number.isInteger(top) ? Math.max(1, Math.ceil(top / 8)) : top / 8));
+  const steps = most > 0 ? Math.floor((top - 1e-9) / size) : 4;
+  const low = state.known.columns.find((entry) => entry.name === column)?.low ?? 0;
+  step.value = String(size);
+  from.value = formatNumber(Math.max(low || size, top - Math.min(steps, 7) * size));
+  to.value = formatNumber(most > 0 ? top : Number(from.value) + 8 * size);
 }
 
 function readRange() {
@@ -186,17 +214,15 @@ async function predictRange() {
   try {
     const varied = range.elements.vary.value;
     const match = listNumericFields().find((entry) => entry.name === varied);
-    const machine = readMachine();
-    const same = new Set([varied, ...(match.columns ?? []), ...(match.aliases ?? [])]);
-    // another name of the same column would contradict every value
-    for (const other of Object.keys(machine)) {
-      const field = state.known.fields.find((entry) => entry.name === other || entry.aliases.includes(other));
-      if (same.has(other) || (field && field.columns.length === 1 && same.has(field.columns[0]))) delete machine[other];
-    }
     const values = readRange();
-    const answer = await post(`/predict?${buildQuery({ explain: "false", neighbors: "0" })}`, { machines: values.map((value) => ({ ...machine, [varied]: value })) });
-    answer.refused = answer.machines.filter((each) => each.status === "refused");
-    answer.machines = answer.machines.filter((each) => each.status === "ok");
+    const body = { machine: readMachine(), vary: [`${varied}=${values.join("|")}`], ...readShared() };
+    const grid = await post("/what-if", body);
+    const combinations = grid.combinations.map((each) => ({ ...each, line: values.findIndex((value) => String(value) === each.values[varied]) + 1 }));
+    const answer = {
+      machines: combinations.filter((each) => !each.violation),
+      refused: combinations.filter((each) => each.violation).map((each) => ({ line: each.line, message: each.violation })),
+      notes: grid.notes,
+    };
     state.curves = { answer, values, label: `${varied}${match.unit ? ` (${match.unit})` : ""}` };
     updateLink();
     showAnswer();
@@ -247,6 +273,18 @@ function addListeners() {
       getElement("busy").textContent = "Copying failed; the link is in the address bar.";
     }
   });
+  getElement("curl").addEventListener("click", async () => {
+    try {
+      const { address, body } = buildRequest(readMachine());
+      getElement("busy").textContent = await copyText(formatCurl(location.origin + address, body), "Command");
+    } catch (error) {
+      showProblem("problem", error.message);
+    }
+  });
+  getElement("csv").addEventListener("click", () => {
+    const { header, rows } = listEstimates(state.answer.machines);
+    saveCsv("prediction.csv", header, rows);
+  });
   let lastWidth = innerWidth;
   addEventListener("resize", () => {
     if (state.answer && !getElement("answer").hidden && innerWidth !== lastWidth) showAnswer();
@@ -273,6 +311,7 @@ async function initialize() {
   suggestNames("").catch(() => {});
   const { described, varied: hasCurves } = restoreLink();
   if (described && (await predict()) && hasCurves) await predictRange();
+  await restoreDecision();
   document.body.dataset.ready = "yes";
 }
 

@@ -47,6 +47,13 @@ export function formatInterval(estimate) {
   return estimate.low === null ? "no interval" : `${formatNumber(estimate.low)} to ${formatNumber(estimate.high)}`;
 }
 
+// Return the measured answer of exactly this machine, nothing without one.
+function describePublished(published) {
+  if (!published) return [];
+  const results = published.count === 1 ? "1 result" : `${published.count} results`;
+  return [createElement("p", { class: "published" }, createElement("strong", {}, `Published: ${results} of this machine, ${formatNumber(published.low)} to ${formatNumber(published.high)}, median ${formatNumber(published.median)}.`))];
+}
+
 // Return a heading, a chart and a text for every suite, and the same as tables.
 export function createPrediction(machine, width) {
   const parts = [createElement("p", {}, createElement("strong", {}, machine.machine))];
@@ -59,6 +66,7 @@ export function createPrediction(machine, width) {
     const label = `${estimate.task}: estimate ${formatNumber(estimate.median)}, ${formatPercent(estimate.level)} interval ${formatInterval(estimate)}${nearest ? `; nearest measured: ${nearest}` : ""}`;
     parts.push(
       createElement("h3", { class: "suite" }, `${estimate.task} `, createElement("strong", {}, formatNumber(estimate.median)), " ", createElement("small", {}, `${formatInterval(estimate)}${estimate.unit ? ` ${estimate.unit}` : ""}`)),
+      ...describePublished(estimate.published),
       drawAxis(estimate, width, label),
       createElement("p", { class: "in-domain" }, describeDomain(estimate)),
     );
@@ -85,6 +93,7 @@ export function createBasis(machine, origins, meanings) {
     });
     parts.push(createTable("Drivers: factors on the prediction of a typical machine of the last year", ["suite", ...groups, "typical machine"], rows));
   }
+  if (machine.basis) parts.push(...createFoundation(machine.basis));
   for (const [origin, meaning] of Object.entries(origins)) {
     const values = machine.values.filter((value) => value.origin === origin);
     if (!values.length) continue;
@@ -99,13 +108,29 @@ export function createBasis(machine, origins, meanings) {
   return parts;
 }
 
+// Return data, errors and facts with their dates, and how to check the answer.
+function createFoundation(basis) {
+  const parts = [createElement("p", {}, `Trained on ${basis.measured_results} measured results${basis.trained_until ? ` up to ${basis.trained_until}` : ""}.`)];
+  if (basis.errors.length) parts.push(createTable("Errors in backtests at this distance from measured machines", ["suite", "half are below", "nine tenths are below"], basis.errors.map((each) => [each.task, `${(100 * each.median).toFixed(1)} %`, `${(100 * each.p90).toFixed(1)} %`])));
+  for (const each of basis.facts) parts.push(createElement("p", {}, createElement("strong", {}, `Facts of ${each.subject}`), `, public from ${each.known_from || "an unknown day"} (${each.source}): ${each.facts.join(", ")}.`));
+  if (basis.checks.length) {
+    const checks = basis.checks.flatMap((each) => [createElement("h4", {}, each.task), createElement("pre", {}, `${each.command}\n\n${each.configuration}`)]);
+    parts.push(createElement("details", {}, createElement("summary", {}, "How to measure it"), ...checks));
+  }
+  if (basis.moves.length) {
+    const moves = basis.moves.map((each) => `${each.task} ${each.factor >= 1 ? "+" : ""}${(100 * (each.factor - 1)).toFixed(1)} % (${Math.round(100 * each.width)} % of its width remain)`);
+    parts.push(createElement("p", {}, `One own result of ${basis.measured_task}, 10 % above its estimate, would move ${moves.join(", ")}.`));
+  }
+  return parts;
+}
+
 // Return a curve for every suite over the values with a prediction, and the same as a table.
 export function createCurves(answer, values, label, width) {
   const curves = new Map();
   for (const machine of answer.machines) {
     for (const estimate of machine.estimates) {
       const points = curves.get(estimate.task) ?? [];
-      points.push({ x: values[machine.line - 1], median: estimate.median, low: estimate.low, high: estimate.high });
+      points.push({ x: values[machine.line - 1], median: estimate.median, low: estimate.low, high: estimate.high, hypothetical: Boolean(machine.base_cpu) });
       curves.set(estimate.task, points);
     }
   }
@@ -119,7 +144,8 @@ export function createCurves(answer, values, label, width) {
     const machine = answer.machines.find((prediction) => prediction.line === index + 1);
     return machine ? [[formatNumber(value), ...machine.estimates.map((estimate) => `${formatNumber(estimate.median)} (${formatInterval(estimate)})`)]] : [];
   });
-  const parts = [createElement("div", { class: "charts" }, ...charts)];
+  const parts = [createElement("div", { class: "charts" }, ...charts), ...answer.notes.map((note) => createElement("p", { class: "quiet" }, `Note: ${note}.`))];
+  if (answer.machines.some((machine) => machine.base_cpu)) parts.push(createElement("p", { class: "quiet" }, "Hollow points: a hypothetical CPU model like the described one."));
   if (rows.length) parts.push(createElement("details", {}, createElement("summary", {}, "As a table"), createTable(`Estimates by ${label}`, [label, ...curves.keys()], rows)));
   if (answer.refused.length) {
     const missing = answer.refused.map((each) => createElement("li", {}, `${formatNumber(values[each.line - 1])}: ${each.message.replaceAll(/\bmachine \d+\b/g, "this machine")}`));

@@ -1,0 +1,40 @@
+// Files and commands of an answer: CSV of tables, and curl of the request.
+
+const FORMULA = /^[=+\-@\t\r]/;
+
+function quoteCell(cell) {
+  const text = cell === null || cell === undefined ? "" : String(cell);
+  // a spreadsheet would compute a text that begins like a formula
+  const safe = typeof cell === "string" && FORMULA.test(text) ? `'${text}` : text;
+  return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+export const formatCsv = (header, rows) => [header, ...rows].map((row) => row.map(quoteCell).join(",")).join("\n") + "\n";
+
+export function saveCsv(name, header, rows) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([formatCsv(header, rows)], { type: "text/csv" }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+export const formatCurl = (address, body) => `curl '${address.replaceAll("'", "%27")}' -H 'Content-Type: application/json' -d '${JSON.stringify(body).replaceAll("'", "'\\''")}'`;
+
+// Copy a text, and return what to tell the visitor.
+export async function copyText(text, name) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return `${name} copied.`;
+  } catch {
+    return `Copying failed: ${text}`;
+  }
+}
+
+export function listEstimates(machines) {
+  const header = ["machine", "suite", "estimate", "low", "high", "level", "unit", "in-domain score", "published results", "published median"];
+  const rows = machines.flatMap((machine) =>
+    machine.estimates.map((each) => [machine.machine, each.task, each.median, each.low, each.high, each.level, each.unit, each.in_domain_score, each.published?.count ?? 0, each.published?.median ?? null]),
+  );
+  return { header, rows };
+}
