@@ -42,7 +42,9 @@ export function drawAxis(estimate, width, label) {
   const measured = estimate.neighbors.filter((near) => near.score !== null);
   const scores = measured.map((near) => near.score);
   const ends = [estimate.low, estimate.high].filter((value) => value !== null);
-  const [low, high] = padRange([estimate.median, ...ends, ...scores], 0.08);
+  const { published } = estimate;
+  const range = published ? [published.low, published.high] : [];
+  const [low, high] = padRange([estimate.median, ...ends, ...scores, ...range], 0.08);
   const left = 12;
   const right = width - 12;
   const x = (value) => left + ((value - low) / (high - low)) * (right - left);
@@ -54,6 +56,11 @@ export function drawAxis(estimate, width, label) {
     svg.append(createShape("text", { x: x(at), y: base + 15, "text-anchor": "middle" }, formatNumber(at)));
   }
   svg.append(createShape("line", { class: "axis", x1: left, x2: right, y1: base, y2: base }));
+  if (published) {
+    const strip = createShape("rect", { class: "measured", x: x(published.low) - 1, y: 6, width: x(published.high) - x(published.low) + 2, height: base - 6 });
+    strip.append(createShape("title", {}, `${published.count} published results: ${formatNumber(published.low)} to ${formatNumber(published.high)}`));
+    svg.append(strip, createShape("line", { class: "measured-median", x1: x(published.median), x2: x(published.median), y1: 6, y2: base }));
+  }
   if (ends.length) svg.append(createShape("line", { class: "interval", x1: x(estimate.low), x2: x(estimate.high), y1: 18, y2: 18 }));
   svg.append(createShape("circle", { class: "median", cx: x(estimate.median), cy: 18, r: 6.5 }));
   for (const near of measured) {

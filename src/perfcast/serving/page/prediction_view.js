@@ -31,7 +31,7 @@ export function createTable(caption, header, rows) {
   return createElement("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table);
 }
 
-function createLegend(level, neighbors) {
+function createLegend(level, neighbors, published) {
   const item = (text, ...shapes) => {
     const svg = createShape("svg", { viewBox: "0 0 26 14", "aria-hidden": "true" });
     svg.append(...shapes);
@@ -40,6 +40,7 @@ function createLegend(level, neighbors) {
   const bar = createShape("line", { class: "interval", x1: 5, x2: 21, y1: 7, y2: 7 });
   const items = [item("estimate", createShape("circle", { class: "median", cx: 13, cy: 7, r: 6 })), item(`${formatPercent(level)} interval`, bar)];
   if (neighbors) items.push(item("nearest measured machines", createShape("path", { class: "near", d: "M13 0l6 7l-6 7l-6 -7z" })));
+  if (published) items.unshift(item("published results, median", createShape("rect", { class: "measured", x: 3, y: 1, width: 20, height: 12 }), createShape("line", { class: "measured-median", x1: 13, x2: 13, y1: 1, y2: 13 })));
   return createElement("ul", { class: "legend" }, ...items);
 }
 
@@ -60,7 +61,7 @@ export function createPrediction(machine, width) {
   for (const note of machine.notes) parts.push(createElement("p", { class: "problem note" }, `Note: ${note}.`));
   const estimates = machine.estimates;
   const hasNearest = estimates.some((estimate) => estimate.neighbors.length);
-  parts.push(createLegend(estimates[0].level, hasNearest));
+  parts.push(createLegend(estimates[0].level, hasNearest, estimates.some((estimate) => estimate.published)));
   for (const estimate of estimates) {
     const nearest = estimate.neighbors.map((near) => `${near.machine} ${formatNumber(near.score)}`).join(", ");
     const label = `${estimate.task}: estimate ${formatNumber(estimate.median)}, ${formatPercent(estimate.level)} interval ${formatInterval(estimate)}${nearest ? `; nearest measured: ${nearest}` : ""}`;
