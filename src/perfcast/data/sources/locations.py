@@ -11,7 +11,8 @@ from typing import TypedDict
 from rich.filesize import decimal
 
 from perfcast.data.sources.source_spec import MANIFEST, Snapshot, SourceFile, SourceSpec
-from perfcast.utils.io import read_object
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import read_object, sha256
 
 NOT_FOUND = "not found"
 MIRROR_VARIABLE = "PERFCAST_MIRROR"
@@ -42,9 +43,19 @@ def embedded_folder(project: Path) -> Path:
 
 
 def present_sources(raw: Path, names: Iterable[str]) -> dict[str, Path]:
-    """Return the folders of the sources that were ingested, by name."""
-    status = {name: read_object(raw / name / MANIFEST, "status")["status"] for name in names}
-    return {name: raw / name for name in status if status[name] == "present"}
+    """Return the folders of the sources that were ingested, by name.
+
+    Raises: UserError when a file differs from the checksum of its ingestion.
+    """
+    manifests = {name: read_object(raw / name / MANIFEST, "status") for name in names}
+    present = {name: raw / name for name, manifest in manifests.items() if manifest["status"] == "present"}
+    for name, folder in present.items():
+        for file in manifests[name].get("files", ()):
+            path = folder / file["name"]
+            if not path.is_file() or sha256(path) != file["sha256"]:
+                fact = f"{path} {'has changed since' if path.is_file() else 'is missing'}"
+                raise UserError("ingested files must stay as they are", fact, f"delete {folder} and run again")
+    return present
 
 
 @dataclass(frozen=True)

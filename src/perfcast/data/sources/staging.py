@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfcast.data.sources.download import DownloadError, DownloadLimits, download_file
 from perfcast.data.sources.locations import FailedAttempt, FileLocation, cached_path, find_obstacle, list_locations
 from perfcast.data.sources.source_spec import SourceFile
+from perfcast.utils.io import atomic_path
 
 FileProgress = Callable[[str, int, int | None], None]
 """Called with a file's name, the downloaded bytes and, if known, the total bytes."""
@@ -108,7 +111,15 @@ class FileStager:
             self._record_failure(file, location.kind, origin, reason)
             return False
         self.staged[file] = StagedFile(copy, digest, length, f"{location.kind} {origin}")
+        if location.kind == "mirror":
+            self._keep(copy, digest)
         return True
+
+    def _keep(self, copy: Path, digest: str) -> None:
+        """Keep a verified file of a mirror in the cache: a mirror that is gone later costs no data."""
+        path = cached_path(self.cache, digest)
+        with suppress(OSError), atomic_path(path) as temporary:  # a cache that cannot be written costs no run
+            shutil.copyfile(copy, temporary)
 
     def _record_failure(self, file: SourceFile, kind: str, origin: str, reason: str) -> None:
         self.attempts.append(FailedAttempt(file.name, kind, origin, reason))

@@ -10,7 +10,7 @@ from loopback import Loopback, Page
 
 from perfcast.data.sources.download import DownloadLimits
 from perfcast.data.sources.ingestion import ingest_source
-from perfcast.data.sources.locations import locate_source, tabulate_sources
+from perfcast.data.sources.locations import cached_path, locate_source, present_sources, tabulate_sources
 from perfcast.data.sources.source_spec import parse_source
 from perfcast.utils.errors import UserError
 
@@ -92,10 +92,33 @@ def test_ingest_source_searches_cache_then_mirrors_then_address(internet, folder
     (folders.second / "src/a.csv").write_bytes(GOOD)
     assert ingest(spec, folders, network=True).files[0].origin == f"mirror {folders.second}"
     (folders.mirror / "src/a.csv").write_bytes(GOOD)
+    cached_path(folders.cache, digest(GOOD)).unlink()
     assert ingest(spec, folders, network=True).files[0].origin == f"mirror {folders.mirror}"
     assert len(internet.requests) == 1
     assert (folders.out / "a.csv").read_bytes() == GOOD
     assert checks == [["a.csv"]] * 4
+
+
+def test_a_file_of_a_mirror_that_is_gone_later_is_kept_in_the_cache(folders):
+    (folders.mirror / "src/a.csv").write_bytes(GOOD)
+    ingest(make_spec(file_conf()), folders)
+    (folders.mirror / "src/a.csv").unlink()
+    result = ingest(make_spec(file_conf()), folders)
+    assert (result.status, result.files[0].origin) == ("present", f"cache {folders.cache}")
+
+
+def test_a_file_that_changed_after_its_ingestion_is_refused(folders):
+    (folders.mirror / "src/a.csv").write_bytes(GOOD)
+    spec = make_spec(file_conf())
+    ingest(spec, folders)
+    raw, name = folders.out.parent, folders.out.name
+    assert present_sources(raw, [name]) == {name: folders.out}
+    (folders.out / "a.csv").write_bytes(BAD)
+    with pytest.raises(UserError, match="has changed since"):
+        present_sources(raw, [name])
+    (folders.out / "a.csv").unlink()
+    with pytest.raises(UserError, match="is missing"):
+        present_sources(raw, [name])
 
 
 def test_ingest_source_writes_the_declared_files_and_the_manifest_only(folders):
