@@ -16,6 +16,8 @@ from perfcast.uncertainty.correlation import ErrorRows, shared_labels
 
 MEASURED_FACTOR = 1.1
 """Measured score over its prediction, in the example of how one result moves the others."""
+_NOTHING = 1 - 1e-6
+"""Remaining width from which a measured result tells nothing about the others."""
 _MAX_OUTPUTS = 16
 """Outputs of a machine up to which the most useful measurement is searched."""
 
@@ -73,8 +75,11 @@ class BasisFinder:
         newest = measured.frame[times[0]].max() if times else pd.NaT
         self._until = "" if pd.isna(newest) else f"{newest:%Y-%m}"
         self._count = len(measured.frame)
-        self._months = None if when is None else pd.Series(when, index=predicted.table.frame.index)
-        self._labels = None if champion.calibrated is None else shared_labels(predicted.table)
+        if champion.calibrated is not None:
+            X = predicted.table.frame
+            months = None if when is None else pd.Series(when, index=X.index)
+            self._distances = champion.calibrated.in_domain.distances(X, months)
+            self._labels = shared_labels(predicted.table)
 
     def find(self, rows: list[int]) -> Basis:
         """Return the basis of the machine that has some rows, one for each task."""
@@ -109,10 +114,8 @@ class BasisFinder:
             return ()
         errors = []
         for row, target in self._outputs(rows):
-            X = self._predicted.table.frame.iloc[[row]]
-            outputs = outputs_of(pd.Series([self._task(row)]), target)
-            when = None if self._months is None else self._months.iloc[[row]]
-            sizes = [calibrated.intervals(X, outputs, when, level)["half_width"].iloc[0] for level in (0.5, 0.9)]
+            outputs, distances = outputs_of(pd.Series([self._task(row)]), target), self._distances.iloc[[row]]
+            sizes = [calibrated.calibration.half_widths(outputs, distances, level)[0] for level in (0.5, 0.9)]
             errors.append(BacktestError(self._task(row), target, *(float(np.expm1(size)) for size in sizes)))
         return tuple(errors)
 
@@ -121,12 +124,9 @@ class BasisFinder:
         calibrated, wanted = self._champion.calibrated, self._outputs(rows)
         if calibrated is None or calibrated.correlation is None or not 2 <= len(wanted) <= _MAX_OUTPUTS:
             return "", ()
-        assert self._labels is not None
         places = [row for row, _ in wanted]
-        X = self._predicted.table.frame.iloc[places]
         outputs = np.concatenate([outputs_of(pd.Series([self._task(row)]), target) for row, target in wanted])
-        when = None if self._months is None else self._months.iloc[places]
-        expected = calibrated.intervals(X, outputs, when)["expected_error"].to_numpy()
+        expected = calibrated.calibration.expected_error(self._distances.iloc[places])
         labels = self._labels.iloc[places]
         best: tuple[float, int, np.ndarray, np.ndarray] | None = None
         for number in range(len(wanted)):
@@ -137,7 +137,8 @@ class BasisFinder:
             shifts, widths = calibrated.correlation.predict(known, np.log([MEASURED_FACTOR]), unknown)
             if best is None or widths.mean() < best[0]:
                 best = float(widths.mean()), number, shifts, widths
-        assert best is not None
+        if best is None or best[0] > _NOTHING:
+            return "", ()
         _, number, shifts, widths = best
         remaining = [pair for place, pair in enumerate(wanted) if place != number]
         moves = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -78,3 +80,12 @@ def test_text_has_basis_and_check(basis):
     text = "\n".join(format_basis(basis))
     for words in ("measured results up to", "errors in backtests", "public from 2017", "runcpu", "--measured"):
         assert words in text
+
+
+def test_uncorrelated_errors_have_no_moves():
+    champion = project().champion
+    correlation = type(champion.calibrated.correlation).from_state(champion.calibrated.correlation.to_state())
+    correlation.shared = dict.fromkeys(correlation.shared, 0.0)
+    alone = replace(champion, calibrated=replace(champion.calibrated, correlation=correlation))
+    unmoved = predict(KNOWN, alone, make_options(when="2024-01")).machines[0].basis
+    assert (unmoved.measured_task, unmoved.moves) == ("", ())
