@@ -186,7 +186,9 @@ def write_evaluation(evaluation: Evaluation, folder: Path) -> None:
         for name in _TABLES:
             frame: pd.DataFrame = getattr(evaluation, name)
             frame.to_csv(temporary / f"{name}.csv", index=False, float_format="%.6g", lineterminator="\n")
-        evaluation.points.to_parquet(temporary / "points.parquet", index=False, compression="zstd")
+        evaluation.points.to_parquet(
+            temporary / "points.parquet", index=False, compression="zstd", write_page_checksum=True
+        )
         summary = {
             SCHEMA_KEY: SCHEMA_VERSION,
             "dataset": evaluation.dataset,

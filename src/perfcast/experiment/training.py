@@ -238,13 +238,15 @@ class _FoldResults:
     def write(self, folder: Path) -> tuple[pd.DataFrame, float | None]:
         """Write the tables of the run; return the predictions and the first fold's inner error."""
         predictions = pd.concat(self.predictions, ignore_index=True)
-        predictions.to_parquet(folder / "predictions.parquet", index=False)
+        predictions.to_parquet(folder / "predictions.parquet", index=False, write_page_checksum=True)
         curves = pd.concat(self.curves, ignore_index=True)
         leading = [name for name in ("seed", "fold", "epoch") if name in curves]
         curves = curves[[*leading, *[name for name in curves if name not in leading]]]
         curves.to_csv(folder / "history.csv", index=False, lineterminator="\n")
         filled = [frame for frame in self.backtests.values() if not frame.empty] or [self.backtests[0]]
-        pd.concat(filled, ignore_index=True).to_parquet(folder / "backtest.parquet", index=False)
+        pd.concat(filled, ignore_index=True).to_parquet(
+            folder / "backtest.parquet", index=False, write_page_checksum=True
+        )
         inner = self.choices[0].validation_mape[self.choices[0].candidate]
         choices = [asdict(choice) for choice in self.choices.values()]
         write_json(folder / "validation.json", {"validation_mape": inner, "choices": choices})

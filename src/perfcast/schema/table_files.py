@@ -1,6 +1,6 @@
 """Table files: Parquet with the declarations in its metadata, written and read in row groups; and CSV.
 
-Equal tables give equal bytes. A damaged file, or one of another schema version, is a `UserError`.
+Equal tables give equal bytes. A damaged file, or one of another schema version, is a `UserError`: pages have checksums.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,9 @@ def write_tables(chunks: Iterable[Table], path: Path) -> None:
         for table in chunks:
             for arrow in _arrow_groups(table):
                 if writer is None:
-                    writer = stack.enter_context(pq.ParquetWriter(temporary, arrow.schema, compression="zstd"))
+                    writer = stack.enter_context(
+                        pq.ParquetWriter(temporary, arrow.schema, compression="zstd", write_page_checksum=True)
+                    )
                 writer.write_table(arrow)
 
 
@@ -113,15 +116,16 @@ def _read_columns(
     path: Path, names: Sequence[str], dictionaries: Sequence[str] | None, group: int | None
 ) -> Iterator[pd.Series]:
     """Yield the columns of a file in order; those of a large file one by one, to hold each only once."""
-    file = pq.ParquetFile(path, read_dictionary=dictionaries)
+    file = pq.ParquetFile(path, read_dictionary=dictionaries, page_checksum_verification=True)
     whole = group is None or file.metadata.num_row_groups == 1
     at_once = whole and file.metadata.num_rows < ROWS_OF_GROUP
-    table = pq.read_table(path, columns=names, read_dictionary=dictionaries) if at_once else None
+    read = partial(pq.read_table, path, read_dictionary=dictionaries, page_checksum_verification=True)
+    table = read(columns=names) if at_once else None
     for name in names:
         if table is not None:
             arrow = table.column(name)
         elif whole:
-            arrow = pq.read_table(path, columns=[name], read_dictionary=dictionaries).column(0)
+            arrow = read(columns=[name]).column(0)
         else:
             arrow = file.read_row_group(group, columns=[name]).column(0)
         yield (arrow.unify_dictionaries() if pa.types.is_dictionary(arrow.type) else arrow).to_pandas()
@@ -146,7 +150,7 @@ def read_parquet(path: Path, columns: Iterable[str] = ()) -> pd.DataFrame:
         about = pq.read_metadata(path)
     _require_few_cells(path, about.num_rows, about.num_columns)
     with _parquet_errors(path):
-        frame = pd.read_parquet(path)
+        frame = pd.read_parquet(path, page_checksum_verification=True)
     absent = [name for name in columns if name not in frame.columns]
     if absent:
         raise UserError(f"{path} must have the column {absent[0]!r}", "there is none of that name", _AGAIN)

@@ -139,7 +139,7 @@ def write_folds(path: Path, folds: pd.DataFrame, table: Table, base: str | None 
     if base is not None:
         written.attrs[BASE] = base
     with atomic_path(path) as temporary:
-        written.to_parquet(temporary, index=False)
+        written.to_parquet(temporary, index=False, write_page_checksum=True)
 
 
 def read_folds(path: Path, table: Table | None = None) -> pd.DataFrame:

@@ -51,6 +51,6 @@ def run(options: argparse.Namespace) -> int:
         level=options.level,
     )
     with atomic_path(options.out) as path:
-        predictions.to_parquet(path, index=False, compression="zstd")
+        predictions.to_parquet(path, index=False, compression="zstd", write_page_checksum=True)
     print(f"{options.dataset}: {len(predictions)} predictions of described machines by {champion}", file=sys.stderr)
     return 0

@@ -30,5 +30,5 @@ def run(options: argparse.Namespace) -> int:
     table = read_table(options.table)
     distances = fold_distances(table, read_folds(options.folds, table), outlier, options.backtest_windows)
     with atomic_path(options.out) as path:
-        distances.to_parquet(path, index=False, compression="zstd")
+        distances.to_parquet(path, index=False, compression="zstd", write_page_checksum=True)
     return 0

@@ -64,7 +64,15 @@ class Run:
         if missing := [column for column in columns if column not in names]:
             raise UserError(f"{path} must have the columns of a run", f"it lacks {', '.join(missing)}", "train again")
         selected = [*columns, *[column for column in beside if column in names]]
-        frame: pd.DataFrame = pq.read_table(path, columns=selected, read_dictionary=["row", "target"]).to_pandas()
+        try:
+            arrow = pq.read_table(
+                path, columns=selected, read_dictionary=["row", "target"], page_checksum_verification=True
+            )
+        except (pa.ArrowException, OSError) as error:
+            raise UserError(
+                f"{path} must have undamaged pages", f"one cannot be read ({error})", "train again"
+            ) from None
+        frame: pd.DataFrame = arrow.to_pandas()
         return frame
 
 
