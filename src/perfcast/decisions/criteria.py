@@ -223,8 +223,8 @@ def read_weights(text: str | None, constraints: Sequence[Constraint], champion: 
             weight = float(number)
         except ValueError:
             weight = math.nan
-        if not equals or not (math.isfinite(weight) and weight > 0):
-            requirement = "--weights must be TASK=POSITIVE NUMBER, joined by commas, such as CINT2017rate=2"
+        if not equals or not 0 < weight <= 1e9:  # a larger sum overflows
+            requirement = "--weights must be TASK=NUMBER above 0, at most 1e9, joined by commas, such as CINT2017rate=2"
             raise UserError(requirement, f"it has {piece[:60]!r}", "leave out tasks without a weight")
         output = read_output(word, champion, "--weights")
         if output in weights:

@@ -238,6 +238,7 @@ def test_split_candidates_separates_names_prices_and_watts():
         ({}, {"targets": ["CINT2017rate.peak >= 1"]}, "a target of CINT2017rate must be one of base_score"),
         ({}, {"weights": "CINT2017rate"}, "--weights must be"),
         ({}, {"weights": "CINT2017rate=0"}, "--weights must be"),
+        ({}, {"weights": "CINT2017rate=1e308,CFP2017rate=1e308"}, "--weights must be"),
         ({}, {"weights": "CINT2017rate=1,SPECrate2017_int_base=2"}, "once"),
         ({}, {"sure": 0.9}, "--sure needs a target"),
     ],
