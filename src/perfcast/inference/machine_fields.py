@@ -249,6 +249,8 @@ class MachineFields:
 def _as_text(value: object, name: str, label: str) -> str:
     """Return a value of a file or of a program as a user would type it; a missing value is an empty text."""
     shown = name.strip()[:_SHOWN_LETTERS]
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, bool):

@@ -23,6 +23,9 @@ TEST = -1
 _MIN_ROWS = 50
 """Residuals of an output below which it shares those of all outputs."""
 
+_VISIBLE = 0.005
+"""Share of the base below which a distance does not change the in-domain score as it is printed."""
+
 _GRID = np.linspace(0.0, 1.0, 201)
 _MAX_FACTOR = 2.0
 _CUT_QUANTILE = 0.99
@@ -98,9 +101,9 @@ class ConformalCalibration:
         return np.asarray(self.base / self.expected_error(distances), dtype=float)
 
     def least_similar_group(self, distances: pd.DataFrame) -> pd.Series:
-        """Return the distance that lowers the in-domain score most, index as given, "" where none does."""
+        """Return the distance that lowers the in-domain score most, index as given, "" where none lowers it visibly."""
         shares = distances * pd.Series(self.weights).reindex(distances.columns)
-        return shares.idxmax(axis=1).where(shares.max(axis=1) > 0, "")
+        return shares.idxmax(axis=1).where(shares.max(axis=1) > _VISIBLE * self.base, "")
 
     def half_widths(self, outputs: np.ndarray, distances: pd.DataFrame, level: float = LEVEL) -> np.ndarray:
         """Return the half-width in logarithms of the interval of a level, (n,): prediction x exp(+- half-width).

@@ -67,3 +67,9 @@ def test_the_nearest_machines_have_the_cpu_model_that_was_given():
         same = frame[(frame["suite"] == estimate.task) & (frame["cpu_model"] == "xeon gold 6148")]
         if len(same):
             assert estimate.neighbors[0].machine.endswith("xeon gold 6148")
+
+
+def test_numbers_of_numpy_are_numbers():
+    (first,) = predict({**KNOWN, "chips": np.float64(2)}, options=OPTIONS)
+    (second,) = predict({**KNOWN, "chips": np.int64(2)}, options=OPTIONS)
+    assert first.estimates == second.estimates
