@@ -84,7 +84,7 @@ def _describe_levels(frame: pd.DataFrame) -> str:
     """Return the section of machines that are predicted as users describe them."""
     rows = [
         [
-            f"`{row.split}`",
+            split_label(str(row.split)),
             row.facts,
             f"{row.level} {LEVEL_LABELS[int(str(row.level)) - 1]}",
             f"{row.n:,}",
@@ -162,7 +162,7 @@ def by_task(rows: pd.DataFrame) -> str:
 
 
 def _heading(metric: str) -> str:
-    name = _ACRONYMS.get(metric, metric)
+    name = _ACRONYMS.get(metric, metric.replace("_", " "))
     return f"{name} in %" if metric in PERCENT else name
 
 

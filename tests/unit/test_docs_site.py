@@ -174,7 +174,7 @@ def test_levels_of_description_are_on_the_page_of_the_dataset(load, leaderboard:
     frame = pd.DataFrame([{**line, "coverage": 90.0, "width": 21.0, "interval_score": 30.0}])
     frame.to_csv(leaderboard / "described" / "host_gemm.csv", index=False)
     text = load("result_pages").generate(leaderboard)["results/host_gemm.md"]
-    assert "| `random` | all | 3 the data sheet | 1,234 | 5.12 | 3 | 90 | 21 |" in text.splitlines()
+    assert "| similar machines | all | 3 the data sheet | 1,234 | 5.12 | 3 | 90 | 21 |" in text.splitlines()
 
 
 def test_results_of_a_predictor_are_on_its_page(load, leaderboard: Path) -> None:
