@@ -13,6 +13,7 @@ import pandas as pd
 
 from perfcast.evaluation.described_metrics import summarize_described
 from perfcast.evaluation.error_metrics import Scored, draw_weights, mean_of_finite, percentile_interval, score
+from perfcast.evaluation.error_sources import tabulate_error_sources
 from perfcast.evaluation.evaluation_tables import (
     AVERAGE,
     BASELINE,
@@ -84,6 +85,7 @@ def evaluate(
     published: Sequence[Mapping[str, Any]] = (),
     in_domain: Mapping[str, Path] = MappingProxyType({}),
     described: pd.DataFrame | None = None,
+    error_sources: Mapping[str, Sequence[str]] = MappingProxyType({}),
     level: float = LEVEL,
 ) -> Evaluation:
     """Evaluate every run of one dataset.
@@ -92,7 +94,8 @@ def evaluate(
     over seeds; intervals are 95 % bootstrap intervals clustered by entity, with the same resamples for all predictors
     of a split. `published` are the values that others published, see `tabulate_published_values`. `in_domain` maps a
     split to its distances: its predictions get intervals of `level`, calibrated on the backtests of the run.
-    `described` are predictions of described machines, see `summarize_described`.
+    `described` are predictions of described machines, see `summarize_described`. `error_sources` has the columns of
+    every step of `tabulate_error_sources`.
     Raises: UserError when there are no runs, predictors of one split were tested on different rows, or a published
     value is of no task of the table.
     """
@@ -130,6 +133,7 @@ def evaluate(
             pairs += compare_all_pairs(split, task, draws, clusters)
     everything = [member for members in loaded.values() for member in members]
     tasks = _tasks_of(table, everything)
+    points = pd.concat([_points(member) for member in everything], ignore_index=True)
     return Evaluation(
         dataset=table.dataset,
         metrics=pd.DataFrame(metrics, columns=METRIC_COLUMNS),
@@ -138,7 +142,7 @@ def evaluate(
         pairs=pd.DataFrame(pairs, columns=PAIR_COLUMNS),
         noise=estimate_noise_floor(table, tasks),
         history=_history(everything),
-        points=pd.concat([_points(member) for member in everything], ignore_index=True),
+        points=points,
         importance=read_importances(runs),
         attention=read_attentions(runs),
         published=tabulate_published_values(published, set(tasks.dropna().astype(str))),
@@ -151,6 +155,7 @@ def evaluate(
             ignore_index=True,
         ),
         described=summarize_described(described, level),
+        error_sources=tabulate_error_sources(points, table, error_sources),
         resamples=resamples,
         seed=seed,
         level=level,

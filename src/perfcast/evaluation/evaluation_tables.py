@@ -58,7 +58,8 @@ class Evaluation:
     predictions being the geometric mean over seeds, with half-width of the interval in logarithms, in-domain score and
     least similar feature group; `in_domain` as `errors_by_in_domain_score`; `levels` as
     `coverage_by_level`; `importance` and `attention` as in `explanation_tables`; `published`
-    one row per published value (what, split, task, metric); `described` as `summarize_described`.
+    one row per published value (what, split, task, metric); `described` as `summarize_described`; `error_sources` as
+    `tabulate_error_sources`.
     Units: errors in %.
     """
 
@@ -76,6 +77,7 @@ class Evaluation:
     attention: pd.DataFrame
     published: pd.DataFrame
     described: pd.DataFrame
+    error_sources: pd.DataFrame
     resamples: int
     seed: int
     level: float
@@ -162,11 +164,13 @@ _TABLES = (
     "in_domain",
     "levels",
     "described",
+    "error_sources",
 )
-_DESCRIBED = "described"
+_LATER = ("described", "error_sources")
+"""Tables that results of earlier versions lack."""
 _TEXT = (
     *("split", "predictor", "other", "task", "metric", "slice", "against", "reference", "claim"),
-    *("group", "asks", "looks_at", "what", "citation", "facts"),
+    *("group", "asks", "looks_at", "what", "citation", "facts", "known"),
 )
 
 
@@ -215,9 +219,10 @@ def read_evaluation(folder: Path) -> Evaluation:
     if not (folder / "summary.json").is_file():
         raise UserError("an evaluation must exist", f"{folder / 'summary.json'} is missing", "run snakemake to make it")
     summary = read_summary(folder / "summary.json")
-    tables = {name: _read(folder / f"{name}.csv") for name in _TABLES if name != _DESCRIBED}
-    described = folder / f"{_DESCRIBED}.csv"  # results of earlier versions have none
-    tables[_DESCRIBED] = _read(described) if described.is_file() else pd.DataFrame()
+    tables = {
+        name: pd.DataFrame() if name in _LATER and not path.is_file() else _read(path)
+        for name, path in ((name, folder / f"{name}.csv") for name in _TABLES)
+    }
     return Evaluation(
         dataset=summary["dataset"],
         points=read_parquet(folder / "points.parquet"),

@@ -23,6 +23,8 @@ COLUMNS = [
 ]
 DESCRIBED = "described"
 """Folder of the metrics of described machines."""
+ERROR_SOURCES = "error_sources"
+"""Folder of the errors that remain when levels are known."""
 NOISE_FLOOR = "noise floor"
 """Name of the rows of repeated measurements: the error that remains when a machine is known exactly."""
 _RUN = ["split", "predictor", "preset"]
@@ -95,15 +97,16 @@ def update_leaderboard(path: Path, frame: pd.DataFrame) -> int:
     return len(frame[_RUN].drop_duplicates())
 
 
-def update_described(folder: Path, results: Path, dataset: str) -> None:
-    """Write the metrics of described machines of a run to `<folder>/described`, where the run has any."""
-    described = read_evaluation(results / "evaluation" / dataset).described
-    if described.empty:
-        return
-    path = folder / DESCRIBED / f"{dataset}.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_path(path) as temporary:
-        described.to_csv(temporary, index=False, float_format="%.4g", lineterminator="\n")
+def update_tables(folder: Path, results: Path, dataset: str) -> None:
+    """Write further tables of a run's evaluation to a folder each of `folder`, where the run has them."""
+    evaluation = read_evaluation(results / "evaluation" / dataset)
+    for name, frame in {DESCRIBED: evaluation.described, ERROR_SOURCES: evaluation.error_sources}.items():
+        if frame.empty:
+            continue
+        path = folder / name / f"{dataset}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(path) as temporary:
+            frame.to_csv(temporary, index=False, float_format="%.4g", lineterminator="\n")
 
 
 def headline_table(frame: pd.DataFrame, spec: Mapping[str, Any]) -> str:

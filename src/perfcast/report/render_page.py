@@ -16,6 +16,7 @@ from perfcast.evaluation import BASELINE
 from perfcast.report import error_tables
 from perfcast.report.answers import can_rank, dataset_answer, small_dataset_sentence, split_answers
 from perfcast.report.described_table import described_lines
+from perfcast.report.error_sources_table import error_source_tables
 from perfcast.report.error_tables import number, published_tables
 from perfcast.report.explorer import explorer_view, point_budgets
 from perfcast.report.largest_errors import RULES, largest_errors
@@ -181,6 +182,7 @@ def _sections(part: DatasetPart, context: ReportContext, leader: str, maximum: i
         Section("largest_errors", "Largest errors", largest_errors(evaluation, rows, leader) if rows else None),
         Section("releases", "Errors by product release", release_errors(evaluation, rows, leader) if rows else None),
         Section("interval_calibration", "Calibration of prediction intervals", calibration_tables(evaluation, leader)),
+        Section("error_sources", "What limits accuracy", error_source_tables(evaluation, leader)),
         Section("described", "Machines as users describe them", described_lines(evaluation)),
         Section(
             "published", "Comparison with published values", published_tables(evaluation, leader, part.predictor_label)
