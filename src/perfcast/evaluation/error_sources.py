@@ -34,7 +34,7 @@ def tabulate_error_sources(points: pd.DataFrame, table: Table, sources: Mapping[
     keys = {step: table.frame.groupby(columns, dropna=False, sort=False).ngroup() for step, columns in steps}
     rows = pd.Index(table.frame[table.column_of(Tag.ROW)]).get_indexer(pd.Index(points["row"]))
     parts = []
-    for (split, predictor), index in points.groupby(["split", "predictor"], sort=False).indices.items():
+    for index in points.groupby(["split", "predictor"], sort=False).indices.values():
         part = points.iloc[index]
         residual = np.log(part["predicted"].to_numpy(dtype=float) / part["measured"].to_numpy(dtype=float))
         tested = [part[name].astype(str).to_numpy() for name in ("task", "target")]
@@ -43,7 +43,8 @@ def tabulate_error_sources(points: pd.DataFrame, table: Table, sources: Mapping[
         for number, (step, key) in enumerate(keys.items(), start=1):
             residual = subtract_level(residual, [*tested, key.to_numpy()[rows[index]]])
             lines.append(_summarize(part["task"], residual).assign(step=number, known=step))
-        parts.append(pd.concat(lines).assign(split=split, predictor=predictor))
+        run = part[["split", "predictor"]].iloc[0]
+        parts.append(pd.concat(lines).assign(split=run["split"], predictor=run["predictor"]))
     frame = pd.concat(parts, ignore_index=True)
     by_task = frame.groupby(["split", "predictor", "task"], sort=False)["mape"]
     frame["share"] = 100 * (by_task.shift() - frame["mape"]) / by_task.transform("first")

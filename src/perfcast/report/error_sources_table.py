@@ -14,7 +14,7 @@ class SourceTable:
     """Steps of one split, each with its name, MAPE, MedAPE and share of the error as text. Units: %."""
 
     split: str
-    lines: list[tuple[str, str, str, str]]
+    lines: list[tuple[str, ...]]
 
 
 def error_source_tables(evaluation: Evaluation, predictor: str) -> list[SourceTable]:
