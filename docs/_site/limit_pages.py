@@ -17,9 +17,9 @@ _TITLE = "What limits accuracy"
 _LEAD = (
     "A prediction for a machine that nobody has measured misses levels that only measurements show: that of a new "
     "microarchitecture in a suite, of a CPU model, of a submitter. An oracle adds them one after the other. It "
-    "subtracts the median deviation of the *other* test results of the group. What it takes away is the share of the "
-    "error that this level causes, and the most that better facts about it could gain. What is left at the end is "
-    "close to the noise of repeated measurements."
+    "subtracts the median deviation of the *other* test results of the group, shrunken where they are few. What it "
+    "takes away is the share of the error that this level causes, and the most that better facts about it could gain. "
+    "What is left at the end is close to the noise of repeated measurements."
 )
 _NOTE = (
     "Mean absolute percentage error in %, average of the tasks, after each step. In brackets: the share of the error "

@@ -15,6 +15,8 @@ ERROR_SOURCE_COLUMNS = ["split", "predictor", "step", "known", "task", "mape", "
 """`step`: from 0, nothing known, to the last one. `known`: what is known in addition to the steps before it. `share`:
 part of the error of step 0 that this step takes away."""
 
+_SHRINKAGES = (0, 1, 2, 4, 8, 16, 32, 64)
+
 NOTHING, CONFIGURATION = "nothing", "the whole configuration"
 """Names of the first and the last step."""
 
@@ -22,9 +24,8 @@ NOTHING, CONFIGURATION = "nothing", "the whole configuration"
 def tabulate_error_sources(points: pd.DataFrame, table: Table, sources: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Return the error of every predictor after each step of an oracle, by task and averaged over tasks.
 
-    A step knows the level of each group of test rows that agree on the columns of `sources` up to this one: the median
-    log residual of the other rows of the group is subtracted. A row without others keeps the residual of the step
-    before. The last step knows the group of equal configurations (CONFIG columns).
+    A step knows the level of each group of test rows that agree on the columns of `sources` up to this one, see
+    `subtract_level`. The last step knows the groups of equal configurations (CONFIG columns).
     Shapes: `points` as in `Evaluation` -> ERROR_SOURCE_COLUMNS; no row without sources. Units: %.
     Raises: UserError when the table lacks a column of `sources`.
     """
@@ -37,11 +38,15 @@ def tabulate_error_sources(points: pd.DataFrame, table: Table, sources: Mapping[
     for index in points.groupby(["split", "predictor"], sort=False).indices.values():
         part = points.iloc[index]
         residual = np.log(part["predicted"].to_numpy(dtype=float) / part["measured"].to_numpy(dtype=float))
-        tested = [part[name].astype(str).to_numpy() for name in ("task", "target")]
+        outputs = (part["task"].astype(str) + part["target"].astype(str)).to_numpy()
         summary = _summarize(part["task"], residual)
         lines = [summary.assign(step=0, known=NOTHING)]
         for number, (step, key) in enumerate(keys.items(), start=1):
-            residual = subtract_level(residual, [*tested, key.to_numpy()[rows[index]]])
+            groups, before = key.to_numpy()[rows[index]], residual
+            residual = before.copy()
+            for output in np.unique(outputs):
+                tested = outputs == output
+                residual[tested] = subtract_level(before[tested], groups[tested])
             lines.append(_summarize(part["task"], residual).assign(step=number, known=step))
         run = part[["split", "predictor"]].iloc[0]
         parts.append(pd.concat(lines).assign(split=run["split"], predictor=run["predictor"]))
@@ -67,17 +72,19 @@ def _steps(table: Table, sources: Mapping[str, Sequence[str]]) -> Iterable[tuple
         yield CONFIGURATION, [*dict.fromkeys([*columns, *config])]
 
 
-def subtract_level(residual: np.ndarray, keys: Sequence[np.ndarray]) -> np.ndarray:
-    """Return residuals less the median of the other rows of their group; a row without others keeps its own.
+def subtract_level(residual: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return residuals less the level of their group: the median of its n other rows, times n / (n + k).
 
-    Shapes: residual (n,), every key (n,) -> (n,).
+    The median of a few rows is noise rather than a level. k, of `_SHRINKAGES`, is the one that leaves the smallest mean
+    absolute residual. A row without others keeps its residual.
+    Shapes: residual (n,), groups (n,) -> (n,).
     """
-    frame = pd.DataFrame({str(number): key for number, key in enumerate(keys)})
-    remaining = residual.copy()
-    for index in frame.groupby(list(frame), dropna=False, sort=False).indices.values():
+    level, others = np.zeros(len(residual)), np.zeros(len(residual))
+    for index in pd.Series(groups).groupby(groups, sort=False).indices.values():
         if len(index) > 1:
-            remaining[index] = residual[index] - _medians_of_others(residual[index])
-    return remaining
+            level[index], others[index] = _medians_of_others(residual[index]), len(index) - 1
+    candidates = [residual - level * others / np.maximum(others + k, 1) for k in _SHRINKAGES]
+    return min([residual, *candidates], key=lambda remaining: float(np.abs(remaining).mean()))
 
 
 def _medians_of_others(values: np.ndarray) -> np.ndarray:

@@ -12,10 +12,10 @@ import pandas as pd
 from perfcast.config.conf_files import read_yaml
 from perfcast.evaluation import read_evaluation
 from perfcast.evaluation.evaluation_tables import AVERAGE
-from perfcast.schema.table_files import read_csv, read_parquet
+from perfcast.schema.table_files import content_digest, read_csv, read_parquet, read_table
 from perfcast.splits import split_label
 from perfcast.utils.errors import UserError
-from perfcast.utils.io import atomic_path, read_object, sha256, write_text
+from perfcast.utils.io import atomic_path, read_object, write_text
 
 COLUMNS = [
     *("dataset", "dataset_version", "split", "predictor", "preset", "backtests", "seeds"),
@@ -51,7 +51,7 @@ def collect_leaderboard(results: Path, dataset: str) -> pd.DataFrame:
     floor = evaluation.noise.melt("task", ["mape_floor", "medape_floor"], "metric").assign(predictor=NOISE_FLOOR)
     floor["metric"] = floor["metric"].str.removesuffix("_floor")
     frame = pd.concat([frame, floor], ignore_index=True)
-    version = sha256(results / "standard" / f"{dataset}.parquet")[:_DIGITS]
+    version = content_digest(read_table(results / "standard" / f"{dataset}.parquet"))[:_DIGITS]
     return frame.assign(dataset=dataset, dataset_version=version).reindex(columns=COLUMNS)
 
 
