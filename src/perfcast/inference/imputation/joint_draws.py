@@ -31,7 +31,8 @@ class JointRules:
     others, such as modules with memory channels. `groups`: columns in which candidates equal the machine, the
     narrowest first. `penalties`: by column, what a difference from a known value takes off the logarithm of a donor's
     weight: that of another text, or of a number e times as large. `years`: age at which a weight has fallen to 1/e.
-    `only_with`: taken columns that a donor gives only where it agrees with the machine in another column. `launch`:
+    `at_most`: taken columns with the column of their largest value: a donor that reaches its own largest value gives that
+    of the machine. `only_with`: taken columns that a donor gives only where it agrees with the machine in another column. `launch`:
     column of the day before which there is no machine: results near it count as new ones for a CPU model without
     results, and the drawn `dates` are not earlier.
     """
@@ -41,6 +42,7 @@ class JointRules:
     groups: tuple[tuple[str, ...], ...]
     penalties: Mapping[str, float]
     years: float
+    at_most: Mapping[str, str] = field(default_factory=dict)
     only_with: Mapping[str, str] = field(default_factory=dict)
     launch: str = ""
     dates: tuple[str, ...] = ()
@@ -160,6 +162,9 @@ class JointDeck:
                 donor_units = given[units].prod(axis=1, skipna=False)
                 machine_units = machines[units].fillna(given[units]).prod(axis=1, skipna=False)
                 values = (values / donor_units * machine_units).round().clip(lower=1).fillna(values)
+            if name in self.rules.at_most:
+                largest = self.rules.at_most[name]
+                values = values.mask((values >= given[largest]) & machines[largest].notna(), machines[largest])
             if name in self.rules.only_with:
                 condition = self.rules.only_with[name]
                 known = machines[condition].notna()
