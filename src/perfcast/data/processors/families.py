@@ -1,8 +1,7 @@
 """Facts of processor families, with the exceptions of single CPU models.
 
-`families.csv` has one row per family, `caches.csv` the caches of its cores, `exceptions.csv` has CPU models or tiers that
-differ from their family. The
-columns of provenance are those of every table of facts (`facts.py`).
+`families.csv` has one row per family, `caches.csv` the caches of its cores, `exceptions.csv` has CPU models or tiers
+that differ from their family. The columns of provenance are those of every table of facts (`facts.py`).
 """
 
 from __future__ import annotations

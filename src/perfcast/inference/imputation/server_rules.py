@@ -197,6 +197,7 @@ class ServerRules(ImputationRules):
         at_most={"mem_rated_mts": "mem_max_mts_1dpc", "l3_slice_mb": "l3_mb_per_chip"},
         only_with={"mem_rated_mts": "ddr_gen", "dimm_type": "ddr_gen"},
         launch="launch_quarter",
+        software="sw_avail",
         dates=("test_month", "hw_avail", "sw_avail"),
     )
 
