@@ -26,6 +26,7 @@ def list_facts(name: str, stated: Sequence[Fact], catalog_folder: Path) -> list[
         _list_catalog(key, read_catalog(catalog_folder)) if catalog_folder.is_dir() else (),
         (f for f in read_facts("exceptions.csv") if f.family == family and re.match(f.cpu_model, key)),
         (fact for fact in read_facts("families.csv") if fact.family == family),
+        (fact for fact in read_facts("caches.csv") if fact.family == family),
     )
     first: dict[str, Fact] = {}
     for group in groups:

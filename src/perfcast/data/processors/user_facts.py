@@ -26,7 +26,7 @@ FACTS_OF_MODELS = (
 )
 """Facts that a user may state of a CPU model, in the order of the table's columns."""
 COLUMNS = ("cpu_model", "family", *FACTS_OF_MODELS, *PROVENANCE)
-TABLES = ("families.csv", "exceptions.csv", "cpu_models.csv", "cores.csv", "processes.csv")
+TABLES = ("families.csv", "caches.csv", "exceptions.csv", "cpu_models.csv", "cores.csv", "processes.csv")
 """The tables of the project."""
 _REMEDY = "see `perfcast facts check`"
 
