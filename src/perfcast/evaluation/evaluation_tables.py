@@ -53,13 +53,13 @@ class Evaluation:
     """Tables of one dataset for plots and report.
 
     Shapes: `metrics` one row per (split, predictor, task or "average", metric); `slices` one per (split, predictor,
-    slice, value); `paired` as `compare`; `pairs` as `compare_all_pairs`; `noise` as `estimate_noise_floor`;
-    `history` one row per (split, predictor, seed, fold, epoch); `points` one per (split, predictor, test row, target),
-    predictions being the geometric mean over seeds, with half-width of the interval in logarithms, in-domain score and
-    least similar feature group; `in_domain` as `errors_by_in_domain_score`; `levels` as
-    `coverage_by_level`; `importance` and `attention` as in `explanation_tables`; `published`
-    one row per published value (what, split, task, metric); `described` as `summarize_described`; `error_sources` as
-    `tabulate_error_sources`.
+    slice, value); `paired` as `compare`; `pairs` as `compare_all_pairs`; `all_rows` as `compare_all_rows`;
+    `noise` as `estimate_noise_floor`; `history` one row per (split, predictor, seed, fold, epoch); `points` one per
+    (split, predictor, test row, target), predictions being the geometric mean over seeds, with half-width of the
+    interval in logarithms, in-domain score and least similar feature group; `in_domain` as
+    `errors_by_in_domain_score`; `levels` as `coverage_by_level`; `importance` and `attention` as in
+    `explanation_tables`; `published` one row per published value (what, split, task, metric); `described` as
+    `summarize_described`; `error_sources` as `tabulate_error_sources`.
     Units: errors in %.
     """
 
@@ -68,6 +68,7 @@ class Evaluation:
     slices: pd.DataFrame
     paired: pd.DataFrame
     pairs: pd.DataFrame
+    all_rows: pd.DataFrame
     noise: pd.DataFrame
     history: pd.DataFrame
     points: pd.DataFrame
@@ -156,6 +157,7 @@ _TABLES = (
     "slices",
     "paired",
     "pairs",
+    "all_rows",
     "noise",
     "history",
     "importance",
@@ -166,8 +168,8 @@ _TABLES = (
     "described",
     "error_sources",
 )
-_LATER = ("described", "error_sources")
-"""Tables that results of earlier versions lack."""
+_OPTIONAL = ("described", "all_rows", "error_sources")
+"""Tables that results of earlier versions do not have."""
 _TEXT = (
     *("split", "predictor", "other", "task", "metric", "slice", "against", "reference", "claim"),
     *("group", "asks", "looks_at", "what", "citation", "facts", "known"),
@@ -219,9 +221,9 @@ def read_evaluation(folder: Path) -> Evaluation:
     if not (folder / "summary.json").is_file():
         raise UserError("an evaluation must exist", f"{folder / 'summary.json'} is missing", "run snakemake to make it")
     summary = read_summary(folder / "summary.json")
+    paths = {name: folder / f"{name}.csv" for name in _TABLES}
     tables = {
-        name: pd.DataFrame() if name in _LATER and not path.is_file() else _read(path)
-        for name, path in ((name, folder / f"{name}.csv") for name in _TABLES)
+        name: _read(path) if name not in _OPTIONAL or path.is_file() else pd.DataFrame() for name, path in paths.items()
     }
     return Evaluation(
         dataset=summary["dataset"],

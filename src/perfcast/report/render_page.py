@@ -199,6 +199,7 @@ def _headline(part: DatasetPart) -> dict[str, object]:
     return {
         "table": error_tables.headline_grid(part.evaluation),
         "tasks": error_tables.task_grids(part.evaluation),
+        "all_rows": error_tables.all_rows_grid(part.evaluation),
         "others": error_tables.other_metrics_grid(part.evaluation),
         "intervals": error_tables.interval_grid(part.evaluation),
         "paired": error_tables.paired_rows(part.evaluation),

@@ -354,7 +354,7 @@ def test_model_card_is_equal_in_both_formats(context, part):
     ("split", "words"),
     [
         ("unseen_cpu", "machines whose CPU model has no result in the training data"),
-        ("few_shot_1", "machines published from 2023 on, with one measured result of each"),
+        ("few_shot_1", "machines published from 2023 on, with the first measured result of each"),
         ("no_such", ""),
     ],
 )

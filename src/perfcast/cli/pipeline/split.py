@@ -29,7 +29,8 @@ def run(options: argparse.Namespace) -> int:
     table = read_table(options.table, wanted=splits.reads, coded=True)
     folds = splits.make(options.split, table, options.seed)
     point = splits.learning_curve_point(options.split)
-    splits.write_folds(options.out, folds, table, point.base if point else None)
+    version = splits.split_version(options.split)
+    splits.write_folds(options.out, folds, table, point.base if point else None, version)
     for name in folds:
         counts = folds[name].value_counts()
         sizes = ", ".join(f"{counts.get(subset, 0)} {subset}" for subset in splits.SUBSETS)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors
+from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, COLUMNS_OF_FACTS, join_processors
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import cpu_model_id, cpu_model_key, find_family
-from perfcast.data.processors.facts import read_facts
+from perfcast.data.processors.facts import Fact
+from perfcast.data.processors.listing import list_facts, list_joined_facts
 from perfcast.data.processors.memory_limit import find_memory_limit
 from perfcast.inference.imputation.joint_draws import JointRules
 from perfcast.inference.imputation.rules import (
@@ -234,16 +235,17 @@ class ServerRules(ImputationRules):
             cells |= {"cpu_vendor": vendor[0], "isa": vendor[1]}
         return NamedCpu(normalized, family, cells)
 
-    def list_fact_sources(self, cells: Mapping[str, Any]) -> tuple[FactSource, ...]:
-        """Return the facts of the dated tables on the CPU model and its family, the newest first."""
+    def list_fact_sources(
+        self, cells: Mapping[str, Any], cpu_facts: pd.DataFrame, user_facts: Sequence[Fact] = ()
+    ) -> tuple[FactSource, ...]:
+        """Return the facts of the user, of the dated tables and of the catalogs on the CPU model and its family."""
         model, family = str(cells.get("cpu_model")), str(cells.get("family"))
+        row = cpu_facts.loc[model] if model in cpu_facts.index else {}
         grouped: dict[tuple[str, str, str], list[str]] = {}
-        for table, subject in (("cpu_models.csv", model), ("families.csv", family)):
-            for fact in read_facts(table):
-                if subject == (fact.cpu_model or fact.family):
-                    day = "" if fact.known_from is None else f"{fact.known_from:%Y-%m-%d}"
-                    text = f"{fact.name} {fact.value} {fact.unit}".strip()
-                    grouped.setdefault((subject, day, fact.source), []).append(text)
+        for fact in list_facts(model, user_facts, list_joined_facts(model, family, row, COLUMNS_OF_FACTS), family):
+            day = "" if fact.known_from is None else f"{fact.known_from:%Y-%m-%d}"
+            subject = fact.family if fact.cpu_model != model else model
+            grouped.setdefault((subject, day, fact.source), []).append(f"{fact.name} {fact.value} {fact.unit}".strip())
         ordered = sorted(grouped.items(), key=lambda pair: pair[0][1], reverse=True)
         return tuple(FactSource(*key, tuple(facts)) for key, facts in ordered)
 
