@@ -79,7 +79,7 @@ def plan(source):
     return plan_source(
         Path(f"{RESULTS}/raw/{source}/manifest.json"),
         Path(f"{RESULTS}/logs/ingest/{source}.json"),
-        lambda: GRAPH.is_local(source, os.environ),
+        lambda: GRAPH.is_local(source, os.environ, Path(f"{RESULTS}/raw/{source}")),
         network=PARAMS.network,
         strict=PARAMS.strict,
     )

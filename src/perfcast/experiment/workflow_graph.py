@@ -21,7 +21,7 @@ from perfcast.experiment.source_status import SourceStatus
 from perfcast.splits import learning_curve_point
 from perfcast.utils import plugins
 from perfcast.utils.code_hash import closure, code_parts, digest_of
-from perfcast.utils.io import abandoned_paths, remove_path, write_json
+from perfcast.utils.io import abandoned_paths, read_object, remove_path, write_json
 
 _DIGITS = 16
 _BASELINES = "predictors.baselines"
@@ -163,10 +163,11 @@ class Graph:
         files = [folder / file["name"] for file in conf["files"]]
         return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.exists())).hexdigest()[:_DIGITS]
 
-    def is_local(self, source: str, environment: Mapping[str, str]) -> bool:
-        """Return whether every file of a source is on this machine."""
+    def is_local(self, source: str, environment: Mapping[str, str], earlier: Path | None = None) -> bool:
+        """Return whether every file of a source is on this machine; `earlier` is the folder of its last ingestion."""
         spec = parse_source(source, read_conf(self.conf, "source", source))
-        return locate_source(spec, **find_places(self.project, self.params.mirrors, environment)).is_local
+        places = find_places(self.project, self.params.mirrors, environment)
+        return locate_source(spec, **places, earlier=earlier).is_local
 
     def available(self, status: Mapping[str, SourceStatus]) -> list[str]:
         """Return the experiment's datasets whose required sources are not missing."""
@@ -178,7 +179,7 @@ class Graph:
 
     def read_available(self, path: Path) -> list[str]:
         """Read which of the experiment's datasets could be built; none before the first ingestion."""
-        available = json.loads(path.read_text())["datasets"] if path.exists() else []
+        available = read_object(path, "datasets")["datasets"] if path.exists() else []
         return [name for name in self.params.datasets if name in available]
 
 

@@ -194,9 +194,12 @@ def read_json(path: Path) -> Any:
     """Return the content of a JSON file that perfcast wrote.
 
     Raises:
-        UserError: The file is absent, too large or not JSON.
+        UserError: The file is absent, too large or not JSON, or has changed since a stage wrote it.
     """
+    from perfcast.utils.result_digests import verify_digest  # which writes with this module
+
     path = Path(path)
+    verify_digest(path)
     try:
         with path.open("rb") as file:
             content = file.read(size_limits.JSON + 1)
