@@ -4,7 +4,6 @@ The checks cover software, configuration, data, space, leftovers and tracking.
 
 Examples:
     perfcast doctor
-    perfcast doctor --json
     perfcast doctor --deep
 """
 

@@ -119,10 +119,10 @@ def _parse_record(record: Path, changed: int, size: int) -> Mapping[str, str]:
         raise UserError(f"{_shorten(record)} must be a record of digests", "it is too large", remedy)
     lines = record.read_bytes().decode(errors="replace").splitlines()
     matches = [_LINE.fullmatch(line) for line in lines]
-    found = [match for match in matches if match is not None]
-    if len(found) < len(lines) or not lines:
+    entries = [match for match in matches if match is not None]
+    if len(entries) < len(lines) or not lines:
         raise UserError(f"{_shorten(record)} must be a record of digests", "it is damaged", remedy)
-    return {match[2]: match[1] for match in found}
+    return {match[2]: match[1] for match in entries}
 
 
 def seal_text(text: str) -> str:

@@ -96,9 +96,9 @@ def ingest_source(
 def _keep_earlier(spec: SourceSpec, out: Path, attempts: Sequence[FailedAttempt]) -> None:
     """Refuse to replace the files of an earlier ingestion by a manifest of a missing source."""
     names = dict.fromkeys(file.name for snapshot in spec.snapshots for file in snapshot.files)
-    kept = [name for name in names if (out / name).is_file()]
-    if kept:
-        fact = f"{kept[0]} of the last ingestion is in {out} and no file now fits: "
+    ingested = [name for name in names if (out / name).is_file()]
+    if ingested:
+        fact = f"{ingested[0]} of the last ingestion is in {out} and no file now fits: "
         fact += format_attempts(attempts, with_paths=True)
         remedy = f"bring the mirror or the network back, or delete {out} to go on without the source"
         raise UserError(f"source {spec.name!r} must stay present", fact, remedy)
