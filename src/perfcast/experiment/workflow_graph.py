@@ -13,10 +13,11 @@ from typing import Any
 
 from perfcast.config.conf_files import read_conf
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
-from perfcast.config.experiment_params import Params, validate
+from perfcast.config.experiment_params import Params
 from perfcast.config.predictor_conf import PredictorConf, Settings, read_predictor, read_predictor_labels
 from perfcast.data.sources.locations import find_places, locate_source
 from perfcast.data.sources.source_spec import parse_source
+from perfcast.experiment.experiment_check import check_experiment
 from perfcast.experiment.source_status import SourceStatus
 from perfcast.splits import learning_curve_point
 from perfcast.utils import plugins
@@ -39,7 +40,7 @@ class Graph:
     @classmethod
     def read(cls, project: Path, content: Mapping[str, Any]) -> Graph:
         """Validate an experiment. Raises: UserError, one line that names the key."""
-        return cls(project, validate(content, project / "conf"))
+        return cls(project, check_experiment(content, project))
 
     @property
     def conf(self) -> Path:
