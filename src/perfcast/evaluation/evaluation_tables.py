@@ -16,6 +16,7 @@ from perfcast.schema.table_files import read_csv, read_parquet
 from perfcast.splits import is_compared, learning_curve_point
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, read_object, write_json
+from perfcast.utils.result_digests import record_digests
 from perfcast.utils.terminal_tables import format_table
 
 _VENDOR = "vendor"
@@ -204,6 +205,7 @@ def write_evaluation(evaluation: Evaluation, folder: Path) -> None:
             "metrics": metrics_tree(evaluation),
         }
         write_json(temporary / "summary.json", summary)
+        record_digests(temporary)
 
 
 def read_summary(path: Path) -> dict[str, Any]:

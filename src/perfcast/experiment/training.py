@@ -38,6 +38,7 @@ from perfcast.tracking import RECORD, Store, live_record
 from perfcast.training.progress import listening
 from perfcast.utils.code_hash import code_digest
 from perfcast.utils.io import atomic_folder, sha256, write_json, write_text
+from perfcast.utils.result_digests import record_digests
 from perfcast.utils.safe_yaml import yaml_text
 
 if TYPE_CHECKING:
@@ -210,6 +211,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
             **{"curves": "history.csv", "model": "model"},
         }
         write_json(folder / RECORD, record)
+        record_digests(folder)
 
 
 def _report_progress(job: TrainingJob, fit: FoldFit, seconds: float) -> None:

@@ -38,6 +38,7 @@ from perfcast.schema.display_names import column_label, scenario_label
 from perfcast.splits import describe_split, split_label
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, write_text
+from perfcast.utils.result_digests import record_digests
 
 
 @dataclass(frozen=True)
@@ -126,11 +127,13 @@ def write_report(context: ReportContext, page: Path, card_folder: Path | None) -
     with atomic_folder(page.with_suffix("")) as folder:
         for path, text in others:
             write_text(folder / Path(path).name, text)
+        record_digests(folder)
     write_text(page, index[1])
     if card_folder is not None:
         with atomic_folder(card_folder) as folder:
             for name, text in cards(context).items():
                 write_text(folder / f"{name}.md", text)
+            record_digests(folder)
 
 
 def environment() -> Environment:
