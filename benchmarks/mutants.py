@@ -158,8 +158,8 @@ def score(name: str, copy: Path, most: int, seed: int) -> dict[str, object]:
     area = AREAS[name]
     package = copy / "src" / "perfcast"
     paths = sorted(path for path in package.rglob("*.py") if _matches(path.relative_to(package), area))
-    found = [mutant for path in paths for mutant in find_mutants(path)]
-    drawn = random.Random(seed).sample(found, min(most, len(found)))
+    possible = [mutant for path in paths for mutant in find_mutants(path)]
+    drawn = random.Random(seed).sample(possible, min(most, len(possible)))
     output = copy / "output.txt"
     if not passes(copy, area.tests, output):
         raise SystemExit(f"{name}: the tests must pass before a fault is planted\n{output.read_text()[-2000:]}")
@@ -172,8 +172,8 @@ def score(name: str, copy: Path, most: int, seed: int) -> dict[str, object]:
                 print(f"survived: {mutant.path.relative_to(package)} {mutant.difference()}\n", flush=True)
         finally:
             mutant.path.write_text(mutant.source, encoding="utf-8")
-    print(f"{name}: {len(drawn) - survived} of {len(drawn)} killed, drawn of {len(found)}", flush=True)
-    return {"area": name, "possible": len(found), "mutants": len(drawn), "killed": len(drawn) - survived}
+    print(f"{name}: {len(drawn) - survived} of {len(drawn)} killed, drawn of {len(possible)}", flush=True)
+    return {"area": name, "possible": len(possible), "mutants": len(drawn), "killed": len(drawn) - survived}
 
 
 def _matches(path: Path, area: Area) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from markdown_text import fenced, table
+from reliability_tables import fault_table, mutant_table
 
 import perfcast
 from perfcast import splits
@@ -162,4 +163,6 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "request_limits": request_limits,
     "example_prediction": example_prediction,
     "public_functions": public_functions,
+    "faults": fault_table,
+    "mutants": mutant_table,
 }

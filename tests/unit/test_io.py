@@ -27,6 +27,7 @@ from perfcast.utils.io import (
 )
 
 
+@pytest.mark.reliability("a writer killed in the middle of a file")
 def test_a_failure_leaves_the_old_file(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
@@ -37,6 +38,7 @@ def test_a_failure_leaves_the_old_file(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.reliability("a writer killed in the middle of a file")
 def test_a_failure_leaves_the_old_folder(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
@@ -66,6 +68,7 @@ def test_json_is_canonical(tmp_path):
         write_json(tmp_path / "a.json", {"a": float("nan")})
 
 
+@pytest.mark.reliability("--out names a device, a pipe or a link")
 def test_the_mode_of_a_file_is_kept_and_a_new_one_has_that_of_the_umask(tmp_path):
     private = tmp_path / "private.csv"
     private.write_text("old")
@@ -80,6 +83,7 @@ def test_the_mode_of_a_file_is_kept_and_a_new_one_has_that_of_the_umask(tmp_path
     assert stat.S_IMODE((tmp_path / "other.csv").stat().st_mode) == 0o600
 
 
+@pytest.mark.reliability("--out names a device, a pipe or a link")
 def test_a_link_stays_one_and_its_file_is_replaced(tmp_path):
     target, link = tmp_path / "folder" / "target.csv", tmp_path / "link.csv"
     target.parent.mkdir()
@@ -94,6 +98,7 @@ def test_a_link_stays_one_and_its_file_is_replaced(tmp_path):
         write_text(loop, "new")
 
 
+@pytest.mark.reliability("--out names a device, a pipe or a link")
 def test_folders_and_pipes_are_refused_and_stay(tmp_path):
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
@@ -104,6 +109,7 @@ def test_folders_and_pipes_are_refused_and_stay(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["pipe.csv"]
 
 
+@pytest.mark.reliability("a writer killed in the middle of a file")
 def test_a_file_is_replaced_and_never_written_in_place(tmp_path):
     path, other_name = tmp_path / "table.csv", tmp_path / "same file"
     path.write_text("old")
@@ -120,6 +126,7 @@ def test_a_file_is_replaced_and_never_written_in_place(tmp_path):
     assert other_name.read_text() == "old"
 
 
+@pytest.mark.reliability("a writer killed in the middle of a file")
 def test_a_new_file_and_folder_appear_when_they_are_whole(tmp_path):
     for make, name in ((atomic_path, "table.csv"), (atomic_folder, "run")):
         path = tmp_path / "made" / name
@@ -131,6 +138,7 @@ def test_a_new_file_and_folder_appear_when_they_are_whole(tmp_path):
         shutil.rmtree(path.parent)
 
 
+@pytest.mark.reliability("a writer killed in the middle of a file")
 def test_a_killed_writer_leaves_the_old_file_and_what_it_wrote_counts_as_abandoned(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "model").write_text("old")
@@ -157,8 +165,8 @@ def test_only_what_nobody_writes_is_abandoned(tmp_path):
     for name in ("deep/.left.abcd1234.csv", ".left.abcd1234", "table.csv", ".hidden"):
         (inside / name).write_text("")
     with atomic_path(inside / "table.csv"), atomic_folder(inside / "run"):
-        found = {path.relative_to(inside).as_posix() for path in abandoned_paths(tmp_path)}
-        assert found == {"deep/.left.abcd1234.csv", ".left.abcd1234"}
+        listed = {path.relative_to(inside).as_posix() for path in abandoned_paths(tmp_path)}
+        assert listed == {"deep/.left.abcd1234.csv", ".left.abcd1234"}
     assert {path.name for path in abandoned_paths(tmp_path, without=[inside / "deep"])} == {".left.abcd1234"}
 
 
@@ -210,7 +218,7 @@ def test_json_files_are_refused_in_one_line(tmp_path, monkeypatch):
         read_object(path)
     path.write_text('{"a": null}')
     assert read_object(path, "a") == {"a": None}
-    with pytest.raises(UserError, match="key .b."):
+    with pytest.raises(UserError, match=r"key .b."):
         read_object(path, "a", "b")
     monkeypatch.setattr(size_limits, "JSON", 11)
     assert read_json(path) == {"a": None}, "as large as the limit"
@@ -219,6 +227,7 @@ def test_json_files_are_refused_in_one_line(tmp_path, monkeypatch):
         read_json(path)
 
 
+@pytest.mark.reliability("--out names a device, a pipe or a link")
 def test_a_file_is_no_folder_to_replace(tmp_path):
     path = tmp_path / "run"
     path.write_text("old")
@@ -227,6 +236,7 @@ def test_a_file_is_no_folder_to_replace(tmp_path):
     assert path.read_text() == "old"
 
 
+@pytest.mark.reliability("--out names a device, a pipe or a link")
 def test_a_link_to_a_folder_stays_one_when_it_is_replaced_and_goes_alone_when_it_is_removed(tmp_path):
     target, link = tmp_path / "elsewhere", tmp_path / "run"
     target.mkdir()
