@@ -49,7 +49,7 @@ AREAS = {
     "accounting": Area(("data/standardized.py", "data/quality.py"), ("tests/unit/data/test_quality.py",)),
     "intervals": Area(
         ("uncertainty/conformal.py", "uncertainty/mixture.py"),
-        ("tests/unit/uncertainty/test_conformal.py", "tests/unit/uncertainty/test_mixture.py"),
+        tuple(f"tests/unit/uncertainty/test_{name}.py" for name in ("conformal", "mixture", "probabilities")),
     ),
 }
 
