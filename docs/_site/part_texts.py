@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import pandas as pd
 from markdown_text import fenced, table
+from reliability_tables import fault_table, mutant_table
 
 import perfcast
 from perfcast import splits
@@ -200,4 +201,6 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "example_prediction": example_prediction,
     "public_functions": public_functions,
     "sensitivity": sensitivity,
+    "faults": fault_table,
+    "mutants": mutant_table,
 }

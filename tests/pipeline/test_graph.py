@@ -147,6 +147,7 @@ def test_second_run_does_nothing(project):
     assert "Nothing to be done" in output
 
 
+@pytest.mark.reliability("a deleted intermediate")
 @pytest.mark.parametrize(
     ("name", "rule"),
     [

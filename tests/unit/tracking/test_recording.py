@@ -187,6 +187,7 @@ def test_live_run_becomes_the_record_of_its_training(results):
     assert [m.value for m in client.get_metric_history(run_id, "live/train_loss")] == [3.0, 2.0]
 
 
+@pytest.mark.reliability("tracking fails while a training runs")
 @pytest.mark.parametrize("fault", ["garbage", "no server"])
 def test_live_store_that_fails_costs_a_line(tmp_path, capsys, fault):
     uri = "http://127.0.0.1:9"
@@ -203,6 +204,7 @@ def test_live_store_that_fails_costs_a_line(tmp_path, capsys, fault):
     assert "the results are kept" in lines[0]
 
 
+@pytest.mark.reliability("tracking fails while a training runs")
 def test_live_store_that_vanishes_while_training_costs_a_line(results, capsys):
     store = tracking.Store(f"sqlite:///{results}/mlflow/mlflow.db", results / "mlflow" / "artifacts", "now", live=True)
     with tracking.live_record(store, "perfcast/demo", "ridge-random", {}) as live:
@@ -221,6 +223,7 @@ def project(tmp_path):
     return tmp_path
 
 
+@pytest.mark.reliability("tracking store unusable at the start")
 def test_unreachable_store_is_one_line_and_a_note(project, capsys, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     command = ["pipeline", "record", "--project", str(project), "--results", str(project / "results")]

@@ -107,6 +107,7 @@ def test_a_file_of_a_mirror_that_is_gone_later_is_kept_in_the_cache(folders):
     assert (result.status, result.files[0].origin) == ("present", f"cache {folders.cache}")
 
 
+@pytest.mark.reliability("a raw file changed after it was ingested")
 def test_a_file_that_changed_after_its_ingestion_is_refused(folders):
     (folders.mirror / "src/a.csv").write_bytes(GOOD)
     spec = make_spec(file_conf())
