@@ -82,7 +82,7 @@ def test_store_that_fails_while_a_training_runs_costs_lines_alone(project, capsy
                 began = time.monotonic()
                 for listener in EPOCH_LISTENERS:
                     listener({"epoch": epoch, "train_loss": 1.0})
-                assert time.monotonic() - began < 15, "no long silence"
+                assert time.monotonic() - began < 30, "no long silence, on a busy machine"
         live.name_record(sha256(write_run(results, "random", mape=8.0) / "record.json"))
     output = capsys.readouterr().err
     assert "Traceback" not in output
