@@ -103,13 +103,13 @@ def open_client(store: Store) -> MlflowClient:
         if database and database.is_file():
             rewrite_moved(database, store.artifacts)
         elif database:
-            _make_database(database)
+            _make_database(database, store)
         client = MlflowClient(tracking_uri=store.uri, registry_uri=store.uri)
         client.search_experiments(max_results=1)
     return client
 
 
-def _make_database(path: Path) -> None:
+def _make_database(path: Path, store: Store) -> None:
     """Make MLflow's tables in a new sqlite file; call it under the store's lock."""
     from mlflow import MlflowClient
 
@@ -119,4 +119,8 @@ def _make_database(path: Path) -> None:
         new = Path(making) / path.name
         address = f"sqlite:///{new}"
         MlflowClient(tracking_uri=address, registry_uri=address).search_experiments(max_results=1)
+        with closing(sqlite3.connect(new)) as base, base:  # MLflow's own experiment is below the working folder
+            base.execute(
+                "update experiments set artifact_location = ? where name = 'Default'", (store.place("Default"),)
+            )
         new.replace(path)
