@@ -1,6 +1,7 @@
 # The validated experiment, the shell functions and the input functions that the other files use.
 import os
 import re
+import shlex
 import sys
 import time
 from datetime import datetime
@@ -11,6 +12,9 @@ from perfcast.experiment.experiment_check import check_results_folder
 from perfcast.experiment.leakage_control import read_leakage_conf
 from perfcast.experiment.source_status import SourceStatus, plan_source
 from perfcast.experiment.workflow_graph import Graph, remove_unfinished
+from perfcast.ops.made_here import RemadeFolders
+from perfcast.ops.run_lock import LOCK, end_on_hangup, hold_results
+from perfcast.tracking import warn_unusable
 from perfcast.utils.errors import UserError
 
 RESULTS = config.pop("results", "results")
@@ -31,9 +35,10 @@ except UserError as error:
 
 PARAMS = GRAPH.params
 
-# `logged FILE COMMAND` shows the messages of a command and writes them to a file.
+# `logged FILE COMMAND` shows the messages of a command and writes them to a file. Every job shares the lock of the results.
 shell.prefix(
     "set -euo pipefail; "
+    f"{{{{ exec 9< {shlex.quote(str(Path(RESULTS) / LOCK))} && flock --shared 9; }}}} 2> /dev/null || true; "
     f'perfcast() {{{{ "{sys.executable}" -m perfcast "$@"; }}}}; '
     'logged() {{ local log=$1; shift; "$@" 2> >(tee "$log" >&2); }}; '
     # not params: another mirror ingests no source again that is present
@@ -97,6 +102,28 @@ STATUS = {source: planned.status for source, planned in SOURCES.items()}
 def manifests(wildcards):
     """Return the manifests of a dataset's sources."""
     return [f"{RESULTS}/raw/{source}/manifest.json" for source in GRAPH.sources_of(wildcards.dataset)]
+
+
+# Snakemake sees of a folder only that it exists: deleted files change this parameter of the job that makes them.
+REMADE = RemadeFolders(Path(RESULTS))
+
+
+def remade(*patterns):
+    """Return a parameter function: how often folders of results were made again because files were deleted."""
+    return lambda w: [REMADE.count(expand(pattern, **dict(w.items()))[0]) for pattern in patterns]
+
+
+def begin():
+    """Lock the results, or end this run in one line; say whether its trainings can be recorded."""
+    try:
+        hold_results(Path(RESULTS))
+    except UserError as error:
+        print(f"perfcast: {error}", file=sys.stderr)
+        raise SystemExit(1)
+    end_on_hangup()
+    remove_unfinished(Path(RESULTS))
+    REMADE.record()
+    warn_unusable(Path(), os.environ)
 
 
 def folder(name):

@@ -65,6 +65,7 @@ rule evaluate:
         in_domain=folder("in_domain"),
         described=lambda w, input: ["--described", input.described] if input.described else [],
         code=GRAPH.code("evaluate"),
+        remade=remade("evaluation/{dataset}"),
         resamples=PARAMS.resamples,
         level=PARAMS.level,
         seed=PARAMS.split_seed,
@@ -103,6 +104,7 @@ rule plots:
         runtime=minutes(20),
     params:
         code=GRAPH.code("plots", *plot_modules(PARAMS.plots)),
+        remade=remade("plots/{dataset}"),
         plots=PARAMS.plots,
         labels=GRAPH.predictor_labels,
     shell:

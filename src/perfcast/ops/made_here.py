@@ -2,7 +2,8 @@
 
 Snakemake trusts its records of how each file was made. Results that came from elsewhere, such as by `dvc checkout`,
 are not those of the records, so a changed parameter could go unnoticed. The checksum of the report tells both apart:
-its index has the checksums of its pages.
+its index has the checksums of its pages. Snakemake sees of a folder only that it exists, so the names of all files are
+recorded as well.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from perfcast.data.sources.source_spec import MANIFEST
-from perfcast.utils.io import read_object, remove_path, sha256, write_text
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import read_object, remove_path, sha256, write_json, write_text
 from perfcast.utils.result_digests import SUFFIX
 
 _RAW, _REPORT = "raw", "report.html"
 _RECORD = Path("logs") / "report.sha256"
+_FILES = Path("logs") / "report.files"
+_REMADE = Path("logs") / "remade.json"
 VERSIONED = (
     *("raw", "standard", "features", "splits", "in_domain", "runs", "champion", "leakage", "evaluation"),
     *("headline", "plots", "model_cards", "metrics.json", "report", _REPORT),
@@ -32,6 +36,39 @@ def record_report(results: Path) -> None:
     record = report_record(results)
     record.parent.mkdir(parents=True, exist_ok=True)
     write_text(record, f"{sha256(results / _REPORT)}  {_REPORT}\n")
+    files = [path for name in VERSIONED for path in (results / name).rglob("*") if path.is_file()]
+    names = sorted(path.relative_to(results).as_posix() for path in files if not path.name.startswith("."))
+    write_text(results / _FILES, "".join(f"{name}\n" for name in names))
+
+
+class RemadeFolders:
+    """Numbers of times that folders of results were made again because files in them were deleted.
+
+    As a parameter of the job that makes a folder, the number changes with the deletion, and stays afterwards.
+    """
+
+    def __init__(self, results: Path) -> None:
+        self._path = results / _REMADE
+        record = results / _FILES
+        names = record.read_text(encoding="utf-8").splitlines() if record.exists() else []
+        self._deleted = [name for name in names if not (results / name).exists()]
+        try:
+            self._counts: dict[str, int] = read_object(self._path)
+        except UserError:  # no file, or a damaged one
+            self._counts = {}
+        self._changed: dict[str, int] = {}
+
+    def count(self, folder: str) -> int:
+        """Return the number of a folder, given by its path below the results; one more where it lacks files."""
+        count = self._counts.get(folder, 0)
+        if any(name.startswith(f"{folder}/") for name in self._deleted):
+            self._changed[folder] = count = count + 1
+        return count
+
+    def record(self) -> None:
+        """Record the numbers that changed; a run does so when it starts."""
+        if self._changed:
+            write_json(self._path, {**self._counts, **self._changed})
 
 
 def are_made_here(results: Path) -> bool:
