@@ -83,7 +83,10 @@ def verify_digest(path: Path) -> None:
     if key in _verified:
         return
     beside = record.name != FOLDER_RECORD
-    expected = read_record(record).get(path.name if beside else path.relative_to(record.parent).as_posix())
+    inside = path.relative_to(record.parent)
+    if not beside and is_hidden(inside):
+        return
+    expected = read_record(record).get(path.name if beside else inside.as_posix())
     remedy = f"delete {_shorten(path if beside else record.parent)} and run snakemake"
     if expected is None:
         fact = f"{_shorten(record)} does not list it"
