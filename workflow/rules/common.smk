@@ -13,6 +13,13 @@ from perfcast.experiment.source_status import SourceStatus, plan_source
 from perfcast.experiment.workflow_graph import Graph, remove_unfinished
 from perfcast.utils.errors import UserError
 
+
+def refuse(error):
+    """End the run in one line."""
+    print(f"perfcast: {error}", file=sys.stderr)
+    raise SystemExit(2)
+
+
 RESULTS = config.pop("results", "results")
 STARTED = time.time()
 
@@ -26,8 +33,7 @@ try:
     GRAPH = Graph.read(Path(), config)
     LEAKAGE = read_leakage_conf(GRAPH.conf)
 except UserError as error:
-    print(f"perfcast: {error}", file=sys.stderr)
-    raise SystemExit(2)
+    refuse(error)
 
 PARAMS = GRAPH.params
 
@@ -90,7 +96,10 @@ def plan(source):
     )
 
 
-SOURCES = {source: plan(source) for source in PARAMS.sources}
+try:
+    SOURCES = {source: plan(source) for source in PARAMS.sources}
+except UserError as error:  # a manifest that has changed
+    refuse(error)
 STATUS = {source: planned.status for source, planned in SOURCES.items()}
 
 

@@ -25,8 +25,8 @@ _SEALED = re.compile(r"<!-- sha256 ([0-9a-f]{64}) -->\n\Z")
 _DEEPEST = 10
 """Folders between a result and the record of its folder: models nest."""
 
-_verified: set[tuple[Path, int, int, int]] = set()
-"""Files that this process verified, with inode, time of change and size: a table is read in several steps."""
+_verified: set[tuple[Path, int, int, int, int]] = set()
+"""Files that this process verified, with inode, time of change, size and the time of the record: a table is read in several steps."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def verify_digest(path: Path) -> None:
     if record is None or path == record or not path.is_file():  # readers name what is absent
         return
     state = path.stat()
-    key = (path, state.st_ino, state.st_ctime_ns, state.st_size)
+    key = (path, state.st_ino, state.st_ctime_ns, state.st_size, record.stat().st_ctime_ns)
     if key in _verified:
         return
     beside = record.name != FOLDER_RECORD
