@@ -26,7 +26,7 @@ _DEEPEST = 10
 """Folders between a result and the record of its folder: models nest."""
 
 _verified: set[tuple[Path, int, int, int, int]] = set()
-"""Files that this process verified, with inode, time of change, size and the time of the record: a table is read in several steps."""
+"""Files that this process verified: path, inode, time of change, size, and the time of their record."""
 
 
 @dataclass(frozen=True)
