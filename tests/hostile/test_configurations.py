@@ -81,7 +81,7 @@ def first_file(**values):
 
 TUNED_TEXT = "entries:\n- splits: [random]\n  command: perfcast tune\n  folds: [{alpha_of: 1.0}]\n"
 MISTAKES = {
-    "unknown parameter": (put(RIDGE, "params", "colour", value=1), "'colour'"),
+    "unknown parameter": (put(RIDGE, "params", "color", value=1), "'color'"),
     "unknown parameter of the quick preset": (put(RIDGE, "quick", "alpha", value=1), "'alpha'"),
     "unknown parameter of a candidate": (put(RIDGE, "candidates", "a", "x", value=1), "candidates.a"),
     "unknown parameter in tuned values": (append(TUNED, TUNED_TEXT), "conf/tuned/host_gemm/ridge.yaml"),
@@ -106,7 +106,7 @@ MISTAKES = {
     "absolute mirror path": (first_file(mirror="/etc/passwd"), "plain relative path"),
     "checksum of a source too short": (first_file(sha256="0"), "hexadecimal"),
     "unknown module of a source": (put(SOURCE, "module", value="../perfcastdb"), "module in conf/source"),
-    "unknown key of a source": (put(SOURCE, "licence", value="MIT"), "did you mean 'license'"),
+    "unknown key of a source": (put(SOURCE, "licenses", value="MIT"), "did you mean 'license'"),
     "doubled key of params.yaml": (append("params.yaml", "level: 0.5\n"), "a name is repeated"),
     "doubled key of a dataset": (append(DATASET, "title: other\n"), "a name is repeated"),
     "doubled key of a predictor": (append(RIDGE, "stochastic: true\n"), "a name is repeated"),

@@ -23,6 +23,7 @@ from finished_project import (
 )
 from finished_project import finished as make_finished
 from hostile_input import call, one_line
+from small_project import call as run_tool
 
 from perfcast.cli.main import main
 from perfcast.utils.result_digests import FOLDER_RECORD, record_digests, verify_digest
@@ -160,3 +161,18 @@ def test_digests_are_those_of_sha256sum(project):
     checks = {"results/standard": f"{NAME}.parquet.sha256", RUN: FOLDER_RECORD, "results": "headline.sha256"}
     for folder, record in checks.items():
         subprocess.run(["sha256sum", "--check", "--quiet", record], cwd=folder, check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.reliability("a flipped bit in a result is used by the next stage")
+def test_snakemake_refuses_a_flipped_manifest_before_planning(project):
+    path = project / "results" / "raw" / NAME / "manifest.json"
+    before = flip(path, keep_time=True)
+    try:
+        output = run_tool(Path.cwd(), "snakemake", "--dry-run", check=False)
+    finally:
+        restore(path, before)
+    lines = [line for line in output.splitlines() if line.startswith("perfcast:")]
+    assert len(lines) == 1, output
+    assert "manifest.json must be as its stage wrote it, but it has changed since" in lines[0]
+    assert "Traceback" not in output

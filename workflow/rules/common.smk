@@ -17,6 +17,13 @@ from perfcast.ops.run_lock import LOCK, end_on_hangup, hold_results
 from perfcast.tracking import warn_unusable
 from perfcast.utils.errors import UserError
 
+
+def refuse(error):
+    """End the run in one line."""
+    print(f"perfcast: {error}", file=sys.stderr)
+    raise SystemExit(2)
+
+
 RESULTS = config.pop("results", "results")
 STARTED = time.time()
 
@@ -30,8 +37,7 @@ try:
     GRAPH = Graph.read(Path(), config)
     LEAKAGE = read_leakage_conf(GRAPH.conf)
 except UserError as error:
-    print(f"perfcast: {error}", file=sys.stderr)
-    raise SystemExit(2)
+    refuse(error)
 
 PARAMS = GRAPH.params
 
@@ -95,7 +101,10 @@ def plan(source):
     )
 
 
-SOURCES = {source: plan(source) for source in PARAMS.sources}
+try:
+    SOURCES = {source: plan(source) for source in PARAMS.sources}
+except UserError as error:  # a manifest that has changed
+    refuse(error)
 STATUS = {source: planned.status for source, planned in SOURCES.items()}
 
 

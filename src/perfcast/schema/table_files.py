@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
-from perfcast.schema.table import Column, Kind, Table, Tag, as_declared
+from perfcast.schema.table import Column, Kind, Table, Tag, as_declared, require_usable_numbers
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
@@ -56,6 +56,7 @@ def write_tables(chunks: Iterable[Table], path: Path) -> None:
     with atomic_path(path) as temporary, ExitStack() as stack:
         writer: pq.ParquetWriter | None = None
         for table in chunks:
+            require_usable_numbers(table.frame, table.columns, str(path))
             for arrow in _arrow_groups(table):
                 if writer is None:
                     writer = stack.enter_context(
@@ -92,7 +93,7 @@ def read_table(
         group: Read only this row group, see `count_row_groups`.
 
     Raises:
-        UserError: The file is absent, is not such a table, or has another schema version.
+        UserError: The file is absent, is not such a table, has another schema version, or has an infinite number.
     """
     about = read_declarations(path)
     try:
@@ -122,6 +123,7 @@ def read_table(
             raise UserError(f"{path} must have its declared types", f"a column has another ({error})", _AGAIN)
     # one block makes later steps faster; with `coded` memory matters more
     frame = pd.DataFrame(typed, index=pd.RangeIndex(rows), copy=not coded)
+    require_usable_numbers(frame, columns, str(path))
     return Table(dataset, frame, columns, facts)
 
 

@@ -25,8 +25,8 @@ _SEALED = re.compile(r"<!-- sha256 ([0-9a-f]{64}) -->\n\Z")
 _DEEPEST = 10
 """Folders between a result and the record of its folder: models nest."""
 
-_verified: set[tuple[Path, int, int, int]] = set()
-"""Files that this process verified, with inode, time of change and size: a table is read in several steps."""
+_verified: set[tuple[Path, int, int, int, int]] = set()
+"""Files that this process verified: path, inode, time of change, size, and the time of their record."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,14 @@ def verify_digest(path: Path) -> None:
     if record is None or path == record or not path.is_file():  # readers name what is absent
         return
     state = path.stat()
-    key = (path, state.st_ino, state.st_ctime_ns, state.st_size)
+    key = (path, state.st_ino, state.st_ctime_ns, state.st_size, record.stat().st_ctime_ns)
     if key in _verified:
         return
     beside = record.name != FOLDER_RECORD
-    expected = read_record(record).get(path.name if beside else path.relative_to(record.parent).as_posix())
+    inside = path.relative_to(record.parent)
+    if not beside and is_hidden(inside):
+        return
+    expected = read_record(record).get(path.name if beside else inside.as_posix())
     remedy = f"delete {_shorten(path if beside else record.parent)} and run snakemake"
     if expected is None:
         fact = f"{_shorten(record)} does not list it"
