@@ -251,8 +251,8 @@ def test_every_new_entity_is_revealed_by_its_shots_and_no_other(name):
     assert (after[before != "test"] == before[before != "test"]).all()
     for part in set(frame["part"][shown]):
         last = frame["published"][shown & (frame["part"] == part)].max()
-        rest = frame["published"][(after == "test") & (frame["part"] == part)]
-        assert not (rest < last).any(), "a row revealed that is newer than a test row of its entity"
+        others = frame["published"][(after == "test") & (frame["part"] == part)]
+        assert not (others < last).any(), "a row revealed that is newer than a test row of its entity"
 
 
 @pytest.mark.parametrize("name", FEW_SHOT)

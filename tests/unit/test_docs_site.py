@@ -219,6 +219,22 @@ def test_an_unknown_part_is_refused(load) -> None:
         load("part_texts").fill("<!-- generated: nothing -->", PROJECT / "conf")
 
 
+def test_effects_of_choices_come_from_the_results_file(load, tmp_path: Path) -> None:
+    fill = load("part_texts").fill
+    assert "sensitivity.py" in fill("<!-- generated: sensitivity -->", tmp_path / "conf")
+    folder = tmp_path / "results" / "leaderboard" / "sensitivity"
+    folder.mkdir(parents=True)
+    lines = [
+        "choice,variant,split,predictor,mape,medape,backtest_mape,rows",
+        "excluded rows,counted,random,ridge,7.125,,,1205",
+        "excluded rows,left out,random,ridge,6.5,,,1200",
+    ]
+    (folder / "demo.csv").write_text("\n".join(lines), encoding="utf-8")
+    text = fill("<!-- generated: sensitivity -->", tmp_path / "conf")
+    assert "| **left out** | `random` | 1,200 | 6.50 |" in text
+    assert "| counted | `random` | 1,205 | 7.12 |" in text
+
+
 def test_columns_of_a_dataset_are_on_its_page(load) -> None:
     pages = load("data_pages")
     text = pages.generate(PROJECT / "conf")["data/host_gemm.md"]

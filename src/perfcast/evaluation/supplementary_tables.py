@@ -117,8 +117,8 @@ def compare_all_rows(split: str, predictor: str, evaluated: pd.DataFrame, exclud
             (split, predictor, str(task), *means, int((distinct & counted).sum()), int((distinct & ~counted).sum()))
         )
     frame = pd.DataFrame(lines, columns=ALL_ROWS_COLUMNS)
-    means, sums = frame[["mape", "mape_all_rows"]].mean(), frame[["rows", "excluded"]].sum()
-    frame.loc[len(frame)] = {"split": split, "predictor": predictor, "task": AVERAGE, **dict(means), **dict(sums)}
+    total = {**dict(frame[["mape", "mape_all_rows"]].mean()), **dict(frame[["rows", "excluded"]].sum())}
+    frame.loc[len(frame)] = {"split": split, "predictor": predictor, "task": AVERAGE, **total}
     return frame.astype({"rows": int, "excluded": int})
 
 

@@ -59,9 +59,9 @@ def test_the_evaluation_has_both_and_keeps_them(table, runs, tmp_path):
     assert line["mape"] == pytest.approx(evaluation.value("random", "ridge")["value"])
     assert line["mape_all_rows"] > line["mape"] + 1
     write_evaluation(evaluation, tmp_path / "evaluation")
-    kept = read_evaluation(tmp_path / "evaluation")
-    pd.testing.assert_frame_equal(kept.all_rows, evaluation.all_rows, check_dtype=False, rtol=1e-4)
-    grid = all_rows_grid(kept)
+    stored = read_evaluation(tmp_path / "evaluation")
+    pd.testing.assert_frame_equal(stored.all_rows, evaluation.all_rows, check_dtype=False, rtol=1e-4)
+    grid = all_rows_grid(stored)
     assert "1 in random" in grid.caption
     ridge = dict(grid.rows)["ridge"]
     assert ridge[0].key < ridge[1].key

@@ -18,7 +18,7 @@ COLUMNS = (
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
 )
 MONTHS = ("2021-01", "2021-06", "2022-11", "2024-03", "2023-02", "2023-09", "2023-09", "2023-09", "2024-08")
-"""Two known results of an old part and one of another; then six of a new part, three of them of one month."""
+"""Two results of a known CPU model, one of another, then six of an unseen one; three of these are of one month."""
 
 
 def small_table(blocks="abcdefghi"):

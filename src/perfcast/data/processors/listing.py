@@ -24,10 +24,10 @@ def list_facts(name: str, stated: Sequence[Fact], listed: Iterable[Fact], family
     or of the name.
     """
     key = cpu_model_key(name)
-    own = [fact for fact in stated if fact.cpu_model == key]
-    family = family or next((fact.family for fact in own if fact.family), find_family(key) or "")
+    user_facts = [fact for fact in stated if fact.cpu_model == key]
+    family = family or next((fact.family for fact in user_facts if fact.family), find_family(key) or "")
     groups = (
-        own,
+        user_facts,
         (fact for fact in read_facts("cpu_models.csv") if fact.cpu_model == key),
         listed,
         (f for f in read_facts("exceptions.csv") if f.family == family and re.match(f.cpu_model, key)),

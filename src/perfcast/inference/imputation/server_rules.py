@@ -240,7 +240,8 @@ class ServerRules(ImputationRules):
     ) -> tuple[FactSource, ...]:
         """Return the facts of the user, of the dated tables and of the catalogs on the CPU model and its family."""
         model, family = str(cells.get("cpu_model")), str(cells.get("family"))
-        row = cpu_facts.loc[model] if model in cpu_facts.index else {}
+        listed = cpu_facts[cpu_facts.index == model].head(1)
+        row = {str(name): values.iloc[0] for name, values in listed.items() if len(values)}
         grouped: dict[tuple[str, str, str], list[str]] = {}
         for fact in list_facts(model, user_facts, list_joined_facts(model, family, row, COLUMNS_OF_FACTS), family):
             day = "" if fact.known_from is None else f"{fact.known_from:%Y-%m-%d}"
