@@ -177,6 +177,21 @@ def test_levels_of_description_are_on_the_page_of_the_dataset(load, leaderboard:
     assert "| similar machines | all | 3 the data sheet | 1,234 | 5.12 | 3 | 90 | 21 |" in text.splitlines()
 
 
+def test_sources_of_error_have_a_page(load, leaderboard: Path) -> None:
+    assert "No results yet" in load("limit_pages").generate(leaderboard)["limits.md"]
+    (leaderboard / "error_sources").mkdir()
+    line = {"split": "random", "task": "average", "step": 0, "known": "nothing", "medape": 1.0, "share": None}
+    known = {"step": 1, "known": "CPU model", "share": 25.0}
+    rows = [{**line, "predictor": "ridge", "mape": 8.0}, {**line, "predictor": "nearest", "mape": 4.0}]
+    rows += [{**row, **known, "mape": row["mape"] * 0.75} for row in rows]
+    pd.DataFrame(rows).to_csv(leaderboard / "error_sources" / "host_gemm.csv", index=False)
+    lines = load("limit_pages").generate(leaderboard)["limits.md"].splitlines()
+    assert lines[lines.index("| known | `nearest` | `ridge` |") + 2 :][:2] == [
+        "| nothing | 4.00 | 8.00 |",
+        "| CPU model | 3.00 (25 %) | 6.00 (25 %) |",
+    ]
+
+
 def test_results_of_a_predictor_are_on_its_page(load, leaderboard: Path) -> None:
     pages = load("predictor_pages").generate(PROJECT / "conf", leaderboard)
     assert (

@@ -6,6 +6,8 @@ import time
 from datetime import datetime
 from pathlib import Path
 
+from perfcast.config.conf_files import read_yaml
+from perfcast.experiment.experiment_check import check_results_folder
 from perfcast.experiment.leakage_control import read_leakage_conf
 from perfcast.experiment.source_status import SourceStatus, plan_source
 from perfcast.experiment.workflow_graph import Graph, remove_unfinished
@@ -18,6 +20,9 @@ STARTED = time.time()
 os.environ.setdefault("PERFCAST_INVOCATION", f"{datetime.now():%Y-%m-%d %H:%M:%S}")
 
 try:
+    check_results_folder(RESULTS, Path())
+    for file in (*workflow.configfiles, *workflow.config_settings.configfiles):
+        read_yaml(Path(file))  # Snakemake takes the last of two equal keys
     GRAPH = Graph.read(Path(), config)
     LEAKAGE = read_leakage_conf(GRAPH.conf)
 except UserError as error:
@@ -79,7 +84,7 @@ def plan(source):
     return plan_source(
         Path(f"{RESULTS}/raw/{source}/manifest.json"),
         Path(f"{RESULTS}/logs/ingest/{source}.json"),
-        lambda: GRAPH.is_local(source, os.environ),
+        lambda: GRAPH.is_local(source, os.environ, Path(f"{RESULTS}/raw/{source}")),
         network=PARAMS.network,
         strict=PARAMS.strict,
     )

@@ -47,6 +47,7 @@ rule evaluate:
         leakage=rules.leakage.output[0],
         table=rules.features.output[0],
         runs=per_run("predictions.parquet"),
+        excluded=per_run("excluded.parquet"),
         backtest=per_run("backtest.parquet"),
         in_domain=per_split("in_domain"),
         described=described,
@@ -70,6 +71,7 @@ rule evaluate:
         splits=lambda w: GRAPH.splits_of(w.dataset),
         predictors=lambda w: GRAPH.predictors_of(w.dataset),
         published=lambda w: [entry.model_dump() for entry in GRAPH.datasets[w.dataset].published],
+        error_sources=lambda w: GRAPH.datasets[w.dataset].error_sources,
     shell:
         "logged {log:q} perfcast pipeline evaluate {wildcards.dataset:q} --table {input.table:q} --runs {params.runs:q} "
         "--in-domain {params.in_domain:q} --level {params.level:q} --splits {params.splits:q} --predictors {params.predictors:q} "

@@ -6,6 +6,7 @@ rule train:
         folds=rules.split.output[0],
     output:
         predictions=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/predictions.parquet",
+        excluded=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/excluded.parquet",
         backtest=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/backtest.parquet",
         inner=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/validation.json",
         config=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/config.yaml",

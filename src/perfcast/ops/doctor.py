@@ -20,6 +20,7 @@ from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.experiment_params import Params, validate
 from perfcast.data.sources.locations import find_places, locate_source
 from perfcast.data.sources.source_spec import parse_source
+from perfcast.experiment.experiment_check import check_experiment
 from perfcast.tracking import abandoned_runs, store_from
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import abandoned_paths
@@ -102,7 +103,7 @@ def _some(names: list[str]) -> str:
 def check_configuration(place: ProjectPlace) -> list[Finding]:
     """Check the experiment as every run does."""
     try:
-        params = validate(read_yaml(place.project / "params.yaml"), place.project / "conf")
+        params = check_experiment(read_yaml(place.project / "params.yaml"), place.project)
     except UserError as error:
         return [Finding("configuration", BROKEN, str(error), "edit params.yaml or the conf")]
     fact = f"{len(params.datasets)} datasets, {len(params.predictors)} predictors, preset {params.preset}"

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from perfcast.data.sources.source_spec import MANIFEST
 from perfcast.utils.io import read_object, remove_path, sha256, write_text
+from perfcast.utils.result_digests import SUFFIX
 
-_REPORT = "report.html"
+_RAW, _REPORT = "raw", "report.html"
 _RECORD = Path("logs") / "report.sha256"
 VERSIONED = (
     *("raw", "standard", "features", "splits", "in_domain", "runs", "champion", "leakage", "evaluation"),
@@ -20,33 +22,45 @@ VERSIONED = (
 """Results that dvc.yaml versions; other experiments may have their folders beside them."""
 
 
+def report_record(results: Path) -> Path:
+    """Return the path of the record."""
+    return results / _RECORD
+
+
 def record_report(results: Path) -> None:
     """Record that the report, and so all results, are those of Snakemake's records."""
-    record = results / _RECORD
+    record = report_record(results)
     record.parent.mkdir(parents=True, exist_ok=True)
     write_text(record, f"{sha256(results / _REPORT)}  {_REPORT}\n")
 
 
 def are_made_here(results: Path) -> bool:
     """Return whether results are those of the last run; without a report, there is nothing to tell them apart by."""
-    report, record = results / _REPORT, results / _RECORD
+    report, record = results / _REPORT, report_record(results)
     if not report.exists():
         return True
     return record.exists() and record.read_text(encoding="utf-8").split()[:1] == [sha256(report)]
 
 
 def remove_results(results: Path) -> list[str]:
-    """Remove the versioned results, but no logs, times and MLflow records; return the names of what was removed."""
+    """Remove the versioned results, but no logs, times and MLflow records; return the names of what was removed.
+
+    Ingested files stay without their manifests: ingestion verifies them, and they may be the last copy.
+    """
     names = [name for name in VERSIONED if (results / name).exists()]
     for name in names:
-        remove_path(results / name)
+        paths = [results / name, results / f"{name}{SUFFIX}"]
+        if name == _RAW:
+            paths = [*(results / _RAW).glob("available.json*"), *(results / _RAW).glob(f"*/{MANIFEST}")]
+        for path in paths:
+            remove_path(path)
     return names
 
 
 def remove_missing_sources(results: Path) -> list[str]:
     """Remove the manifests of missing sources, so that the next run looks for them again; return their names."""
     names = []
-    for manifest in sorted((results / "raw").glob("*/manifest.json")):
+    for manifest in sorted((results / "raw").glob(f"*/{MANIFEST}")):
         if read_object(manifest, "status")["status"] == "missing":
             remove_path(manifest)
             names.append(manifest.parent.name)

@@ -1,10 +1,12 @@
 """Table files: Parquet with the declarations in its metadata, written and read in row groups; and CSV.
 
-Equal tables give equal bytes. A damaged file, or one of another schema version, is a `UserError`: pages have checksums.
+Equal tables give equal bytes. A damaged file, or one of another schema version, is a `UserError`: pages have checksums,
+and a file that its stage recorded is verified (`perfcast.utils.result_digests`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,6 +24,7 @@ from perfcast.schema.table import Column, Kind, Table, Tag, as_declared
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
+from perfcast.utils.result_digests import verify_digest
 
 _METADATA_KEY = b"perfcast"
 _AGAIN = "delete it and run snakemake"
@@ -33,6 +36,16 @@ ROWS_OF_GROUP = 1 << 20
 def write_table(table: Table, path: Path) -> None:
     """Write a table as Parquet with its declarations in the metadata; equal tables give equal bytes."""
     write_tables([table], path)
+
+
+def content_digest(table: Table) -> str:
+    """Return the SHA-256 of the cells of a table: equal for equal rows, however the file encodes them."""
+    digest = hashlib.sha256("\n".join(table.frame.columns).encode())
+    for name in table.frame.columns:
+        values = table.frame[name]
+        texts = values.astype(object).map(str, na_action="ignore") if values.dtype.kind not in "iufb" else values
+        digest.update(pd.util.hash_pandas_object(texts, index=False, categorize=True).to_numpy().tobytes())
+    return digest.hexdigest()
 
 
 def write_tables(chunks: Iterable[Table], path: Path) -> None:
@@ -133,6 +146,7 @@ def _read_columns(
 
 def count_row_groups(path: Path) -> int:
     """Return the number of row groups of a table file."""
+    verify_digest(path)
     with _parquet_errors(path):
         return int(pq.read_metadata(path).num_row_groups)
 
@@ -146,6 +160,7 @@ def read_parquet(path: Path, columns: Iterable[str] = ()) -> pd.DataFrame:
     path = Path(path)
     if not path.is_file():
         raise UserError(f"{path} must exist", "there is no such file", "run snakemake to make it")
+    verify_digest(path)
     with _parquet_errors(path):
         about = pq.read_metadata(path)
     _require_few_cells(path, about.num_rows, about.num_columns)
@@ -163,6 +178,7 @@ def read_csv(path: Path, **options: Any) -> pd.DataFrame:
     Raises:
         UserError: The file is absent or is not a table.
     """
+    verify_digest(path)
     try:
         frame: pd.DataFrame = pd.read_csv(path, **options)
     except FileNotFoundError:
@@ -198,6 +214,7 @@ def read_declarations(path: Path) -> dict[str, Any]:
     path = Path(path)
     if not path.is_file():
         raise UserError(f"{path} must exist", "there is no such file", "run snakemake to make it")
+    verify_digest(path)
     try:
         metadata = pq.read_schema(path).metadata or {}
     except (pa.ArrowException, OSError) as error:

@@ -51,3 +51,16 @@ def test_missing_sources_are_looked_for_again(results, capsys):
     forget(results, "--missing-sources")
     assert [path.parent.name for path in results.glob("raw/*/manifest.json")] == ["here"]
     assert "gone" in capsys.readouterr().err
+
+
+@pytest.mark.reliability("results that came by DVC are removed with the last copy of their raw files")
+def test_raw_files_from_elsewhere_stay_for_the_next_ingestion(results):
+    (results / "raw" / "here").mkdir(parents=True)
+    for name in ("here/manifest.json", "here/a.csv", "available.json", "available.json.sha256"):
+        (results / "raw" / name).write_text(name)
+    (results / "metrics.json.sha256").write_text("stale")
+    forget(results, "--keep")
+    (results / "report.html").write_text("of another revision")
+    forget(results)
+    assert names(results) == {"logs", "mlflow", "full", "raw"}
+    assert [path.name for path in (results / "raw").rglob("*") if path.is_file()] == ["a.csv"]

@@ -29,7 +29,7 @@ FACTS_OF_MODELS = (
 )
 """Facts that a user may state of a CPU model, in the order of the table's columns."""
 COLUMNS = ("cpu_model", "family", *FACTS_OF_MODELS, *PROVENANCE)
-TABLES = ("families.csv", "exceptions.csv", "cpu_models.csv", "cores.csv", "processes.csv")
+TABLES = ("families.csv", "caches.csv", "exceptions.csv", "cpu_models.csv", "cores.csv", "processes.csv")
 """The tables of the project."""
 WHOLE = {"cores_per_chip", "max_sockets", "ddr_gen", "channels_per_chip", "simd_bits", "fma_units", "amx", "pcie_gen"}
 """Facts that are whole numbers."""

@@ -18,7 +18,8 @@ from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.trees import ExtraTrees
 from perfcast.schema.table import Column, Tag
 from perfcast.uncertainty.backtest import backtest_pairs
-from perfcast.utils.io import read_json, write_json
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_state
 
 ANY = "any"
 SEEN_CPU, UNSEEN_CPU, UNSEEN_MICROARCHITECTURE = "seen CPU", "unseen CPU", "unseen microarchitecture"
@@ -115,7 +116,7 @@ class ServerHybridPredictor(HybridPredictor):
 
     def _load(self, folder: Path) -> None:
         super()._load(folder)
-        self.shift_ = TrainingShift(**read_json(folder / "shift.json"))
+        self.shift_ = TrainingShift(**read_state(folder / "shift.json"))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

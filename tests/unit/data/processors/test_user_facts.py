@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perfcast.cli.main import main
-from perfcast.data.processors.listing import list_facts
+from perfcast.data.processors.listing import list_catalog_facts, list_facts
 from perfcast.data.processors.user_facts import (
     COLUMNS,
     TABLES,
@@ -98,11 +98,13 @@ def test_the_tables_of_the_project_have_no_problem_and_a_share_of_verified_facts
 
 def test_facts_of_a_user_come_first_and_the_family_last(tmp_path: Path) -> None:
     facts = read_user_facts(write(tmp_path / "facts.csv", "EPYC 9755,,505,,2026-11-01,list,1"))
-    listed = {fact.name: fact for fact in list_facts("AMD EPYC 9755", facts, tmp_path / "absent")}
+    listed = {
+        fact.name: fact for fact in list_facts("AMD EPYC 9755", facts, list_catalog_facts("any", tmp_path / "absent"))
+    }
     assert listed["tdp_w"].value == "505"
     assert listed["cores_per_chip"].value == "128"
     assert listed["channels_per_chip"].family == "Turin"
-    assert list_facts("Quantum 7", facts, tmp_path / "absent") == []
+    assert list_facts("Quantum 7", facts, list_catalog_facts("any", tmp_path / "absent")) == []
 
 
 def test_commands_add_list_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,7 +128,7 @@ def test_ingest_source_writes_the_declared_files_and_the_manifest_only(folders):
     folders.out.mkdir()
     (folders.out / "stale.csv").write_bytes(BAD)
     ingest(make_spec(file_conf()), folders)
-    assert sorted(path.name for path in folders.out.iterdir()) == ["a.csv", "manifest.json"]
+    assert sorted(path.name for path in folders.out.iterdir()) == ["a.csv", "digests.sha256", "manifest.json"]
 
 
 def test_manifest_is_equal_from_every_origin_and_contains_no_path(internet, folders, tmp_path):
@@ -215,7 +215,7 @@ def test_ingest_source_reports_a_missing_source_in_one_line_and_an_empty_manifes
     assert "a.csv (cache: not found; mirror: not found)" in manifest["reason"]
     assert "src/" in manifest["remedy"]
     assert str(folders.cache) not in json.dumps(manifest)
-    assert [path.name for path in folders.out.iterdir()] == ["manifest.json"]
+    assert sorted(path.name for path in folders.out.iterdir()) == ["digests.sha256", "manifest.json"]
     assert checks == []
 
 
