@@ -8,7 +8,7 @@ import pandas as pd
 from markdown_text import table
 
 BEFORE = "before.csv"
-"""Cases and failures of an earlier commit, and what a failure was."""
+"""Cases and failures of an earlier commit, what a failure was, and `also`: how names of the same fault begin now."""
 RUNS = ("attack.csv", "faults.csv")
 """Files of `make attack` and `make faults`: fault, cases, failed, skipped."""
 MUTANTS = ("mutants_before.csv", "mutants.csv")
@@ -18,8 +18,8 @@ _KINDS = ("cases", "lost", "silent", "tracebacks", "failed")
 def fault_table(conf: Path) -> str:
     """Return the faults with their cases and failures, at the earlier commit and now."""
     folder = conf.parent / "results" / "reliability"
-    before = pd.read_csv(folder / BEFORE).set_index("fault")
-    now = _read_runs(folder)
+    before = pd.read_csv(folder / BEFORE, keep_default_na=False).set_index("fault")
+    now = _read_runs(folder).rename(index=lambda fault: _name_before(fault, before)).groupby("fault").sum()
     headings = ["fault", "cases before", "lost", "silently wrong", "tracebacks", "failed in all", "cases now", "failed"]
     columns = [*((before, name) for name in _KINDS), *((now, name) for name in ("cases", "failed"))]
     rows = [
@@ -29,11 +29,19 @@ def fault_table(conf: Path) -> str:
     return table(headings, [*rows, ["**all**", *(f"{frame[name].sum():,}" for frame, name in columns)]])
 
 
+def _name_before(fault: str, before: pd.DataFrame) -> str:
+    """Return the name that a fault had in the earlier attack, or its own."""
+    for name, also in before["also"].items():
+        if any(fault.startswith(beginning) for beginning in filter(None, str(also).split("; "))):
+            return str(name)
+    return fault
+
+
 def _read_runs(folder: Path) -> pd.DataFrame:
     """Return cases and failures by fault, of all runs together; a skipped case is none."""
     frames = [pd.read_csv(folder / name) for name in RUNS if (folder / name).exists()]
     if not frames:
-        return pd.DataFrame(columns=["cases", "failed"], dtype=int)
+        return pd.DataFrame({"cases": [], "failed": []}, index=pd.Index([], name="fault"), dtype=int)
     joined = pd.concat(frames)
     joined["cases"] -= joined["skipped"]
     return joined.groupby("fault")[["cases", "failed"]].sum()

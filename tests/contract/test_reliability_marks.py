@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,7 +11,7 @@ import pandas as pd
 import pytest
 
 TESTS = Path(__file__).parents[1]
-BEFORE = pd.read_csv(TESTS.parent / "results" / "reliability" / "before.csv")
+BEFORE = pd.read_csv(TESTS.parent / "results" / "reliability" / "before.csv", keep_default_na=False)
 
 
 @cache
@@ -27,16 +26,23 @@ def _calls(path: Path) -> Iterator[ast.Call]:
             yield node
 
 
+def _beginning(call: ast.Call) -> str:
+    """Return the name of the fault, or of an f-string the text it begins with; "" for a variable."""
+    (fault,) = call.args
+    if isinstance(fault, ast.JoinedStr):
+        (fault, *_) = fault.values
+    return str(fault.value) if isinstance(fault, ast.Constant) else ""
+
+
 def test_marks_name_one_fault_and_perhaps_its_cases() -> None:
     for call in marks():
-        (fault,) = call.args
-        assert isinstance(fault, ast.Constant), ast.unparse(call)
-        assert str(fault.value).strip() == fault.value != "", ast.unparse(call)
+        assert len(call.args) == 1, ast.unparse(call)
+        assert _beginning(call).lstrip() == _beginning(call), ast.unparse(call)
         assert [keyword.arg for keyword in call.keywords] in ([], ["cases"]), ast.unparse(call)
 
 
 def test_the_earlier_attack_is_whole() -> None:
-    assert list(BEFORE.columns) == ["fault", "cases", "failed", "lost", "silent", "tracebacks"]
+    assert list(BEFORE.columns) == ["fault", "cases", "failed", "lost", "silent", "tracebacks", "also"]
     assert not BEFORE["fault"].duplicated().any()
     kinds = BEFORE[["lost", "silent", "tracebacks"]]
     assert (kinds.max(axis=1) <= BEFORE["failed"]).all()
@@ -45,4 +51,4 @@ def test_the_earlier_attack_is_whole() -> None:
 
 @pytest.mark.parametrize("fault", BEFORE["fault"])
 def test_every_fault_of_the_earlier_attack_has_a_test(fault: str) -> None:
-    assert Counter(call.args[0].value for call in marks())[fault], "no test has this mark"  # type: ignore[attr-defined]
+    assert fault in set(map(_beginning, marks())), "no test has this mark"

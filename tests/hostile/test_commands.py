@@ -133,6 +133,8 @@ PREDICTION_COMMANDS = {
     "what-if: too many": [
         *["what-if", "--processor", "Xeon Gold 6148", "--vary", "chips=1..1000", "--vary", "cores=1..1000"]
     ],
+    "compare: a number of 5000 digits": ["compare", "9" * 5000 + " x Xeon Gold 6148", "Xeon Gold 6148"],
+    "compare: a name of 100 kB": ["compare", "x" * 100_000, "Xeon Gold 6148"],
     "similar: a count": ["similar", "--processor", "Xeon Gold 6148", "--count", "0"],
     "similar: a task": ["similar", "--processor", "Xeon Gold 6148", "--task", "fprat"],
     "serve: a port": "serve --port 70000",

@@ -120,6 +120,8 @@ CANDIDATES = {
     "a price that is none": b"processor,chips,price\nXeon Gold 6148,2,cheap\n",
     "a price below nothing": b"processor,chips,price\nXeon Gold 6148,2,-5\n",
     "a price past all": b"processor,chips,price\nXeon Gold 6148,2,1e400\n",
+    "a price of nearly nothing": b"processor,chips,price\nXeon Gold 6148,2,1e-320\n",
+    "a price whose square is infinite": b"processor,chips,price\nXeon Gold 6148,2,1e200\n",
     "watts that are none": b"processor,chips,watts\nXeon Gold 6148,2,nan\n",
     "no known name": b"a,b\n1,2\n",
 }
@@ -134,19 +136,24 @@ def test_invalid_candidates_get_one_line(tmp_path, capsys, name):
 
 
 MEASURED = {
-    "nothing": b"",
-    "no score": b"processor,chips,task\nXeon Gold 6148,2,fprate\n",
-    "a score below nothing": b"processor,chips,task,score\nXeon Gold 6148,2,CFP2017rate,-1\n",
-    "a score of nothing": b"processor,chips,task,score\nXeon Gold 6148,2,CFP2017rate,0\n",
-    "a score past all": b"processor,chips,task,score\nXeon Gold 6148,2,CFP2017rate,1e309\n",
-    "a score that is none": b"processor,chips,task,score\nXeon Gold 6148,2,CFP2017rate,nan\n",
-    "a task that is none": b"processor,chips,task,score\nXeon Gold 6148,2,CFP2099,5\n",
+    "nothing": (b"", "empty"),
+    "another name of the suite": (b"processor,chips,task,score\nXeon Gold 6148,2,CFP2017rate,9\n", "has 'task'"),
+    "no suite": (b"processor,chips,score\nXeon Gold 6148,2,9\n", "must name its suite"),
+    "no score": (b"processor,chips,suite\nXeon Gold 6148,2,CFP2017rate\n", "must have a score"),
+    "a score below nothing": (b"processor,chips,suite,score\nXeon Gold 6148,2,CFP2017rate,-1\n", "score must be"),
+    "a score of nothing": (b"processor,chips,suite,score\nXeon Gold 6148,2,CFP2017rate,0\n", "score must be"),
+    "a score past all": (b"processor,chips,suite,score\nXeon Gold 6148,2,CFP2017rate,1e309\n", "score must be"),
+    "a score that is none": (b"processor,chips,suite,score\nXeon Gold 6148,2,CFP2017rate,nan\n", "score must be"),
+    "a formula": (b"processor,chips,suite,score\nXeon Gold 6148,2,CFP2017rate,=1+1\n", "score must be"),
+    "a suite that is none": (b"processor,chips,suite,score\nXeon Gold 6148,2,CFP2099,5\n", "suite must be one of"),
+    "too many": (b"processor,suite,score\n" + b"Xeon Gold 6148,CFP2017rate,9\n" * 501, "at most 500"),
 }
 
 
 @pytest.mark.reliability("wrong fields of machines, and changed files of a champion")
 @pytest.mark.parametrize("name", MEASURED)
 def test_invalid_measurements_get_one_line(tmp_path, capsys, name):
-    (tmp_path / "measured.csv").write_bytes(MEASURED[name])
+    content, words = MEASURED[name]
+    (tmp_path / "measured.csv").write_bytes(content)
     options = ["--processor", "Xeon Gold 6148", "--chips", "2", "--measured", tmp_path / "measured.csv"]
-    refused(["predict", *options, "--champion", project().folder], capsys)
+    refused(["predict", *options, "--champion", project().folder], capsys, words)

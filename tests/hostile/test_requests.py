@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import resource
 import socket
 from dataclasses import replace
@@ -10,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from champion_project import project
-from serving_project import KNOWN, PLAIN, request, served
+from serving_project import JSON, KNOWN, PLAIN, request, served
 
 from perfcast.serving.request_limits import DEFAULT_LIMITS
 
@@ -146,6 +147,50 @@ def test_hostile_request_line_is_refused(server, first, capfd):
     assert status == 0 or 400 <= status < 500 or (status == 200 and b'"status"' in answer), (status, answer[:200])
     assert b"Traceback" not in answer
     assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.reliability("HTTP requests that are understood in another way than meant")
+@pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "identity, gzip", "x"])
+def test_a_compressed_body_is_refused_whatever_it_holds(server, encoding):
+    for body in (KNOWN, gzip.compress(b"[" * 10_000_000)):
+        reply = request(f"{server}/predict{PLAIN}", body, headers={**JSON, "Content-Encoding": encoding})
+        assert (reply.status, "must not be compressed" in reply.error) == (415, True)
+    assert request(f"{server}/predict{PLAIN}", KNOWN, headers={**JSON, "Content-Encoding": "identity"}).status == 200
+
+
+@pytest.mark.reliability("HTTP requests that are understood in another way than meant")
+@pytest.mark.parametrize("query", ["level=0.9&level=0.5", "when=2024-01&level=0.5&when=2024-01", "strict=1&strict=1"])
+def test_an_option_that_is_given_twice_is_refused(server, query):
+    reply = request(f"{server}/predict?{query}", KNOWN)
+    assert (reply.status, "is given twice" in reply.error) == (422, True)
+
+
+@pytest.mark.reliability("HTTP requests that are understood in another way than meant")
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("predict", {**KNOWN, "chips": True}),
+        ("predict", {**KNOWN, "chips": False}),
+        ("predict-measured", {"machines": [KNOWN], "measured": [{**KNOWN, "suite": "CINT2017rate", "score": True}]}),
+        ("rank", {"machines": [KNOWN], "years": True}),
+        ("rank", {"machines": [KNOWN], "electricity_price": "1"}),
+        ("rank", {"machines": [{**KNOWN, "price": 1e-320}], "by": "score/price"}),
+        ("rank", {"machines": [{**KNOWN, "price": 1e308}], "by": "price*price"}),
+        ("rank", {"machines": [{**KNOWN, "watts": 1e13}]}),
+    ],
+)
+def test_truth_values_and_absurd_numbers_are_no_numbers(server, route, body):
+    reply = request(f"{server}/{route}", body)
+    assert reply.status == 422, reply.body[:300]
+    assert " must be " in reply.error
+
+
+@pytest.mark.reliability("HTTP requests that are understood in another way than meant")
+@pytest.mark.parametrize("path", ["predict/", "health/", "predict%2F", "rank//"])
+def test_no_route_redirects(server, path):
+    for body in (None, KNOWN):
+        reply = request(f"{server}/{path}", body)
+        assert (reply.status, "there is no" in reply.error) == (404, True)
 
 
 def resident():

@@ -64,6 +64,8 @@ def test_json_is_canonical(tmp_path):
     write_json(tmp_path / "b.json", {"a": [1.5, None], "b": 1})
     assert sha256(tmp_path / "a.json") == sha256(tmp_path / "b.json")
     assert read_json(tmp_path / "a.json") == {"a": [1.5, None], "b": 1}
+    write_json(tmp_path / "text.json", {"name": "µ"})
+    assert (tmp_path / "text.json").read_text(encoding="utf-8") == '{\n  "name": "µ"\n}\n', "people read it"
     with pytest.raises(ValueError, match="JSON"):
         write_json(tmp_path / "a.json", {"a": float("nan")})
 
@@ -164,6 +166,7 @@ def test_only_what_nobody_writes_is_abandoned(tmp_path):
     (inside / "deep").mkdir(parents=True)
     for name in ("deep/.left.abcd1234.csv", ".left.abcd1234", "table.csv", ".hidden"):
         (inside / name).write_text("")
+    (inside / ".gone.abcd1234").symlink_to("nowhere")  # as one that was renamed meanwhile
     with atomic_path(inside / "table.csv"), atomic_folder(inside / "run"):
         listed = {path.relative_to(inside).as_posix() for path in abandoned_paths(tmp_path)}
         assert listed == {"deep/.left.abcd1234.csv", ".left.abcd1234"}
@@ -250,4 +253,5 @@ def test_a_link_to_a_folder_stays_one_when_it_is_replaced_and_goes_alone_when_it
     remove_path(link)
     assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
     remove_path(target)
+    remove_path(target)  # by another process, meanwhile
     assert list(tmp_path.iterdir()) == []

@@ -57,7 +57,9 @@ def site(monkeypatch: pytest.MonkeyPatch):
 def conf(tmp_path: Path) -> Path:
     folder = tmp_path / "results" / "reliability"
     folder.mkdir(parents=True)
-    before = "fault,cases,failed,lost,silent,tracebacks\na full disk,5,1,1,0,0\na kill,1500,0,0,0,0\n"
+    before = (
+        "fault,cases,failed,lost,silent,tracebacks,also\na full disk,5,1,1,0,0,no room; a small\na kill,1500,0,0,0,0,\n"
+    )
     (folder / "before.csv").write_text(before)
     (folder / "mutants.csv").write_text("area,possible,mutants,killed\nfiles,120,50,45\n")
     return tmp_path / "conf"
@@ -67,7 +69,7 @@ def test_faults_have_cases_before_and_now(site, conf: Path) -> None:
     assert "| a full disk | 5 | 1 | 0 | 0 | 1 |  |  |" in site.fault_table(conf).splitlines()
     folder = conf.parent / "results" / "reliability"
     (folder / "attack.csv").write_text("fault,cases,failed,skipped\na full disk,7,2,1\nnew,3,0,0\n")
-    (folder / "faults.csv").write_text("fault,cases,failed,skipped\na full disk,4,0,0\n")
+    (folder / "faults.csv").write_text("fault,cases,failed,skipped\na small disk,3,0,0\na full disk,1,0,0\n")
     lines = site.fault_table(conf).splitlines()
     assert lines[2:] == [
         "| a full disk | 5 | 1 | 0 | 0 | 1 | 10 | 2 |",

@@ -92,6 +92,8 @@ def read_output(text: str, champion: Champion, option: str) -> Output:
 NAME, PRICE, WATTS = "name", "price", "watts"
 _EXTRAS = (NAME, PRICE, WATTS)
 _MAX_NAME_LETTERS = 80
+_SMALLEST, _LARGEST = 1e-6, 1e12
+"""Bounds of prices and watts: their powers and ratios stay finite."""
 
 
 @dataclass(frozen=True)
@@ -140,13 +142,17 @@ def _positive(value: object, name: str, unit: str, label: str) -> float | None:
     text = _text(value)
     if text is None:
         return None
-    requirement = f"{name} must be a positive number" + (f" in {unit}" if unit else " without a currency")
+    unit_text = f" in {unit}" if unit else " without a currency"
+    requirement = f"{name} must be a positive number{unit_text}"
     try:
         number = read_number(text, unit)
     except ValueError as error:
         raise UserError(requirement, f"{label} has {text[:40]!r}", str(error)) from None
     if number <= 0:
         raise UserError(requirement, f"{label} has {text[:40]!r}", "leave it empty if it is unknown")
+    if not _SMALLEST <= number <= _LARGEST:
+        requirement = f"{name} must be from {_SMALLEST:g} to {_LARGEST:g}{unit_text}"
+        raise UserError(requirement, f"{label} has {text[:40]!r}", "correct it")
     return number
 
 

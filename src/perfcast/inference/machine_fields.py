@@ -246,6 +246,10 @@ class MachineFields:
         return pd.DataFrame({name: as_declared(missing, column) for name, column in self.columns.items()})
 
 
+_FLAGS = ("false", "true")
+"""Texts of truth values, for columns from 0 to 1 alone: true is no number of chips."""
+
+
 def _as_text(value: object, name: str, label: str) -> str:
     """Return a value of a file or of a program as a user would type it; a missing value is an empty text."""
     shown = name.strip()[:_SHOWN_LETTERS]
@@ -254,7 +258,7 @@ def _as_text(value: object, name: str, label: str) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, bool):
-        return str(int(value))
+        return str(value).lower()
     if not isinstance(value, (str, int, float)):
         fact = f"{label} has {str(value)[:_SHOWN_LETTERS]!r}"
         raise UserError(f"{shown} must be one value", fact, "write a text or a number")
@@ -271,6 +275,8 @@ def _as_text(value: object, name: str, label: str) -> str:
 
 def _read_bounded(text: str, column: Column, name: str, label: str) -> float:
     unit = f" in {column.unit}" if column.unit else ""
+    if text in _FLAGS and (column.low, column.high) == (0, 1):
+        return float(_FLAGS.index(text))
     try:
         value = read_number(text, column.unit)
     except ValueError as error:

@@ -74,6 +74,10 @@ def read_assignments(texts: Iterable[str], fields: Mapping[str, object]) -> dict
     return values
 
 
+_SHOWN_LETTERS = 60
+"""Letters of a machine's text that messages show."""
+
+
 def read_short_machines(texts: Sequence[str]) -> list[MachineEntry]:
     """Return machines of short texts: `2 x EPYC 9654`, `EPYC 9654; chips=2; os=SLES 15`, or files, numbered from 1.
 
@@ -92,7 +96,7 @@ def read_short_machines(texts: Sequence[str]) -> list[MachineEntry]:
         values: dict[str, object] = {"processor": match["name"]}
         if match["chips"]:
             values["chips"] = match["chips"]
-        entries.append(MachineEntry(0, name, read_assignments(filter(None, fields), values)))
+        entries.append(MachineEntry(0, name[:_SHOWN_LETTERS], read_assignments(filter(None, fields), values)))
     return [entry._replace(line=number) for number, entry in enumerate(entries, start=1)]
 
 

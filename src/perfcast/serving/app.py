@@ -18,6 +18,7 @@ from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from perfcast import __version__
 from perfcast.inference.champion import Champion
@@ -50,6 +51,9 @@ PAGE_FOLDER = Path(__file__).parent / "page"
 _DESCRIPTION = """Predictions of benchmark results by the best predictor of a dataset.
 All numbers are estimates, not official results. Every error is one line with the reason and the remedy."""
 _MAX_TEXT = 100
+_WRONG_HOST = str(
+    UserError("the Host header must name this server", "it names another", "--host serves other names than localhost")
+)
 _BODY_LEFT = (408, 413)
 """Status of requests whose body is not read to its end: their connection is closed."""
 _REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -87,6 +91,7 @@ def create_app(
         description=_DESCRIPTION,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         lifespan=lifespan,
     )
     app.state.limits = limits
@@ -96,9 +101,30 @@ def create_app(
     app.include_router(_create_info_router(service, limits, metrics))
     app.include_router(_create_prediction_router(service, limits, batcher))
     app.include_router(create_decision_router(champion, limits, batcher, _REFUSALS))
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=["*"] if hosts is None else hosts, www_redirect=False)
+    app.add_middleware(_HostCheck, hosts=["*"] if hosts is None else hosts)
     app.add_middleware(MetricsMiddleware, metrics=metrics)
     return app
+
+
+class _HostCheck:
+    """Refuses other host names, as `TrustedHostMiddleware` does, in JSON."""
+
+    def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
+        self.app, self.hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        answer: ASGIApp = JSONResponse({"error": _WRONG_HOST}, 400)
+
+        async def accept(*_: Any) -> None:
+            nonlocal answer
+            answer = self.app
+
+        async def discard(_: Message) -> None:
+            pass
+
+        await TrustedHostMiddleware(accept, self.hosts, www_redirect=False)(scope, receive, discard)
+        await answer(scope, receive, send)
 
 
 def _add_error_handlers(app: FastAPI) -> None:

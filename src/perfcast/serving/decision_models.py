@@ -34,7 +34,7 @@ class DecisionRequest(BaseModel):
     """Request for a decision; the options are those of the command and of Python with the same name."""
 
     model_config = ConfigDict(extra="forbid")
-    level: float = Field(LEVEL, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals.")
+    level: float = Field(LEVEL, strict=True, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals.")
     when: Annotated[str, AfterValidator(check_month)] | None = Field(None, description="Month of the measurement.")
     assume: bool = Field(True, description="Fill unknown values with those of similar machines.")
 
@@ -100,11 +100,11 @@ class RankRequest(DecisionRequest):
     targets: list[str] = Field([], max_length=32, description="Such as CINT2017rate >= 1500.")
     by: str = Field("score", description="score, watts, price, cost, probability or tasks, joined by * and /.")
     weights: str | None = Field(None, description="Weights of the score's tasks: TASK=NUMBER,...")
-    sure: float | None = Field(None, gt=0, lt=1, description="Less probable candidates come last.")
+    sure: float | None = Field(None, strict=True, gt=0, lt=1, description="Less probable candidates come last.")
     ascending: bool = Field(False, description="The lowest first.")
-    electricity_price: float = Field(0.0, description="Price of a kWh in the cost.")
-    years: float = Field(1.0, description="Years of use in the cost.")
-    memory_price: float = Field(0.0, description="Price of a GB of memory that the price leaves out.")
+    electricity_price: float = Field(0.0, strict=True, description="Price of a kWh in the cost.")
+    years: float = Field(1.0, strict=True, description="Years of use in the cost.")
+    memory_price: float = Field(0.0, strict=True, description="Price of a GB of memory that the price leaves out.")
 
     def answer(self, champion: Champion, limits: RequestLimits) -> Ranking:
         """Return the ranking."""

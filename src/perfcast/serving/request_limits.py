@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -94,6 +95,13 @@ class _JsonRequest(Request):
             fact = f"the content type is {media_type[:60]!r}" if media_type else "there is no content type"
             remedy = "send it with Content-Type: application/json; `perfcast predict` reads CSV files"
             raise RefusedRequest(415, f"{BODY} must be JSON", fact, remedy)
+        encoding = self.headers.get("content-encoding", "identity").strip().lower()
+        if encoding != "identity":
+            fact = f"its content encoding is {encoding[:60]!r}"
+            raise RefusedRequest(415, f"{BODY} must not be compressed", fact, "send it as it is")
+        counts = Counter(name for name, _ in self.query_params.multi_items())
+        if twice := next((name for name, count in counts.items() if count > 1), None):
+            raise RefusedRequest(422, "query options must be given once", f"{twice[:60]!r} is given twice", "see /docs")
 
     async def json(self) -> Any:
         """Return the decoded body. Raises: RefusedRequest."""

@@ -238,7 +238,8 @@ def test_batch_size_is_limited(server):
 def test_unknown_host_header_is_refused(server):
     for host in ("evil.example", "evil.example:8000", "127.0.0.1.evil.example", ""):
         reply = request(f"{server}/health", headers={"Host": host})
-        assert (reply.status, reply.body) == (400, b"Invalid host header")
+        assert reply.status == 400
+        assert reply.error.startswith("the Host header must name this server")
     assert request(f"{server}/health", headers={"Host": "localhost:1"}).status == 200
     with served(project().champion, hosts=None) as open_to_all:
         assert request(f"{open_to_all}/health", headers={"Host": "evil.example"}).status == 200
