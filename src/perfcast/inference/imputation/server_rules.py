@@ -238,7 +238,7 @@ class ServerRules(ImputationRules):
         """Return the facts of the dated tables on the CPU model and its family, the newest first."""
         model, family = str(cells.get("cpu_model")), str(cells.get("family"))
         grouped: dict[tuple[str, str, str], list[str]] = {}
-        for table, subject in (("cpu_models.csv", model), ("families.csv", family)):
+        for table, subject in (("cpu_models.csv", model), ("families.csv", family), ("caches.csv", family)):
             for fact in read_facts(table):
                 if subject == (fact.cpu_model or fact.family):
                     day = "" if fact.known_from is None else f"{fact.known_from:%Y-%m-%d}"
