@@ -87,9 +87,10 @@ def _predict_level(
         )
         intervals = drawn.intervals(number, when, level)
         if intervals is None:
-            intervals = pd.DataFrame({"below": np.nan, "above": np.nan}, index=part.index)
+            intervals = pd.DataFrame({"below": np.nan, "above": np.nan, "half_width": np.nan}, index=part.index)
         part["low"] = part["predicted"] * np.exp(-intervals["below"].to_numpy())
         part["high"] = part["predicted"] * np.exp(intervals["above"].to_numpy())
+        part["half_width"] = intervals["half_width"].to_numpy()
         parts.append(part)
     long = pd.concat(parts, ignore_index=True)
     return long[long["measured"].notna()]

@@ -43,9 +43,10 @@ class DrawPredictions:
         """Return the uncertainty of the predictions of a target, None without a calibration.
 
         Args: `target` is the number of the target, `when` the months of the measurements, index as `table.frame`.
-        Returns: as `UncertaintyModel.intervals`, with `below` and `above` in place of `half_width`: the distances from
-        the median to the ends of the interval, in logarithms. All draws of a machine have the errors of the draw that
-        is shown: what is assumed was measured on some machine, and adds no distance.
+        Returns: as `UncertaintyModel.intervals`, with `below` and `above`, the distances from the median to the ends of
+        the interval, in logarithms: those of the mixture, with the half-width of a single draw times the factor of the
+        level of description in place of that half-width. All draws of a machine have the errors of the draw that is
+        shown: what is assumed was measured on some machine, and adds no distance.
         """
         calibrated = self._champion.calibrated
         if calibrated is None:
@@ -53,8 +54,8 @@ class DrawPredictions:
         X, drawn = self.table.frame, self._drawn
         outputs = outputs_of(X[self.table.column_of(Tag.TASK)], self._champion.predictor.targets_[target])
         intervals = calibrated.intervals(X, outputs, when, level)
-        below = intervals.pop("half_width").to_numpy(dtype=float).copy()
-        above = below.copy()
+        half_width = intervals["half_width"].to_numpy(dtype=float)
+        below, above = half_width.copy(), half_width.copy()
         counts = np.bincount(drawn.owners, minlength=len(X))
         several = (counts > 1) & self.has_output[:, target]
         if several.any():
@@ -70,13 +71,13 @@ class DrawPredictions:
                 levels=((1 - level) / 2, (1 + level) / 2),
             )
             middle = self._log_medians[several, target]
-            below[several] = np.maximum(middle - ends[:, 0], 1e-9)
-            above[several] = np.maximum(ends[:, 1] - middle, 1e-9)
-        scales = self._find_scales()
-        return intervals.assign(below=below * scales, above=above * scales)
+            below[several] = middle - ends[:, 0]
+            above[several] = ends[:, 1] - middle
+        added = (self._find_scales() - 1) * half_width
+        return intervals.assign(below=np.maximum(below + added, 1e-9), above=np.maximum(above + added, 1e-9))
 
     def _find_scales(self) -> np.ndarray:
-        """Return the factor of the half-widths of every machine, by its level of description, (machines by task,)."""
+        """Return the factor of the half-width of every machine, by its level of description, (machines by task,)."""
         calibrated, levels = self._champion.calibrated, self._champion.description_levels
         count = len(self.completed.origins)
         if calibrated is None or not calibrated.scales or not levels:

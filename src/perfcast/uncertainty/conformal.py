@@ -167,7 +167,7 @@ class UncertaintyModel:
     correlation: ErrorCorrelation | None = None
     """Correlation of the errors of predictions; None where it was not fitted."""
     scales: tuple[float, ...] = ()
-    """Factors of half-widths by level of description; none where they were not fitted."""
+    """Factors of the half-width of a draw by level of description; none where they were not fitted."""
 
     def intervals(
         self, X: pd.DataFrame, outputs: np.ndarray, when: pd.Series | None = None, level: float = LEVEL
