@@ -1,4 +1,4 @@
-"""Training of one network: hyperparameters, batches, and the loop with Lightning; it changes no global state."""
+"""Training of one network: hyperparameters, batches, and the loops; they change no global state."""
 
 from __future__ import annotations
 
@@ -138,11 +138,36 @@ def train(
     Raises:
         UserError: this machine has no such devices.
     """
+    from perfcast.training.one_device import find_device, train_on_one_device
+
+    trainer_config = trainer_config or TrainerConfig()
+    device = find_device(trainer_config)
+    if device is None:
+        history, best_epoch = _train_with_lightning(
+            network, training, validation, config, seed=seed, trainer_config=trainer_config
+        )
+    else:
+        history, best_epoch = train_on_one_device(network, training, validation, config, seed=seed, device=device)
+    network.cpu().eval()
+    return History(history, best_epoch or config.count_epochs(len(training)))
+
+
+def _train_with_lightning(
+    network: nn.Module,
+    training: TokenBatch,
+    validation: TokenBatch | None,
+    config: TrainingConfig,
+    *,
+    seed: int,
+    trainer_config: TrainerConfig,
+) -> tuple[list[dict[str, float]], int]:
+    """Train on several devices, or on an accelerator that Lightning knows; see `train_on_one_device`."""
     import pytorch_lightning as pl
     from pytorch_lightning.callbacks import EarlyStopping
     from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
-    from perfcast.training.lightning_modules import VALIDATION_METRIC, Regression, TokenDataModule
+    from perfcast.training.lightning_modules import Regression, TokenDataModule
+    from perfcast.training.optimization import VALIDATION_METRIC
 
     data = TokenDataModule(training, validation, config.batch_size, seed)
     epochs = config.count_epochs(len(training))
@@ -151,7 +176,7 @@ def train(
     with _quiet():
         try:
             trainer = pl.Trainer(
-                **(trainer_config or TrainerConfig()).trainer_options(),
+                **trainer_config.trainer_options(),
                 max_epochs=epochs,
                 callbacks=[] if validation is None else [stopping],
                 gradient_clip_val=config.gradient_clip_val,
@@ -166,8 +191,7 @@ def train(
             message = str(error).strip().splitlines()[0]
             raise UserError("conf/trainer must name devices that this machine has", message) from None
         trainer.fit(module, datamodule=data)
-    network.cpu().eval()
-    return History(module.history, module.best_epoch or epochs)
+    return module.history, module.best_epoch
 
 
 @contextmanager
