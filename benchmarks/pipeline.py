@@ -2,7 +2,9 @@
 
 Run: python benchmarks/pipeline.py [--results results] [--cores 2] [--recorded]
 Reads the benchmark files that the last run of Snakemake left, then measures a run that finds nothing to do, the
-start-up of a command, and the training of the network. With --recorded nothing is measured. Exits 0 whatever it finds.
+start-up of a command, and the training of the network. Processor times are also given as ratios to the reference
+computation of this machine (benchmarks/reference.py). With --recorded nothing else is measured. Exits 0 whatever it
+finds.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import reference
+
 from perfcast.ops.run_summary import Job, as_text, read_jobs
 
 RUN_SECONDS, RUN_MIB = 15 * 60, 4 * 1024
-DATA_SECONDS, NOTHING_TO_DO_SECONDS = 40, 15
+RUN_CPU_SECONDS, DATA_SECONDS, NOTHING_TO_DO_SECONDS = 500, 40, 4
 ROWS_PER_CPU_SECOND, PUBLISHED_ROWS_PER_CPU_SECOND = 2500, 54
 LOOP_RATIO = 1.1
 DATA_RULES, DATASET = ("ingest", "standardize", "features"), "spec_cpu2017"
@@ -52,10 +56,13 @@ def peak_together(jobs: list[Job]) -> float:
     return max(sum(job.peak for job in sampled if job.start <= started.start < job.end) for started in jobs)
 
 
-def recorded(jobs: list[Job], cores: int) -> list[Measurement]:
+def recorded(jobs: list[Job], cores: int, reference_seconds: float) -> list[Measurement]:
     data = [job for job in jobs if job.rule in DATA_RULES and job.name == DATASET]
     span = max(job.end for job in jobs) - min(job.start for job in jobs)
+    cpu_seconds = sum(job.cpu_seconds for job in jobs if math.isfinite(job.cpu_seconds))
     return [
+        Measurement("run: processor time of the jobs", cpu_seconds, "s", RUN_CPU_SECONDS),
+        Measurement("  beside the reference computation", cpu_seconds / reference_seconds, "times"),
         Measurement(f"run: job seconds / {cores} cores", sum(job.seconds for job in jobs) / cores, "s", RUN_SECONDS),
         Measurement("run: first start to last end, pauses included", span, "s", RUN_SECONDS),
         Measurement("run: memory, peaks of simultaneous jobs added", peak_together(jobs), "MiB", RUN_MIB),
@@ -131,7 +138,9 @@ def main() -> None:
         print(f"no run is recorded in {options.results}/benchmarks; `make run` leaves one")
     else:
         print(as_text(jobs))
-        measurements += recorded(jobs, options.cores)
+        reference_seconds = reference.measure()
+        measurements.append(Measurement("reference computation: processor time", reference_seconds, "s"))
+        measurements += recorded(jobs, options.cores, reference_seconds)
     if not options.recorded:
         measurements += [*nothing_to_do(options.results), *start_up(), *throughput()]
     print(f"\n{'measurement':56s} {'measured':>9s} {'':8s} {'budget':>9s} {'ratio':>8s}  within")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import rankdata
+import pandas as pd
 
 from perfcast.evaluation.run_predictions import interval_width
 
@@ -18,7 +18,7 @@ def spearman(measured: np.ndarray, predicted: np.ndarray) -> tuple[float, np.nda
     measures" (2010), at the empirical distribution, with midranks for ties. Shapes: (n,), (n,) -> scalar, (n,).
     """
     size = len(measured)
-    u, v = (rankdata(measured) - 0.5) / size, (rankdata(predicted) - 0.5) / size
+    u, v = ((pd.Series(values).rank().to_numpy() - 0.5) / size for values in (measured, predicted))
     scale = float(np.sqrt(u.var() * v.var())) if size else 0.0
     if scale == 0:
         return np.nan, np.zeros(size)

@@ -57,7 +57,7 @@ class TokenBatch:
         )
 
     def to(self, device: torch.device | str, **options: Any) -> TokenBatch:
-        """Return the rows on a device. Lightning moves a batch by this method; rows already there are not copied."""
+        """Return the rows on a device. Lightning calls this method too; rows already there are not copied."""
         return TokenBatch(**{name: tensor.to(device, **options) for name, tensor in vars(self).items()})
 
 

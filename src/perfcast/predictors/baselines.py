@@ -20,6 +20,9 @@ from perfcast.utils.model_files import read_arrays, read_state
 _BLOCK = 1024
 """Rows of one block of distances, which bounds the memory."""
 
+_ROUNDING = 1e-12
+"""Share of the squared sizes of two rows by which the rounding of their squared distance may differ."""
+
 Powers = dict[str, float]
 """Constant (key "") and one exponent per SCALING column."""
 
@@ -78,14 +81,20 @@ class NearestPredictor(Predictor):
         return logs
 
     def _nearest(self, encoded: np.ndarray, among: np.ndarray) -> np.ndarray:
-        """Return the position in `among` of the machine nearest to each row. Shapes: (n, columns) -> (n,) int."""
-        from scipy.spatial.distance import cdist
+        """Return the position in `among` of the machine nearest to each row. Shapes: (n, columns) -> (n,) int.
 
-        blocks = [
-            cdist(encoded[start : start + _BLOCK], self.centers_[among], "sqeuclidean").argmin(axis=1)
-            for start in range(0, len(encoded), _BLOCK)
-        ]
-        return np.concatenate(blocks) if blocks else np.empty(0, dtype=int)
+        Squared distances are sums of products, which one matrix product gives ten times faster than differences. Equal
+        distances then differ in their last bits, so that nearly equal ones count as equal: the first machine wins.
+        """
+        centers = self.centers_[among]
+        sizes = (centers**2).sum(axis=1)
+        nearest = np.empty(len(encoded), dtype=int)
+        for start in range(0, len(encoded), _BLOCK):
+            rows = encoded[start : start + _BLOCK]
+            apart = sizes - 2 * (rows @ centers.T)
+            margin = _ROUNDING * (sizes.max() + (rows**2).sum(axis=1))
+            nearest[start : start + _BLOCK] = (apart <= (apart.min(axis=1) + margin)[:, None]).argmax(axis=1)
+        return nearest
 
     def _keys(self, X: pd.DataFrame) -> np.ndarray:
         usable = [column for column in self.columns_ if column.role is not Role.TARGET]

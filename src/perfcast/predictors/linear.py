@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -31,10 +32,10 @@ Penalty = dict[str, float]
 class LinearPredictor(Predictor):
     """Weighted sum of encoded columns on log targets, with separate weights for every task.
 
-    Columns are encoded by `LinearEncoder`: logarithms where positive, standardized. `GridSearchCV` chooses the penalty
-    with the smallest mean absolute log error on the task's validation rows; of equal ones it takes the strongest.
-    Without validation rows it is `default_alpha`. The weights are then fitted to all training rows. Penalties are per
-    training row. A task that training did not have gets the weights of all rows.
+    Columns are encoded by `LinearEncoder`: logarithms where positive, standardized. The penalty is that with the
+    smallest mean absolute log error on the task's validation rows, of equal ones the strongest. Without validation
+    rows it is `default_alpha`. The weights are then fitted to all training rows. Penalties are per training row. A task
+    that training did not have gets the weights of all rows.
     """
 
     alphas: Sequence[float]
@@ -51,12 +52,12 @@ class LinearPredictor(Predictor):
     """Most iterations that a task took; 1 where the solution is in closed form."""
 
     @abstractmethod
-    def _regressor(self, rows: int, penalty: Penalty) -> Any:
-        """Return an unfitted regression of scikit-learn for so many rows."""
+    def _choose(self, encoded: np.ndarray, log_y: np.ndarray, fitting: np.ndarray, choosing: np.ndarray) -> Penalty:
+        """Return the penalty for weights that are fitted to the first rows, by their error on the second."""
 
-    def _grid(self, rows: int) -> dict[str, list[float]]:
-        """Return the search space of the regression of so many rows, strongest penalty first."""
-        return {"alpha": sorted(self.alphas, reverse=True)}
+    @abstractmethod
+    def _solve(self, encoded: np.ndarray, log_y: np.ndarray, penalty: Penalty) -> np.ndarray:
+        """Return the constant and the weights, (1 + p,)."""
 
     def _default_penalty(self) -> Penalty:
         return {"alpha": self.default_alpha}
@@ -75,35 +76,11 @@ class LinearPredictor(Predictor):
         self, encoded: np.ndarray, log_y: np.ndarray, validation: np.ndarray, rows: np.ndarray
     ) -> tuple[Penalty, list[float]]:
         """Return the chosen penalty and the weights of one task, the constant first."""
-        from sklearn.exceptions import ConvergenceWarning
-
         if not encoded.shape[1]:
             return self._default_penalty(), [float(log_y[rows].mean())]
         split = choice_split(rows, validation)
-        with warnings.catch_warnings():
-            # Repeated columns have many nearly equal solutions; the predictions of any of them are the same.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            penalty = self._default_penalty() if split is None else self._choose(encoded, log_y, *split)
-            model = self._regressor(int(rows.sum()), penalty).fit(encoded[rows], log_y[rows])
-        self.n_iter_ = max(self.n_iter_, getattr(model, "n_iter_", None) or 1)
-        return penalty, [float(model.intercept_), *map(float, model.coef_)]
-
-    def _choose(self, encoded: np.ndarray, log_y: np.ndarray, fitting: np.ndarray, choosing: np.ndarray) -> Penalty:
-        from sklearn.model_selection import GridSearchCV, PredefinedSplit
-
-        rows, grid = fitting | choosing, self._grid(int(fitting.sum()))
-        search = GridSearchCV(
-            self._regressor(int(fitting.sum()), self._default_penalty()),
-            grid,
-            scoring="neg_mean_absolute_error",
-            cv=PredefinedSplit(np.where(choosing[rows], 0, -1)),
-            refit=False,
-        ).fit(encoded[rows], log_y[rows])
-        return self._penalty(search.best_params_, int(fitting.sum()))
-
-    def _penalty(self, parameters: dict[str, float], rows: int) -> Penalty:
-        """Return the penalty per row that these parameters of the regression stand for."""
-        return {name: float(value) for name, value in parameters.items()}
+        penalty = self._default_penalty() if split is None else self._choose(encoded, log_y, *split)
+        return penalty, self._solve(encoded[rows], log_y[rows], penalty).tolist()
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
@@ -123,9 +100,33 @@ class LinearPredictor(Predictor):
         self.penalties_, self.weights_ = state["penalties"], state["weights"]
 
 
+@dataclass(frozen=True)
+class _Moments:
+    """Means and mean products of rows, from which a ridge regression of any penalty follows without the rows.
+
+    Shapes: center (p,), gram (p, p), cross (p,).
+    """
+
+    center: np.ndarray
+    constant: float
+    gram: np.ndarray
+    cross: np.ndarray
+
+    @classmethod
+    def of(cls, encoded: np.ndarray, log_y: np.ndarray) -> Self:
+        center, constant = encoded.mean(axis=0), float(log_y.mean())
+        centered = encoded - center
+        return cls(center, constant, centered.T @ centered / len(encoded), (log_y - constant) @ centered / len(encoded))
+
+    def solve(self, alpha: float) -> np.ndarray:
+        """Return the constant and the weights, (1 + p,)."""
+        weights = np.linalg.solve(self.gram + alpha * np.eye(len(self.gram)), self.cross)
+        return np.concatenate([[self.constant - self.center @ weights], weights])
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class Ridge(LinearPredictor):
-    """Least squares with a penalty on squared weights.
+    """Least squares with a penalty on squared weights, in closed form: every penalty shares one matrix product.
 
     Source: Hoerl and Kennard, 1970, Technometrics 12(1).
     """
@@ -133,21 +134,64 @@ class Ridge(LinearPredictor):
     alphas: Sequence[float] = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
     default_alpha: float = 1e-3
 
-    def _regressor(self, rows: int, penalty: Penalty) -> Any:
-        from sklearn import linear_model
+    def _choose(self, encoded: np.ndarray, log_y: np.ndarray, fitting: np.ndarray, choosing: np.ndarray) -> Penalty:
+        moments = _Moments.of(encoded[fitting], log_y[fitting])
+        errors = {
+            alpha: float(np.abs(apply_weights(encoded[choosing], moments.solve(alpha)) - log_y[choosing]).mean())
+            for alpha in sorted(self.alphas, reverse=True)
+        }
+        return {"alpha": float(min(errors, key=errors.__getitem__))}
 
-        # The penalty of the library is for the sum over rows and not for their mean.
-        return linear_model.Ridge(alpha=penalty["alpha"] * rows)
-
-    def _grid(self, rows: int) -> dict[str, list[float]]:
-        return {"alpha": [alpha * rows for alpha in sorted(self.alphas, reverse=True)]}
-
-    def _penalty(self, parameters: dict[str, float], rows: int) -> Penalty:
-        return {"alpha": min(self.alphas, key=lambda alpha: abs(alpha * rows - parameters["alpha"]))}
+    def _solve(self, encoded: np.ndarray, log_y: np.ndarray, penalty: Penalty) -> np.ndarray:
+        return _Moments.of(encoded, log_y).solve(penalty["alpha"])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Lasso(LinearPredictor):
+class SparseLinearPredictor(LinearPredictor):
+    """Base of the regressions that scikit-learn solves by coordinate descent; `GridSearchCV` chooses the penalty."""
+
+    @abstractmethod
+    def _regressor(self, penalty: Penalty) -> Any:
+        """Return an unfitted regression of scikit-learn."""
+
+    def _grid(self) -> dict[str, list[float]]:
+        """Return the search space of the regression, strongest penalty first."""
+        return {"alpha": sorted(self.alphas, reverse=True)}
+
+    def _choose(self, encoded: np.ndarray, log_y: np.ndarray, fitting: np.ndarray, choosing: np.ndarray) -> Penalty:
+        from sklearn.model_selection import GridSearchCV, PredefinedSplit
+
+        rows = fitting | choosing
+        search = GridSearchCV(
+            self._regressor(self._default_penalty()),
+            self._grid(),
+            scoring="neg_mean_absolute_error",
+            cv=PredefinedSplit(np.where(choosing[rows], 0, -1)),
+            refit=False,
+        )
+        with _repeated_columns():
+            search.fit(encoded[rows], log_y[rows])
+        return {name: float(value) for name, value in search.best_params_.items()}
+
+    def _solve(self, encoded: np.ndarray, log_y: np.ndarray, penalty: Penalty) -> np.ndarray:
+        with _repeated_columns():
+            model = self._regressor(penalty).fit(encoded, log_y)
+        self.n_iter_ = max(self.n_iter_, getattr(model, "n_iter_", None) or 1)
+        return np.concatenate([[model.intercept_], model.coef_])
+
+
+@contextmanager
+def _repeated_columns() -> Iterator[None]:
+    """Silence the descent: repeated columns have many nearly equal solutions, whose predictions are the same."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Lasso(SparseLinearPredictor):
     """Least squares with a penalty on absolute weights, solved by at most `max_iter` sweeps of coordinate descent.
 
     Of columns with the same information it selects one, so few columns have weights. Categories are 0 or 1 and not
@@ -160,14 +204,14 @@ class Lasso(LinearPredictor):
     default_alpha: float = 3e-4
     max_iter: int = 10_000
 
-    def _regressor(self, rows: int, penalty: Penalty) -> Any:
+    def _regressor(self, penalty: Penalty) -> Any:
         from sklearn import linear_model
 
         return linear_model.Lasso(alpha=penalty["alpha"], max_iter=self.max_iter, tol=_TOLERANCE, precompute=True)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ElasticNet(LinearPredictor):
+class ElasticNet(SparseLinearPredictor):
     """Least squares with a penalty of alpha (l1_ratio |w| + (1 - l1_ratio) w^2 / 2).
 
     Unlike the lasso it gives columns with the same information equal weights. `GridSearchCV` chooses `alpha` and
@@ -180,13 +224,13 @@ class ElasticNet(LinearPredictor):
     default_alpha: float = 3e-4
     max_iter: int = 10_000
 
-    def _regressor(self, rows: int, penalty: Penalty) -> Any:
+    def _regressor(self, penalty: Penalty) -> Any:
         from sklearn import linear_model
 
         return linear_model.ElasticNet(**penalty, max_iter=self.max_iter, tol=_TOLERANCE, precompute=True)
 
-    def _grid(self, rows: int) -> dict[str, list[float]]:
-        return {**super()._grid(rows), "l1_ratio": list(self.l1_ratios)}
+    def _grid(self) -> dict[str, list[float]]:
+        return {**super()._grid(), "l1_ratio": list(self.l1_ratios)}
 
     def _default_penalty(self) -> Penalty:
         return {"alpha": self.default_alpha, "l1_ratio": self.l1_ratios[0]}

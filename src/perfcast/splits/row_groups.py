@@ -9,8 +9,6 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.utils.errors import UserError
@@ -45,6 +43,9 @@ def connected(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     if len(first) == 0:
         return first
     left, right = int(first.max()) + 1, int(second.max()) + 1
+    from scipy.sparse import coo_matrix  # trainings, which import this module, need none of it
+    from scipy.sparse.csgraph import connected_components
+
     links = coo_matrix((np.ones(len(first), dtype=np.int8), (first, left + second)), shape=(left + right, left + right))
     _, component = connected_components(links, directed=False)
     return _numbered(component[first])

@@ -1,1 +1,1 @@
-"""Training of neural predictors: one loader, one Lightning module, one loop."""
+"""Training of neural predictors: one loader, one loss, a loop for one device and Lightning for several."""

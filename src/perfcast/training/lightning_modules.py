@@ -1,4 +1,4 @@
-"""The Lightning module and data module of every neural predictor."""
+"""The Lightning module and data module that train a network on several devices."""
 
 from __future__ import annotations
 
@@ -15,26 +15,14 @@ from torch import Tensor, nn
 from perfcast.nn.token_batch import TokenBatch, mask_inputs
 from perfcast.training.devices import rank_and_size, sum_over_devices
 from perfcast.training.loop import BatchLoader, TrainingConfig
+from perfcast.training.optimization import (
+    VALIDATION_BATCH_SIZE,
+    VALIDATION_METRIC,
+    make_optimizer,
+    masked_huber,
+    measured_error,
+)
 from perfcast.training.progress import EPOCH_LISTENERS
-
-VALIDATION_BATCH_SIZE = 1024
-
-VALIDATION_METRIC = "validation_error"
-"""Mean absolute error of the standardized validation targets: what training stops by."""
-
-
-def masked_huber(predicted: Tensor, target: Tensor, delta: float) -> Tensor:
-    """Return the mean Huber loss over the measured targets, 0 when none was measured; NaN marks the others.
-
-    Shapes: target (rows, outputs); predicted the same, or (rows, k, outputs) of an implicit ensemble. Every member of
-    an ensemble is compared with the target separately: this is the mean of their losses, not the loss of their mean.
-    """
-    if predicted.ndim == target.ndim + 1:
-        target = target.unsqueeze(1).expand_as(predicted)
-    measured = ~torch.isnan(target)
-    error = predicted - torch.where(measured, target, predicted.detach())
-    loss = nn.functional.huber_loss(error, torch.zeros_like(error), reduction="none", delta=delta)
-    return (loss * measured).sum() / measured.sum().clamp(min=1)
 
 
 class Regression(pl.LightningModule):
@@ -76,13 +64,12 @@ class Regression(pl.LightningModule):
     def validation_step(self, batch: TokenBatch, index: int) -> None:
         """Log the validation loss and the mean absolute error of one batch; every process evaluates all rows."""
         predicted = self.network(batch)
-        measured = ~torch.isnan(batch.targets)
         self.log(
             "validation_loss", masked_huber(predicted, batch.targets, self.config.huber_delta), batch_size=len(batch)
         )
-        if measured.any():
-            error = (predicted - batch.targets)[measured].abs().mean()
-            self.log(VALIDATION_METRIC, error, batch_size=int(measured.sum()))
+        error, count = measured_error(predicted, batch.targets)
+        if count:
+            self.log(VALIDATION_METRIC, error, batch_size=count)
 
     def on_train_epoch_end(self) -> None:
         """Record the curves and keep the best weights, in memory: a file per epoch would need a folder."""
@@ -123,17 +110,9 @@ class Regression(pl.LightningModule):
         super().__setstate__({**state, "_modules": {"network": network}})
 
     def configure_optimizers(self) -> Any:
-        """Return AdamW with a one-cycle rate; biases, norms and embeddings of one row are not decayed."""
-        parameters = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
-        groups = [
-            {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": self.config.weight_decay},
-            {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
-        ]
-        optimizer = torch.optim.AdamW(groups, lr=self.config.learning_rate, fused=True)
-        cycle = torch.optim.lr_scheduler.OneCycleLR(
-            optimizer, max_lr=self.config.learning_rate, total_steps=self.steps + 1, pct_start=0.15
-        )
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": cycle, "interval": "step"}}
+        """Return the optimizer and the schedule of its rate."""
+        optimizer, rates = make_optimizer(self.network, self.config, self.steps)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": rates, "interval": "step"}}
 
 
 class TokenDataModule(pl.LightningDataModule):

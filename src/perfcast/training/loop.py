@@ -1,4 +1,4 @@
-"""Training of one network: hyperparameters, batches, and the loop with Lightning; it changes no global state."""
+"""Training of one network: hyperparameters, batches, and the loops; they change no global state."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class TrainingConfig:
     refit               train anew on all rows for the chosen number of epochs
     epochs              passes over the training rows; more when the table is so small that `min_steps` is not reached
     min_steps           optimizer steps at least, so that a small table is learned too
+    max_steps           optimizer steps at most, 0 for no limit; the last epoch may then have a part of the rows
     batch_size          rows per step
     learning_rate       highest rate of the one-cycle preset (Smith & Topin 2018)
     weight_decay        of AdamW, on matrices alone
@@ -42,6 +43,7 @@ class TrainingConfig:
     refit: bool = True
     epochs: int = 40
     min_steps: int = 200
+    max_steps: int = 0
     batch_size: int = 256
     learning_rate: float = 2e-3
     weight_decay: float = 0.02
@@ -54,7 +56,13 @@ class TrainingConfig:
     def count_epochs(self, rows: int) -> int:
         """Return the number of epochs for a table of `rows` rows."""
         steps_per_epoch = math.ceil(rows / self.batch_size)
-        return max(self.epochs, math.ceil(self.min_steps / steps_per_epoch))
+        epochs = max(self.epochs, math.ceil(self.min_steps / steps_per_epoch))
+        return min(epochs, math.ceil(self.max_steps / steps_per_epoch)) if self.max_steps else epochs
+
+    def count_steps(self, rows: int) -> int:
+        """Return the number of optimizer steps for a table of `rows` rows."""
+        steps = self.count_epochs(rows) * math.ceil(rows / self.batch_size)
+        return min(steps, self.max_steps) if self.max_steps else steps
 
     def training_config(self) -> TrainingConfig:
         """Return the training hyperparameters alone, without those of a subclass."""
@@ -138,21 +146,48 @@ def train(
     Raises:
         UserError: this machine has no such devices.
     """
+    from perfcast.training.one_device import find_device, train_on_one_device
+
+    trainer_config = trainer_config or TrainerConfig()
+    device = find_device(trainer_config)
+    if device is None:
+        history, best_epoch = _train_with_lightning(
+            network, training, validation, config, seed=seed, trainer_config=trainer_config
+        )
+    else:
+        history, best_epoch = train_on_one_device(network, training, validation, config, seed=seed, device=device)
+    network.cpu().eval()
+    return History(history, best_epoch or config.count_epochs(len(training)))
+
+
+def _train_with_lightning(
+    network: nn.Module,
+    training: TokenBatch,
+    validation: TokenBatch | None,
+    config: TrainingConfig,
+    *,
+    seed: int,
+    trainer_config: TrainerConfig,
+) -> tuple[list[dict[str, float]], int]:
+    """Train on several devices, or on an accelerator that Lightning knows; see `train_on_one_device`."""
     import pytorch_lightning as pl
     from pytorch_lightning.callbacks import EarlyStopping
     from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
-    from perfcast.training.lightning_modules import VALIDATION_METRIC, Regression, TokenDataModule
+    from perfcast.training.lightning_modules import Regression, TokenDataModule
+    from perfcast.training.optimization import VALIDATION_METRIC
 
     data = TokenDataModule(training, validation, config.batch_size, seed)
     epochs = config.count_epochs(len(training))
-    module = Regression(network, config, steps=epochs * len(data.training), seed=seed)
+    steps = config.count_steps(len(training))
+    module = Regression(network, config, steps=steps, seed=seed)
     stopping = EarlyStopping(VALIDATION_METRIC, patience=config.patience, strict=False, check_finite=False)
     with _quiet():
         try:
             trainer = pl.Trainer(
-                **(trainer_config or TrainerConfig()).trainer_options(),
+                **trainer_config.trainer_options(),
                 max_epochs=epochs,
+                max_steps=steps,
                 callbacks=[] if validation is None else [stopping],
                 gradient_clip_val=config.gradient_clip_val,
                 logger=False,
@@ -166,8 +201,7 @@ def train(
             message = str(error).strip().splitlines()[0]
             raise UserError("conf/trainer must name devices that this machine has", message) from None
         trainer.fit(module, datamodule=data)
-    network.cpu().eval()
-    return History(module.history, module.best_epoch or epochs)
+    return module.history, module.best_epoch
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from perfcast.nn.token_batch import TokenBatch
 from perfcast.predictors.neural.neural_predictor import TargetScale
 from perfcast.training import loop as loop_module
 from perfcast.training.devices import TrainerConfig, is_first
-from perfcast.training.lightning_modules import masked_huber
 from perfcast.training.loop import BatchLoader, TrainingConfig, reproducible, train
+from perfcast.training.optimization import masked_huber
 from perfcast.utils.errors import UserError
 
 
@@ -91,6 +92,26 @@ class TestSeveralDevices:
         for number, batch in enumerate(whole):
             together = torch.cat([share[number] for share in shares])
             assert sorted(together.tolist()) == sorted(batch.tolist())
+
+    @pytest.mark.parametrize("stopping", [True, False])
+    def test_both_loops_give_equal_weights(self, monkeypatch: pytest.MonkeyPatch, stopping: bool) -> None:
+        """Rows with missing targets and inputs, noise, an odd last batch, and a patience that ends."""
+        rows, validation = some_rows(103), some_rows(30, seed=1) if stopping else None
+        rows.targets[::3] = torch.nan
+        config = replace(CONFIG, mask_rate=0.2, batch_size=17, epochs=40, learning_rate=0.5, patience=3)
+        ended = []
+        for lightning in (False, True):
+            with monkeypatch.context() as patch, reproducible(0):
+                if lightning:
+                    patch.setattr("perfcast.training.one_device.find_device", lambda trainer_config: None)
+                network = Line()
+                history = train(network, rows, validation, config, 0)
+                ended.append((network.state_dict(), history))
+        (weights, mine), (its_weights, its) = ended
+        assert len(mine.epochs) < 40 if stopping else len(mine.epochs) == 40
+        assert all(torch.equal(weights[name], its_weights[name]) for name in weights)
+        assert mine == its
+        assert [list(epoch) for epoch in mine.epochs] == [list(epoch) for epoch in its.epochs]
 
     def test_two_processes_train_as_one(self) -> None:
         """Rows with missing targets, an odd last batch, a patience that ends, and weights without gradients."""

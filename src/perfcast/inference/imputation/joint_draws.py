@@ -51,6 +51,10 @@ class JointRules:
     dates: tuple[str, ...] = ()
 
 
+_UNKNOWN = -2
+"""Code of a label that no row has; that of a missing one is -1."""
+
+
 class JointDeck:
     """Measured results that donate whole set-ups.
 
@@ -69,7 +73,9 @@ class JointDeck:
         kinds = {column.name: column.kind for column in measured.columns}
         self._taken = [name for name in rules.taken if name in kinds]
         self._numbers = {name for name, kind in kinds.items() if kind is Kind.NUMERICAL}
-        self._columns = {name: self._encode(self.frame[name]) for name in rules.penalties if name in kinds}
+        scored = [name for name in rules.penalties if name in kinds]
+        self._logs = {name: _logs(self.frame[name]) for name in scored if name in self._numbers}
+        self._texts = {name: LabelCodes(self.frame[name]) for name in scored if name not in self._numbers}
         when = self.frame[times[0]] if times else pd.Series(pd.Timestamp(0), self.frame.index)
         self._years = (when - when.max()).dt.days.fillna(0).to_numpy() / _DAYS
         self._last = when.max()
@@ -78,15 +84,9 @@ class JointDeck:
         since = ((available - self._last).dt.days / _DAYS).fillna(pd.Series(self._years, self.frame.index))
         self._software_years = np.minimum(since.to_numpy(), 0.0)
         self._entity = measured.column_of(Tag.ENTITY)
-        self._entities = self.frame[self._entity].astype(object).to_numpy()
+        self._entities = LabelCodes(self.frame[self._entity])
         self._rows: dict[tuple[str, ...], dict[Any, np.ndarray]] = {}
         self._drawn: dict[tuple[Any, ...], np.ndarray] = {}
-
-    def _encode(self, values: pd.Series) -> np.ndarray:
-        if values.name in self._numbers:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return np.asarray(np.log(values.to_numpy(dtype=float)))
-        return values.astype(object).to_numpy()
 
     def draw(self, machines: pd.DataFrame, count: int = DRAWS) -> tuple[np.ndarray, np.ndarray]:
         """Return the distinct donors of every machine with a missing cell that a donor gives.
@@ -94,7 +94,7 @@ class JointDeck:
         Shapes: (k,) machine number and (k,) donor row, repeated where a donor is drawn repeatedly, machine by machine;
         a machine without a missing cell or without a donor has none.
         """
-        names = [self.task, *self._columns, *([self.rules.launch] if self.rules.launch in machines else [])]
+        names = [self.task, *self._logs, *self._texts, *([self.rules.launch] if self.rules.launch in machines else [])]
         cells = machines[names].astype(object).to_numpy()
         incomplete = machines[self._taken].isna().any(axis=1).to_numpy()
         owners, donor_rows = [], []
@@ -121,7 +121,7 @@ class JointDeck:
 
     def _penalties(self, known: Mapping[str, Any], rows: np.ndarray) -> np.ndarray:
         launch, newest, is_new = known.get(self.rules.launch), 0.0, False
-        same = self._entities[rows] == known.get(self._entity)
+        same = self._entities.equal(rows, known.get(self._entity))
         if same.any():
             newest = self._years[rows][same].max()
         elif launch is not None:
@@ -133,14 +133,14 @@ class JointDeck:
             total += (software.max() - software) / self.rules.years
         for name, penalty in self.rules.penalties.items():
             value = known.get(name)
-            if value is None or name not in self._columns:
+            if value is None:
                 continue
-            values = self._columns[name][rows]
-            if name in self._numbers:
+            if name in self._logs:
+                values = self._logs[name][rows]
                 gap = np.abs(values - np.log(value)) if value > 0 else np.where(values == -np.inf, 0.0, 1.0)
                 total += penalty * np.minimum(np.nan_to_num(gap, nan=1.0, posinf=1.0), 2.0)
-            else:
-                total += penalty * (values != value)
+            elif name in self._texts:
+                total += penalty * ~self._texts[name].equal(rows, value)
         return total
 
     def _find_candidates(self, known: Mapping[str, Any]) -> np.ndarray:
@@ -154,7 +154,7 @@ class JointDeck:
             if columns not in self._rows:
                 self._rows[columns] = _group_rows(self.frame, list(columns))
             rows = self._rows[columns].get(key if len(key) > 1 else key[0], np.zeros(0, dtype=int))
-            candidates = np.union1d(candidates, rows)
+            candidates = np.union1d(candidates, rows) if len(candidates) else rows
             if len(candidates) >= _MIN_CANDIDATES:
                 break
         return candidates
@@ -185,6 +185,24 @@ class JointDeck:
                 values = values.where(~(values < launch), launch)
             filled[name] = machines[name].where(~missing, values)
         return machines.assign(**filled)
+
+
+class LabelCodes:
+    """Labels of rows as whole numbers, which compare ten times faster than texts; a missing label equals nothing."""
+
+    def __init__(self, labels: pd.Series) -> None:
+        self._codes, distinct = pd.factorize(labels.astype(object))
+        self._numbers = {label: number for number, label in enumerate(distinct)}
+
+    def equal(self, rows: np.ndarray, label: Any) -> np.ndarray:
+        """Mark the rows that have a label. Shapes: rows (n,) int -> (n,) bool."""
+        mask: np.ndarray = self._codes[rows] == self._numbers.get(label, _UNKNOWN)
+        return mask
+
+
+def _logs(values: pd.Series) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.log(values.to_numpy(dtype=float)))
 
 
 def _group_rows(frame: pd.DataFrame, columns: list[str]) -> dict[Any, np.ndarray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
@@ -15,7 +15,7 @@ import pandas as pd
 
 from perfcast.predictors.analytical.terms import AnalyticalTerms
 from perfcast.predictors.predictor import Predictor
-from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
+from perfcast.predictors.task_rows import POOLED, groups_of, measured_rows, task_labels
 from perfcast.uncertainty.backtest import backtest_pairs
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_state
@@ -34,8 +34,32 @@ _PER_CLOCK_SHARE = 0.85
 before 2023 (Ice Lake and Milan from 2021-04, Genoa and Alder Lake in 2022). Shares of 0.8 to 0.9 were best and equal;
 the whole gain was 0.1 to 0.4 percentage points worse."""
 
+
+class TaskWeights(dict[str, np.ndarray]):
+    """Constant and weights of the terms, (1 + terms,), by task.
+
+    Those of all rows, under POOLED, are fitted at first use: they cost as much as those of all tasks together, and
+    only an unseen task and a saved model need them.
+    """
+
+    def __init__(self, groups: Mapping[str, np.ndarray], fit: Callable[[np.ndarray], np.ndarray]) -> None:
+        super().__init__({name: fit(rows) for name, rows in groups.items() if name != POOLED})
+        self._rows, self._fit = groups[POOLED], fit
+
+    def __missing__(self, name: str) -> np.ndarray:
+        if name != POOLED:
+            raise KeyError(name)
+        # where all rows are of one task, its weights are also those of all rows
+        self[POOLED] = next(iter(self.values())) if len(self) == 1 else self._fit(self._rows)
+        return self[POOLED]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as a plain dictionary, without the training rows."""
+        return dict, ({**self, POOLED: self[POOLED]},)
+
+
 Weights = dict[str, dict[str, np.ndarray]]
-"""Constant and weights of the terms, (1 + terms,), by target and task."""
+"""Constant and weights by target and task."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +129,7 @@ class BaseAnalyticalPredictor(Predictor):
         structure = self._fit_structure(training, terms)
         residual = training.log_y - self._apply_structure(training.X, training.tasks, terms, structure)
 
-        def fit_weights(alpha: float, decay_years: float, pooled: bool = True) -> Weights:
+        def fit_weights(alpha: float, decay_years: float) -> Weights:
             sample_weight = np.exp(-age / decay_years) if decay_years else np.ones(len(age))
             penalties = alpha * terms.penalties_
 
@@ -113,9 +137,7 @@ class BaseAnalyticalPredictor(Predictor):
                 return robust_ridge(matrix[rows], residual[rows, index], sample_weight[rows], penalties)
 
             return {
-                target: fitted_by_group(
-                    groups_of(training.tasks, ~np.isnan(residual[:, index]), pooled), partial(solve, index)
-                )
+                target: TaskWeights(groups_of(training.tasks, ~np.isnan(residual[:, index])), partial(solve, index))
                 for index, target in enumerate(self.targets_)
             }
 
@@ -145,14 +167,9 @@ class BaseAnalyticalPredictor(Predictor):
         terms, structure, fit_weights = self._prepare(fitting)
         matrix = terms.transform(testing.X)
         base = self._apply_structure(testing.X, testing.tasks, terms, structure)
-        # The model of all rows costs as much as those of all tasks together, and only unseen tasks need it.
-        pooled = not all(
-            (~np.isnan(fitting.log_y[fitting.tasks == task, index])).any()
-            for index, task, _ in self._outputs(testing.tasks)
-        )
 
         def error(alpha: float, decay_years: float) -> float:
-            logs = base + self._apply_weights(matrix, testing.tasks, fit_weights(alpha, decay_years, pooled))
+            logs = base + self._apply_weights(matrix, testing.tasks, fit_weights(alpha, decay_years))
             return float(np.nanmean(np.abs(np.expm1(logs - testing.log_y))))
 
         return [error(*candidate) for candidate in candidates]
@@ -177,7 +194,10 @@ class BaseAnalyticalPredictor(Predictor):
         """The fitted weights by target, task and term; the constant under ""."""
         names = ["", *self.terms_.names_]
         return {
-            target: {task: dict(zip(names, map(float, values), strict=True)) for task, values in by_task.items()}
+            target: {
+                task: dict(zip(names, map(float, values), strict=True))
+                for task, values in {**by_task, POOLED: by_task[POOLED]}.items()
+            }
             for target, by_task in self._weights.items()
         }
 
