@@ -45,12 +45,15 @@ class Constraint:
 
     def probability(self, estimate: Estimate, champion: Champion) -> float:
         """Return the probability that the machine of an estimate keeps the bound, see `probability_at_least`."""
-        if champion.calibrated is None or estimate.high is None:
+        if champion.calibrated is None or estimate.low is None or estimate.high is None:
             raise UserError("--target needs a champion with intervals", "this one has no calibration")
         quantiles = champion.calibrated.calibration.quantiles
         calibrated = str(outputs_of(pd.Series([self.output.task]), self.output.target)[0])
         errors = quantiles.get(calibrated, quantiles[""])
-        at_least = probability_at_least(self.threshold, estimate.median, estimate.high, estimate.level, errors)
+        reach = estimate.high / estimate.median if self.threshold > estimate.median else estimate.median / estimate.low
+        at_least = probability_at_least(
+            self.threshold, estimate.median, estimate.median * reach, estimate.level, errors
+        )
         return at_least if self.sign.startswith(">") else 1 - at_least
 
 

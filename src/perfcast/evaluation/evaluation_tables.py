@@ -39,12 +39,12 @@ METRIC_COLUMNS = [
 ]
 SLICE_COLUMNS = [
     *("split", "predictor", "slice", "value", "mape", "low", "high", "medape"),
-    *("coverage", "width", "rows", "entities"),
+    *("coverage", "width", "interval_score", "rows", "entities"),
 ]
 PUBLISHED_COLUMNS = ["what", "split", "task", "metric", "value", "citation", "predictor"]
 POINT_COLUMNS = [
     *("split", "predictor", "row", "task", "target", "measured", "predicted"),
-    *("half_width", "in_domain_score", "least_similar_group"),
+    *("half_width", "interval_center", "in_domain_score", "least_similar_group"),
 ]
 
 
@@ -55,10 +55,11 @@ class Evaluation:
     Shapes: `metrics` one row per (split, predictor, task or "average", metric); `slices` one per (split, predictor,
     slice, value); `paired` as `compare`; `pairs` as `compare_all_pairs`; `noise` as `estimate_noise_floor`;
     `history` one row per (split, predictor, seed, fold, epoch); `points` one per (split, predictor, test row, target),
-    predictions being the geometric mean over seeds, with half-width of the interval in logarithms, in-domain score and
-    least similar feature group; `in_domain` as `errors_by_in_domain_score`; `levels` as
-    `coverage_by_level`; `importance` and `attention` as in `explanation_tables`; `published`
-    one row per published value (what, split, task, metric); `described` as `summarize_described`.
+    predictions being the geometric mean over seeds, with half-width and center of the interval in logarithms,
+    in-domain score and least similar feature group; `in_domain` as `errors_by_in_domain_score`; `levels` as
+    `coverage_by_level`; `pit` as `pit_histogram`; `calibration` as `calibration_checks`; `importance` and `attention`
+    as in `explanation_tables`; `published` one row per published value (what, split, task, metric); `described` as
+    `summarize_described`.
     Units: errors in %.
     """
 
@@ -72,6 +73,8 @@ class Evaluation:
     points: pd.DataFrame
     in_domain: pd.DataFrame
     levels: pd.DataFrame
+    pit: pd.DataFrame
+    calibration: pd.DataFrame
     importance: pd.DataFrame
     attention: pd.DataFrame
     published: pd.DataFrame
@@ -161,12 +164,15 @@ _TABLES = (
     "published",
     "in_domain",
     "levels",
+    "pit",
+    "calibration",
     "described",
 )
-_DESCRIBED = "described"
+_ADDED = ("pit", "calibration", "described")
+"""Tables that results of earlier versions lack."""
 _TEXT = (
     *("split", "predictor", "other", "task", "metric", "slice", "against", "reference", "claim"),
-    *("group", "asks", "looks_at", "what", "citation", "facts"),
+    *("group", "asks", "looks_at", "what", "citation", "facts", "alarm"),
 )
 
 
@@ -215,9 +221,10 @@ def read_evaluation(folder: Path) -> Evaluation:
     if not (folder / "summary.json").is_file():
         raise UserError("an evaluation must exist", f"{folder / 'summary.json'} is missing", "run snakemake to make it")
     summary = read_summary(folder / "summary.json")
-    tables = {name: _read(folder / f"{name}.csv") for name in _TABLES if name != _DESCRIBED}
-    described = folder / f"{_DESCRIBED}.csv"  # results of earlier versions have none
-    tables[_DESCRIBED] = _read(described) if described.is_file() else pd.DataFrame()
+    paths = {name: folder / f"{name}.csv" for name in _TABLES}
+    tables = {
+        name: pd.DataFrame() if name in _ADDED and not path.is_file() else _read(path) for name, path in paths.items()
+    }
     return Evaluation(
         dataset=summary["dataset"],
         points=read_parquet(folder / "points.parquet"),

@@ -43,9 +43,8 @@ class DrawPredictions:
         """Return the uncertainty of the predictions of a target, None without a calibration.
 
         Args: `target` is the number of the target, `when` the months of the measurements, index as `table.frame`.
-        Returns: as `UncertaintyModel.intervals`, with `below` and `above` in place of `half_width`: the distances from
-        the median to the ends of the interval, in logarithms. All draws of a machine have the errors of the draw that
-        is shown: what is assumed was measured on some machine, and adds no distance.
+        Returns: as `UncertaintyModel.intervals`. All draws of a machine have the errors of the draw that is shown: what
+        is assumed was measured on some machine, and adds no distance.
         """
         calibrated = self._champion.calibrated
         if calibrated is None:
@@ -53,18 +52,18 @@ class DrawPredictions:
         X, drawn = self.table.frame, self._drawn
         outputs = outputs_of(X[self.table.column_of(Tag.TASK)], self._champion.predictor.targets_[target])
         intervals = calibrated.intervals(X, outputs, when, level)
-        below = intervals.pop("half_width").to_numpy(dtype=float).copy()
-        above = below.copy()
+        below, above = (intervals[name].to_numpy(dtype=float).copy() for name in ("below", "above"))
         counts = np.bincount(drawn.owners, minlength=len(X))
         several = (counts > 1) & self.has_output[:, target]
         if several.any():
             rows = several[drawn.owners]
             owners = np.cumsum(several)[drawn.owners[rows]] - 1
+            errors = intervals["expected_error"].to_numpy()[drawn.owners[rows]]
             ends = mixture_quantiles(
-                self._logs[rows, target],
+                self._logs[rows, target] - calibrated.calibration.center * errors,
                 owners,
                 drawn.weights[rows],
-                errors=intervals["expected_error"].to_numpy()[drawn.owners[rows]],
+                errors=errors,
                 outputs=outputs[drawn.owners[rows]],
                 scores=calibrated.calibration.quantiles,
                 levels=((1 - level) / 2, (1 + level) / 2),

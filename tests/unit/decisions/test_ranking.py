@@ -97,7 +97,7 @@ def test_pit_of_unseen_results_is_uniform():
     X = build_features("spec_cpu2017", standard.frame, standard.columns, FEATURES).frame
     predictions = champion.predictor.predict(X)["base_score"].to_numpy()
     outputs = outputs_of(X["suite"], "base_score")
-    half_width = champion.calibrated.intervals(X, outputs)["half_width"].to_numpy()
+    half_width = champion.calibrated.intervals(X, outputs)["above"].to_numpy()
     quantiles = champion.calibrated.calibration.quantiles
     reached = [
         probability_at_least(score, median, median * np.exp(wide), LEVEL, quantiles.get(output, quantiles[""]))
