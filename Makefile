@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OMP_NUM_THREADS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := true
-.PHONY: help setup run full leaderboard ablation curves systems systems-gemm systems-help pull retry test docs test-slurm faults fuzz lint readme ui benchmark scale clean
+.PHONY: help setup run full leaderboard ablation curves systems systems-gemm systems-help pull retry test docs test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -59,10 +59,15 @@ test: setup lint ## all tests and linters
 test-slurm: setup ## the miniature pipeline on a Slurm cluster of this machine (root, slurm-wlm, munge)
 	grep -o '^[A-Za-z0-9_.-]*==[^ ]*' requirements.lock > $(VENV)/pins.txt
 	$(PIP) --constraint $(VENV)/pins.txt --editable ".[slurm]" && python -m pytest -m slurm -rs tests/pipeline/test_slurm.py
+attack: setup ## damaged files, wrong input, crafted models and hostile requests, counted by fault (ten minutes)
+	python -m pytest -m "reliability and not faults and not slurm" --numprocesses auto --dist loadfile \
+	--reliability results/reliability/attack.csv
 faults: setup ## kill runs at 50 moments, fill the disk, start twice at once (half an hour)
-	python -m pytest -m "faults or not slow" tests/faults
+	python -m pytest -m faults tests/faults --reliability results/reliability/faults.csv
 fuzz: setup ## random bytes for every reader, FUZZ_SECONDS each
 	$(PIP) --editable ".[fuzz]" && python fuzz/run.py --seconds $(FUZZ_SECONDS) $(TARGETS)
+mutants: setup ## share of small faults, planted in the code, that tests notice (an hour)
+	$(PIP) --editable ".[mutants]" && python benchmarks/mutants.py --out results/reliability/mutants.csv
 lint: setup ## ruff, mypy, snakefmt, deptry
 	ruff check . && ruff format --check . && mypy && deptry src && snakefmt --check --line-length 120 Snakefile workflow
 readme: setup ## examples and tables of README.md from the default run and, if there, that of `make leaderboard`

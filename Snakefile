@@ -43,9 +43,10 @@ rule all:
 
 
 onstart:
-    remove_unfinished(Path(RESULTS))
+    begin()
 
 
 onsuccess:
     GRAPH.write_code(Path(RESULTS) / "logs" / "code.json")
     shell("perfcast pipeline times --results {RESULTS:q} --since {STARTED}")
+    repeat_note()

@@ -11,7 +11,9 @@ from dataclasses import fields
 from pathlib import Path
 from unittest.mock import patch
 
+import pandas as pd
 from markdown_text import fenced, table
+from reliability_tables import fault_table, mutant_table
 
 import perfcast
 from perfcast import splits
@@ -152,6 +154,42 @@ def example_prediction(conf: Path) -> str:
     return fenced(output.getvalue().partition("\ngiven")[0])
 
 
+_CHOICES = {
+    "announcements": "a core without an announced gain",
+    "excluded rows": "rows whose score cannot be that of the machine",
+    "revealed results": "known results of new processors",
+}
+_VARIANTS = {
+    "known": "is known from the start to have none",
+    "dated": "**is known to have none from its launch on**",
+    "unknown": "is never known to have none",
+    "left out": "**left out**",
+    "counted": "counted",
+    "at random": "drawn at random",
+    "the first": "**the first ones**",
+    "at random, test rows of both": "drawn at random, on the test rows of both",
+    "the first, test rows of both": "the first ones, on the test rows of both",
+}
+
+
+def sensitivity(conf: Path) -> str:
+    """Return tables of the error by choice of the protocol, from results/leaderboard/sensitivity."""
+    parts = []
+    for path in sorted((conf.parent / "results" / "leaderboard" / "sensitivity").glob("*.csv")):
+        measured = pd.read_csv(path)
+        named = [variant for variant in _VARIANTS if variant in set(measured["variant"])]
+        rows = []
+        for (choice, split), part in measured.groupby(["choice", "split"], sort=True):
+            errors = part.pivot(index="variant", columns="predictor", values="mape").reindex(named).dropna(how="all")
+            counts = part.groupby("variant")["rows"].max()
+            for variant, line in errors.iterrows():
+                cells = [f"{line[name]:.2f}" for name in sorted(set(measured["predictor"]))]
+                rows.append([_CHOICES[choice], _VARIANTS[variant], f"`{split}`", f"{counts[variant]:,}", *cells])
+        heads = [f"`{name}`" for name in sorted(set(measured["predictor"]))]
+        parts.append(table(["choice", "variant", "split", "test rows", *heads], rows))
+    return "\n".join(parts) or "`benchmarks/sensitivity.py` measures them."
+
+
 PARTS: dict[str, Callable[[Path], str]] = {
     "sources": sources,
     "splits": split_table,
@@ -162,4 +200,7 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "request_limits": request_limits,
     "example_prediction": example_prediction,
     "public_functions": public_functions,
+    "sensitivity": sensitivity,
+    "faults": fault_table,
+    "mutants": mutant_table,
 }

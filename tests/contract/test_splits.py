@@ -249,6 +249,10 @@ def test_every_new_entity_is_revealed_by_its_shots_and_no_other(name):
         assert (frame["part"][shown] == part).sum() == min(shots, rows)
     assert not set(frame["part"][shown]) & known
     assert (after[before != "test"] == before[before != "test"]).all()
+    for part in set(frame["part"][shown]):
+        last = frame["published"][shown & (frame["part"] == part)].max()
+        others = frame["published"][(after == "test") & (frame["part"] == part)]
+        assert not (others < last).any(), "a row revealed that is newer than a test row of its entity"
 
 
 @pytest.mark.parametrize("name", FEW_SHOT)
@@ -262,6 +266,20 @@ def test_a_check_catches_one_shot_too_many_and_a_known_entity(name):
     assert any("more than" in problem for problem in splits.leaks(table, moved(folds, new, "train"), name))
     old = late.index[late["part"].isin(known)]
     assert any("known before" in problem for problem in splits.leaks(table, moved(folds, old, "train"), name))
+
+
+@pytest.mark.parametrize("name", FEW_SHOT)
+def test_a_check_catches_a_revealed_row_that_is_newer_than_a_test_row(name):
+    table = generate(8, rows=900)
+    folds = splits.make(name, table, 0)
+    frame, after = table.frame, folds["fold_0"]
+    shown = after.isin(["train", "validation"]) & (frame["published"] >= "2023-01")
+    first = frame["published"][shown].groupby(frame["part"][shown]).max()
+    newer = (after == "test") & (frame["published"] > frame["part"].map(first))
+    part = frame["part"][newer].iloc[0]
+    swapped = moved(folds, frame.index[shown & (frame["part"] == part)], "test")
+    swapped = moved(swapped, frame.index[newer & (frame["part"] == part)][:1], "train")
+    assert any("older than a revealed row" in problem for problem in splits.leaks(table, swapped, name))
 
 
 @pytest.mark.parametrize("name", NAMES)

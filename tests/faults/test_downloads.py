@@ -88,12 +88,14 @@ def assert_ingested(world, result):
     assert (world.out / "a.bin").read_bytes() == GOOD
 
 
+@pytest.mark.reliability("a download that fails or is cut")
 @pytest.mark.parametrize("fault", TRANSIENT_FAULTS)
 def test_ingest_source_survives_transient_faults(world, fault):
     world.server.pages |= TRANSIENT_FAULTS[fault]
     assert_ingested(world, world.ingest())
 
 
+@pytest.mark.reliability("a download that fails or is cut")
 @pytest.mark.parametrize("fault", PERMANENT_FAULTS)
 def test_ingest_source_reports_permanent_faults_in_time_and_leaves_nothing(world, fault):
     pages, message = PERMANENT_FAULTS[fault]

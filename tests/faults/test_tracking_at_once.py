@@ -57,6 +57,7 @@ def recorded(store):
     }
 
 
+@pytest.mark.reliability("tracking by several processes at once")
 def test_parallel_trainings_record_the_same_as_sequential_ones(tmp_path):
     import json
 
@@ -90,6 +91,7 @@ def test_parallel_trainings_record_the_same_as_sequential_ones(tmp_path):
     assert parallel == serial
 
 
+@pytest.mark.reliability("tracking by several processes at once")
 def test_parallel_recording_loses_no_value(tmp_path):
     from mlflow import MlflowClient
 

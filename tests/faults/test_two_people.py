@@ -19,6 +19,7 @@ def expected(tmp_path_factory):
     return undisturbed(tiny_project(tmp_path_factory.mktemp("undisturbed") / "project"))[1]
 
 
+@pytest.mark.reliability("several runs at once in one folder, also under two names")
 def test_second_run_in_one_folder_is_refused(tmp_path, expected):
     project = tiny_project(tmp_path / "project")
     both = [Run(project, log=f"{name}.log") for name in ("first", "second")]
@@ -31,6 +32,7 @@ def test_second_run_in_one_folder_is_refused(tmp_path, expected):
     assert_whole(project, expected)
 
 
+@pytest.mark.reliability("several runs at once in one folder, also under two names")
 def test_dry_run_beside_a_run_is_accepted(tmp_path):
     project = tiny_project(tmp_path / "project")
     run = Run(project)

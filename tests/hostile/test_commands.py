@@ -90,6 +90,7 @@ COMMANDS = {
 """Typed words; the folder is the repository, and out/ must stay empty."""
 
 
+@pytest.mark.reliability("commands, flags and environments that are wrong")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_invalid_command_gets_one_line(tmp_path, capsys, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
@@ -141,6 +142,7 @@ PREDICTION_COMMANDS = {
 }
 
 
+@pytest.mark.reliability("commands, flags and environments that are wrong")
 @pytest.mark.parametrize("name", PREDICTION_COMMANDS)
 def test_invalid_prediction_command_gets_one_line(capsys, name):
     refused([*split_words(PREDICTION_COMMANDS[name]), "--champion", project().folder], capsys)
@@ -181,6 +183,7 @@ PARAMS = {
 }
 
 
+@pytest.mark.reliability("wrong configurations and parameters")
 @pytest.mark.parametrize("name", PARAMS)
 def test_invalid_params_yaml_gets_one_line(tmp_path, capsys, name):
     (tmp_path / "conf").symlink_to(REPOSITORY / "conf")
@@ -246,6 +249,7 @@ CONF = {
 }
 
 
+@pytest.mark.reliability("wrong configurations and parameters")
 @pytest.mark.parametrize("name", CONF)
 def test_invalid_conf_file_gets_one_line(tmp_path, capsys, monkeypatch, name):
     file, change, command = CONF[name]
@@ -266,6 +270,7 @@ def test_invalid_conf_file_gets_one_line(tmp_path, capsys, monkeypatch, name):
     refused(command, capsys)
 
 
+@pytest.mark.reliability("--out names a device, a pipe or a link")
 def test_an_answer_does_not_replace_its_input_and_says_what_it_replaces(capsys, tmp_path):
     machines, out = tmp_path / "machines.csv", tmp_path / "answer.csv"
     machines.write_text("processor,chips\nXeon Gold 6148,2\n")

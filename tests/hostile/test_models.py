@@ -43,6 +43,7 @@ def signed(champion: Path) -> None:
             about.write_text(json.dumps(content))
 
 
+@pytest.mark.reliability("a crafted champion whose digests fit")
 @pytest.mark.parametrize("content", ["a pickle", "a npy of objects", "NUL bytes", "nested JSON", "an empty object"])
 @pytest.mark.parametrize("name", [name for name in FILES if name != "about.json"])
 def test_planted_pickle_with_valid_digest_is_refused_and_not_executed(tmp_path, capsys, name, content):
@@ -78,6 +79,7 @@ CLASSES = (
 )
 
 
+@pytest.mark.reliability("a crafted champion whose digests fit")
 @pytest.mark.parametrize("name", CLASSES)
 def test_load_predictor_makes_only_predictors(tmp_path, capsys, name):
     champion = tmp_path / "champion"
@@ -105,6 +107,7 @@ ABOUTS = {
 }
 
 
+@pytest.mark.reliability("a crafted champion whose digests fit")
 @pytest.mark.parametrize("name", ABOUTS)
 def test_load_champion_refuses_empty_description(tmp_path, capsys, name):
     shutil.copytree(project().folder, tmp_path / "champion")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -46,6 +48,7 @@ BODIES = {
 }
 
 
+@pytest.mark.reliability("malformed HTTP requests")
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("route", ["predict", "impute"])
 def test_hostile_body_gets_one_line(server, route, name):
@@ -67,6 +70,7 @@ QUERIES = (
 )
 
 
+@pytest.mark.reliability("malformed HTTP requests")
 @pytest.mark.parametrize("query", QUERIES)
 def test_hostile_option_gets_status_400_or_422(server, query):
     server_url = urlsplit(server)
@@ -115,6 +119,7 @@ HEADERS = {
 }
 
 
+@pytest.mark.reliability("malformed HTTP requests")
 @pytest.mark.parametrize("name", HEADERS)
 def test_hostile_headers_are_refused_and_the_next_request_is_served(server, name, capfd):
     server_url = urlsplit(server)
@@ -126,6 +131,7 @@ def test_hostile_headers_are_refused_and_the_next_request_is_served(server, name
     assert request(f"{server}/predict{PLAIN}", KNOWN).status == 200
 
 
+@pytest.mark.reliability("malformed HTTP requests")
 @pytest.mark.parametrize(
     "first",
     [
@@ -140,3 +146,25 @@ def test_hostile_request_line_is_refused(server, first, capfd):
     assert status == 0 or 400 <= status < 500 or (status == 200 and b'"status"' in answer), (status, answer[:200])
     assert b"Traceback" not in answer
     assert "Traceback" not in capfd.readouterr().err
+
+
+def resident():
+    """Return the memory of this process, the server included, in MiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+@pytest.mark.reliability("memory over many HTTP requests", cases=600)
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads Linux's memory counters")
+def test_memory_and_open_files_stay_the_same_over_many_requests(server):
+    bodies = [b"{", b"[" * 10_000, b'{"processor": "Xeon Gold 6148", "chips": 2}', b'{"processor": "' + b"x" * 50_000]
+
+    def send(count):
+        for number in range(count):
+            assert request(f"{server}/predict{PLAIN}", bodies[number % len(bodies)]).status in (200, 400, 422)
+        return resident(), len(list(Path("/proc/self/fd").iterdir()))
+
+    memory, files = send(200)
+    later, more_files = send(400)
+    assert later - memory < 20
+    assert more_files <= files + 2

@@ -12,6 +12,7 @@ from small_project import REPOSITORY, call, change, digests, environment, rules_
 
 from perfcast.report.plots.catalog import plot_entry
 from perfcast.schema.table_files import read_declarations
+from perfcast.utils.result_digests import record_digests
 
 PREDICTORS = ["nearest", "ridge", "ncpp"]
 EVERYTHING = yaml.safe_load((REPOSITORY / "params.yaml").read_text())
@@ -146,6 +147,7 @@ def test_second_run_does_nothing(project):
     assert "Nothing to be done" in output
 
 
+@pytest.mark.reliability("a deleted intermediate")
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
@@ -320,6 +322,10 @@ def test_planted_leak_stops_the_run_before_evaluation(tmp_path):
     path = folder / "results" / "runs" / "host_gemm" / "random" / "ridge" / "predictions.parquet"
     frame = pd.read_parquet(path)
     pd.concat([frame, frame.head(3)]).to_parquet(path, index=False)
+    code, output = failing(folder)
+    assert code != 0
+    assert "predictions.parquet must be as its stage wrote it, but it has changed since" in output
+    record_digests(path.parent)  # as a training that leaks does
     code, output = failing(folder)
     assert code != 0
     # Snakemake shows the log of a failed job once more

@@ -55,6 +55,7 @@ def killed(tmp_path_factory):
     return project
 
 
+@pytest.mark.reliability("a run killed with all its processes")
 def test_killed_run_continues_to_equal_bytes(killed, undisturbed):
     (finished,) = trained(killed)
     written = finished.stat().st_mtime_ns

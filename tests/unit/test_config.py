@@ -25,6 +25,7 @@ def test_the_projects_own_params_are_valid(params):
     assert validate(params, PROJECT / "conf").preset in {"quick", "full"}
 
 
+@pytest.mark.reliability("wrong configurations and parameters")
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -64,12 +65,14 @@ def test_a_missing_key_names_the_key(params):
         validate(params, PROJECT / "conf")
 
 
+@pytest.mark.reliability("wrong configurations and parameters")
 @pytest.mark.parametrize("content", [None, [], "text", 3])
 def test_params_that_are_no_mapping(content):
     with pytest.raises(UserError, match="mapping"):
         validate(content, PROJECT / "conf")
 
 
+@pytest.mark.reliability("wrong configurations and parameters")
 def test_yaml_that_is_not_yaml(tmp_path):
     (tmp_path / "params.yaml").write_text("a: [1, 2\nb: }")
     with pytest.raises(UserError, match="must be YAML") as raised:

@@ -17,6 +17,7 @@ def pages(path):
     return min(starts), max(ends)
 
 
+@pytest.mark.reliability("a flipped bit in a Parquet table", cases=150)
 @pytest.mark.parametrize("read", [lambda path: read_table(path).frame, read_parquet], ids=["table", "frame"])
 def test_no_flipped_bit_is_read_as_other_data(tmp_path, read):
     path = tmp_path / "table.parquet"

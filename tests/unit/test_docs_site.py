@@ -177,6 +177,21 @@ def test_levels_of_description_are_on_the_page_of_the_dataset(load, leaderboard:
     assert "| similar machines | all | 3 the data sheet | 1,234 | 5.12 | 3 | 90 | 21 |" in text.splitlines()
 
 
+def test_sources_of_error_have_a_page(load, leaderboard: Path) -> None:
+    assert "No results yet" in load("limit_pages").generate(leaderboard)["limits.md"]
+    (leaderboard / "error_sources").mkdir()
+    line = {"split": "random", "task": "average", "step": 0, "known": "nothing", "medape": 1.0, "share": None}
+    known = {"step": 1, "known": "CPU model", "share": 25.0}
+    rows = [{**line, "predictor": "ridge", "mape": 8.0}, {**line, "predictor": "nearest", "mape": 4.0}]
+    rows += [{**row, **known, "mape": row["mape"] * 0.75} for row in rows]
+    pd.DataFrame(rows).to_csv(leaderboard / "error_sources" / "host_gemm.csv", index=False)
+    lines = load("limit_pages").generate(leaderboard)["limits.md"].splitlines()
+    assert lines[lines.index("| known | `nearest` | `ridge` |") + 2 :][:2] == [
+        "| nothing | 4.00 | 8.00 |",
+        "| CPU model | 3.00 (25 %) | 6.00 (25 %) |",
+    ]
+
+
 def test_results_of_a_predictor_are_on_its_page(load, leaderboard: Path) -> None:
     pages = load("predictor_pages").generate(PROJECT / "conf", leaderboard)
     assert (
@@ -202,6 +217,22 @@ def test_a_leaderboard_without_a_column_is_refused(load, leaderboard: Path) -> N
 def test_an_unknown_part_is_refused(load) -> None:
     with pytest.raises(KeyError):
         load("part_texts").fill("<!-- generated: nothing -->", PROJECT / "conf")
+
+
+def test_effects_of_choices_come_from_the_results_file(load, tmp_path: Path) -> None:
+    fill = load("part_texts").fill
+    assert "sensitivity.py" in fill("<!-- generated: sensitivity -->", tmp_path / "conf")
+    folder = tmp_path / "results" / "leaderboard" / "sensitivity"
+    folder.mkdir(parents=True)
+    lines = [
+        "choice,variant,split,predictor,mape,medape,backtest_mape,rows",
+        "excluded rows,counted,random,ridge,7.125,,,1205",
+        "excluded rows,left out,random,ridge,6.5,,,1200",
+    ]
+    (folder / "demo.csv").write_text("\n".join(lines), encoding="utf-8")
+    text = fill("<!-- generated: sensitivity -->", tmp_path / "conf")
+    assert "| **left out** | `random` | 1,200 | 6.50 |" in text
+    assert "| counted | `random` | 1,205 | 7.12 |" in text
 
 
 def test_columns_of_a_dataset_are_on_its_page(load) -> None:

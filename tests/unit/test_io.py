@@ -1,14 +1,33 @@
 """Nothing half-written appears under a final name."""
 
 import os
+import shutil
 import stat
+import subprocess
+import sys
 
 import pytest
 
+from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
-from perfcast.utils.io import atomic_folder, atomic_path, read_json, sha256, write_json, write_text
+from perfcast.utils.io import (
+    TEMPORARY,
+    abandoned_paths,
+    atomic_folder,
+    atomic_path,
+    file_digests,
+    first_changed,
+    read_json,
+    read_json_text,
+    read_object,
+    remove_path,
+    sha256,
+    write_json,
+    write_text,
+)
 
 
+@pytest.mark.reliability("a writer killed in the middle of a file")
 def test_a_failure_leaves_the_old_file(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
@@ -19,6 +38,7 @@ def test_a_failure_leaves_the_old_file(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.reliability("a writer killed in the middle of a file")
 def test_a_failure_leaves_the_old_folder(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
@@ -48,6 +68,7 @@ def test_json_is_canonical(tmp_path):
         write_json(tmp_path / "a.json", {"a": float("nan")})
 
 
+@pytest.mark.reliability("--out names a device, a pipe or a link")
 def test_the_mode_of_a_file_is_kept_and_a_new_one_has_that_of_the_umask(tmp_path):
     private = tmp_path / "private.csv"
     private.write_text("old")
@@ -62,6 +83,7 @@ def test_the_mode_of_a_file_is_kept_and_a_new_one_has_that_of_the_umask(tmp_path
     assert stat.S_IMODE((tmp_path / "other.csv").stat().st_mode) == 0o600
 
 
+@pytest.mark.reliability("--out names a device, a pipe or a link")
 def test_a_link_stays_one_and_its_file_is_replaced(tmp_path):
     target, link = tmp_path / "folder" / "target.csv", tmp_path / "link.csv"
     target.parent.mkdir()
@@ -76,6 +98,7 @@ def test_a_link_stays_one_and_its_file_is_replaced(tmp_path):
         write_text(loop, "new")
 
 
+@pytest.mark.reliability("--out names a device, a pipe or a link")
 def test_folders_and_pipes_are_refused_and_stay(tmp_path):
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
@@ -84,3 +107,147 @@ def test_folders_and_pipes_are_refused_and_stay(tmp_path):
             write_text(path, "new")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert [entry.name for entry in tmp_path.iterdir()] == ["pipe.csv"]
+
+
+@pytest.mark.reliability("a writer killed in the middle of a file")
+def test_a_file_is_replaced_and_never_written_in_place(tmp_path):
+    path, other_name = tmp_path / "table.csv", tmp_path / "same file"
+    path.write_text("old")
+    other_name.hardlink_to(path)
+    with path.open() as reader:
+        with atomic_path(path) as temporary:
+            temporary.write_text("new")
+            assert path.read_text() == "old", "until the block ends"
+            assert temporary.parent == path.parent, "a rename crosses no file system"
+            assert temporary.suffix == path.suffix
+            assert TEMPORARY.match(temporary.name)
+        assert reader.read() == "old", "who reads it meanwhile has one version"
+    assert path.read_text() == "new"
+    assert other_name.read_text() == "old"
+
+
+@pytest.mark.reliability("a writer killed in the middle of a file")
+def test_a_new_file_and_folder_appear_when_they_are_whole(tmp_path):
+    for make, name in ((atomic_path, "table.csv"), (atomic_folder, "run")):
+        path = tmp_path / "made" / name
+        with make(path) as temporary:
+            assert not path.exists()
+            assert TEMPORARY.match(temporary.name)
+        assert path.exists()
+        assert [entry.name for entry in path.parent.iterdir()] == [name]
+        shutil.rmtree(path.parent)
+
+
+@pytest.mark.reliability("a writer killed in the middle of a file")
+def test_a_killed_writer_leaves_the_old_file_and_what_it_wrote_counts_as_abandoned(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "model").write_text("old")
+    write_text(tmp_path / "table.csv", "old")
+    script = (
+        "import os, sys; from pathlib import Path; from perfcast.utils.io import atomic_folder, atomic_path\n"
+        "folder = Path(sys.argv[1])\n"
+        "with atomic_path(folder / 'table.csv') as file, atomic_folder(folder / 'run') as run:\n"
+        "    file.write_text('half'); (run / 'model').write_text('half'); os.kill(os.getpid(), 9)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == -9
+    assert (tmp_path / "table.csv").read_text() == "old"
+    assert (tmp_path / "run" / "model").read_text() == "old"
+    left = sorted(abandoned_paths(tmp_path))
+    assert len(left) == 2
+    for path in left:
+        remove_path(path)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["run", "table.csv"]
+
+
+def test_only_what_nobody_writes_is_abandoned(tmp_path):
+    inside = tmp_path / "kept"
+    (inside / "deep").mkdir(parents=True)
+    for name in ("deep/.left.abcd1234.csv", ".left.abcd1234", "table.csv", ".hidden"):
+        (inside / name).write_text("")
+    with atomic_path(inside / "table.csv"), atomic_folder(inside / "run"):
+        listed = {path.relative_to(inside).as_posix() for path in abandoned_paths(tmp_path)}
+        assert listed == {"deep/.left.abcd1234.csv", ".left.abcd1234"}
+    assert {path.name for path in abandoned_paths(tmp_path, without=[inside / "deep"])} == {".left.abcd1234"}
+
+
+def test_digests_are_those_of_the_content_and_the_first_changed_file_is_found(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.txt").write_text("b")
+    (tmp_path / "c.txt").write_text("")
+    digests = file_digests(tmp_path)
+    assert list(digests) == ["a/b.txt", "c.txt"]
+    assert digests["c.txt"] == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert first_changed(tmp_path, digests) is None
+    (tmp_path / "c.txt").write_text("x")
+    assert first_changed(tmp_path, digests) == tmp_path / "c.txt"
+    (tmp_path / "a" / "b.txt").unlink()
+    with pytest.raises(OSError, match=r"b\.txt"):
+        first_changed(tmp_path, digests)
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ('{"a": 1, "a": 2}', "a name is repeated"),
+        ("[NaN]", "must be finite, but found NaN"),
+        ("[1, -Infinity]", "must be finite, but found -Infinity"),
+        ("{1: 2}", "must be JSON"),
+        (b"\xff\xfe\x00", "must be JSON"),
+        ("[" * 200_000, "deep at most"),
+    ],
+)
+def test_json_of_users_is_refused_in_one_line(text, fact):
+    with pytest.raises(UserError, match=fact) as refused:
+        read_json_text(text, "the request")
+    assert "the request" in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert read_json_text('{"a": [1, null], "b": {"a": "\u00e9"}}', "x") == {"a": [1, None], "b": {"a": "\u00e9"}}
+
+
+def test_json_files_are_refused_in_one_line(tmp_path, monkeypatch):
+    path = tmp_path / "a.json"
+    with pytest.raises(UserError, match="there is no such file"):
+        read_json(path)
+    for content in (b"{", b"\xff", b"[" * 200_000):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match="must be JSON") as refused:
+            read_json(path)
+        assert len(str(refused.value)) < 600 + len(str(path))
+    path.write_text("[1]")
+    with pytest.raises(UserError, match="one JSON object, but it holds list"):
+        read_object(path)
+    path.write_text('{"a": null}')
+    assert read_object(path, "a") == {"a": None}
+    with pytest.raises(UserError, match=r"key .b."):
+        read_object(path, "a", "b")
+    monkeypatch.setattr(size_limits, "JSON", 11)
+    assert read_json(path) == {"a": None}, "as large as the limit"
+    monkeypatch.setattr(size_limits, "JSON", 10)
+    with pytest.raises(UserError, match="at most 10 bytes"):
+        read_json(path)
+
+
+@pytest.mark.reliability("--out names a device, a pipe or a link")
+def test_a_file_is_no_folder_to_replace(tmp_path):
+    path = tmp_path / "run"
+    path.write_text("old")
+    with pytest.raises(UserError, match="is a file"), atomic_folder(path):
+        pass
+    assert path.read_text() == "old"
+
+
+@pytest.mark.reliability("--out names a device, a pipe or a link")
+def test_a_link_to_a_folder_stays_one_when_it_is_replaced_and_goes_alone_when_it_is_removed(tmp_path):
+    target, link = tmp_path / "elsewhere", tmp_path / "run"
+    target.mkdir()
+    (target / "stale").write_text("")
+    link.symlink_to(target)
+    with atomic_folder(link) as temporary:
+        (temporary / "fresh").write_text("")
+    assert link.is_symlink()
+    assert [path.name for path in target.iterdir()] == ["fresh"]
+    assert stat.S_IMODE(target.stat().st_mode) == 0o755
+    remove_path(link)
+    assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
+    remove_path(target)
+    assert list(tmp_path.iterdir()) == []

@@ -11,6 +11,7 @@ from perfcast.cli import main as cli
 from perfcast.utils.os_errors import explain_os_error
 
 
+@pytest.mark.reliability("a full disk")
 @pytest.mark.parametrize(
     ("error", "words"),
     [
@@ -46,6 +47,7 @@ def test_an_absent_file_is_explained_unless_it_is_the_cause_of_another_error():
     assert explain_os_error(wrapped) is None
 
 
+@pytest.mark.reliability("a full disk")
 def test_the_command_ends_with_code_2_and_one_line(monkeypatch, tmp_path, capsys):
     def refuse(path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))

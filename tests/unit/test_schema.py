@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table, decode_texts, infer_columns, out_of_bounds
-from perfcast.schema.table_files import count_row_groups, read_table, write_table, write_tables
+from perfcast.schema.table_files import content_digest, count_row_groups, read_table, write_table, write_tables
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import sha256
 
@@ -47,6 +47,15 @@ def test_equal_tables_give_equal_bytes(tmp_path):
     for name in ("a", "b"):
         write_table(build_table("demo", frame(), COLUMNS), tmp_path / name)
     assert sha256(tmp_path / "a") == sha256(tmp_path / "b")
+
+
+def test_the_digest_of_a_table_is_that_of_its_cells(tmp_path):
+    table = build_table("demo", frame(), COLUMNS)
+    write_table(table, tmp_path / "t.parquet")
+    assert content_digest(read_table(tmp_path / "t.parquet", coded=True)) == content_digest(table)
+    for name, values in {"id": ["a", "c"], "mhz": [2000, 2001], "vendor": ["X", None], "score": [1.5, 2.6]}.items():
+        other = build_table("demo", frame(**{name: values}), COLUMNS)
+        assert content_digest(other) != content_digest(table), name
 
 
 def test_coded_texts_are_written_and_read_as_texts(tmp_path):

@@ -1,15 +1,28 @@
 # The validated experiment, the shell functions and the input functions that the other files use.
 import os
 import re
+import shlex
 import sys
 import time
 from datetime import datetime
 from pathlib import Path
 
+from perfcast.config.conf_files import read_yaml
+from perfcast.experiment.experiment_check import check_results_folder
 from perfcast.experiment.leakage_control import read_leakage_conf
 from perfcast.experiment.source_status import SourceStatus, plan_source
 from perfcast.experiment.workflow_graph import Graph, remove_unfinished
+from perfcast.ops.made_here import RemadeFolders
+from perfcast.ops.run_lock import LOCK, end_on_hangup, hold_results
+from perfcast.tracking import warn_unusable
 from perfcast.utils.errors import UserError
+
+
+def refuse(error):
+    """End the run in one line."""
+    print(f"perfcast: {error}", file=sys.stderr)
+    raise SystemExit(2)
+
 
 RESULTS = config.pop("results", "results")
 STARTED = time.time()
@@ -18,17 +31,20 @@ STARTED = time.time()
 os.environ.setdefault("PERFCAST_INVOCATION", f"{datetime.now():%Y-%m-%d %H:%M:%S}")
 
 try:
+    check_results_folder(RESULTS, Path())
+    for file in (*workflow.configfiles, *workflow.config_settings.configfiles):
+        read_yaml(Path(file))  # Snakemake takes the last of two equal keys
     GRAPH = Graph.read(Path(), config)
     LEAKAGE = read_leakage_conf(GRAPH.conf)
 except UserError as error:
-    print(f"perfcast: {error}", file=sys.stderr)
-    raise SystemExit(2)
+    refuse(error)
 
 PARAMS = GRAPH.params
 
-# `logged FILE COMMAND` shows the messages of a command and writes them to a file.
+# `logged FILE COMMAND` shows the messages of a command and writes them to a file. Every job shares the lock of the results.
 shell.prefix(
     "set -euo pipefail; "
+    f"{{{{ exec 9< {shlex.quote(str(Path(RESULTS) / LOCK))} && flock --shared 9; }}}} 2> /dev/null || true; "
     f'perfcast() {{{{ "{sys.executable}" -m perfcast "$@"; }}}}; '
     'logged() {{ local log=$1; shift; "$@" 2> >(tee "$log" >&2); }}; '
     # not params: another mirror ingests no source again that is present
@@ -79,19 +95,44 @@ def plan(source):
     return plan_source(
         Path(f"{RESULTS}/raw/{source}/manifest.json"),
         Path(f"{RESULTS}/logs/ingest/{source}.json"),
-        lambda: GRAPH.is_local(source, os.environ),
+        lambda: GRAPH.is_local(source, os.environ, Path(f"{RESULTS}/raw/{source}")),
         network=PARAMS.network,
         strict=PARAMS.strict,
     )
 
 
-SOURCES = {source: plan(source) for source in PARAMS.sources}
+try:
+    SOURCES = {source: plan(source) for source in PARAMS.sources}
+except UserError as error:  # a manifest that has changed
+    refuse(error)
 STATUS = {source: planned.status for source, planned in SOURCES.items()}
 
 
 def manifests(wildcards):
     """Return the manifests of a dataset's sources."""
     return [f"{RESULTS}/raw/{source}/manifest.json" for source in GRAPH.sources_of(wildcards.dataset)]
+
+
+# Snakemake sees of a folder only that it exists: deleted files change this parameter of the job that makes them.
+REMADE = RemadeFolders(Path(RESULTS))
+
+
+def remade(*patterns):
+    """Return a parameter function: how often folders of results were made again because files were deleted."""
+    return lambda w: [REMADE.count(expand(pattern, **dict(w.items()))[0]) for pattern in patterns]
+
+
+def begin():
+    """Lock the results, or end this run in one line; say whether its trainings can be recorded."""
+    try:
+        hold_results(Path(RESULTS))
+    except UserError as error:
+        print(f"perfcast: {error}", file=sys.stderr)
+        raise SystemExit(1)
+    end_on_hangup()
+    remove_unfinished(Path(RESULTS))
+    REMADE.record()
+    warn_unusable(Path(), os.environ)
 
 
 def folder(name):

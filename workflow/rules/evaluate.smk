@@ -47,6 +47,7 @@ rule evaluate:
         leakage=rules.leakage.output[0],
         table=rules.features.output[0],
         runs=per_run("predictions.parquet"),
+        excluded=per_run("excluded.parquet"),
         backtest=per_run("backtest.parquet"),
         in_domain=per_split("in_domain"),
         described=described,
@@ -64,12 +65,14 @@ rule evaluate:
         in_domain=folder("in_domain"),
         described=lambda w, input: ["--described", input.described] if input.described else [],
         code=GRAPH.code("evaluate"),
+        remade=remade("evaluation/{dataset}"),
         resamples=PARAMS.resamples,
         level=PARAMS.level,
         seed=PARAMS.split_seed,
         splits=lambda w: GRAPH.splits_of(w.dataset),
         predictors=lambda w: GRAPH.predictors_of(w.dataset),
         published=lambda w: [entry.model_dump() for entry in GRAPH.datasets[w.dataset].published],
+        error_sources=lambda w: GRAPH.datasets[w.dataset].error_sources,
     shell:
         "logged {log:q} perfcast pipeline evaluate {wildcards.dataset:q} --table {input.table:q} --runs {params.runs:q} "
         "--in-domain {params.in_domain:q} --level {params.level:q} --splits {params.splits:q} --predictors {params.predictors:q} "
@@ -101,6 +104,7 @@ rule plots:
         runtime=minutes(20),
     params:
         code=GRAPH.code("plots", *plot_modules(PARAMS.plots)),
+        remade=remade("plots/{dataset}"),
         plots=PARAMS.plots,
         labels=GRAPH.predictor_labels,
     shell:

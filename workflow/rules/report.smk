@@ -24,6 +24,7 @@ rule headline:
         f"{RESULTS}/logs/headline.log",
     params:
         code=GRAPH.code("headline"),
+        remade=remade("headline"),
         baselines=GRAPH.baselines,
     shell:
         "logged {log:q} perfcast pipeline headline {input.champions:q} --metrics {input.metrics:q} "
@@ -63,6 +64,7 @@ rule report:
     params:
         results=lambda w: RESULTS,
         code=GRAPH.code("report"),
+        remade=remade("report", "model_cards"),
         experiment=PARAMS.model_dump_json(),
         labels=GRAPH.predictor_labels,
     shell:

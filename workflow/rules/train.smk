@@ -6,6 +6,7 @@ rule train:
         folds=rules.split.output[0],
     output:
         predictions=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/predictions.parquet",
+        excluded=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/excluded.parquet",
         backtest=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/backtest.parquet",
         inner=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/validation.json",
         config=f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/config.yaml",
@@ -25,6 +26,7 @@ rule train:
         folder=subpath(output.predictions, parent=True),
         settings=lambda w: GRAPH.settings_of(w.dataset, w.split, w.predictor),
         code=lambda w: GRAPH.code("train", GRAPH.predictor_module(w.predictor)),
+        remade=remade("runs/{dataset}/{split}/{predictor}"),
         outlier=lambda w: GRAPH.datasets[w.dataset].label_outlier,
         preset=PARAMS.preset,
         backtest_windows=PARAMS.backtest_windows,
@@ -79,6 +81,7 @@ rule champion:
         raw=lambda w: f"{RESULTS}/raw",
         settings=GRAPH.all_settings(),
         code=lambda w: GRAPH.code("champion", *map(GRAPH.predictor_module, PARAMS.predictors)),
+        remade=remade("champion/{dataset}"),
         preset=PARAMS.preset,
         seed=PARAMS.seeds[0],
         backtest_windows=PARAMS.backtest_windows,

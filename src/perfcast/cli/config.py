@@ -24,10 +24,10 @@ def run(options: argparse.Namespace) -> int:
     """Print the composed configuration as YAML."""
     from perfcast.config.compose import compose
     from perfcast.config.conf_files import read_yaml
-    from perfcast.config.experiment_params import validate
+    from perfcast.experiment.experiment_check import check_experiment
     from perfcast.utils.safe_yaml import yaml_text
 
-    params = validate(read_yaml(options.project / "params.yaml"), options.project / "conf")
+    params = check_experiment(read_yaml(options.project / "params.yaml"), options.project)
     keys = {entry.partition("=")[0].lstrip("+") for entry in options.override}
     first = {"dataset": params.datasets[0], "predictor": params.predictors[0], "split": params.splits[0]}
     chosen = [f"{key}={value}" for key, value in first.items() if key not in keys]

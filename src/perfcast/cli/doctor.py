@@ -4,7 +4,7 @@ The checks cover software, configuration, data, space, leftovers and tracking.
 
 Examples:
     perfcast doctor
-    perfcast doctor --json
+    perfcast doctor --deep
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_shared(parser, "--project")
     parser.set_defaults(project=default_project(Path()))
+    parser.add_argument("--deep", action="store_true", help="verify every result by its SHA-256 as well")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -34,14 +35,19 @@ def run(options: argparse.Namespace) -> int:
 
     with show_progress() as show:
         show("imports", 0, 1)
+        from perfcast.ops.deep_check import check_results
         from perfcast.ops.doctor import BROKEN, examine, find_place, tabulate_findings
 
-        findings = examine(find_place(options.project, os.environ), show)
+        place = find_place(options.project, os.environ)
+        findings = examine(place, show)
+        if options.deep:
+            findings += check_results(place)
     broken = sum(finding.state == BROKEN for finding in findings)
     if options.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=1, ensure_ascii=False))
     else:
         console = Console()
         console.print(tabulate_findings(findings))
-        console.print(f"{broken} broken: a run would fail" if broken else "A run can start.")
+        fault = "a run would fail, or use other results than those that were made"
+        console.print(f"{broken} broken: {fault}" if broken else "A run can start.")
     return int(broken > 0)

@@ -28,13 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Update the CSV files and README.md."""
-    from perfcast.ops.leaderboard import collect_leaderboard, update_described, update_leaderboard, write_readme
+    from perfcast.ops.leaderboard import collect_leaderboard, update_leaderboard, update_tables, write_readme
 
     for results in options.results:
         for folder in sorted((results / "evaluation").glob("*/")):
             path = options.out / f"{folder.name}.csv"
             runs = update_leaderboard(path, collect_leaderboard(results, folder.name))
-            update_described(options.out, results, folder.name)
+            update_tables(options.out, results, folder.name)
             print(f"{path}: {runs} runs")
     write_readme(options.project, options.out)
     return 0

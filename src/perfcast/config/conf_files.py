@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError, unknown_name
+from perfcast.utils.result_digests import verify_digest
 from perfcast.utils.safe_yaml import read_yaml_text
 
 
@@ -68,7 +69,8 @@ def validated(model: type[Model], where: str, content: Any) -> Model:
 
 
 def read_yaml(path: Path) -> Any:
-    """Read one YAML file. Raises: UserError when it is absent or is not YAML."""
+    """Read one YAML file. Raises: UserError when it is absent, is not YAML, or has changed since a stage wrote it."""
+    verify_digest(Path(path))
     try:
         with Path(path).open("rb") as file:
             content = file.read(size_limits.YAML + 1)

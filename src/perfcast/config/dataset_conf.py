@@ -64,6 +64,8 @@ class DatasetConf(StrictModel):
     """Predictors that support the dataset; None: all."""
     described: list[str] = Field(default_factory=list)
     """Splits whose test machines are also predicted as users describe them, level by level."""
+    error_sources: dict[str, list[str]] = Field(default_factory=dict)
+    """Steps of an oracle: what it knows, and the columns that tell it, the largest groups first."""
     label_outlier: float | None = Field(default=None, gt=0)
     published: list[PublishedErrors] = Field(default_factory=list)
     options: dict[str, Any] = Field(default_factory=dict)

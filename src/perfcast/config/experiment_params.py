@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, field_validator
 
 from perfcast.config.conf_files import Ablation, StrictModel, known, read_ablations, validated
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
@@ -23,7 +23,8 @@ def _number_from_command_line(value: Any) -> Any:
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
-Seed = Annotated[int, BeforeValidator(_number_from_command_line), Field(ge=0)]
+_LARGEST_SEED = 2**32 - 1
+Seed = Annotated[int, BeforeValidator(_number_from_command_line), Field(ge=0, le=_LARGEST_SEED)]
 
 
 class Params(StrictModel):
@@ -31,7 +32,7 @@ class Params(StrictModel):
 
     published_until: str = Field(pattern=r"^\d{4}-(0[1-9]|1[0-2])$")
     strict: bool
-    mirrors: list[str]
+    mirrors: list[Annotated[str, Field(min_length=1)]]
     network: bool
     sources: list[str] = Field(min_length=1)
     datasets: list[str] = Field(min_length=1)
@@ -40,12 +41,19 @@ class Params(StrictModel):
     plots: list[str]
     preset: Literal["quick", "full"]
     seeds: list[Seed] = Field(min_length=1)
-    split_seed: int = Field(ge=0)
+    split_seed: Seed
     resamples: int = Field(ge=10, le=100_000)
     backtest_windows: int = Field(ge=1, le=10)
     level: float = Field(gt=0, lt=1)
     ablations: dict[str, Ablation] = Field(default_factory=dict)
     """Variants by name. `predictors` lists a variant like a predictor."""
+
+    @field_validator("sources", "datasets", "splits", "predictors", "plots", "seeds")
+    @classmethod
+    def _require_distinct(cls, values: list[Any]) -> list[Any]:
+        if twice := [value for number, value in enumerate(values) if value in values[:number]]:
+            raise ValueError(f"must list each once; {twice[0]!r} is listed twice")
+        return values
 
 
 def validate(content: Any, conf: Path) -> Params:

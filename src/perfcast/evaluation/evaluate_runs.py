@@ -13,6 +13,7 @@ import pandas as pd
 
 from perfcast.evaluation.described_metrics import summarize_described
 from perfcast.evaluation.error_metrics import Scored, draw_weights, mean_of_finite, percentile_interval, score
+from perfcast.evaluation.error_sources import tabulate_error_sources
 from perfcast.evaluation.evaluation_tables import (
     AVERAGE,
     BASELINE,
@@ -38,10 +39,12 @@ from perfcast.evaluation.run_predictions import (
     interval_widths,
     is_covered,
     read_backtests,
+    read_excluded,
     read_predictions,
     with_intervals,
 )
 from perfcast.evaluation.supplementary_tables import (
+    compare_all_rows,
     estimate_noise_floor,
     read_attentions,
     read_importances,
@@ -50,8 +53,10 @@ from perfcast.evaluation.supplementary_tables import (
 from perfcast.schema.metric_names import METRICS
 from perfcast.schema.table import Kind, Table, Tag
 from perfcast.schema.table_files import read_parquet
+from perfcast.splits import VERSION, check_version
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError
+from perfcast.utils.io import read_object
 
 _SCORED = {
     **{"measured": "measured", "predicted": "predicted", "target": "code", "cluster": "cluster"},
@@ -90,6 +95,7 @@ def evaluate(
     published: Sequence[Mapping[str, Any]] = (),
     in_domain: Mapping[str, Path] = MappingProxyType({}),
     described: pd.DataFrame | None = None,
+    error_sources: Mapping[str, Sequence[str]] = MappingProxyType({}),
     level: float = LEVEL,
 ) -> Evaluation:
     """Evaluate every run of one dataset.
@@ -98,16 +104,19 @@ def evaluate(
     over seeds; intervals are 95 % bootstrap intervals clustered by entity, with the same resamples for all predictors
     of a split. `published` are the values that others published, see `tabulate_published_values`. `in_domain` maps a
     split to its distances: its predictions get intervals of `level`, calibrated on the backtests of the run.
-    `described` are predictions of described machines, see `summarize_described`.
-    Raises: UserError when there are no runs, predictors of one split were tested on different rows, or a published
-    value is of no task of the table.
+    `described` are predictions of described machines, see `summarize_described`. `error_sources` has the columns of
+    every step of `tabulate_error_sources`.
+    Raises: UserError when there are no runs, predictors of one split were tested on different rows, a run is of another
+    version of its split, or a published value is of no task of the table.
     """
     if not runs:
         raise UserError("an evaluation must have runs", "there are none", "name splits and predictors in params.yaml")
     loaded: dict[str, list[Predictions]] = {}
     checks: list[pd.DataFrame] = []
     months = _months(table)
+    all_rows: list[pd.DataFrame] = []
     for (split, predictor), folder in runs.items():
+        _check_split_version(split, folder)
         predictions = read_predictions(split, predictor, folder)
         distances = read_parquet(in_domain[split], ("fold", "backtest", "row")) if split in in_domain else None
         backtests = read_backtests(folder)
@@ -116,6 +125,7 @@ def evaluate(
             distances = distances.assign(month=months.reindex(distances["row"]).to_numpy())
         checks.append(calibration_checks(split, predictor, frame, backtests, distances))
         loaded.setdefault(split, []).append(replace(predictions, frame=frame))
+        all_rows.append(compare_all_rows(split, predictor, frame, read_excluded(split, predictor, folder)))
     slices = build_slices(table)
     metrics: list[dict[str, object]] = []
     sliced: list[pd.DataFrame] = []
@@ -142,15 +152,17 @@ def evaluate(
             pairs += compare_all_pairs(split, task, draws, clusters)
     everything = [member for members in loaded.values() for member in members]
     tasks = _tasks_of(table, everything)
+    points = pd.concat([_points(member) for member in everything], ignore_index=True)
     return Evaluation(
         dataset=table.dataset,
         metrics=pd.DataFrame(metrics, columns=METRIC_COLUMNS),
         slices=pd.concat(sliced, ignore_index=True),
         paired=pd.DataFrame(paired, columns=PAIRED_COLUMNS),
         pairs=pd.DataFrame(pairs, columns=PAIR_COLUMNS),
+        all_rows=pd.concat(all_rows, ignore_index=True),
         noise=estimate_noise_floor(table, tasks),
         history=_history(everything),
-        points=pd.concat([_points(member) for member in everything], ignore_index=True),
+        points=points,
         importance=read_importances(runs),
         attention=read_attentions(runs),
         published=tabulate_published_values(published, set(tasks.dropna().astype(str))),
@@ -167,6 +179,7 @@ def evaluate(
         ),
         calibration=pd.concat(checks, ignore_index=True),
         described=summarize_described(described, level),
+        error_sources=tabulate_error_sources(points, table, error_sources),
         resamples=resamples,
         seed=seed,
         level=level,
@@ -178,6 +191,13 @@ def _months(table: Table) -> pd.Series:
     times = table.select(tag=Tag.TIME, kind=Kind.DATE)
     values = table.frame[times[0]] if times else pd.Series(pd.NaT, index=table.frame.index)
     return values.set_axis(pd.Index(table.frame[table.column_of(Tag.ROW)]))
+
+
+def _check_split_version(split: str, folder: Path) -> None:
+    """Raise a UserError where the record of a run names another version of its split than today's."""
+    record = Path(folder) / "record.json"
+    if record.is_file():
+        check_version(split, int(read_object(record).get(VERSION, 1)), record)
 
 
 def _check_same_rows(split: str, members: Sequence[Predictions]) -> None:

@@ -16,6 +16,7 @@ from perfcast.schema.table_files import read_csv, read_parquet
 from perfcast.splits import is_compared, learning_curve_point
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, read_object, write_json
+from perfcast.utils.result_digests import record_digests
 from perfcast.utils.terminal_tables import format_table
 
 _VENDOR = "vendor"
@@ -53,13 +54,14 @@ class Evaluation:
     """Tables of one dataset for plots and report.
 
     Shapes: `metrics` one row per (split, predictor, task or "average", metric); `slices` one per (split, predictor,
-    slice, value); `paired` as `compare`; `pairs` as `compare_all_pairs`; `noise` as `estimate_noise_floor`;
-    `history` one row per (split, predictor, seed, fold, epoch); `points` one per (split, predictor, test row, target),
-    predictions being the geometric mean over seeds, with half-width and center of the interval in logarithms,
-    in-domain score and least similar feature group; `in_domain` as `errors_by_in_domain_score`; `levels` as
-    `coverage_by_level`; `pit` as `pit_histogram`; `calibration` as `calibration_checks`; `importance` and `attention`
-    as in `explanation_tables`; `published` one row per published value (what, split, task, metric); `described` as
-    `summarize_described`.
+    slice, value); `paired` as `compare`; `pairs` as `compare_all_pairs`; `all_rows` as `compare_all_rows`;
+    `noise` as `estimate_noise_floor`; `history` one row per (split, predictor, seed, fold, epoch); `points` one per
+    (split, predictor, test row, target), predictions being the geometric mean over seeds, with half-width and center
+    of the interval in logarithms, in-domain score and least similar feature group; `in_domain` as
+    `errors_by_in_domain_score`; `levels` as `coverage_by_level`; `pit` as `pit_histogram`; `calibration` as
+    `calibration_checks`; `importance` and `attention` as in `explanation_tables`; `published` one row per published
+    value (what, split, task, metric); `described` as `summarize_described`; `error_sources` as
+    `tabulate_error_sources`.
     Units: errors in %.
     """
 
@@ -68,6 +70,7 @@ class Evaluation:
     slices: pd.DataFrame
     paired: pd.DataFrame
     pairs: pd.DataFrame
+    all_rows: pd.DataFrame
     noise: pd.DataFrame
     history: pd.DataFrame
     points: pd.DataFrame
@@ -79,6 +82,7 @@ class Evaluation:
     attention: pd.DataFrame
     published: pd.DataFrame
     described: pd.DataFrame
+    error_sources: pd.DataFrame
     resamples: int
     seed: int
     level: float
@@ -157,6 +161,7 @@ _TABLES = (
     "slices",
     "paired",
     "pairs",
+    "all_rows",
     "noise",
     "history",
     "importance",
@@ -167,12 +172,13 @@ _TABLES = (
     "pit",
     "calibration",
     "described",
+    "error_sources",
 )
-_ADDED = ("pit", "calibration", "described")
-"""Tables that results of earlier versions lack."""
+_OPTIONAL = ("described", "all_rows", "error_sources", "pit", "calibration")
+"""Tables that results of earlier versions do not have."""
 _TEXT = (
     *("split", "predictor", "other", "task", "metric", "slice", "against", "reference", "claim"),
-    *("group", "asks", "looks_at", "what", "citation", "facts", "alarm"),
+    *("group", "asks", "looks_at", "what", "citation", "facts", "known", "alarm"),
 )
 
 
@@ -204,6 +210,7 @@ def write_evaluation(evaluation: Evaluation, folder: Path) -> None:
             "metrics": metrics_tree(evaluation),
         }
         write_json(temporary / "summary.json", summary)
+        record_digests(temporary)
 
 
 def read_summary(path: Path) -> dict[str, Any]:
@@ -223,7 +230,7 @@ def read_evaluation(folder: Path) -> Evaluation:
     summary = read_summary(folder / "summary.json")
     paths = {name: folder / f"{name}.csv" for name in _TABLES}
     tables = {
-        name: pd.DataFrame() if name in _ADDED and not path.is_file() else _read(path) for name, path in paths.items()
+        name: _read(path) if name not in _OPTIONAL or path.is_file() else pd.DataFrame() for name, path in paths.items()
     }
     return Evaluation(
         dataset=summary["dataset"],

@@ -16,6 +16,8 @@ from perfcast.utils.errors import UserError
 
 COLUMNS = ["row", "task", "entity", "fold", "seed", "target", "measured", "predicted"]
 HISTORY_COLUMNS = ["seed", "fold", "epoch", "train_loss", "validation_loss"]
+EXCLUDED_FILE = "excluded.parquet"
+"""File of a run with the predictions of test rows that are excluded from the metrics."""
 _AGAIN = "delete the run's folder and run snakemake"
 YEAR = "year"
 """Name of the slice made from the TIME column."""
@@ -43,8 +45,7 @@ def read_predictions(split: str, predictor: str, folder: Path) -> Predictions:
     Raises: UserError when the file is absent, or its content breaks the contract of a run.
     """
     path = Path(folder) / "predictions.parquet"
-    if not path.is_file():
-        raise UserError("a run must have predictions", f"{path} is missing", "run snakemake to make it")
+    predictions = _read_predictions(path, f"{split}/{predictor}")
     history = Path(folder) / "history.csv"
     epochs = read_csv(history) if history.is_file() else pd.DataFrame()
     if "epoch" not in epochs:
@@ -52,14 +53,27 @@ def read_predictions(split: str, predictor: str, folder: Path) -> Predictions:
     absent = [name for name in HISTORY_COLUMNS if name not in epochs]
     if absent:
         raise UserError(f"{history} must have the column {absent[0]!r}", "it lacks that column", _AGAIN)
-    frame = read_parquet(path, COLUMNS)
+    return Predictions(split, predictor, predictions, epochs[HISTORY_COLUMNS])
+
+
+def read_excluded(split: str, predictor: str, folder: Path) -> pd.DataFrame:
+    """Read the predictions of the test rows of a run that are excluded from the metrics, none for an older run.
+
+    Raises: as `read_predictions`.
+    """
+    path = Path(folder) / EXCLUDED_FILE
+    return _read_predictions(path, f"{split}/{predictor}") if path.is_file() else pd.DataFrame(columns=COLUMNS)
+
+
+def _read_predictions(path: Path, name: str) -> pd.DataFrame:
+    if not path.is_file():
+        raise UserError("a run must have predictions", f"{path} is missing", "run snakemake to make it")
     try:
-        predictions = check_predictions(frame, f"{split}/{predictor}")
+        return check_predictions(read_parquet(path, COLUMNS), name)
     except UserError:
         raise
     except (ValueError, TypeError) as error:
         raise UserError("predictions must be as they were saved", f"{path}: {error}", _AGAIN) from None
-    return Predictions(split, predictor, predictions, epochs[HISTORY_COLUMNS])
 
 
 def check_predictions(frame: pd.DataFrame, name: str) -> pd.DataFrame:

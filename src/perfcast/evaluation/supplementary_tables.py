@@ -1,4 +1,4 @@
-"""Supplementary tables of an evaluation: noise floor, published values, feature importance and attention maps."""
+"""Supplementary tables of an evaluation: all rows, noise floor, published values, importance and attention maps."""
 
 from __future__ import annotations
 
@@ -95,6 +95,31 @@ def tabulate_published_values(entries: Sequence[Mapping[str, Any]], tasks: Colle
                     )
                 )
     return pd.DataFrame(rows, columns=PUBLISHED_COLUMNS)
+
+
+ALL_ROWS_COLUMNS = ["split", "predictor", "task", "mape", "mape_all_rows", "rows", "excluded"]
+
+
+def compare_all_rows(split: str, predictor: str, evaluated: pd.DataFrame, excluded: pd.DataFrame) -> pd.DataFrame:
+    """Return the MAPE of a run without and with the excluded test rows, by task and on average: ALL_ROWS_COLUMNS.
+
+    Seeds are averaged, then tasks, as in the metrics. `rows` counts evaluated rows and targets, `excluded` the others.
+    Shapes: `evaluated` and `excluded` as `read_predictions`. Units: %.
+    """
+    kinds = pd.concat([evaluated.assign(is_excluded=False), excluded.assign(is_excluded=True)], ignore_index=True)
+    errors = kinds.assign(error=100 * (kinds["predicted"].astype(float) / kinds["measured"].astype(float) - 1).abs())
+    lines = []
+    for task, part in errors.groupby("task", sort=True):
+        counted = ~part["is_excluded"].astype(bool)
+        distinct = ~part.duplicated(["row", "target"])
+        means = [group.groupby("seed")["error"].mean().mean() for group in (part[counted], part)]
+        lines.append(
+            (split, predictor, str(task), *means, int((distinct & counted).sum()), int((distinct & ~counted).sum()))
+        )
+    frame = pd.DataFrame(lines, columns=ALL_ROWS_COLUMNS)
+    total = {**dict(frame[["mape", "mape_all_rows"]].mean()), **dict(frame[["rows", "excluded"]].sum())}
+    frame.loc[len(frame)] = {"split": split, "predictor": predictor, "task": AVERAGE, **total}
+    return frame.astype({"rows": int, "excluded": int})
 
 
 IMPORTANCE_COLUMNS = ["split", "predictor", "group", "mape", "increase"]

@@ -19,6 +19,7 @@ from perfcast.config.conf_files import validated
 from perfcast.config.predictor_conf import PredictorConf
 from perfcast.experiment.explanation import write_explanation
 from perfcast.experiment.fitting import (
+    excluded_rows,
     first_error,
     fit_rows,
     measured_rows,
@@ -32,11 +33,12 @@ from perfcast.experiment.selection import CandidateChoice, FoldCandidates, fold_
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table
 from perfcast.schema.table_files import read_table
-from perfcast.splits import BASE, read_folds
+from perfcast.splits import BASE, VERSION, check_version, read_folds
 from perfcast.tracking import RECORD, Store, live_record
 from perfcast.training.progress import listening
 from perfcast.utils.code_hash import code_digest
 from perfcast.utils.io import atomic_folder, sha256, write_json, write_text
+from perfcast.utils.result_digests import record_digests
 from perfcast.utils.safe_yaml import yaml_text
 
 if TYPE_CHECKING:
@@ -46,7 +48,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FoldFit:
-    """One fitted predictor with its predictions of the test rows, and the backtest predictions of its fold."""
+    """One fitted predictor with its predictions of test rows, and the backtest predictions of its fold.
+
+    `excluded` are the predictions of test rows that an EXCLUDED column keeps out of the metrics.
+    """
 
     fold: int
     seed: int
@@ -54,6 +59,7 @@ class FoldFit:
     predictor: Predictor
     test: pd.DataFrame
     backtest: pd.DataFrame
+    excluded: pd.DataFrame
 
 
 def fit_folds(
@@ -74,7 +80,7 @@ def fit_folds(
     for fold, name in enumerate(folds.columns):
         subset = folds[name].to_numpy()
         training = training_rows(table, subset, label_outlier)
-        testing = tested_rows(table, subset)
+        testing, excluded = tested_rows(table, subset), excluded_rows(table, subset)
         factories = candidates(fold)
         choice = select_candidate(table, subset, factories, seeds[0], label_outlier) if len(factories) > 1 else None
         chosen = choice.candidate if choice else next(iter(factories))
@@ -84,7 +90,8 @@ def fit_folds(
         for seed in seeds:
             predictor = fit_rows(factories[chosen](seed), table, training, subset[training] == "validation")
             predictions = predict_rows(predictor, table, testing, fold, seed)
-            yield FoldFit(fold, seed, choice, predictor, predictions, backtest)
+            left_out = predict_rows(predictor, table, excluded, fold, seed) if excluded.any() else predictions[:0]
+            yield FoldFit(fold, seed, choice, predictor, predictions, backtest, left_out)
 
 
 def summarize_errors(predictions: pd.DataFrame) -> dict[str, float]:
@@ -147,6 +154,8 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
     Raises: UserError when the configuration or a file is not valid.
     """
     folds = read_folds(job.folds_file, table)
+    version = int(folds.attrs.get(VERSION, 1))
+    check_version(job.split, version, job.folds_file)
     conf = validated(PredictorConf, f"conf/predictor/{job.predictor}.yaml", config["predictor"])
     key = (job.dataset, job.split, *([folds.attrs[BASE]] if BASE in folds.attrs else []))
     seeds = config["seeds"] if conf.stochastic else config["seeds"][:1]
@@ -186,6 +195,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
         metrics = {**summarize_errors(predictions), "validation_mape": math.nan if inner is None else inner}
         record = {
             **job.names(),
+            VERSION: version,
             "parameters": {name: str(value) for name, value in parameters.items() if value not in (None, [], {})},
             "metrics": {name: value for name, value in metrics.items() if math.isfinite(value)},
             "tags": {
@@ -201,6 +211,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
             **{"curves": "history.csv", "model": "model"},
         }
         write_json(folder / RECORD, record)
+        record_digests(folder)
 
 
 def _report_progress(job: TrainingJob, fit: FoldFit, seconds: float) -> None:
@@ -224,6 +235,7 @@ class _FoldResults:
     """Predictions, learning curves, backtests and choices of the folds and seeds of a job."""
 
     predictions: list[pd.DataFrame] = field(default_factory=list)
+    excluded: list[pd.DataFrame] = field(default_factory=list)
     curves: list[pd.DataFrame] = field(default_factory=list)
     backtests: dict[int, pd.DataFrame] = field(default_factory=dict)
     choices: dict[int, CandidateChoice] = field(default_factory=dict)
@@ -231,6 +243,7 @@ class _FoldResults:
     def add(self, fit: FoldFit) -> None:
         """Add the results of one fold and seed."""
         self.predictions.append(fit.test)
+        self.excluded.append(fit.excluded)
         self.choices[fit.fold], self.backtests[fit.fold] = fit.choice, fit.backtest
         epochs = getattr(fit.predictor, "history_", [])
         self.curves.append(pd.DataFrame(epochs).assign(seed=fit.seed, fold=fit.fold))
@@ -239,6 +252,8 @@ class _FoldResults:
         """Write the tables of the run; return the predictions and the first fold's inner error."""
         predictions = pd.concat(self.predictions, ignore_index=True)
         predictions.to_parquet(folder / "predictions.parquet", index=False, write_page_checksum=True)
+        excluded = pd.concat(self.excluded, ignore_index=True)
+        excluded.to_parquet(folder / "excluded.parquet", index=False, write_page_checksum=True)
         curves = pd.concat(self.curves, ignore_index=True)
         leading = [name for name in ("seed", "fold", "epoch") if name in curves]
         curves = curves[[*leading, *[name for name in curves if name not in leading]]]

@@ -13,15 +13,16 @@ from typing import Any
 
 from perfcast.config.conf_files import read_conf
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
-from perfcast.config.experiment_params import Params, validate
+from perfcast.config.experiment_params import Params
 from perfcast.config.predictor_conf import PredictorConf, Settings, read_predictor, read_predictor_labels
 from perfcast.data.sources.locations import find_places, locate_source
 from perfcast.data.sources.source_spec import parse_source
+from perfcast.experiment.experiment_check import check_experiment
 from perfcast.experiment.source_status import SourceStatus
 from perfcast.splits import learning_curve_point
 from perfcast.utils import plugins
 from perfcast.utils.code_hash import closure, code_parts, digest_of
-from perfcast.utils.io import abandoned_paths, remove_path, write_json
+from perfcast.utils.io import abandoned_paths, read_object, remove_path, write_json
 
 _DIGITS = 16
 _BASELINES = "predictors.baselines"
@@ -39,7 +40,7 @@ class Graph:
     @classmethod
     def read(cls, project: Path, content: Mapping[str, Any]) -> Graph:
         """Validate an experiment. Raises: UserError, one line that names the key."""
-        return cls(project, validate(content, project / "conf"))
+        return cls(project, check_experiment(content, project))
 
     @property
     def conf(self) -> Path:
@@ -163,10 +164,11 @@ class Graph:
         files = [folder / file["name"] for file in conf["files"]]
         return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.exists())).hexdigest()[:_DIGITS]
 
-    def is_local(self, source: str, environment: Mapping[str, str]) -> bool:
-        """Return whether every file of a source is on this machine."""
+    def is_local(self, source: str, environment: Mapping[str, str], earlier: Path | None = None) -> bool:
+        """Return whether every file of a source is on this machine; `earlier` is the folder of its last ingestion."""
         spec = parse_source(source, read_conf(self.conf, "source", source))
-        return locate_source(spec, **find_places(self.project, self.params.mirrors, environment)).is_local
+        places = find_places(self.project, self.params.mirrors, environment)
+        return locate_source(spec, **places, earlier=earlier).is_local
 
     def available(self, status: Mapping[str, SourceStatus]) -> list[str]:
         """Return the experiment's datasets whose required sources are not missing."""
@@ -178,7 +180,7 @@ class Graph:
 
     def read_available(self, path: Path) -> list[str]:
         """Read which of the experiment's datasets could be built; none before the first ingestion."""
-        available = json.loads(path.read_text())["datasets"] if path.exists() else []
+        available = read_object(path, "datasets")["datasets"] if path.exists() else []
         return [name for name in self.params.datasets if name in available]
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, SourceTerms, unpack_champion
+from perfcast.inference.champion_check import try_champion
 from perfcast.inference.description_levels import list_levels
 from perfcast.inference.imputation import ImputationRules, find_rules
 from perfcast.inference.imputation.joint_draws import JointDeck
@@ -242,7 +243,8 @@ def build_features(dataset: str, frame: pd.DataFrame, columns: Sequence[Column],
 def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
     """Read the folder that `perfcast pipeline champion` wrote, or the file that `perfcast champion export` wrote.
 
-    Raises: UserError when there is none, it is of another dataset or schema version, or a file in it has changed.
+    Raises: UserError when there is none, it is of another dataset or schema version, a file in it has changed, or it is
+    no fitted model.
     """
     folder = unpack_champion(Path(folder)) if Path(folder).is_file() else Path(folder)
     path = folder / "about.json"
@@ -250,7 +252,9 @@ def load_champion(folder: Path | str, dataset: str | None = None) -> Champion:
         missing = "a champion" if dataset is None else f"a champion of {dataset!r}"
         raise UserError(f"there must be {missing}", f"there is no {path}", "run snakemake to make it")
     try:
-        return _load(folder, read_json(path), dataset)
+        champion = _load(folder, read_json(path), dataset)
+        try_champion(champion)
+        return champion
     except UserError:
         raise
     except Exception as error:  # any error that a library raises for bytes that it did not write

@@ -27,6 +27,7 @@ from perfcast.schema.table_files import read_table, write_table
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, atomic_path, file_digests, sha256, write_json
+from perfcast.utils.result_digests import FOLDER_RECORD
 
 MANIFEST = "manifest.json"
 FORMAT = "perfcast champion"
@@ -82,7 +83,7 @@ def pack_champion(folder: Path, out: Path, left_out: LeftOutScores | None, terms
     Raises: UserError when the folder holds a file of another format.
     """
     with tempfile.TemporaryDirectory() as temporary:
-        sources = {name: folder / name for name in file_digests(folder) if not PurePosixPath(name).name.startswith(".")}
+        sources = {name: folder / name for name in file_digests(folder) if _is_exported(name)}
         if left_out is not None:
             sources |= _leave_out_scores(folder, sources, Path(temporary), left_out)
         if wrong := [name for name in sources if not _is_allowed(name)]:
@@ -179,6 +180,11 @@ def _unpack_member(archive: zipfile.ZipFile, name: str, expected: Mapping[str, A
     target.write_bytes(content)
     if len(content) != size or sha256(target) != expected["sha256"]:
         raise UserError(f"{archive.filename} must be as it was exported", f"{name} was changed", _AGAIN)
+
+
+def _is_exported(name: str) -> bool:
+    """Return whether a file of a champion's folder is part of it; the archive has digests of its own."""
+    return not PurePosixPath(name).name.startswith(".") and name != FOLDER_RECORD
 
 
 def _is_allowed(name: str) -> bool:

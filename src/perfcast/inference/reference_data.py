@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from perfcast.data.processors.facts import Fact
 from perfcast.inference.coded_frame import CodedFrame
 from perfcast.inference.imputation import find_rules
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
@@ -30,10 +31,14 @@ _SHOWN = {"system_stem"}
 
 @dataclass(frozen=True)
 class ReferenceData:
-    """Measured results with their standard columns, and facts by CPU model (index), empty without a table of them."""
+    """Measured results with their standard columns, and facts by CPU model (index), empty without a table of them.
+
+    `user_facts` are those of a user's table, which `cpu_facts` contains; they are not saved.
+    """
 
     measured: Table
     cpu_facts: pd.DataFrame
+    user_facts: tuple[Fact, ...] = ()
 
     @classmethod
     def gather(

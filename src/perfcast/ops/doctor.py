@@ -20,7 +20,8 @@ from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.experiment_params import Params, validate
 from perfcast.data.sources.locations import find_places, locate_source
 from perfcast.data.sources.source_spec import parse_source
-from perfcast.tracking import abandoned_runs, store_from
+from perfcast.experiment.experiment_check import check_experiment
+from perfcast.tracking import abandoned_runs, check_store, explain_failure, store_from
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import abandoned_paths
 from perfcast.utils.progress import Progress, ignore_progress
@@ -102,7 +103,7 @@ def _some(names: list[str]) -> str:
 def check_configuration(place: ProjectPlace) -> list[Finding]:
     """Check the experiment as every run does."""
     try:
-        params = validate(read_yaml(place.project / "params.yaml"), place.project / "conf")
+        params = check_experiment(read_yaml(place.project / "params.yaml"), place.project)
     except UserError as error:
         return [Finding("configuration", BROKEN, str(error), "edit params.yaml or the conf")]
     fact = f"{len(params.datasets)} datasets, {len(params.predictors)} predictors, preset {params.preset}"
@@ -217,15 +218,15 @@ def check_tracking(place: ProjectPlace) -> list[Finding]:
     store = store_from(read_conf(place.project / "conf", "tracking", "default"), place.project, os.environ)
     if store is None:
         return [Finding("tracking", CARE, "off in conf/tracking/default.yaml: no training is recorded")]
-    local = store.uri.startswith("sqlite:///")
-    if local and not Path(store.uri.removeprefix("sqlite:///")).is_file():
-        return [Finding("tracking", FINE, "no store yet; the first run makes it")]
     try:
+        check_store(store)
+        database = Path(store.uri.removeprefix("sqlite:///"))
+        if store.uri.startswith("sqlite:///") and not database.is_file():
+            return [Finding("tracking", FINE, "no store yet; the first run makes it")]
         abandoned = abandoned_runs(store)
     except Exception as error:  # whatever a store, a driver or a server raises
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        remedy = "start the server, or unset MLFLOW_TRACKING_URI" if not local else "delete the store: results are kept"
-        return [Finding("tracking", BROKEN, f"the store cannot be used: {reason[:120]}", remedy)]
+        fact = f"the store cannot be used: {explain_failure(error)}; a run keeps its results"
+        return [Finding("tracking", CARE, fact, "afterwards, `perfcast pipeline record` catches up")]
     if abandoned:
         fact = f"{abandoned} runs are marked as running and their processes are gone"
         return [Finding("tracking", CARE, fact, "the next run or `perfcast pipeline record` ends them")]

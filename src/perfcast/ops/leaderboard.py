@@ -12,23 +12,23 @@ import pandas as pd
 from perfcast.config.conf_files import read_yaml
 from perfcast.evaluation import read_evaluation
 from perfcast.evaluation.evaluation_tables import AVERAGE
-from perfcast.schema.table_files import read_csv, read_parquet
-from perfcast.splits import split_label
+from perfcast.schema.table_files import content_digest, read_csv, read_parquet, read_table
+from perfcast.splits import split_label, split_version
 from perfcast.utils.errors import UserError
-from perfcast.utils.io import atomic_path, read_object, sha256, write_text
+from perfcast.utils.io import atomic_path, read_object, write_text
 
 COLUMNS = [
-    *("dataset", "dataset_version", "split", "predictor", "preset", "backtests", "seeds"),
+    *("dataset", "dataset_version", "split", "split_version", "predictor", "preset", "backtests", "seeds"),
     *("task", "metric", "value", "low", "high", "rows", "code_digest"),
 ]
-DESCRIBED = "described"
-"""Folder of the metrics of described machines."""
+DESCRIBED, ALL_ROWS, ERROR_SOURCES = "described", "all_rows", "error_sources"
+"""Folders of further tables: described machines, errors with the excluded rows, errors when levels are known."""
 NOISE_FLOOR = "noise floor"
 """Name of the rows of repeated measurements: the error that remains when a machine is known exactly."""
 _RUN = ["split", "predictor", "preset"]
 _METRICS = ("mape", "medape", "p90", "coverage", "width", "interval_score")
-_NUMBERS = ("backtests", "value", "low", "high", "rows")
-_COUNTS = ("backtests", "rows")
+_NUMBERS = ("split_version", "backtests", "value", "low", "high", "rows")
+_COUNTS = ("split_version", "backtests", "rows")
 _DIGITS = 12
 
 
@@ -46,10 +46,11 @@ def collect_leaderboard(results: Path, dataset: str) -> pd.DataFrame:
         for split, predictor in metrics[["split", "predictor"]].drop_duplicates().itertuples(index=False)
     ]
     frame = metrics.drop(columns="seeds").merge(pd.DataFrame(runs), on=["split", "predictor"])
+    frame["split_version"] = frame["split"].map(split_version)  # the evaluation refuses runs of any other version
     floor = evaluation.noise.melt("task", ["mape_floor", "medape_floor"], "metric").assign(predictor=NOISE_FLOOR)
     floor["metric"] = floor["metric"].str.removesuffix("_floor")
     frame = pd.concat([frame, floor], ignore_index=True)
-    version = sha256(results / "standard" / f"{dataset}.parquet")[:_DIGITS]
+    version = content_digest(read_table(results / "standard" / f"{dataset}.parquet"))[:_DIGITS]
     return frame.assign(dataset=dataset, dataset_version=version).reindex(columns=COLUMNS)
 
 
@@ -68,12 +69,16 @@ def _describe_run(folder: Path) -> dict[str, object]:
 def read_leaderboard(path: Path) -> pd.DataFrame:
     """Return a leaderboard written by `update_leaderboard`. Raises: UserError when the file is missing or damaged."""
     text = dict.fromkeys(("dataset", "dataset_version", "seeds", "code_digest", *_RUN, "task", "metric"), "str")
-    return read_csv(path, dtype=text, keep_default_na=False, na_values={name: [""] for name in _NUMBERS})
+    frame = read_csv(path, dtype=text, keep_default_na=False, na_values={name: [""] for name in _NUMBERS})
+    if "split_version" not in frame:  # a file of an earlier release
+        frame["split_version"] = 1
+    return frame
 
 
 def update_leaderboard(path: Path, frame: pd.DataFrame) -> int:
     """Put the runs of `frame` into a CSV; runs of the same split, predictor and preset are replaced.
 
+    Runs of another version of a split than today's are removed, because they test other rows.
     Returns: the number of runs in the file. Raises: UserError when the file has another dataset version.
     """
     frame = frame.fillna(dict.fromkeys((*_RUN, "seeds", "code_digest"), ""))
@@ -87,6 +92,7 @@ def update_leaderboard(path: Path, frame: pd.DataFrame) -> int:
                 "delete the file to begin a new leaderboard",
             )
         replaced = pd.MultiIndex.from_frame(frame[_RUN].drop_duplicates())
+        earlier = earlier[earlier["split_version"].fillna(1) == earlier["split"].map(split_version)]
         frame = pd.concat([earlier[~pd.MultiIndex.from_frame(earlier[_RUN]).isin(replaced)], frame])
     frame = frame.sort_values([*_RUN, "task", "metric"], kind="stable").astype(dict.fromkeys(_COUNTS, "Int64"))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,15 +101,21 @@ def update_leaderboard(path: Path, frame: pd.DataFrame) -> int:
     return len(frame[_RUN].drop_duplicates())
 
 
-def update_described(folder: Path, results: Path, dataset: str) -> None:
-    """Write the metrics of described machines of a run to `<folder>/described`, where the run has any."""
-    described = read_evaluation(results / "evaluation" / dataset).described
-    if described.empty:
-        return
-    path = folder / DESCRIBED / f"{dataset}.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_path(path) as temporary:
-        described.to_csv(temporary, index=False, float_format="%.4g", lineterminator="\n")
+def update_tables(folder: Path, results: Path, dataset: str) -> None:
+    """Write further tables of a run's evaluation to a folder each of `folder`, where the run has them."""
+    evaluation = read_evaluation(results / "evaluation" / dataset)
+    tables = {
+        DESCRIBED: evaluation.described,
+        ALL_ROWS: evaluation.all_rows,
+        ERROR_SOURCES: evaluation.error_sources,
+    }
+    for name, frame in tables.items():
+        if frame.empty or (name == ALL_ROWS and not frame["excluded"].any()):
+            continue
+        path = folder / name / f"{dataset}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(path) as temporary:
+            frame.to_csv(temporary, index=False, float_format="%.4g", lineterminator="\n")
 
 
 def headline_table(frame: pd.DataFrame, spec: Mapping[str, Any]) -> str:

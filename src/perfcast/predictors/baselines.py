@@ -14,7 +14,8 @@ from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import joined_labels, measured_rows, task_labels
 from perfcast.schema.table import Column, Kind, Role, Tag, select
-from perfcast.utils.io import read_json, write_json
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_arrays, read_state
 
 _BLOCK = 1024
 """Rows of one block of distances, which bounds the memory."""
@@ -99,11 +100,11 @@ class NearestPredictor(Predictor):
         np.save(folder / "medians.npy", self.medians_, allow_pickle=False)
 
     def _load(self, folder: Path) -> None:
-        state = read_json(folder / "machines.json")
+        state = read_state(folder / "machines.json")
         self.encoder_ = LinearEncoder.from_state(state["encoder"], feature_columns(self.columns_))
         self.keys_, self.tasks_ = state["keys"], np.array(state["tasks"], dtype=object)
-        self.centers_ = np.load(folder / "centers.npy", allow_pickle=False)
-        self.medians_ = np.load(folder / "medians.npy", allow_pickle=False)
+        self.centers_ = read_arrays(folder / "centers.npy")[""]
+        self.medians_ = read_arrays(folder / "medians.npy")[""]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -179,6 +180,6 @@ class PowerLawPredictor(Predictor):
         write_json(folder / "powers.json", {"medians": self.medians_, "powers": self.powers_, "pooled": self.pooled_})
 
     def _load(self, folder: Path) -> None:
-        state = read_json(folder / "powers.json")
+        state = read_state(folder / "powers.json")
         self.medians_ = {column.name: state["medians"][column.name] for column in self._scaling()}
         self.powers_, self.pooled_ = state["powers"], state["pooled"]

@@ -18,7 +18,8 @@ from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
 from perfcast.training.loop import reproducible
-from perfcast.utils.io import read_json, write_json
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_arrays, read_state
 
 _MIN_SAMPLES = 10
 """Outputs with fewer rows do not count in the fit of the length scales."""
@@ -249,10 +250,10 @@ class GaussianProcessPredictor(Predictor):
                 np.savez_compressed(folder / f"process_{index}_{number}.npz", **vars(process))
 
     def _load(self, folder: Path) -> None:
-        state = read_json(folder / "gaussian_process.json")
+        state = read_state(folder / "gaussian_process.json")
         self.encoder_ = LinearEncoder.from_state(state["encoder"], feature_columns(self.columns_))
-        with np.load(folder / "projection.npz", allow_pickle=False) as arrays:
-            self.center_, self.projection_ = arrays["center"], arrays["projection"]
+        arrays = read_arrays(folder / "projection.npz")
+        self.center_, self.projection_ = arrays["center"], arrays["projection"]
         self.processes_ = {
             target: {
                 name: _read_process(folder / f"process_{index}_{number}.npz")
@@ -285,5 +286,5 @@ def matern_kernel(inputs: np.ndarray, points: np.ndarray, norms: np.ndarray, scr
 
 
 def _read_process(path: Path) -> FittedProcess:
-    with np.load(path, allow_pickle=False) as arrays:
-        return FittedProcess(arrays["points"], arrays["weights"], float(arrays["constant"][()]))
+    arrays = read_arrays(path)
+    return FittedProcess(arrays["points"], arrays["weights"], float(arrays["constant"][()]))

@@ -13,7 +13,8 @@ from perfcast.features.encoding.columns import feature_columns
 from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, choice_split, groups_of, measured_rows, task_labels
-from perfcast.utils.io import read_json, write_json
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_arrays, read_state
 
 _BLOCK = 1024
 """Rows of one block of a prediction, which bounds the memory for the kernel."""
@@ -149,7 +150,7 @@ class SvmPredictor(Predictor):
                 np.savez_compressed(folder / f"model_{target}_{number}.npz", **vars(model))
 
     def _load(self, folder: Path) -> None:
-        state = read_json(folder / "svm.json")
+        state = read_state(folder / "svm.json")
         self.encoder_ = LinearEncoder.from_state(state["encoder"], feature_columns(self.columns_))
         self.models_ = {
             target: {
@@ -166,7 +167,7 @@ def _spread(values: np.ndarray) -> float:
 
 
 def _read(path: Path) -> SvrModel:
-    with np.load(path, allow_pickle=False) as arrays:
-        return SvrModel(
-            arrays["vectors"], arrays["coefficients"], float(arrays["constant"][()]), float(arrays["gamma"][()])
-        )
+    arrays = read_arrays(path)
+    return SvrModel(
+        arrays["vectors"], arrays["coefficients"], float(arrays["constant"][()]), float(arrays["gamma"][()])
+    )

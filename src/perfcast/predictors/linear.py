@@ -17,7 +17,8 @@ from perfcast.features.encoding.columns import feature_columns
 from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, choice_split, fitted_by_group, groups_of, measured_rows, task_labels
-from perfcast.utils.io import read_json, write_json
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_state
 
 _TOLERANCE = 1e-6
 """Tolerance of the coordinate descent, a share of the targets' squares: an error of about 0.1 % of their spread."""
@@ -117,7 +118,7 @@ class LinearPredictor(Predictor):
         write_json(folder / "linear.json", state)
 
     def _load(self, folder: Path) -> None:
-        state = read_json(folder / "linear.json")
+        state = read_state(folder / "linear.json")
         self.encoder_ = LinearEncoder.from_state(state["encoder"], feature_columns(self.columns_))
         self.penalties_, self.weights_ = state["penalties"], state["weights"]
 

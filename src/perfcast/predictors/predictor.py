@@ -16,7 +16,7 @@ import pandas as pd
 
 from perfcast.predictors.task_rows import partly_measured, task_labels
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
-from perfcast.schema.table import Column, Role, infer_columns
+from perfcast.schema.table import Column, Role, infer_columns, require_usable_numbers
 from perfcast.utils.errors import UserError
 from perfcast.utils.extras import explain_missing_module
 from perfcast.utils.io import file_digests, first_changed, read_json, write_json
@@ -135,6 +135,7 @@ class Predictor(ABC):
         mask = np.zeros(len(X), dtype=bool) if validation is None else np.asarray(validation, dtype=bool)
         self._when = None if when is None else pd.DatetimeIndex(when)
         inputs, logs = self._inputs(X), np.log(measured)
+        require_usable_numbers(inputs, self.columns_, "the training rows")
         self.partial_ = partly_measured(task_labels(inputs, self.columns_), logs, self.targets_)
         self._fit(inputs, logs, mask)
         del self._when

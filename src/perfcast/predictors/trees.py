@@ -15,9 +15,13 @@ from perfcast.features.encoding.columns import feature_columns
 from perfcast.features.encoding.dense import TreeEncoder
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import SMALL_TABLE, measured_rows, select_models, task_groups, task_labels
-from perfcast.utils.io import read_json, write_json
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import LARGEST, read_state
 
 _LEAF = -1
+_LARGEST_LOG = 250.0
+"""Largest size of the logarithm of a target."""
 
 _GRAIN = 2.0**-24
 """Targets are rounded to multiples of this, so that their sums are exact in any order. Two splits that divide the rows
@@ -92,13 +96,38 @@ class ForestPredictor(Predictor):
                 pq.write_table(forest, folder / f"forest_{target}_{model}.parquet", compression="zstd")
 
     def _load(self, folder: Path) -> None:
-        state = read_json(folder / "forests.json")
+        state = read_state(folder / "forests.json")
         self.encoder_ = TreeEncoder.from_state(state["encoder"], feature_columns(self.columns_, task=True))
         self.models_ = state["models"]
+        features = len(self.encoder_.columns_)
         self.forests_ = [
-            [pq.read_table(folder / f"forest_{target}_{model}.parquet") for model in range(len(models))]
+            [_read_forest(folder / f"forest_{target}_{model}.parquet", features) for model in range(len(models))]
             for target, models in enumerate(self.models_)
         ]
+
+
+def _read_forest(path: Path, features: int) -> pa.Table:
+    """Read the nodes of a forest; `walk_forest` ends in a leaf of their trees.
+
+    Raises: UserError when a node has no feature, child or number that a forest can have.
+    """
+    nodes = pq.read_table(path)
+    feature, number, right, root = (nodes[name].to_numpy() for name in ("feature", "number", "right", "root"))
+    inner, place = feature != _LEAF, np.arange(len(feature))
+    possible = (
+        len(root) > 0
+        and bool(root[0])
+        and bool(((feature >= _LEAF) & (feature < features)).all())
+        and bool((np.abs(number) <= LARGEST).all())
+        and bool((np.abs(number[~inner]) <= _LARGEST_LOG).all())
+        # children follow their parent, so every walk ends
+        and bool((right[inner] > 1).all())
+        and bool((place[inner] + right[inner] < len(feature)).all())
+    )
+    if not possible:
+        fact = f"{path} has a node without a feature, a child or a number"
+        raise UserError("a forest must be one that was fitted", fact, "train it again, or fetch it again")
+    return nodes
 
 
 class RandomForest(ForestPredictor):

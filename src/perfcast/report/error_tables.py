@@ -63,6 +63,33 @@ def headline_grid(evaluation: Evaluation) -> Grid:
     return _grid(evaluation, f"Errors in %{over}", evaluation.splits, columns)
 
 
+def all_rows_grid(evaluation: Evaluation) -> Grid | None:
+    """Return predictors by splits: the MAPE without and with the excluded rows; None where no row is excluded."""
+    frame = evaluation.all_rows
+    if frame.empty or not frame["excluded"].any():
+        return None
+    average = frame[frame["task"] == AVERAGE]
+    values = {(row["split"], row["predictor"]): row for row in average.to_dict("records")}
+    counts = average.groupby("split")["excluded"].max()
+    excluded = ", ".join(f"{counts[split]} in {split}" for split in evaluation.splits if split in counts)
+    caption = (
+        "MAPE in % without and with the test rows that are excluded because of their scores; "
+        f"excluded scores: {excluded}"
+    )
+    rows = [
+        (
+            name,
+            [
+                Cell(number(row[metric]), key=row[metric]) if row else Cell("–")
+                for row in (values.get((split, name)) for split in evaluation.splits)
+                for metric in ("mape", "mape_all_rows")
+            ],
+        )
+        for name in evaluation.ranking()
+    ]
+    return Grid(caption, evaluation.splits, ["counted rows", "all rows"], rows, [])
+
+
 def task_grids(evaluation: Evaluation) -> list[Grid]:
     """Return one grid per split: predictors by tasks; none when there is one task."""
     if len(evaluation.tasks) < 2:

@@ -16,6 +16,7 @@ from perfcast.evaluation import BASELINE
 from perfcast.report import error_tables
 from perfcast.report.answers import can_rank, dataset_answer, small_dataset_sentence, split_answers
 from perfcast.report.described_table import described_lines
+from perfcast.report.error_sources_table import error_source_tables
 from perfcast.report.error_tables import number, published_tables
 from perfcast.report.explorer import explorer_view, point_budgets
 from perfcast.report.largest_errors import RULES, largest_errors
@@ -38,6 +39,7 @@ from perfcast.schema.display_names import column_label, scenario_label
 from perfcast.splits import describe_split, split_label
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, write_text
+from perfcast.utils.result_digests import record_digests
 
 
 @dataclass(frozen=True)
@@ -127,11 +129,13 @@ def write_report(context: ReportContext, page: Path, card_folder: Path | None) -
     with atomic_folder(page.with_suffix("")) as folder:
         for path, text in others:
             write_text(folder / Path(path).name, text)
+        record_digests(folder)
     write_text(page, index[1])
     if card_folder is not None:
         with atomic_folder(card_folder) as folder:
             for name, text in cards(context).items():
                 write_text(folder / f"{name}.md", text)
+            record_digests(folder)
 
 
 def environment() -> Environment:
@@ -183,6 +187,7 @@ def _sections(part: DatasetPart, context: ReportContext, leader: str, maximum: i
         Section("largest_errors", "Largest errors", largest_errors(evaluation, rows, leader) if rows else None),
         Section("releases", "Errors by product release", release_errors(evaluation, rows, leader) if rows else None),
         Section("interval_calibration", "Calibration of prediction intervals", calibration_tables(evaluation, leader)),
+        Section("error_sources", "What limits accuracy", error_source_tables(evaluation, leader)),
         Section("described", "Machines as users describe them", described_lines(evaluation)),
         Section(
             "published", "Comparison with published values", published_tables(evaluation, leader, part.predictor_label)
@@ -199,6 +204,7 @@ def _headline(part: DatasetPart) -> dict[str, object]:
     return {
         "table": error_tables.headline_grid(part.evaluation),
         "tasks": error_tables.task_grids(part.evaluation),
+        "all_rows": error_tables.all_rows_grid(part.evaluation),
         "others": error_tables.other_metrics_grid(part.evaluation),
         "intervals": error_tables.interval_grid(part.evaluation),
         "paired": error_tables.paired_rows(part.evaluation),

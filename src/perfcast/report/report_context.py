@@ -23,6 +23,7 @@ from perfcast.schema.table import Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_json, sha256
+from perfcast.utils.result_digests import open_sealed, verify_digest
 
 NAME, ENTITY, BLOCK, WHEN = "name", "entity", "block", "when"
 """Columns of `Rows.names`: machine in words, entity that unseen splits hold out, submission, publication date."""
@@ -253,11 +254,16 @@ def collect(
         params=params,
         environment=environment(),
         digests={
-            f"{path.parent.name}/{path.name}": sha256(path)
+            f"{path.parent.name}/{path.name}": _verified_digest(path)
             for folder in ("standard", "features")
             for path in sorted((results / folder).glob("*.parquet"))
         },
     )
+
+
+def _verified_digest(path: Path) -> str:
+    verify_digest(path)
+    return sha256(path)
 
 
 def environment() -> dict[str, str]:
@@ -319,5 +325,5 @@ def _read_plots(folder: Path, order: list[str]) -> tuple[PlotPart, ...]:
     parts = []
     for name in names:
         entry = plot_entry(name)
-        parts.append(PlotPart(name, entry.title, entry.caption, drawn[name].read_text(encoding="utf-8")))
+        parts.append(PlotPart(name, entry.title, entry.caption, open_sealed(drawn[name])))
     return tuple(parts)

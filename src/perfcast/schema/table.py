@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from perfcast.utils.errors import UserError
+
 
 class Kind(StrEnum):
     """Semantic type of a column. pandas types: float64, str, str, datetime64[us]; missing is NaN or NaT.
@@ -150,6 +152,9 @@ def select(
     ]
 
 
+LARGEST = 1e18
+"""Largest size of a number in a table: networks compute in single precision, whose squares end at 1e38."""
+
 _TYPES = {
     Kind.NUMERICAL: np.dtype("float64"),
     Kind.DATE: np.dtype("datetime64[us]"),
@@ -215,13 +220,28 @@ def out_of_bounds(table: Table) -> pd.DataFrame:
 
 
 def outside(values: pd.Series, column: Column) -> pd.Series:
-    """Mark the values outside the declared bounds of their column. Missing values are inside.
+    """Mark the values outside the declared bounds of their column, or of +-LARGEST. Missing values are inside.
 
     Shapes: values (n,) -> (n,) bool.
     """
-    low = values < column.low if column.low is not None else pd.Series(False, index=values.index)
-    high = values > column.high if column.high is not None else pd.Series(False, index=values.index)
-    return low | high
+    low = -LARGEST if column.low is None else column.low
+    high = LARGEST if column.high is None else column.high
+    marked: pd.Series = (values < low) | (values > high)
+    return marked
+
+
+def require_usable_numbers(frame: pd.DataFrame, columns: Iterable[Column], where: str) -> None:
+    """Check that no number is infinite or larger than LARGEST; missing ones are allowed.
+
+    Raises: UserError, which names the column and the row, where `where` names the table.
+    """
+    for name in (column.name for column in columns if column.kind is Kind.NUMERICAL and column.name in frame):
+        values = frame[name].to_numpy(dtype="float64", na_value=np.nan)
+        sizes = np.abs(values)
+        if len(sizes) and np.fmax.reduce(sizes) > LARGEST:
+            row = int(np.flatnonzero(sizes > LARGEST)[0])
+            fact = f"{name} is {values[row]:g} in row {row + 1}"
+            raise UserError(f"numbers in {where} must be finite and at most {LARGEST:g}", fact, "correct or remove it")
 
 
 def infer_columns(frame: pd.DataFrame, targets: Sequence[str] = ()) -> tuple[Column, ...]:

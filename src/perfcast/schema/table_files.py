@@ -1,10 +1,12 @@
 """Table files: Parquet with the declarations in its metadata, written and read in row groups; and CSV.
 
-Equal tables give equal bytes. A damaged file, or one of another schema version, is a `UserError`: pages have checksums.
+Equal tables give equal bytes. A damaged file, or one of another schema version, is a `UserError`: pages have checksums,
+and a file that its stage recorded is verified (`perfcast.utils.result_digests`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,10 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from perfcast.schema.schema_version import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
-from perfcast.schema.table import Column, Kind, Table, Tag, as_declared
+from perfcast.schema.table import Column, Kind, Table, Tag, as_declared, require_usable_numbers
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path
+from perfcast.utils.result_digests import verify_digest
 
 _METADATA_KEY = b"perfcast"
 _AGAIN = "delete it and run snakemake"
@@ -35,6 +38,16 @@ def write_table(table: Table, path: Path) -> None:
     write_tables([table], path)
 
 
+def content_digest(table: Table) -> str:
+    """Return the SHA-256 of the cells of a table: equal for equal rows, however the file encodes them."""
+    digest = hashlib.sha256("\n".join(table.frame.columns).encode())
+    for name in table.frame.columns:
+        values = table.frame[name]
+        texts = values.astype(object).map(str, na_action="ignore") if values.dtype.kind not in "iufb" else values
+        digest.update(pd.util.hash_pandas_object(texts, index=False, categorize=True).to_numpy().tobytes())
+    return digest.hexdigest()
+
+
 def write_tables(chunks: Iterable[Table], path: Path) -> None:
     """Write tables with equal columns as one file, in row groups.
 
@@ -43,6 +56,7 @@ def write_tables(chunks: Iterable[Table], path: Path) -> None:
     with atomic_path(path) as temporary, ExitStack() as stack:
         writer: pq.ParquetWriter | None = None
         for table in chunks:
+            require_usable_numbers(table.frame, table.columns, str(path))
             for arrow in _arrow_groups(table):
                 if writer is None:
                     writer = stack.enter_context(
@@ -79,7 +93,7 @@ def read_table(
         group: Read only this row group, see `count_row_groups`.
 
     Raises:
-        UserError: The file is absent, is not such a table, or has another schema version.
+        UserError: The file is absent, is not such a table, has another schema version, or has an infinite number.
     """
     about = read_declarations(path)
     try:
@@ -109,6 +123,7 @@ def read_table(
             raise UserError(f"{path} must have its declared types", f"a column has another ({error})", _AGAIN)
     # one block makes later steps faster; with `coded` memory matters more
     frame = pd.DataFrame(typed, index=pd.RangeIndex(rows), copy=not coded)
+    require_usable_numbers(frame, columns, str(path))
     return Table(dataset, frame, columns, facts)
 
 
@@ -133,6 +148,7 @@ def _read_columns(
 
 def count_row_groups(path: Path) -> int:
     """Return the number of row groups of a table file."""
+    verify_digest(path)
     with _parquet_errors(path):
         return int(pq.read_metadata(path).num_row_groups)
 
@@ -146,6 +162,7 @@ def read_parquet(path: Path, columns: Iterable[str] = ()) -> pd.DataFrame:
     path = Path(path)
     if not path.is_file():
         raise UserError(f"{path} must exist", "there is no such file", "run snakemake to make it")
+    verify_digest(path)
     with _parquet_errors(path):
         about = pq.read_metadata(path)
     _require_few_cells(path, about.num_rows, about.num_columns)
@@ -163,6 +180,7 @@ def read_csv(path: Path, **options: Any) -> pd.DataFrame:
     Raises:
         UserError: The file is absent or is not a table.
     """
+    verify_digest(path)
     try:
         frame: pd.DataFrame = pd.read_csv(path, **options)
     except FileNotFoundError:
@@ -198,6 +216,7 @@ def read_declarations(path: Path) -> dict[str, Any]:
     path = Path(path)
     if not path.is_file():
         raise UserError(f"{path} must exist", "there is no such file", "run snakemake to make it")
+    verify_digest(path)
     try:
         metadata = pq.read_schema(path).metadata or {}
     except (pa.ArrowException, OSError) as error:

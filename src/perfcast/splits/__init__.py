@@ -2,8 +2,8 @@
 
 A split is a function `name(table, seed) -> frame` declared by `declare_split`: one column per fold (fold_0 ..), with
 the values train, validation (inside training), test and unused; index as `table.frame`. The order of the rows has no
-influence. To add a split, add a function to a module of this package, or a module. To change one, raise
-VERSION: results of two versions never share a table.
+influence. To add a split, add a function to a module of this package, or a module. To change one, raise the `version`
+of its declaration: results of two versions never share a table.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ __all__ = [
     "SUBSETS",
     "VERSION",
     "LearningCurvePoint",
+    "check_version",
     "declaration",
     "describe_split",
     "function",
@@ -38,12 +39,13 @@ __all__ = [
     "read_folds",
     "reads",
     "split_label",
+    "split_version",
     "write_folds",
 ]
 
-VERSION = 1
-BASE = "base"
-"""Attribute of a file of folds: the base of a learning-curve split. Absent for other splits."""
+BASE, VERSION = "base", "split_version"
+"""Attributes of a file of folds: the base of a learning-curve split, absent for other splits, and the split's version.
+A file of an earlier release has no version, and so has the record of a run; it is 1."""
 
 _REMEDY = "run snakemake to make it again"
 
@@ -75,6 +77,22 @@ def describe_split(name: str) -> str:
     """Return a phrase on the test rows of a split; "" for a name that is no split."""
     declared = declaration(name)
     return declared.description if declared else ""
+
+
+def split_version(name: str) -> int:
+    """Return the version of a split's definition; 1 for a name that is no split."""
+    declared = declaration(name)
+    return declared.version if declared else 1
+
+
+def check_version(name: str, version: int, path: Path) -> None:
+    """Raise a UserError where `path`, folds or a run of a split, is of another version than the split is today."""
+    if version != (expected := split_version(name)):
+        raise UserError(
+            f"the split {name!r} must be of version {expected}, because versions test other rows",
+            f"{path} is of version {version}",
+            _REMEDY,
+        )
 
 
 def reads(column: Column) -> bool:
@@ -132,10 +150,11 @@ def leaks(table: Table, folds: pd.DataFrame, name: str) -> list[str]:
     return [*problems, f"{repeated} rows are test in more than one fold"] if repeated else problems
 
 
-def write_folds(path: Path, folds: pd.DataFrame, table: Table, base: str | None = None) -> None:
-    """Write folds with the key of their rows, and the base of a learning-curve split."""
+def write_folds(path: Path, folds: pd.DataFrame, table: Table, base: str | None = None, version: int = 1) -> None:
+    """Write folds with the key of their rows, the version of the split, and the base of a learning-curve split."""
     row = table.column_of(Tag.ROW)
     written = folds.assign(**{row: table.frame[row]})[[row, *folds.columns]]
+    written.attrs[VERSION] = version
     if base is not None:
         written.attrs[BASE] = base
     with atomic_path(path) as temporary:

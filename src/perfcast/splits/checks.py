@@ -76,10 +76,14 @@ def check_oldest(start: str) -> Check:
 
 
 def check_revealed(start: str, shots: int) -> Check:
-    """Return the check that training rows from month `start` on are of new entities, at most `shots` of each."""
+    """Return the check of the training rows from month `start` on.
+
+    They are of new entities, at most `shots` of each, and no test row of an entity is of an earlier month than they.
+    """
 
     def check(table: Table, fold: pd.Series) -> list[str]:
-        late = table.frame[table.column_of(Tag.TIME)] >= pd.Timestamp(start)
+        time = table.frame[table.column_of(Tag.TIME)]
+        late = time >= pd.Timestamp(start)
         names = table.frame[table.select(tag=Tag.ENTITY)].astype("str")
         entity = names.iloc[:, 0]
         if names.shape[1] > 1:
@@ -94,6 +98,10 @@ def check_revealed(start: str, shots: int) -> Check:
             if (many > shots).any()
             else []
         )
+        codes = pd.Series(pd.factorize(entity)[0], index=entity.index)
+        latest = time.where(learned & late).groupby(codes).transform("max")
+        older = int(((fold == "test") & (time < latest)).sum())
+        problems += [f"{older} test rows older than a revealed row of their entity"] if older else []
         early = int(((fold == "test") & ~late).sum())
         return problems + ([f"{early} test rows before {start}"] if early else [])
 

@@ -38,7 +38,7 @@ class SplitDeclaration:
     """Texts for users, checks of leakage, and the role of a split.
 
     `label` is a name of two or three words; `description` is a phrase on the test rows. Predictors are compared on it
-    where it is `compared`.
+    where it is `compared`. `version` is raised when the rows change: results of two versions never share a table.
     """
 
     label: str
@@ -46,11 +46,12 @@ class SplitDeclaration:
     checks: tuple[Check, ...]
     compared: bool = True
     learning_curve: LearningCurvePoint | None = None
+    version: int = 1
 
 
-def declare_split(label: str, description: str, *checks: Check) -> Callable[[AnySplit], AnySplit]:
+def declare_split(label: str, description: str, *checks: Check, version: int = 1) -> Callable[[AnySplit], AnySplit]:
     """Declare a function to be a split, with checks of its folds beside the general ones."""
-    return _attach(SplitDeclaration(label, description, (check_subsets, check_blocks, *checks)))
+    return _attach(SplitDeclaration(label, description, (check_subsets, check_blocks, *checks), version=version))
 
 
 def declare_leaking_split(label: str, description: str) -> Callable[[AnySplit], AnySplit]:
@@ -72,7 +73,14 @@ def declare_learning_curve(
     point, declared = LearningCurvePoint(base.__name__, share, years), declaration_of(base)
     label, description = f"{declared.label}, {amount}", f"{declared.description}; training data: {amount}"
     return _attach(
-        SplitDeclaration(label, description, (*declared.checks, *checks), compared=False, learning_curve=point)
+        SplitDeclaration(
+            label,
+            description,
+            (*declared.checks, *checks),
+            compared=False,
+            learning_curve=point,
+            version=declared.version,
+        )
     )
 
 

@@ -1,4 +1,7 @@
-"""Few-shot splits: forward splits with some measured results of every new entity in training."""
+"""Few-shot splits: forward splits with the first measured results of every new entity in training.
+
+Version 1 revealed results drawn at random. Most test rows of an entity were then older than a revealed result of it.
+"""
 
 from __future__ import annotations
 
@@ -14,32 +17,32 @@ from perfcast.splits.subsets import as_frame, by_key
 
 
 def reveal(shots: int) -> Split:
-    """Return the split with the test rows of forward_2023, and `shots` results of every new entity in training."""
+    """Return the split with the test rows of forward_2023, and the first `shots` results of new entities known."""
 
     def make(table: Table, seed: int) -> pd.DataFrame:
         return _few_shot(forward_2023(table, seed), table, shots, seed)
 
-    plural = "" if shots == 1 else "s"
-    amount = "one" if shots == 1 else shots
-    description = f"machines published from 2023 on, with {amount} measured result{plural} of each"
-    return declare_split(f"new machines, {shots} result{plural} known", description, check_revealed("2023-01", shots))(
-        make
-    )
+    first, known = ("first", "1 result") if shots == 1 else (f"first {shots}", f"{shots} results")
+    description = f"machines published from 2023 on, with the {first} measured {known.split()[1]} of each"
+    return declare_split(f"new machines, {known} known", description, check_revealed("2023-01", shots), version=2)(make)
 
 
 def _few_shot(folds: pd.DataFrame, table: Table, shots: int, seed: int) -> pd.DataFrame:
-    """Move at most `shots` test rows of every entity without training rows to train, drawn at random.
+    """Move the first `shots` test rows of every entity without training rows to train, by month of publication.
 
-    Other test rows of such a row's block are unused: training would know them. An entity whose rows are all of one
-    block has none left in test.
+    Dates are months. Rows of one month are in random order, and those that are not revealed stay in test: nobody knows
+    which of them came first. Other test rows of a revealed row's block are unused: training would know them. An entity
+    whose rows are all of one block has none left in test.
     """
     ordered = by_key(table)
     subset = folds["fold_0"].loc[ordered.frame.index].to_numpy(dtype=object)
     entities, blocks = by_tag(ordered, Tag.ENTITY), by_tag(ordered, Tag.BLOCK)
     new = (subset == "test") & ~np.isin(entities, entities[np.isin(subset, ["train", "validation"])])
     drawn = np.random.default_rng(seed).permutation(np.flatnonzero(new))
-    rank = pd.Series(entities[drawn]).groupby(entities[drawn]).cumcount().to_numpy()
-    shown = drawn[rank < shots]
+    months = ordered.frame[ordered.column_of(Tag.TIME)].to_numpy()[drawn]
+    in_time = drawn[np.argsort(months, kind="stable")]
+    rank = pd.Series(entities[in_time]).groupby(entities[in_time]).cumcount().to_numpy()
+    shown = in_time[rank < shots]
     subset[(subset == "test") & np.isin(blocks, blocks[shown])] = "unused"
     subset[shown] = "train"
     return as_frame(table, ordered, [subset])

@@ -13,18 +13,18 @@ from perfcast.testing.servers import CPU_MODELS, CpuModel
 from perfcast.utils.io import atomic_path
 
 _ARK = (
-    "CpuId", "CpuName", "AVX512FusedMultiplyAddUnits", "BornOnDate", "ClockSpeed", "ClockSpeedMax", "CodeNameText",
-    "CoreCount", "Lithography", "MaxTDP", "MemoryTypes", "NumMemoryChannels", "PCIExpressRevision", "ScalableSockets",
-    "TurboBoostTech2MaxFreq", "UltraPathInterconnectLinks",
+    "CpuId", "CpuName", "AVX512FusedMultiplyAddUnits", "BornOnDate", "Cache", "ClockSpeed", "ClockSpeedMax",
+    "CodeNameText", "CoreCount", "Lithography", "MaxTDP", "MemoryTypes", "NumMemoryChannels", "PCIExpressRevision",
+    "ScalableSockets", "TurboBoostTech2MaxFreq", "UltraPathInterconnectLinks",
 )  # fmt: skip
 _AMD = (
     "", "Model", "Family", "Launch Date", "# of CPU Cores", "# of Threads", "Base Clock", "Max. Boost Clock ¹ ²",
-    "All Core Boost Speed", "Socket Count", "PCI Express® Version", "Default TDP", "AMD Configurable TDP (cTDP)",
-    "Memory Channels",
+    "All Core Boost Speed", "L3 Cache", "Socket Count", "PCI Express® Version", "Default TDP",
+    "AMD Configurable TDP (cTDP)", "Memory Channels",
 )  # fmt: skip
 _XEON = (
     "Product", "Status", "Release Date", "Code Name", "Cores", "Threads", "Lithography(nm)", "Max. Turbo Freq.(GHz)",
-    "Base Freq.(GHz)", "TDP(W)",
+    "Base Freq.(GHz)", "TDP(W)", "Cache(MB)",
 )  # fmt: skip
 _BOAVIZTA = (
     "name",
@@ -92,6 +92,7 @@ def _make_ark_row(cpu_model: CpuModel) -> dict[str, object]:
         if cpu_model.number("simd_bits", 0) == 512
         else "",
         "BornOnDate": _format_quarter(cpu_model),
+        "Cache": f"{cpu_model.l3_mb} MB L2 Cache" if behind_bus else f"{cpu_model.l3_mb} MB",
         "ClockSpeed": f"{cpu_model.mhz / 1000:.2f} GHz",
         "ClockSpeedMax": "" if no_turbo else f"{cpu_model.turbo_mhz / 1000:.2f} GHz",
         "CoreCount": cpu_model.cores,
@@ -110,6 +111,7 @@ def _make_amd_row(cpu_model: CpuModel) -> dict[str, object]:
         "# of CPU Cores": cpu_model.cores,
         "Base Clock": f"{cpu_model.mhz / 1000:g}GHz",
         "Max. Boost Clock ¹ ²": f"Up to {cpu_model.turbo_mhz / 1000:g}GHz",
+        "L3 Cache": f"{cpu_model.l3_mb}MB",
         "Socket Count": "1P/2P",
         "PCI Express® Version": f"PCIe {int(cpu_model.number('pcie_gen', 4))}.0 x128",
         # The power rating of some CPU models depends on the memory; the first value applies.
@@ -129,6 +131,7 @@ def _make_xeon_row(cpu_model: CpuModel) -> dict[str, object]:
         "Lithography(nm)": 7 if cpu_model.facts["process_node"] == "Intel 7" else 14,
         "Max. Turbo Freq.(GHz)": f"{cpu_model.turbo_mhz / 1000:.2f}",
         "Base Freq.(GHz)": f"{cpu_model.mhz / 1000:.2f}",
+        "Cache(MB)": cpu_model.l3_mb,
         "TDP(W)": "30.165" if cpu_model.name.endswith("8380H") else cpu_model.tdp_w,
     }
 

@@ -16,8 +16,10 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from perfcast.tracking.client import open_client
 from perfcast.tracking.run import Run
-from perfcast.tracking.store import Store, locked, open_client, warn_unrecorded
+from perfcast.tracking.store import Store, locked, warn_unrecorded
+from perfcast.tracking.store_check import check_store
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -81,7 +83,7 @@ def start_run(store: Store, experiment: str, name: str, tags: Mapping[str, str])
     close_abandoned(client)
     all_tags = {**tags, **common_tags(store), _PROCESS_TAG: process_name(os.getpid())}
     run = client.create_run(experiment_id, tags=all_tags, run_name=name)
-    before = signal.signal(signal.SIGTERM, _raise_exit)
+    before = {number: signal.signal(number, _raise_exit) for number in (signal.SIGTERM, signal.SIGHUP)}
     status = "FAILED"
     try:
         yield Run(client, run.info.run_id, store)
@@ -90,8 +92,10 @@ def start_run(store: Store, experiment: str, name: str, tags: Mapping[str, str])
         status = "KILLED"
         raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         try:
+            check_store(store)
             client.set_terminated(run.info.run_id, status=status)
         except Exception as error:  # whatever a store, a driver or a server raises
             warn_unrecorded(error)
@@ -120,6 +124,7 @@ class LiveRecord:
     def _try(self, write: Callable[[Run], None]) -> None:
         if self.run is not None:
             try:
+                check_store(self.run.store)
                 write(self.run)
             except Exception as error:  # whatever a store, a driver or a server raises
                 warn_unrecorded(error)

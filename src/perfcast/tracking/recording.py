@@ -8,7 +8,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,11 +20,12 @@ from perfcast.evaluation import AVERAGE
 from perfcast.schema.display_names import replace_underscores
 from perfcast.schema.table_files import read_table
 from perfcast.splits import split_label
+from perfcast.tracking.client import open_client
 from perfcast.tracking.experiment_page import describe_experiment
 from perfcast.tracking.lifecycle import KIND_TAG, RECORD_TAG, close_abandoned, common_tags, open_experiment
 from perfcast.tracking.models import log_champion, log_predictor, register_champion
 from perfcast.tracking.run import DatasetEntry, Run
-from perfcast.tracking.store import RECORD, Store, locked, open_client
+from perfcast.tracking.store import RECORD, Store, locked
 from perfcast.utils.io import file_digests, read_json, sha256
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ class _Recorder:
         try:
             yield run
         except BaseException:
-            self.client.set_terminated(run.run_id, status="FAILED")
+            with suppress(Exception):  # the store that failed, most often: the next pass replaces this run
+                self.client.set_terminated(run.run_id, status="FAILED")
             raise
         run.set_tags({_COMPLETE_TAG: "true"})
         self.client.set_terminated(run.run_id, end_time=end)
@@ -121,8 +123,8 @@ def record_results(store: Store, results: ResultsToRecord, *, trainings_only: bo
     files: dict[str, list[Path]] = {}
     for path in sorted((results.folder / "runs").glob(f"*/*/*/{RECORD}")):
         files.setdefault(path.parts[-4], []).append(path)
+    client = open_client(store)
     with locked(store, "record"):
-        client = open_client(store)
         close_abandoned(client)
         count = 0
         for dataset, paths in files.items():

@@ -12,7 +12,9 @@ import pandas as pd
 
 from perfcast.uncertainty.correlation import ErrorCorrelation
 from perfcast.uncertainty.in_domain import InDomainModel
-from perfcast.utils.io import read_json, write_json
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_state
 
 LEVEL = 0.9
 """Default level of an interval."""
@@ -191,7 +193,19 @@ class ConformalCalibration:
         calibration.mean, calibration.center = float(state.get("mean", 0.0)), float(state.get("center", 0.0))
         calibration.most = float(state["most"])
         calibration.quantiles = {output: list(values) for output, values in state["quantiles"].items()}
+        calibration._require_possible()
         return calibration
+
+    def _require_possible(self) -> None:
+        """Raise a UserError for values that `fit` never gives: their intervals would end before they begin."""
+        rising = all(
+            len(values) == len(_GRID) and values[0] >= 0 and values == sorted(values)
+            for values in self.quantiles.values()
+        )
+        falling = min(self.weights.values(), default=0.0) < 0 or not 0 < self.base <= self.most or self.mean < 0
+        if falling or not rising or "" not in self.quantiles or not np.isfinite([self.mean, self.center]).all():
+            fact = "an error, a weight or a quantile is negative or out of order"
+            raise UserError("a calibration must be one of backtests", fact, "make it again, or fetch it again")
 
 
 @dataclass(frozen=True)
@@ -256,9 +270,9 @@ class UncertaintyModel:
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote."""
         path = folder / "correlation.json"
-        correlation = ErrorCorrelation.from_state(read_json(path)) if path.is_file() else None
-        calibration = ConformalCalibration.from_state(read_json(folder / "calibration.json"))
-        scales = read_json(folder / "scales.json")["scales"] if (folder / "scales.json").is_file() else ()
+        correlation = ErrorCorrelation.from_state(read_state(path)) if path.is_file() else None
+        calibration = ConformalCalibration.from_state(read_state(folder / "calibration.json"))
+        scales = read_state(folder / "scales.json")["scales"] if (folder / "scales.json").is_file() else ()
         return cls(InDomainModel.load(folder), calibration, correlation, tuple(map(float, scales)))
 
 

@@ -13,7 +13,9 @@ import pandas as pd
 from perfcast.features.encoding.columns import feature_columns
 from perfcast.features.encoding.dense import TreeEncoder
 from perfcast.schema.table import Column, Tag
-from perfcast.utils.io import read_json, write_json
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_arrays, read_state
 
 RESULTS, AHEAD = "few results", "years ahead"
 """Names of the two distances that belong to no group of columns."""
@@ -30,6 +32,9 @@ _IGNORED = np.inf
 
 _MAX_AHEAD = 2.0
 """Years: the longest time ahead of a backtest."""
+
+
+_AGAIN = "make it again, or fetch it again"
 
 
 class InDomainModel:
@@ -117,14 +122,18 @@ class InDomainModel:
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote."""
-        model, state = cls(), read_json(folder / "in_domain.json")
+        model, state = cls(), read_state(folder / "in_domain.json")
         model.columns = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in state["columns"])
         model.entity, model.results = state["entity"], state["results"]
         model.last = None if state["last"] is None else pd.Timestamp(state["last"])
         for name, columns in _by_group(feature_columns(model.columns)).items():
-            with np.load(folder / f"{name}.npz", allow_pickle=False) as arrays:
-                encoder = TreeEncoder.from_state(state["encoders"][name], columns)
-                model._groups[name] = _Group(encoder, arrays["scales"], arrays["references"])
+            arrays = read_arrays(folder / f"{name}.npz")
+            encoder = TreeEncoder.from_state(state["encoders"][name], columns)
+            scales, references = arrays["scales"], arrays["references"]
+            if scales.shape != (len(columns),) or references.shape[1:] != scales.shape or not (scales > 0).all():
+                fact = f"{name}.npz has shapes {scales.shape} and {references.shape}, or a scale of 0"
+                raise UserError(f"{folder} must have the {len(columns)} columns of {name}", fact, _AGAIN)
+            model._groups[name] = _Group(encoder, scales, references)
         return model
 
 

@@ -194,9 +194,12 @@ def read_json(path: Path) -> Any:
     """Return the content of a JSON file that perfcast wrote.
 
     Raises:
-        UserError: The file is absent, too large or not JSON.
+        UserError: The file is absent, too large or not JSON, or has changed since a stage wrote it.
     """
+    from perfcast.utils.result_digests import verify_digest  # which writes with this module
+
     path = Path(path)
+    verify_digest(path)
     try:
         with path.open("rb") as file:
             content = file.read(size_limits.JSON + 1)
@@ -205,9 +208,13 @@ def read_json(path: Path) -> Any:
     if len(content) > size_limits.JSON:
         raise UserError(f"{path} must have at most {size_limits.JSON} bytes", "it is larger", "make it again")
     try:
-        return json.loads(content.decode("utf-8"))
+        return json.loads(content.decode("utf-8"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} must be JSON", f"it cannot be read ({str(error)[:200]})", "make it again") from None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def read_object(path: Path, *keys: str) -> dict[str, Any]:

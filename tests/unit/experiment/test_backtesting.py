@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from perfcast.experiment.fitting import first_error, plan_backtests, run_backtests
+from perfcast.experiment.training import fit_folds
 from perfcast.experiment.uncertainty_fit import fit_uncertainty, fold_distances
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
@@ -104,6 +105,19 @@ def test_backtest_skips_excluded_rows_and_outliers():
     first = plan_backtests(demo, forward(), 0.3, 1)[0]
     assert not first.testing[57] and first.testing.sum() == 5
     assert not first.fitting[5] and first.fitting.sum() == 53
+
+
+def test_excluded_test_rows_are_predicted_apart_from_the_others():
+    demo = table()
+    demo.frame.loc[[62, 65, 20], "odd"] = 1.0
+    demo.frame.loc[65, "score"] = np.nan
+    folds = pd.DataFrame({"fold_0": forward()})
+    (fitted,) = fit_folds(demo, folds, lambda fold: {"largest": Largest}, [0], None)
+    assert fitted.excluded["row"].tolist() == ["r62"]
+    assert set(fitted.test["row"]) == {f"r{number}" for number in range(60, 72)} - {"r62", "r65"}
+    (plain,) = fit_folds(table(), folds, lambda fold: {"largest": Largest}, [0], None)
+    assert plain.excluded.empty
+    assert list(plain.excluded) == list(plain.test)
 
 
 def test_backtest_fits_without_its_test_rows():

@@ -10,8 +10,11 @@ import pytest
 from champion_project import KNOWN, SUITES, predict, project
 
 import perfcast
+from perfcast.data.processors.facts import Fact
+from perfcast.data.processors.families import find_launch
 from perfcast.inference.basis import MEASURED_FACTOR
 from perfcast.inference.basis_text import format_basis
+from perfcast.inference.imputation.rules import FactSource
 from perfcast.inference.imputation.run_command import describe_runcpu
 from perfcast.inference.imputation.server_rules import SPEC_CPU2017
 from perfcast.inference.predict import make_options
@@ -42,6 +45,30 @@ def test_facts_have_day_and_source(basis):
         assert pd.Timestamp(source.known_from) < pd.Timestamp("2018-01-01")
         assert source.source and source.facts
     assert any("simd_bits 512 bit" in source.facts for source in basis.facts)
+
+
+def test_facts_of_the_catalogs_have_the_day_of_the_launch():
+    """The catalogs of the sources date no fact; the day is the last one of the launch quarter, or the family's."""
+    row = pd.Series(
+        {"tdp_w": 150.0, "simd_bits": 512.0, "launch_quarter": pd.Timestamp("2017-07-01"), "upi_links": 3.0}
+    )
+    facts = pd.DataFrame([row], index=["xeon gold 6148"])
+    cells = {"cpu_model": "xeon gold 6148", "family": "Skylake-SP"}
+
+    def find(table, user_facts=()):
+        sources = SPEC_CPU2017.list_fact_sources(cells, table, user_facts)
+        assert all(source.known_from and source.source for source in sources)
+        return next(source for source in sources if any(fact.startswith("tdp_w") for fact in source.facts))
+
+    assert find(facts) == FactSource(
+        "xeon gold 6148", "2017-09-30", "public catalogs; launch in 2017 Q3", ("tdp_w 150 W",)
+    )
+    undated = find(facts.assign(launch_quarter=pd.NaT))
+    assert undated.known_from == f"{find_launch('Skylake-SP'):%Y-%m-%d}"
+    assert "family" in undated.source
+    mine = Fact("xeon gold 6148", "", "tdp_w", "140", "W", pd.Timestamp("2017-08-01"), "data sheet", 1)
+    assert find(facts, (mine,)) == FactSource("xeon gold 6148", "2017-08-01", "data sheet", ("tdp_w 140 W",))
+    assert SPEC_CPU2017.list_fact_sources(cells, pd.DataFrame()), "a champion without a table has the families' facts"
 
 
 def test_measured_result_moves_the_others_as_the_basis_tells(basis):

@@ -26,6 +26,7 @@ class Planted:
         return Path.touch, (self.marker,)
 
 
+@pytest.mark.reliability("a flipped bit in a result file")
 @pytest.mark.parametrize("name", FILES)
 def test_load_champion_refuses_a_changed_file(tmp_path, name):
     folder, marker = tmp_path / "champion", tmp_path / "executed"
@@ -43,6 +44,7 @@ def test_load_champion_refuses_a_changed_file(tmp_path, name):
     assert not marker.exists()
 
 
+@pytest.mark.reliability("wrong fields of machines, and changed files of a champion")
 def test_predict_command_reports_a_changed_champion_in_one_line(tmp_path, capsys):
     shutil.copytree(project().folder, tmp_path / "champion")
     (tmp_path / "champion" / "reference_data" / "measured.parquet").write_bytes(b"PAR1")

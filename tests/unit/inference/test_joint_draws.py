@@ -91,6 +91,38 @@ def test_the_rate_of_memory_of_another_generation_is_not_taken():
     assert joint.fill(other, rows.index.to_numpy())["mem_rated_mts"].isna().all()
 
 
+def test_a_donor_at_its_largest_value_gives_that_of_the_machine():
+    joint = deck(at_most={"mem_rated_mts": "mem_max_mts_1dpc"})
+    known = joint.frame[joint.frame["mem_max_mts_1dpc"].notna() & joint.frame["ddr_gen"].notna()]
+    fast = known[known["mem_rated_mts"] >= known["mem_max_mts_1dpc"]].head(1)
+    machine = fast.assign(mem_rated_mts=np.nan, mem_max_mts_1dpc=9000.0).reset_index(drop=True)
+    assert joint.fill(machine, fast.index.to_numpy())["mem_rated_mts"].iloc[0] == 9000
+    slow = joint.frame.assign(mem_rated_mts=joint.frame["mem_max_mts_1dpc"] - 100)
+    joint.frame = slow
+    assert (
+        joint.fill(machine, fast.index.to_numpy())["mem_rated_mts"].iloc[0] == slow.loc[fast.index[0], "mem_rated_mts"]
+    )
+
+
+def test_a_new_cpu_model_runs_the_newest_software():
+    champion = project().champion
+    measured = champion.reference_data.measured
+    last = measured.frame["published_month"].max()
+    old = np.arange(len(measured.frame)) % 2 == 0
+    frame = measured.frame.assign(sw_avail=last - pd.to_timedelta(np.where(old, 1500, 0), unit="D"))
+    machine = measured.frame.head(1).reset_index(drop=True).astype(object)
+    machine.loc[0, :] = np.nan
+    machine.loc[0, ["cpu_model", "suite", "launch_quarter"]] = "xeon new", "CINT2017rate", last
+    shares = {}
+    for launch in (last, last - pd.DateOffset(years=3)):
+        machine["launch_quarter"] = launch
+        joint = JointDeck(replace(measured, frame=frame), champion.rules.joint)
+        _, donor_rows = joint.draw(machine.astype(measured.frame.dtypes.to_dict()))
+        shares[launch] = (joint.frame["sw_avail"].iloc[donor_rows] == last).mean()
+    assert shares[last] == 1
+    assert min(shares.values()) < 1
+
+
 def test_the_prediction_is_the_median_over_draws():
     champion = project().champion
     machine = {**KNOWN, "suite": "CINT2017rate"}

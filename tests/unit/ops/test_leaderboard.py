@@ -91,3 +91,20 @@ def test_a_block_is_replaced_between_its_marks():
 def test_readme_shows_the_tracked_leaderboard():
     rendered = render_readme(PROJECT, PROJECT / "results" / "leaderboard")
     assert rendered == (PROJECT / "README.md").read_text(), "run `perfcast leaderboard`"
+
+
+def test_runs_of_another_version_of_their_split_leave_the_file(board, tmp_path):
+    path = tmp_path / "board.csv"
+    old = board[board["split"] == "random"].assign(split="few_shot_3", split_version=1)
+    update_leaderboard(path, old)
+    update_leaderboard(path, board)
+    assert "few_shot_3" not in set(read_leaderboard(path)["split"])
+    new = old.assign(split_version=2)
+    update_leaderboard(path, new)
+    assert set(read_leaderboard(path).query("split == 'few_shot_3'")["split_version"]) == {2}
+
+
+def test_a_file_without_versions_is_of_version_1(board, tmp_path):
+    path = tmp_path / "board.csv"
+    board.drop(columns="split_version").to_csv(path, index=False)
+    assert set(read_leaderboard(path)["split_version"]) == {1}

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from perfcast.report.described_table import described_lines
+from perfcast.report.error_sources_table import error_source_tables
 from perfcast.report.explorer import NO_INTERVAL, SCALE, explorer_predictors, explorer_view, point_budgets
 from perfcast.report.largest_errors import largest_errors
 from perfcast.report.model_card import cards, model_card
@@ -277,6 +278,19 @@ def test_described_machines_are_listed_by_level(part):
     assert described_lines(part.evaluation) == []
 
 
+def test_sources_of_error_are_listed_by_split(part):
+    line = {"split": "random", "predictor": "network", "task": "average", "medape": 2.0}
+    steps = [
+        {**line, "step": 0, "known": "nothing", "mape": 6.0, "share": np.nan},
+        {**line, "step": 1, "known": "CPU model", "mape": 3.0, "share": 50.0},
+        {**line, "step": 1, "known": "CPU model", "mape": 9.0, "share": 50.0, "predictor": "ridge"},
+    ]
+    (shown,) = error_source_tables(dataclasses.replace(part.evaluation, error_sources=pd.DataFrame(steps)), "network")
+    assert shown.split == split_label("random")
+    assert shown.lines == [("nothing", "6.00", "2.00", "–"), ("CPU model", "3.00", "2.00", "50.0")]
+    assert error_source_tables(part.evaluation, "network") == []
+
+
 def test_ablation_table_compares_on_the_same_rows(part):
     assert ablation_tables(part.evaluation, part.rows) == []
     evaluation = part.evaluation
@@ -353,7 +367,7 @@ def test_model_card_is_equal_in_both_formats(context, part):
     ("split", "words"),
     [
         ("unseen_cpu", "machines whose CPU model has no result in the training data"),
-        ("few_shot_1", "machines published from 2023 on, with one measured result of each"),
+        ("few_shot_1", "machines published from 2023 on, with the first measured result of each"),
         ("no_such", ""),
     ],
 )

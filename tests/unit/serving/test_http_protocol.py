@@ -57,6 +57,7 @@ def assert_refused(reply, status):
     assert "default-src" in headers["content-security-policy"]
 
 
+@pytest.mark.reliability("malformed HTTP requests")
 @pytest.mark.parametrize(
     "sent",
     [
@@ -73,6 +74,7 @@ def test_what_is_no_http_gets_json_with_the_usual_headers(server, sent):
         assert_refused(receive(connection), 400)
 
 
+@pytest.mark.reliability("HTTP bodies and headers sent slowly or never, or without end")
 def test_half_sent_headers_end_after_a_while(server):
     with connect(server) as silent, connect(server) as half:
         half.sendall(HALF)
@@ -80,6 +82,7 @@ def test_half_sent_headers_end_after_a_while(server):
             assert_refused(receive(connection), 408)
 
 
+@pytest.mark.reliability("HTTP bodies and headers sent slowly or never, or without end")
 def test_half_of_a_second_request_ends_too(server):
     with connect(server) as connection:
         connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -90,6 +93,7 @@ def test_half_of_a_second_request_ends_too(server):
             assert time.monotonic() < deadline
 
 
+@pytest.mark.reliability("HTTP bodies and headers sent slowly or never, or without end")
 def test_others_are_served_while_one_client_holds_back_many_headers():
     class Patient(Impatient):
         header_seconds = 60.0
@@ -107,6 +111,7 @@ def test_others_are_served_while_one_client_holds_back_many_headers():
                 connection.close()
 
 
+@pytest.mark.reliability("HTTP bodies and headers sent slowly or never, or without end")
 def test_an_endless_body_is_refused_and_the_connection_closed(server):
     most = 80 * DEFAULT_LIMITS.body // 65536
     with connect(server) as connection:

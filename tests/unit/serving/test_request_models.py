@@ -46,6 +46,7 @@ BAD_BODIES = {
 }
 
 
+@pytest.mark.reliability("malformed HTTP requests")
 @pytest.mark.parametrize("body", BAD_BODIES, ids=lambda body: body[:24].decode("latin-1"))
 @pytest.mark.parametrize("route", ["predict", "impute"])
 def test_invalid_body_gets_one_line(server, route, body):
@@ -70,6 +71,7 @@ BAD_MACHINES = [
 ]
 
 
+@pytest.mark.reliability("malformed HTTP requests")
 @pytest.mark.parametrize("machine", BAD_MACHINES, ids=str)
 def test_invalid_machine_gets_the_message_of_the_library(server, machine):
     with pytest.raises(UserError) as caught:
@@ -78,6 +80,7 @@ def test_invalid_machine_gets_the_message_of_the_library(server, machine):
     assert (reply.status, reply.error) == (422, str(caught.value))
 
 
+@pytest.mark.reliability("malformed HTTP requests")
 @pytest.mark.parametrize(
     ("query", "words"),
     [
@@ -121,12 +124,14 @@ def test_strict_requests_and_those_without_any_answer_are_refused(server):
     assert (reply.status, "machine 1 has 'Zeus 1'" in reply.error) == (422, True)
 
 
+@pytest.mark.reliability("malformed HTTP requests")
 def test_other_media_types_are_refused(server):
     for kind in ("text/csv", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
         reply = request(f"{server}/predict", b'{"chips": 2}', {"Content-Type": kind})
         assert (reply.status, "send it with Content-Type: application/json" in reply.error) == (415, True)
 
 
+@pytest.mark.reliability("malformed HTTP requests")
 def test_unknown_routes_and_methods_get_one_line(server):
     assert request(f"{server}/nowhere").status == 404
     assert "GET /nowhere" in request(f"{server}/nowhere").error

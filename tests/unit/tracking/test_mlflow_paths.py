@@ -11,8 +11,8 @@ import pytest
 
 from perfcast import tracking
 from perfcast.predictors.linear import Ridge
+from perfcast.tracking.client import rewrite_moved
 from perfcast.tracking.models import log_predictor, register_champion
-from perfcast.tracking.store import rewrite_moved
 
 
 def store_in(project):

@@ -7,19 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from mlflow import MlflowClient
+from recorded_results import make_recordable, write_run
 
 from perfcast import tracking
 from perfcast.cli.main import main
-from perfcast.predictors.linear import Ridge
-from perfcast.schema.table import Column, Kind, Role, build_table
-from perfcast.schema.table_files import write_table
 from perfcast.tracking.models import requirements
 from perfcast.tracking.recording import ResultsToRecord, record_results
 from perfcast.training.progress import EPOCH_LISTENERS, listening
-from perfcast.utils.io import sha256, write_json
+from perfcast.utils.io import sha256
 
 SCORES = {
     "demo": {
@@ -32,33 +29,6 @@ SCORES = {
         for split in ("random", "unseen")
     }
 }
-COLUMNS = [Column("cores", Kind.NUMERICAL, Role.FEATURE, "cpu"), Column("score", Kind.NUMERICAL, Role.TARGET, "suite")]
-
-
-def write_run(results, split, mape=7.5):
-    """Write the folder of a training as `perfcast pipeline train` does, curves included."""
-    frame = pd.DataFrame({"cores": [1.0, 2.0, 4.0, 8.0] * 4})
-    frame["score"] = frame["cores"]
-    write_table(build_table("demo", frame, COLUMNS), results / "features" / "demo.parquet")
-    folder = results / "runs" / "demo" / split / "ridge"
-    Ridge().fit(frame[["cores"]], frame["score"]).save(folder / "model")
-    pd.DataFrame({"predicted": [1.0]}).to_parquet(folder / "predictions.parquet")
-    curves = pd.DataFrame({"seed": [0, 0], "fold": [0, 0], "epoch": [1, 2], "train_loss": [2.0, 1.0]})
-    curves.to_csv(folder / "history.csv", index=False)
-    (folder / "config.yaml").write_text("preset: quick\n")
-    record = {
-        **{"dataset": "demo", "split": split, "predictor": "ridge", "curves": "history.csv", "model": "model"},
-        "parameters": {"alphas": "[1.0]", "preset": "quick"},
-        "metrics": {"mape": mape, "medape": 5.0},
-        "tags": {"preset": "quick", "code_digest": "1"},
-        "rows": {"train": 12, "test": 4},
-        "sha256": {"table": "1" * 64, "folds": split, "predictions": "2" * 64},
-    }
-    write_json(folder / "record.json", record)
-    usage = results / "benchmarks" / "train" / "demo" / split / "ridge.tsv"
-    usage.parent.mkdir(parents=True, exist_ok=True)
-    usage.write_text("s\th:m:s\tmax_rss\n12.5\t0:00:12\t300.25\n")
-    return folder
 
 
 def write_evaluation(results):
@@ -187,6 +157,7 @@ def test_live_run_becomes_the_record_of_its_training(results):
     assert [m.value for m in client.get_metric_history(run_id, "live/train_loss")] == [3.0, 2.0]
 
 
+@pytest.mark.reliability("tracking fails while a training runs")
 @pytest.mark.parametrize("fault", ["garbage", "no server"])
 def test_live_store_that_fails_costs_a_line(tmp_path, capsys, fault):
     uri = "http://127.0.0.1:9"
@@ -203,6 +174,7 @@ def test_live_store_that_fails_costs_a_line(tmp_path, capsys, fault):
     assert "the results are kept" in lines[0]
 
 
+@pytest.mark.reliability("tracking fails while a training runs")
 def test_live_store_that_vanishes_while_training_costs_a_line(results, capsys):
     store = tracking.Store(f"sqlite:///{results}/mlflow/mlflow.db", results / "mlflow" / "artifacts", "now", live=True)
     with tracking.live_record(store, "perfcast/demo", "ridge-random", {}) as live:
@@ -215,12 +187,10 @@ def test_live_store_that_vanishes_while_training_costs_a_line(results, capsys):
 
 @pytest.fixture
 def project(tmp_path):
-    shutil.copytree(Path(__file__).parents[3] / "conf", tmp_path / "conf")
-    shutil.copy(Path(__file__).parents[3] / "params.yaml", tmp_path)
-    write_run(tmp_path / "results", "random")
-    return tmp_path
+    return make_recordable(tmp_path / "project")
 
 
+@pytest.mark.reliability("tracking store unusable at the start")
 def test_unreachable_store_is_one_line_and_a_note(project, capsys, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     command = ["pipeline", "record", "--project", str(project), "--results", str(project / "results")]

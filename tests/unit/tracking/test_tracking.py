@@ -37,6 +37,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("store")
 
 
+@pytest.mark.reliability("tracking store deleted, empty or locked for a while")
 def test_parallel_jobs_lose_no_record(folder):
     jobs = [subprocess.Popen([sys.executable, "-c", JOB, str(folder), str(number)]) for number in range(3)]
     assert [job.wait(timeout=120) for job in jobs] == [0, 0, 0]
@@ -119,6 +120,7 @@ tracking.open_client(store)
 """
 
 
+@pytest.mark.reliability("tracking store deleted, empty or locked for a while")
 def test_killed_creation_leaves_no_store(tmp_path):
     process = subprocess.run([sys.executable, "-c", MAKER, str(tmp_path)], check=False, timeout=120)
     assert process.returncode == -signal.SIGKILL

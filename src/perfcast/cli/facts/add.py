@@ -35,8 +35,10 @@ def run(options: argparse.Namespace) -> int:
     row = {name: getattr(options, name) or "" for name in ("cpu_model", "family", "known_from", "source", "quality")}
     for text in options.set:
         name, equals, value = text.partition("=")
-        if not equals or name in row:
+        if not equals:
             raise UserError("--set must be NAME=VALUE, such as tdp_w=400", f"it is {text[:60]!r}", "correct it")
+        if name in row:
+            raise UserError("--set must give every fact once", f"{name[:60]!r} is given twice", "leave one out")
         row[name] = value
     append_fact_row(options.facts, row)
     print(f"{options.facts}: {options.cpu_model} added")

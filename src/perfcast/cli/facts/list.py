@@ -22,13 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the facts, those that count first."""
-    from perfcast.data.processors.listing import list_facts
+    from perfcast.data.processors.listing import list_catalog_facts, list_facts
     from perfcast.data.processors.user_facts import read_user_facts
     from perfcast.utils.errors import UserError
     from perfcast.utils.terminal_tables import render_table, terminal_width
 
     stated = read_user_facts(options.facts) if options.facts.is_file() else ()
-    facts = list_facts(options.cpu_model, stated, options.raw / "cpu_catalog")
+    listed = list_catalog_facts(options.cpu_model, options.raw / "cpu_catalog")
+    facts = list_facts(options.cpu_model, stated, listed)
     if not facts:
         remedy = "`perfcast facts add` states what you know of it"
         raise UserError("a CPU model must be one that the tables know", f"{options.cpu_model!r} is not", remedy)

@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the list; print one line per dataset that is left out."""
     from perfcast.data.sources.locations import present_sources
+    from perfcast.utils.result_digests import record_digests
 
     present, left_out = [], {}
     for name in options.datasets:
@@ -38,4 +39,5 @@ def run(options: argparse.Namespace) -> int:
     if not present:
         raise UserError("at least one dataset must have its sources", "every one lacks some", "see perfcast sources")
     write_json(options.out, {"datasets": present, "left_out": left_out})
+    record_digests(options.out)
     return 0

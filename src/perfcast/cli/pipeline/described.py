@@ -36,6 +36,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.experiment.champion import select_champion
     from perfcast.experiment.described import predict_described_splits
     from perfcast.utils.io import atomic_path
+    from perfcast.utils.result_digests import record_digests
 
     champion = select_champion(options.runs, options.splits, options.predictors).predictor
     predictions = predict_described_splits(
@@ -52,5 +53,6 @@ def run(options: argparse.Namespace) -> int:
     )
     with atomic_path(options.out) as path:
         predictions.to_parquet(path, index=False, compression="zstd", write_page_checksum=True)
+    record_digests(options.out)
     print(f"{options.dataset}: {len(predictions)} predictions of described machines by {champion}", file=sys.stderr)
     return 0

@@ -40,14 +40,16 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.uncertainty.conformal import LEVEL
 
     names, distances = product(options.splits, options.predictors), options.in_domain
+    declared = read_dataset(options.project / "conf", options.dataset)
     evaluation = evaluate(
         {(split, predictor): options.runs / split / predictor for split, predictor in names},
         read_table(options.table),
         resamples=options.resamples,
         seed=options.seed,
-        published=[entry.model_dump() for entry in read_dataset(options.project / "conf", options.dataset).published],
+        published=[entry.model_dump() for entry in declared.published],
         in_domain={split: distances / f"{split}.parquet" for split in options.splits} if distances else {},
         described=read_parquet(options.described) if options.described else None,
+        error_sources=declared.error_sources,
         level=LEVEL if options.level is None else options.level,
     )
     write_evaluation(evaluation, options.out)

@@ -27,6 +27,7 @@ def run(options: argparse.Namespace) -> int:
     """Derive the columns of one dataset."""
     from perfcast.schema.table import Table
     from perfcast.schema.table_files import count_row_groups, read_table, write_tables
+    from perfcast.utils.result_digests import record_digests
 
     modules = [
         plugins.load("features", name) for name in read_dataset(options.project / "conf", options.dataset).features
@@ -41,4 +42,5 @@ def run(options: argparse.Namespace) -> int:
     # a feature is of its row alone, so any group of rows can be taken by itself
     others = (read_table(options.table, group=number) for number in range(1, count_row_groups(options.table)))
     write_tables((derived(table) for table in chain([first], others)), options.out)
+    record_digests(options.out)
     return 0

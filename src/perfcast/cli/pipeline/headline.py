@@ -29,6 +29,7 @@ def run(options: argparse.Namespace) -> int:
     """Write <out>/<dataset>/<split>.json."""
     from perfcast.evaluation.headline_metrics import headline_metrics
     from perfcast.utils.io import atomic_folder, read_object, write_json
+    from perfcast.utils.result_digests import record_beside
 
     metrics = read_object(options.metrics)
     about = [read_object(folder / "about.json", "dataset", "predictor") for folder in options.champions]
@@ -38,4 +39,5 @@ def run(options: argparse.Namespace) -> int:
             path = folder / dataset / f"{split}.json"
             path.parent.mkdir(exist_ok=True)
             write_json(path, values)
+    record_beside(options.out)
     return 0

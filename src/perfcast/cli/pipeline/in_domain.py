@@ -25,10 +25,12 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.schema.table_files import read_table
     from perfcast.splits import read_folds
     from perfcast.utils.io import atomic_path
+    from perfcast.utils.result_digests import record_digests
 
     outlier = read_dataset(options.project / "conf", options.dataset).label_outlier
     table = read_table(options.table)
     distances = fold_distances(table, read_folds(options.folds, table), outlier, options.backtest_windows)
     with atomic_path(options.out) as path:
         distances.to_parquet(path, index=False, compression="zstd", write_page_checksum=True)
+    record_digests(options.out)
     return 0

@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
 
     spec = parse_source(options.source, read_conf(options.project / "conf", "source", options.source))
     places = find_places(options.project, options.mirror, os.environ)
-    is_local = locate_source(spec, **places).is_local
+    is_local = locate_source(spec, **places, earlier=options.out).is_local
     show = DownloadLines(lambda line: print(line, file=sys.stderr, flush=True))
     result = ingest_source(
         spec, options.out, **places, network=not options.offline, strict=options.strict, progress=show

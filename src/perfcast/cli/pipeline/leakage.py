@@ -29,6 +29,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.evaluation.leakage import check_leakage, leakage_errors
     from perfcast.experiment.leakage_control import collect_artifacts
     from perfcast.utils.io import write_json
+    from perfcast.utils.result_digests import record_digests
 
     artifacts = collect_artifacts(
         options.project / "conf",
@@ -43,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
     )
     report = check_leakage(artifacts)
     write_json(options.out, report)
+    record_digests(options.out)
     lines = leakage_errors(report)
     for line in lines:
         print(f"perfcast pipeline leakage: {line}", file=sys.stderr)

@@ -22,7 +22,9 @@ def run(options: argparse.Namespace) -> int:
     """Write {dataset: {split: {predictor: {task: {metric: value}}}}}."""
     from perfcast.evaluation import metrics_tree, read_evaluation
     from perfcast.utils.io import write_json
+    from perfcast.utils.result_digests import record_digests
 
     evaluations = [read_evaluation(folder) for folder in options.evaluations]
     write_json(options.out, {evaluation.dataset: metrics_tree(evaluation) for evaluation in evaluations})
+    record_digests(options.out)
     return 0

@@ -36,18 +36,16 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.utils.errors import UserError
     from perfcast.utils.io import write_text
 
-    conf = options.project / "conf"
-    store = tracking.store_from(read_yaml(conf / "tracking" / "default.yaml"), options.project, os.environ)
-    if store is None:
-        outcome = "off: conf/tracking/default.yaml has enabled: false"
-    else:
-        try:
-            outcome = f"{_record(store, options)} new runs recorded"
-        except Exception as error:  # whatever a store, a driver or a server raises
-            reason = tracking.explain_failure(error)
-            if options.note is None:
-                raise UserError("the tracking store must be usable", reason, "run perfcast doctor") from error
-            outcome = f"NOT recorded: {reason}; `perfcast pipeline record` catches up"
+    try:
+        conf = read_yaml(options.project / "conf" / "tracking" / "default.yaml")
+        store = tracking.store_from(conf, options.project, os.environ)
+        off = "off: conf/tracking/default.yaml has enabled: false"
+        outcome = off if store is None else f"{_record(store, options)} new runs recorded"
+    except Exception as error:  # whatever a store, a driver or a server raises
+        reason = tracking.explain_failure(error)
+        if options.note is None:
+            raise UserError("the tracking store must be usable", reason) from error
+        outcome = f"NOT recorded: {reason}; `perfcast pipeline record` catches up"
     print(f"tracking: {outcome}", file=sys.stderr)
     if options.note is not None:
         write_text(options.note, f"{outcome}\n")

@@ -33,6 +33,6 @@ def run(options: argparse.Namespace) -> int:
     predictor_labels = read_predictor_labels(conf)
     context = collect(options.results, params, titles=titles, sources=sources, predictor_labels=predictor_labels)
     write_report(context, options.out, options.cards)
-    for page in [options.out, *sorted(options.out.with_suffix("").iterdir())]:
+    for page in [options.out, *sorted(options.out.with_suffix("").glob("*.html"))]:
         print(f"{page}: {page.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
     return 0

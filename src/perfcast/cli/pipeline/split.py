@@ -24,12 +24,15 @@ def run(options: argparse.Namespace) -> int:
     """Make one split of one dataset; a split that leaks is refused and never written."""
     from perfcast import splits
     from perfcast.schema.table_files import read_table
+    from perfcast.utils.result_digests import record_digests
 
     # coded: a split compares texts, and never reads them
     table = read_table(options.table, wanted=splits.reads, coded=True)
     folds = splits.make(options.split, table, options.seed)
     point = splits.learning_curve_point(options.split)
-    splits.write_folds(options.out, folds, table, point.base if point else None)
+    version = splits.split_version(options.split)
+    splits.write_folds(options.out, folds, table, point.base if point else None, version)
+    record_digests(options.out)
     for name in folds:
         counts = folds[name].value_counts()
         sizes = ", ".join(f"{counts.get(subset, 0)} {subset}" for subset in splits.SUBSETS)

@@ -33,6 +33,7 @@ def run(options: argparse.Namespace) -> int:
     """Standardize one dataset."""
     from perfcast.data.quality import write_standardized
     from perfcast.data.sources.locations import present_sources
+    from perfcast.utils.result_digests import record_digests
 
     conf = read_dataset(options.project / "conf", options.dataset)
     raw = present_sources(options.raw, (*conf.sources.required, *conf.sources.optional))
@@ -40,6 +41,7 @@ def run(options: argparse.Namespace) -> int:
     choices = {"published_until": options.published_until}
     result = build(raw, {**conf.options, **{key: choices[key] for key in choices if key in conf.options}})
     write_standardized(result, options.table, options.rejected, options.quality)
+    record_digests(options.table, options.rejected, options.quality)
     print(
         f"{options.dataset}: {result.rows_in} rows in = {len(result.table.frame)} kept + "
         f"{result.rows_merged} merged + {len(result.rejected)} rejected",

@@ -56,6 +56,8 @@ _DAY = re.compile(
     r"(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9]|1[0-2])-\d\d"
     r"|\b(?P<american_month>[1-9]|1[0-2])/\d{1,2}/(?P<american_year>(?:19|20)\d\d)"
 )
+_THIRD_LEVEL_FROM = 2011
+"""Year from which the cache that Intel lists is the third level; it was the second one of many models before."""
 _LOWER_BOUNDS = {
     "tdp_w": 10.0,
     "max_turbo_mhz": 800.0,
@@ -104,6 +106,11 @@ def _parse_amd_pcie(text: str) -> float | None:
     return float(match[1]) if match else None
 
 
+def _parse_third_level(text: str) -> float | None:
+    # a size in KB, or of the first or second level, is no third level; most sizes name no level
+    return None if re.search(r"KB|L[12] Cache", text) else _parse_first(text)
+
+
 _READERS: dict[str, _Reader] = {
     "text": lambda text: text or None,
     "first": _parse_first,
@@ -113,6 +120,7 @@ _READERS: dict[str, _Reader] = {
     "quarter": _parse_quarter,
     "day": _parse_quarter_of_day,
     "amd_pcie": _parse_amd_pcie,
+    "third_level": _parse_third_level,
 }
 """Name of a reader in `catalog_columns.csv` -> function that reads a cell."""
 
@@ -289,6 +297,11 @@ def _read_rows(path: Path, layout: _Layout) -> dict[str, dict[str, _Value]]:
     return rows
 
 
+def _has_third_level(launch: _Value) -> bool:
+    """Return whether a cache of an unnamed level is the third one of an Intel CPU model: not before 2011."""
+    return isinstance(launch, pd.Timestamp) and launch.year >= _THIRD_LEVEL_FROM
+
+
 def _parse_facts(row: Mapping[str, str | None], layout: _Layout) -> dict[str, _Value]:
     facts = {fact: read((row[column] or "").strip()) for fact, (column, read) in layout.facts.items()}
     for fact, low in _LOWER_BOUNDS.items():
@@ -299,6 +312,8 @@ def _parse_facts(row: Mapping[str, str | None], layout: _Layout) -> dict[str, _V
     if isinstance(tdp, float) and not tdp.is_integer() and layout.table == "xeon":
         # The Xeon list has a cache size (30.165) in one power cell; real ratings there are whole numbers.
         facts["tdp_w"] = None
+    if layout.table == "ark" and "L3" not in (row["Cache"] or "") and not _has_third_level(facts["launch_quarter"]):
+        facts["l3_mb_per_chip"] = None
     if layout.table == "ark" and facts["max_turbo_mhz"] is None:
         # ARK leaves the turbo clock empty for CPU models without turbo, which run at their base clock.
         facts["max_turbo_mhz"] = facts["base_mhz"]

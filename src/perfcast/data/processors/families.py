@@ -1,7 +1,7 @@
 """Facts of processor families, with the exceptions of single CPU models.
 
-`families.csv` has one row per family, `exceptions.csv` has CPU models or tiers that differ from their family. The
-columns of provenance are those of every table of facts (`facts.py`).
+`families.csv` has one row per family, `caches.csv` the caches of its cores, `exceptions.csv` has CPU models or tiers
+that differ from their family. The columns of provenance are those of every table of facts (`facts.py`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ NUMERIC_FACTS = (
     "amx",
     "smt",
     "pcie_gen",
+    "l1i_kb",
+    "l1d_kb",
+    "l2_kb_per_core",
 )
 TEXT_FACTS = ("cpu_vendor", "isa", "series", "lineage", "predecessor", "process_node")
 
@@ -47,7 +50,7 @@ def find_launch(family: str) -> pd.Timestamp | None:
 def _family_facts() -> dict[str, tuple[Fact, ...]]:
     """Return the facts of every family, its exceptions after its own."""
     by_family: dict[str, list[Fact]] = {name: [] for name in family_table()}
-    for fact in (*read_facts("families.csv"), *read_facts("exceptions.csv")):
+    for fact in (fact for table in ("families.csv", "caches.csv", "exceptions.csv") for fact in read_facts(table)):
         by_family[fact.family].append(fact)
     return {family: tuple(facts) for family, facts in by_family.items()}
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import io
 import math
+import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
-
-import pandas as pd
 
 from perfcast.data.bounded_files import PLAIN, header_of, records, text_lines, unpacked
 from perfcast.data.processors.cpu_names import cpu_model_key, find_family
@@ -26,9 +29,18 @@ FACTS_OF_MODELS = (
 )
 """Facts that a user may state of a CPU model, in the order of the table's columns."""
 COLUMNS = ("cpu_model", "family", *FACTS_OF_MODELS, *PROVENANCE)
-TABLES = ("families.csv", "exceptions.csv", "cpu_models.csv", "cores.csv", "processes.csv")
+TABLES = ("families.csv", "caches.csv", "exceptions.csv", "cpu_models.csv", "cores.csv", "processes.csv")
 """The tables of the project."""
+WHOLE = {"cores_per_chip", "max_sockets", "ddr_gen", "channels_per_chip", "simd_bits", "fma_units", "amx", "pcie_gen"}
+"""Facts that are whole numbers."""
+YEARS = (1970, 2100)
 _REMEDY = "see `perfcast facts check`"
+_LETTERS = 200
+"""Longest text of a cell."""
+_NAME = re.compile(r"[^\W_].*")
+_DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_FORMULA = ("=", "+", "-", "@")
+"""Beginnings of a cell that a spreadsheet computes."""
 
 
 def read_user_facts(path: Path) -> tuple[Fact, ...]:
@@ -55,24 +67,38 @@ def _read_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
         if "cpu_model" not in header or unknown:
             fact = f"it has the column {unknown[0]!r}" if unknown else "it has no column cpu_model"
             raise UserError(f"{path} must have the columns of facts", fact, remedy)
-        return [
-            (number, dict(zip(header, [field.strip() for field in fields], strict=False)))
-            for number, fields in records(lines, Path(path).name, remedy=remedy)
-            if any(field.strip() for field in fields)
-        ]
+        if twice := [name for name in header if header.count(name) > 1]:
+            raise UserError(f"{path} must have every column once", f"it has {twice[0]!r} twice", remedy)
+        rows = []
+        for number, record in records(lines, Path(path).name, remedy=remedy):
+            fields = [field.strip() for field in record]
+            if any(fields[len(header) :]):
+                fact = f"line {number} has {len(fields)}, the first line {len(header)}"
+                raise UserError(f"every line of {path} must have as many fields as columns", fact, remedy)
+            if any(fields):
+                rows.append((number, dict(zip(header, fields, strict=False))))
+        return rows
 
 
 def find_row_problems(row: Mapping[str, str], place: str) -> Iterator[str]:
     """Yield what is wrong with one line: an unknown fact, family or quality, a value that is none, a missing day."""
-    if not row.get("cpu_model"):
+    name = row.get("cpu_model", "").strip()
+    if not name:
         yield f"{place}: cpu_model is missing"
         return
-    try:
-        pd.Timestamp(row.get("known_from") or "none")
-    except ValueError:
-        yield f"{place}: known_from must be a day, YYYY-MM-DD, but it is {row.get('known_from', '')!r}"
-    if not row.get("source"):
+    if problem := next(filter(None, (_find_text_problem(*cell) for cell in row.items())), None):
+        yield f"{place}: {problem}"
+        return
+    if not _NAME.fullmatch(name) or not cpu_model_key(name):
+        yield f"{place}: cpu_model must begin with a letter or a digit, but it is {name!r}"
+        return
+    if not _is_day(row.get("known_from", "")):
+        years = f"from {YEARS[0]} to {YEARS[1]}"
+        yield f"{place}: known_from must be a day, YYYY-MM-DD, {years}, but it is {row.get('known_from', '')!r}"
+    if not row.get("source", "").strip():
         yield f"{place}: source is missing"
+    elif row["source"].strip().startswith(_FORMULA):
+        yield f"{place}: source must be text that no spreadsheet computes, but it is {row['source']!r}"
     if row.get("quality", "") not in {"", *map(str, QUALITIES)}:
         yield f"{place}: quality must be 0, 1 or 2, but it is {row['quality']!r}"
     family = row.get("family") or find_family(cpu_model_key(row["cpu_model"]))
@@ -91,16 +117,35 @@ def find_row_problems(row: Mapping[str, str], place: str) -> Iterator[str]:
             yield f"{place}: {problem}"
 
 
+def _find_text_problem(name: str, text: str) -> str | None:
+    """Return what is wrong with the text of any cell: too long, not to be printed, or not UTF-8."""
+    if len(text) > _LETTERS:
+        return f"{name} must have at most {_LETTERS} letters, but it has {len(text)}"
+    hidden = next((letter for letter in text if not letter.isprintable() or letter == "\ufffd"), None)
+    return f"{name} must be UTF-8 text that can be printed, but it has {hidden!a} in it" if hidden else None
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return bool(_DAY.fullmatch(text)) and YEARS[0] <= date.fromisoformat(text).year <= YEARS[1]
+    except ValueError:
+        return False
+
+
 def find_value_problem(name: str, value: str) -> str | None:
     """Return what is wrong with the value of a numerical fact, None for a plausible one."""
     low, high = LIMITS.get(name, (-math.inf, math.inf))
     try:
-        number = float(value)
+        number = float(value) if value.isascii() and "_" not in value else math.nan
     except ValueError:
         number = math.nan
-    if low <= number <= high:
+    whole = name in WHOLE
+    if low <= number <= high and (not whole or number.is_integer()):
         return None
-    return f"{name} must be a number from {low:g} to {high:g} {UNITS[name]}".rstrip() + f", but it is {value!r}"
+    return (
+        f"{name} must be a {'whole ' if whole else ''}number from {low:g} to {high:g} {UNITS[name]}".rstrip()
+        + f", but it is {value!r}"
+    )
 
 
 def find_fact_problems(facts: Sequence[Fact]) -> Iterator[str]:
@@ -148,9 +193,27 @@ def measure_verified_shares() -> dict[str, tuple[int, int]]:
 def append_fact_row(path: Path, row: Mapping[str, str]) -> None:
     """Append one CPU model to the table of a user, which begins with the line of the columns.
 
+    Of several processes that add at once, each waits for the others; what the file holds already keeps its bytes.
     Raises: UserError for a line with a problem, or where the file has the CPU model already.
     """
     path = Path(path)
+    with _locked_folder(path.resolve().parent):
+        _append_row(path, row)
+
+
+@contextmanager
+def _locked_folder(folder: Path) -> Iterator[None]:
+    """Hold an flock on a folder: one process at a time reads a file in it and replaces it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _append_row(path: Path, row: Mapping[str, str]) -> None:
     before = _read_rows(path) if path.is_file() else []
     key = cpu_model_key(row["cpu_model"]) if row.get("cpu_model") else ""
     twice = [number for number, other in before if cpu_model_key(other.get("cpu_model") or "-") == key]
@@ -159,12 +222,13 @@ def append_fact_row(path: Path, row: Mapping[str, str]) -> None:
         problems = [f"line {twice[0]} has {row['cpu_model']!r} already"]
     if problems:
         raise UserError(f"a line of {path} must state facts of a new CPU model", problems[0], "correct it")
-    text = path.read_text(encoding="utf-8") if path.is_file() else ",".join(COLUMNS) + "\n"
-    header = next(csv.reader([text.splitlines()[0].removeprefix("\ufeff")]))
+    content = path.read_bytes() if path.is_file() else (",".join(COLUMNS) + "\n").encode()
+    first_line = content.splitlines(keepends=True)[0].decode("utf-8-sig", "replace")
+    header = header_of(first_line, path.name, remedy=_REMEDY)
     left_out = [name for name, value in row.items() if value and name not in header]
     if left_out:
         raise UserError(f"{path} must have a column for every fact", f"it has no {left_out[0]}", "add the column")
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow([row.get(name, "") for name in header])
+    line, end = io.StringIO(), "\r\n" if first_line.endswith("\r\n") else "\n"
+    csv.writer(line, lineterminator=end).writerow([row.get(name, "") for name in header])
     with atomic_path(path) as temporary:
-        temporary.write_text(text + ("" if text.endswith("\n") else "\n") + line.getvalue(), encoding="utf-8")
+        temporary.write_bytes(content + (b"" if content.endswith(b"\n") else end.encode()) + line.getvalue().encode())

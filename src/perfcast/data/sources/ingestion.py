@@ -18,6 +18,7 @@ from perfcast.data.sources.staging import FileProgress, FileStager
 from perfcast.utils import plugins, size_limits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, write_json
+from perfcast.utils.result_digests import record_digests
 
 _STAGING = ".staging"
 
@@ -63,29 +64,44 @@ def ingest_source(
 ) -> IngestResult:
     """Write the files of one source and its manifest to the folder `out`, from the first origin that provides them.
 
-    The order is cache, mirror folders, published address (only if `network`). The checksum of every file is verified
-    before it is used. Then the structure of the files is checked (`check_structure`).
-    Raises: UserError when the files fail that check, or when `strict` and a file is missing.
+    The order is cache, mirror folders, the last ingestion in `out`, published address (only if `network`). The checksum
+    of every file is verified before it is used. Then the structure of the files is checked (`check_structure`).
+    Raises: UserError when the files fail that check, when `strict` and a file is missing, or when a source that was
+    present would become missing.
     """
     if spec.module:
         plugins.load("data.sources", spec.module)  # an unknown name is an error even where the files are missing
     with atomic_folder(out) as folder:
         staging = folder / _STAGING
         staging.mkdir()
-        stager = FileStager(staging, cache, mirrors, embedded, progress or _ignore_progress, limits or DownloadLimits())
+        show = progress or _ignore_progress
+        stager = FileStager(staging, cache, mirrors, embedded, out, show, limits or DownloadLimits())
         snapshot = _choose_snapshot(spec, stager, network=network)
         if snapshot is None:
             result = _describe_missing(spec, stager.attempts, network=network)
             if strict:
                 fact = format_attempts(stager.attempts, with_paths=True)
                 raise UserError(f"source {spec.name!r} must be there", fact, result.remedy)
+            _keep_earlier(spec, out, stager.attempts)
         else:
             result = _describe_present(spec, snapshot, stager)
             _move_files(snapshot, stager, folder)
             check_structure(spec, folder)
         shutil.rmtree(staging)
         write_json(folder / MANIFEST, _build_manifest(spec, result))
+        record_digests(folder)
     return result
+
+
+def _keep_earlier(spec: SourceSpec, out: Path, attempts: Sequence[FailedAttempt]) -> None:
+    """Refuse to replace the files of an earlier ingestion by a manifest of a missing source."""
+    names = dict.fromkeys(file.name for snapshot in spec.snapshots for file in snapshot.files)
+    ingested = [name for name in names if (out / name).is_file()]
+    if ingested:
+        fact = f"{ingested[0]} of the last ingestion is in {out} and no file now fits: "
+        fact += format_attempts(attempts, with_paths=True)
+        remedy = f"bring the mirror or the network back, or delete {out} to go on without the source"
+        raise UserError(f"source {spec.name!r} must stay present", fact, remedy)
 
 
 def check_structure(spec: SourceSpec, folder: Path) -> None:

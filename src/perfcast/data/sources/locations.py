@@ -112,13 +112,20 @@ def cached_path(cache: Path, sha256: str) -> Path:
     return cache / "sha256" / sha256[:2] / sha256
 
 
-def list_locations(file: SourceFile, cache: Path, mirrors: Sequence[Path], embedded: Path) -> list[FileLocation]:
-    """Return where a file may be on this machine, in the order of the search."""
+def list_locations(
+    file: SourceFile, cache: Path, mirrors: Sequence[Path], embedded: Path, earlier: Path | None = None
+) -> list[FileLocation]:
+    """Return where a file may be on this machine, in the order of the search.
+
+    `earlier` is the folder of an earlier ingestion: where all else is gone, its files are still those of the checksums.
+    """
     if file.sha256 is None:
         return [FileLocation("embedded", embedded, embedded / file.name)]
     locations = [FileLocation("cache", cache, cached_path(cache, file.sha256))]
     if file.mirror is not None:
         locations += [FileLocation("mirror", mirror, mirror / file.mirror) for mirror in mirrors]
+    if earlier is not None and (earlier / file.name).is_file():
+        locations.append(FileLocation("results", earlier, earlier / file.name))
     return locations
 
 
@@ -149,12 +156,15 @@ def format_attempts(attempts: Iterable[FailedAttempt], *, with_paths: bool) -> s
     return "; ".join(f"{', '.join(names)} ({line})" for line, names in files.items())
 
 
-def locate_source(spec: SourceSpec, *, cache: Path, mirrors: Sequence[Path], embedded: Path) -> LocatedSource:
+def locate_source(
+    spec: SourceSpec, *, cache: Path, mirrors: Sequence[Path], embedded: Path, earlier: Path | None = None
+) -> LocatedSource:
     """Return the first snapshot that is whole on this machine, evaluated by names and sizes; nothing is read."""
     attempts: list[FailedAttempt] = []
     for snapshot in spec.snapshots:
         candidates = [
-            _locate_file(file, list_locations(file, cache, mirrors, embedded), attempts) for file in snapshot.files
+            _locate_file(file, list_locations(file, cache, mirrors, embedded, earlier), attempts)
+            for file in snapshot.files
         ]
         files = tuple(file for file in candidates if file is not None)
         if len(files) == len(snapshot.files):

@@ -40,6 +40,7 @@ class FileStager:
     cache: Path
     mirrors: Sequence[Path]
     embedded: Path
+    earlier: Path
     progress: FileProgress
     limits: DownloadLimits
     attempts: list[FailedAttempt] = field(default_factory=list)
@@ -53,7 +54,7 @@ class FileStager:
             return True
         if file in self._missing:
             return False
-        locations = list_locations(file, self.cache, self.mirrors, self.embedded)
+        locations = list_locations(file, self.cache, self.mirrors, self.embedded, self.earlier)
         if any(self._stage(file, location) for location in locations):
             return True
         self._missing.add(file)

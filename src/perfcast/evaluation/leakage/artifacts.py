@@ -16,6 +16,7 @@ from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Column, Table, Tag
 from perfcast.splits import is_compared
 from perfcast.utils.errors import UserError
+from perfcast.utils.result_digests import verify_digest
 from perfcast.utils.safe_yaml import read_mapping
 
 TRAINING_SUBSETS = ("train", "validation")
@@ -50,6 +51,7 @@ class Run:
     def config(self) -> dict[str, Any]:
         """Return config.yaml; empty where the run has none."""
         path = self.folder / "config.yaml"
+        verify_digest(path)
         text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
         return read_mapping(text, str(path))
 
@@ -57,6 +59,7 @@ class Run:
         path = self.folder / f"{name}.parquet"
         if not path.is_file():
             raise UserError("a run must have its tables", f"{path} is missing", "run snakemake")
+        verify_digest(path)
         try:
             names = pq.read_schema(path).names
         except (pa.ArrowException, OSError) as error:

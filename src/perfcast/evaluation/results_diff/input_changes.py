@@ -16,6 +16,7 @@ from perfcast.schema.table import Tag
 from perfcast.schema.table_files import read_declarations, read_parquet
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object, sha256
+from perfcast.utils.result_digests import verify_digest
 from perfcast.utils.safe_yaml import read_mapping
 
 TABLES = ("standard", "features", "splits")
@@ -233,6 +234,7 @@ def _run_config(path: Path) -> dict[str, Any]:
     A predictor with one setting has it under the name of its preset. That name is left out, so that values compare
     between presets.
     """
+    verify_digest(path)
     config = read_mapping(path.read_text(encoding="utf-8", errors="replace"), str(path))
     settings = config.get("predictor", {}).get("settings")
     if isinstance(settings, Mapping) and len(settings) == 1:

@@ -31,9 +31,12 @@ class JointRules:
     others, such as modules with memory channels. `groups`: columns in which candidates equal the machine, the
     narrowest first. `penalties`: by column, what a difference from a known value takes off the logarithm of a donor's
     weight: that of another text, or of a number e times as large. `years`: age at which a weight has fallen to 1/e.
-    `only_with`: taken columns that a donor gives only where it agrees with the machine in another column. `launch`:
-    column of the day before which there is no machine: results near it count as new ones for a CPU model without
-    results, and the drawn `dates` are not earlier.
+    `at_most`: taken columns with the column of their largest value: a donor that reaches its own largest value gives
+    that of the machine. `only_with`: taken columns that a donor gives only where it agrees with the machine in another
+    column. `launch`: column of the day before which there is no machine: results near it count as new ones for a CPU
+    model without results, and the drawn `dates` are not earlier. `software`: column of the day from which the software
+    was to be had: a CPU model newer than all results runs the newest, so its age lowers the weight like that of the
+    result.
     """
 
     taken: tuple[str, ...]
@@ -41,8 +44,10 @@ class JointRules:
     groups: tuple[tuple[str, ...], ...]
     penalties: Mapping[str, float]
     years: float
+    at_most: Mapping[str, str] = field(default_factory=dict)
     only_with: Mapping[str, str] = field(default_factory=dict)
     launch: str = ""
+    software: str = ""
     dates: tuple[str, ...] = ()
 
 
@@ -68,6 +73,10 @@ class JointDeck:
         when = self.frame[times[0]] if times else pd.Series(pd.Timestamp(0), self.frame.index)
         self._years = (when - when.max()).dt.days.fillna(0).to_numpy() / _DAYS
         self._last = when.max()
+        available = self.frame[rules.software] if rules.software in kinds else pd.Series(self._last, self.frame.index)
+        # software without a day is as old as the result; some is dated after its result
+        since = ((available - self._last).dt.days / _DAYS).fillna(pd.Series(self._years, self.frame.index))
+        self._software_years = np.minimum(since.to_numpy(), 0.0)
         self._entity = measured.column_of(Tag.ENTITY)
         self._entities = self.frame[self._entity].astype(object).to_numpy()
         self._rows: dict[tuple[str, ...], dict[Any, np.ndarray]] = {}
@@ -111,13 +120,17 @@ class JointDeck:
         return rows[np.minimum(places, len(rows) - 1)]
 
     def _penalties(self, known: Mapping[str, Any], rows: np.ndarray) -> np.ndarray:
-        launch, newest = known.get(self.rules.launch), 0.0
+        launch, newest, is_new = known.get(self.rules.launch), 0.0, False
         same = self._entities[rows] == known.get(self._entity)
         if same.any():
             newest = self._years[rows][same].max()
         elif launch is not None:
-            newest = min((pd.Timestamp(launch) - self._last).days / _DAYS + _AFTER_LAUNCH, 0.0)
+            since = (pd.Timestamp(launch) - self._last).days / _DAYS + _AFTER_LAUNCH
+            newest, is_new = min(since, 0.0), since >= 0
         total: np.ndarray = np.abs(self._years[rows] - newest) / self.rules.years
+        if is_new:
+            software = self._software_years[rows]
+            total += (software.max() - software) / self.rules.years
         for name, penalty in self.rules.penalties.items():
             value = known.get(name)
             if value is None or name not in self._columns:
@@ -160,6 +173,9 @@ class JointDeck:
                 donor_units = given[units].prod(axis=1, skipna=False)
                 machine_units = machines[units].fillna(given[units]).prod(axis=1, skipna=False)
                 values = (values / donor_units * machine_units).round().clip(lower=1).fillna(values)
+            if name in self.rules.at_most:
+                largest = self.rules.at_most[name]
+                values = values.mask((values >= given[largest]) & machines[largest].notna(), machines[largest])
             if name in self.rules.only_with:
                 condition = self.rules.only_with[name]
                 known = machines[condition].notna()

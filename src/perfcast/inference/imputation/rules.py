@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.parsing.distinct_texts import number_combinations
+from perfcast.data.processors.facts import Fact
 from perfcast.inference.coded_frame import CodedFrame
 from perfcast.inference.imputation.joint_draws import JointRules
 from perfcast.inference.machine_fields import Cell, Field
@@ -127,8 +128,13 @@ class ImputationRules:
         """Return what the typed name of an unlisted CPU model tells."""
         return NamedCpu(name, "", {})
 
-    def list_fact_sources(self, cells: Mapping[str, Any]) -> tuple[FactSource, ...]:
-        """Return the dated facts on the CPU model of a machine, the newest first."""
+    def list_fact_sources(
+        self, cells: Mapping[str, Any], cpu_facts: pd.DataFrame, user_facts: Sequence[Fact] = ()
+    ) -> tuple[FactSource, ...]:
+        """Return the dated facts on the CPU model of a machine, the newest first.
+
+        Args: `cpu_facts` is the table of `read_cpu_facts`, `user_facts` those of a user's table, which count first.
+        """
         return ()
 
     def describe_check(self, task: str, cells: Mapping[str, Any]) -> Check | None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, join_processors
+from perfcast.data.datasets.spec_cpu.cpu2017 import CATALOG, COLUMNS_OF_FACTS, join_processors
 from perfcast.data.processors.catalog import read_catalog, read_project_catalog
 from perfcast.data.processors.cpu_names import cpu_model_id, cpu_model_key, find_family
-from perfcast.data.processors.facts import read_facts
+from perfcast.data.processors.facts import Fact
+from perfcast.data.processors.listing import list_facts, list_joined_facts
 from perfcast.data.processors.memory_limit import find_memory_limit
 from perfcast.inference.imputation.joint_draws import JointRules
 from perfcast.inference.imputation.rules import (
@@ -30,6 +31,7 @@ from perfcast.inference.imputation.server_fields import SERVER_FIELDS
 from perfcast.inference.imputation.server_limits import find_server_violations
 from perfcast.inference.machine_fields import Cell
 
+_FAMILY_COLUMNS = {f"family_{name}": name for name in ("ddr_gen", "l1i_kb", "l1d_kb", "l2_kb_per_core")}
 _ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
 _JOINED_LINE = re.compile(r"^(xeon|epyc|ryzen|altra)[ -]?(bronze|silver|gold|platinum|max)?[ -]?(?=\w*\d)")
 """Line and tier without the blanks around them: `XeonGold6544Y`, `EPYC-9575F`."""
@@ -47,6 +49,13 @@ _VENDORS = (
 def _find_vendor(key: str) -> tuple[str, str] | None:
     """Return vendor and instruction set of a CPU model by its name, None for an unknown line."""
     return next(((vendor, isa) for pattern, vendor, isa in _VENDORS if pattern.search(key)), None)
+
+
+def _share_cores(frame: pd.DataFrame) -> pd.Series:
+    """Return the cores of every slice of the last-level cache, missing where they are no whole number."""
+    slices = frame["l3_mb_per_chip"] / frame["l3_slice_mb"]
+    cores = frame["cores_per_chip_of_cpu_model"] / slices
+    return cores.where(cores.mod(1) == 0)
 
 
 class ServerRules(ImputationRules):
@@ -170,7 +179,8 @@ class ServerRules(ImputationRules):
         taken=(
             *("cpu_vendor", "series", "isa", "mem_channels_per_chip", "simd_bits", "fma_units", "has_amx", "ddr_gen"),
             *("cores_per_chip_of_cpu_model", "base_mhz", "max_turbo_mhz", "l3_mb_per_chip", "tdp_w", "chips"),
-            *("l1i_kb", "l1d_kb", "l2_kb_per_core", "l2_scope", "pcie_gen", "process_node", "threads_per_core"),
+            *("l1i_kb", "l1d_kb", "l2_kb_per_core", "l2_scope", "l3_slice_mb", "l3_asymmetric", "l4_mb"),
+            *("pcie_gen", "process_node", "threads_per_core"),
             *("compiler_vendor", "compiler_major_minor", "compiler_classic", "oneapi", "mixed_fortran", "base_ptr"),
             *("parallel", "os_name", "os_version", "kernel_series", "file_system", "storage_class", "storage_gb"),
             *("dimm_count", "dimm_gb", "dimm_type", "ecc", "dimm_ranks", "dimm_width", "dimm_groups", "hbm_gb"),
@@ -185,8 +195,10 @@ class ServerRules(ImputationRules):
             **{"compiler_vendor": 3.0, "compiler_major_minor": 3.0, "storage_class": 0.5, "mem_channels_per_chip": 1.0},
         },
         years=0.25,
+        at_most={"mem_rated_mts": "mem_max_mts_1dpc", "l3_slice_mb": "l3_mb_per_chip"},
         only_with={"mem_rated_mts": "ddr_gen", "dimm_type": "ddr_gen"},
         launch="launch_quarter",
+        software="sw_avail",
         dates=("test_month", "hw_avail", "sw_avail"),
     )
 
@@ -201,7 +213,9 @@ class ServerRules(ImputationRules):
         clock, l2, l3 = (named.map(listed[name]) for name in ("base_mhz", "l2_kb_per_core", "l3_mb_per_chip"))
         known = known.drop(columns=["cores", "chips", "cores_per_chip_stated"]).assign(
             base_mhz=clock,
-            l2_kb_per_core=l2,
+            l1i_kb=known["family_l1i_kb"],
+            l1d_kb=known["family_l1d_kb"],
+            l2_kb_per_core=l2.fillna(known["family_l2_kb_per_core"]),
             l3_mb_per_chip=l3,
             cores_per_chip_of_cpu_model=known["catalog_cores"],
             ddr_gen=known["family_ddr_gen"],
@@ -221,16 +235,18 @@ class ServerRules(ImputationRules):
             cells |= {"cpu_vendor": vendor[0], "isa": vendor[1]}
         return NamedCpu(normalized, family, cells)
 
-    def list_fact_sources(self, cells: Mapping[str, Any]) -> tuple[FactSource, ...]:
-        """Return the facts of the dated tables on the CPU model and its family, the newest first."""
+    def list_fact_sources(
+        self, cells: Mapping[str, Any], cpu_facts: pd.DataFrame, user_facts: Sequence[Fact] = ()
+    ) -> tuple[FactSource, ...]:
+        """Return the facts of the user, of the dated tables and of the catalogs on the CPU model and its family."""
         model, family = str(cells.get("cpu_model")), str(cells.get("family"))
+        listed = cpu_facts[cpu_facts.index == model].head(1)
+        row = {str(name): values.iloc[0] for name, values in listed.items() if len(values)}
         grouped: dict[tuple[str, str, str], list[str]] = {}
-        for table, subject in (("cpu_models.csv", model), ("families.csv", family)):
-            for fact in read_facts(table):
-                if subject == (fact.cpu_model or fact.family):
-                    day = "" if fact.known_from is None else f"{fact.known_from:%Y-%m-%d}"
-                    text = f"{fact.name} {fact.value} {fact.unit}".strip()
-                    grouped.setdefault((subject, day, fact.source), []).append(text)
+        for fact in list_facts(model, user_facts, list_joined_facts(model, family, row, COLUMNS_OF_FACTS), family):
+            day = "" if fact.known_from is None else f"{fact.known_from:%Y-%m-%d}"
+            subject = fact.family if fact.cpu_model != model else model
+            grouped.setdefault((subject, day, fact.source), []).append(f"{fact.name} {fact.value} {fact.unit}".strip())
         ordered = sorted(grouped.items(), key=lambda pair: pair[0][1], reverse=True)
         return tuple(FactSource(*key, tuple(facts)) for key, facts in ordered)
 
@@ -245,7 +261,7 @@ class ServerRules(ImputationRules):
         if others:
             unlisted = pd.DataFrame({"cpu_model": pd.Series(others, dtype="str"), "cores": np.nan, "chips": np.nan})
             ruled = join_processors(unlisted, read_project_catalog()).set_index("cpu_model")
-            family_facts = ruled.assign(ddr_gen=ruled["family_ddr_gen"]).reindex(columns=facts.columns)
+            family_facts = ruled.rename(columns=_FAMILY_COLUMNS).reindex(columns=facts.columns)
             facts = pd.concat([facts, family_facts])
         known = facts[[name for name in facts if name in frame]].reindex(frame["cpu_model"]).set_axis(frame.index)
         filled = fill_missing(
@@ -278,6 +294,7 @@ class ServerRules(ImputationRules):
             filled,
             {
                 "cores_enabled_total": filled["cores_per_chip_of_cpu_model"] * filled["chips"],
+                "l3_cores_per_slice": _share_cores(filled),
                 "mem_total_gb": filled["dimm_count"] * filled["dimm_gb"],
                 "dimm_gb": filled["mem_total_gb"] / filled["dimm_count"],
                 # Memory runs no faster than the processor drives it, unless the limit is unknown.

@@ -17,7 +17,8 @@ from perfcast.predictors.analytical.terms import AnalyticalTerms
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
 from perfcast.uncertainty.backtest import backtest_pairs
-from perfcast.utils.io import read_json, write_json
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_state
 
 _N_ITERATIONS = 3
 _TIE = 1.02
@@ -190,7 +191,7 @@ class BaseAnalyticalPredictor(Predictor):
         write_json(folder / "analytical.json", state)
 
     def _load(self, folder: Path) -> None:
-        state = read_json(folder / "analytical.json")
+        state = read_state(folder / "analytical.json")
         self.hyperparameters_, self.structure_ = state["hyperparameters"], state["structure"]
         self.terms_ = AnalyticalTerms.from_state(state["terms"], self.columns_)
         names = ["", *self.terms_.names_]

@@ -14,7 +14,8 @@ from perfcast.features.encoding.columns import numbers
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
 from perfcast.schema.table import Column, Kind, Role, Tag, select
-from perfcast.utils.io import read_json, write_json
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_state
 
 _N_ITERATIONS = 30
 _MIN_RESIDUAL = 0.01
@@ -103,7 +104,7 @@ class RooflinePredictor(Predictor):
         write_json(folder / "roofline.json", state)
 
     def _load(self, folder: Path) -> None:
-        state = read_json(folder / "roofline.json")
+        state = read_state(folder / "roofline.json")
         self.medians_ = {column.name: state["medians"][column.name] for column in self._cost_columns()}
         self.coefficients_, self.min_times_ = state["coefficients"], state["min_times"]
         self.default_work_ = state["default_work"]

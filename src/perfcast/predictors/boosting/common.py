@@ -21,7 +21,8 @@ from perfcast.predictors.task_rows import (
     task_groups,
     task_labels,
 )
-from perfcast.utils.io import read_json, write_json
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_state
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -119,7 +120,7 @@ class BoostingPredictor(Predictor):
                 self._write(booster, self._path(folder, target, model))
 
     def _load(self, folder: Path) -> None:
-        state = read_json(folder / "boosters.json")
+        state = read_state(folder / "boosters.json")
         self.encoder_ = TreeEncoder.from_state(state["encoder"], feature_columns(self.columns_, task=True))
         self.models_ = state["models"]
         self.boosters_ = [

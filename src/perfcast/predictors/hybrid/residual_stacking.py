@@ -14,7 +14,8 @@ import pandas as pd
 from perfcast.features.encoding.columns import coded
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.predictors.task_rows import measured_rows
-from perfcast.utils.io import read_json, write_json
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_state
 
 MAX_RESIDUAL = 0.3
 """Residuals (natural logarithms) are clipped here: larger ones are errors of the table or disturbed machines."""
@@ -128,7 +129,7 @@ class HybridPredictor(Predictor):
             component.save(folder / name)
 
     def _load(self, folder: Path) -> None:
-        state = read_json(folder / "weights.json")
+        state = read_state(folder / "weights.json")
         self.weights_ = state["weights"]
         self.structure_ = {name: load_predictor(folder / name) for name in state["structure"]}
         self.learners_ = {name: load_predictor(folder / name) for name in state["learners"]}

@@ -28,7 +28,8 @@ from perfcast.predictors.hybrid.training_shift import (
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.trees import ExtraTrees
 from perfcast.uncertainty.backtest import backtest_pairs
-from perfcast.utils.io import read_json, write_json
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_state
 
 _ANALYTICAL_SHARES = {SEEN_CPU: 0.5, UNSEEN_CPU: 0.75, UNSEEN_MICROARCHITECTURE: 1.0, ANY: 0.5}
 """Share of `analytical` in the structure by shift; the rest is that of `analytical_time`."""
@@ -108,7 +109,7 @@ class ServerHybridPredictor(HybridPredictor):
 
     def _load(self, folder: Path) -> None:
         super()._load(folder)
-        self.shift_ = TrainingShift(**read_json(folder / "shift.json"))
+        self.shift_ = TrainingShift(**read_state(folder / "shift.json"))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -20,7 +20,8 @@ from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import measured_rows, task_labels
 from perfcast.training.devices import TrainerConfig
 from perfcast.training.loop import BatchLoader, History, TrainingConfig, reproducible, train
-from perfcast.utils.io import atomic_path, read_json, write_json
+from perfcast.utils.io import atomic_path, write_json
+from perfcast.utils.model_files import read_arrays, read_state
 
 PREDICT_BATCH_SIZE = 512
 _ALL = ""
@@ -190,12 +191,12 @@ class NeuralPredictor(TrainingConfig, Predictor):
             np.savez(temporary, **{name: value.numpy() for name, value in self.network_.state_dict().items()})
 
     def _load(self, folder: Path) -> None:
-        learned = read_json(folder / "learned.json")
+        learned = read_state(folder / "learned.json")
         self.encoder_ = TokenEncoder.from_state(learned["encoder"])
         self.scale_ = TargetScale(**learned["scale"])
         self.skip_ = LinearSkip.from_state(learned["skip"])
-        with np.load(folder / "network.npz", allow_pickle=False) as arrays:
-            weights = {name: torch.from_numpy(arrays[name]) for name in arrays.files}
+        arrays = read_arrays(folder / "network.npz")
+        weights = {name: torch.from_numpy(array) for name, array in arrays.items()}
         with reproducible(0):
             self.network_ = self.build_network(self.encoder_.spec, len(self.targets_))
         self.network_.load_state_dict(weights)

@@ -15,7 +15,8 @@ from perfcast.features.encoding.token_arrays import Tokens, TokenSpec
 from perfcast.nn.embedding import PeriodicNumbers, PiecewiseLinearNumbers, quantile_bins
 from perfcast.nn.mlp import TabMNetwork
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
-from perfcast.utils.io import read_json, write_json
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_state
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -84,5 +85,5 @@ class TabMPLE(_TabMBase):
         write_json(folder / "bins.json", self.bins_)
 
     def _load(self, folder: Path) -> None:
-        self.bins_ = read_json(folder / "bins.json")
+        self.bins_ = read_state(folder / "bins.json")
         super()._load(folder)

@@ -19,7 +19,8 @@ from perfcast.predictors.task_rows import POOLED, groups_of, measured_rows, task
 from perfcast.predictors.transfer import help_network as network
 from perfcast.predictors.transfer.task_items import select_item_columns, thin_rows
 from perfcast.schema.table import Column, Tag
-from perfcast.utils.io import read_json, write_json
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_arrays, read_state
 
 _EPISODES = 20
 """Episodes of one epoch, after which the error on the validation rows is computed."""
@@ -229,24 +230,24 @@ class HelpMaml(Predictor):
         write_json(folder / "help.json", state)
 
     def _load(self, folder: Path) -> None:
-        state = read_json(folder / "help.json")
+        state = read_state(folder / "help.json")
         self.items_ = tuple(column for column in self.columns_ if column.name in set(state["items"]))
         self.encoder_ = LinearEncoder.from_state(state["encoder"], self.items_)
         self.parameters_, self.tasks_ = {}, {}
         for number, target in enumerate(self.targets_):
-            with np.load(folder / f"network_{number}.npz", allow_pickle=False) as arrays:
-                self.parameters_[target] = {name: torch.from_numpy(arrays[name]) for name in arrays.files}
-            with np.load(folder / f"tasks_{number}.npz", allow_pickle=False) as arrays:
-                self.tasks_[target] = {
-                    task: _Task(
-                        arrays[f"{position}.items"],
-                        arrays[f"{position}.values"],
-                        arrays[f"{position}.embedding"],
-                        np.arange(len(arrays[f"{position}.values"])),
-                        *map(float, arrays[f"{position}.scale"]),
-                    )
-                    for position, task in enumerate(state["targets"][target])
-                }
+            network = read_arrays(folder / f"network_{number}.npz")
+            self.parameters_[target] = {name: torch.from_numpy(array) for name, array in network.items()}
+            arrays = read_arrays(folder / f"tasks_{number}.npz")
+            self.tasks_[target] = {
+                task: _Task(
+                    arrays[f"{position}.items"],
+                    arrays[f"{position}.values"],
+                    arrays[f"{position}.embedding"],
+                    np.arange(len(arrays[f"{position}.values"])),
+                    *map(float, arrays[f"{position}.scale"]),
+                )
+                for position, task in enumerate(state["targets"][target])
+            }
 
 
 def _mean_task(tasks: Collection[_Task], inputs: int) -> _Task:

@@ -14,7 +14,8 @@ from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, groups_of, measured_rows, task_labels
 from perfcast.predictors.transfer.task_items import ItemEncoder, describe_tasks, select_item_columns, thin_rows
 from perfcast.schema.table import Column
-from perfcast.utils.io import read_json, write_json
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_state
 
 _FOLDS = 5
 _PENALTIES = (0.1, 1.0, 10.0, 100.0)
@@ -147,7 +148,7 @@ class TaskExpertsPredictor(Predictor):
         write_json(folder / "tasks.json", state)
 
     def _load(self, folder: Path) -> None:
-        state = read_json(folder / "tasks.json")
+        state = read_state(folder / "tasks.json")
         self.items_ = tuple(column for column in self.columns_ if column.name in set(state["items"]))
         self.encoder_ = ItemEncoder.from_state(state["encoder"], self.items_)
         self.weights_, self.floors_ = state["weights"], state["floors"]

@@ -29,6 +29,7 @@ from perfcast.evaluation import BASELINE, Evaluation
 from perfcast.report.plots.catalog import plot_entry
 from perfcast.schema.display_names import predictor_label, replace_underscores
 from perfcast.utils.io import atomic_folder, write_text
+from perfcast.utils.result_digests import seal_text
 
 INK = "#1f2328"
 MUTED = "#767e87"
@@ -217,7 +218,7 @@ def draw_all(
         for name in names:
             text = draw_svg(evaluation, name, labels)
             if text is not None:
-                write_text(temporary / f"{name}.svg", text)
+                write_text(temporary / f"{name}.svg", seal_text(text))
                 drawn.append(name)
     return drawn
 

@@ -60,6 +60,24 @@ def test_a_cache_size_in_the_power_column_is_not_a_power(folder: Path, tmp_path:
     assert facts.loc["xeon gold 6148", "tdp_w"] > 10
 
 
+def test_the_cache_of_an_unnamed_level_is_the_third_one_since_2011(folder: Path, tmp_path: Path) -> None:
+    text = (folder / "intel-cpus.csv").read_text(encoding="utf-8")
+    assert ",40 MB," in text
+    rows = {
+        "since 2011": text,
+        "in 2010": text.replace("Q3'17", "Q3'10"),
+        "second level": text.replace(",40 MB,", ",40 MB L2 Cache,"),
+        "third level in 2010": text.replace("Q3'17", "Q3'10").replace(",40 MB,", ",40 MB L3 Cache,"),
+        "in KB": text.replace(",40 MB,", ",40 KB,"),
+    }
+    sizes = {}
+    for name, content in rows.items():
+        (tmp_path / "intel-cpus.csv").write_text(content, encoding="utf-8")
+        sizes[name] = read_catalog(tmp_path).lookup(["xeon gold 6148"])["l3_mb_per_chip"].iloc[0]
+    known = {name for name, size in sizes.items() if size == 40}
+    assert known == {"since 2011", "third level in 2010"}, sizes
+
+
 def test_one_socket_twin_scales_to_one_socket(catalog: Catalog) -> None:
     assert catalog.lookup(["epyc 7543p"])["max_sockets"].tolist() == [1]
 

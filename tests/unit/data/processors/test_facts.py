@@ -7,7 +7,7 @@ import pytest
 
 from perfcast.data.processors.facts import LIMITS, QUALITIES, UNITS, parse_facts, read_facts
 
-TABLES = ("families.csv", "exceptions.csv", "cpu_models.csv", "cores.csv", "processes.csv")
+TABLES = ("families.csv", "caches.csv", "exceptions.csv", "cpu_models.csv", "cores.csv", "processes.csv")
 
 
 @pytest.mark.parametrize("table", TABLES)

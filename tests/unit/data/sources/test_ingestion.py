@@ -107,6 +107,7 @@ def test_a_file_of_a_mirror_that_is_gone_later_is_kept_in_the_cache(folders):
     assert (result.status, result.files[0].origin) == ("present", f"cache {folders.cache}")
 
 
+@pytest.mark.reliability("a raw file changed after it was ingested")
 def test_a_file_that_changed_after_its_ingestion_is_refused(folders):
     (folders.mirror / "src/a.csv").write_bytes(GOOD)
     spec = make_spec(file_conf())
@@ -127,7 +128,7 @@ def test_ingest_source_writes_the_declared_files_and_the_manifest_only(folders):
     folders.out.mkdir()
     (folders.out / "stale.csv").write_bytes(BAD)
     ingest(make_spec(file_conf()), folders)
-    assert sorted(path.name for path in folders.out.iterdir()) == ["a.csv", "manifest.json"]
+    assert sorted(path.name for path in folders.out.iterdir()) == ["a.csv", "digests.sha256", "manifest.json"]
 
 
 def test_manifest_is_equal_from_every_origin_and_contains_no_path(internet, folders, tmp_path):
@@ -214,7 +215,7 @@ def test_ingest_source_reports_a_missing_source_in_one_line_and_an_empty_manifes
     assert "a.csv (cache: not found; mirror: not found)" in manifest["reason"]
     assert "src/" in manifest["remedy"]
     assert str(folders.cache) not in json.dumps(manifest)
-    assert [path.name for path in folders.out.iterdir()] == ["manifest.json"]
+    assert sorted(path.name for path in folders.out.iterdir()) == ["digests.sha256", "manifest.json"]
     assert checks == []
 
 

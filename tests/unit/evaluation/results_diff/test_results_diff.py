@@ -18,6 +18,7 @@ from perfcast.evaluation.results_diff.metric_changes import METRICS, Only, assig
 from perfcast.schema.table_files import read_table, write_table
 from perfcast.testing.generated_results import LESS_TRAINING, write_results
 from perfcast.utils.errors import UserError
+from perfcast.utils.result_digests import record_digests
 
 SPLITS = ("random", "unseen_cpu", "forward_2023")
 RUNS = 5 * (len(SPLITS) + len(LESS_TRAINING))
@@ -165,6 +166,7 @@ def test_parameter_changes_are_listed_by_key(before, tmp_path):
         (run / "config.yaml").write_text(yaml.safe_dump(changed))
     summary = after / "evaluation" / "fake" / "summary.json"
     summary.write_text(summary.read_text().replace('"level": 0.9', '"level": 0.8'))
+    record_digests(summary.parent)
     changes = compared(before, after, only=Only(predictors=["nearest"]))
     parameters = {parameter.key: parameter for parameter in changes.parameters}
     assert set(parameters) == {"evaluation.level", "preset", "predictor.settings.depth", "predictor.settings.alpha"}
@@ -181,6 +183,7 @@ def test_changed_level_changes_width_and_no_error(before, tmp_path):
     after = copied(before, tmp_path)
     summary = after / "evaluation" / "fake" / "summary.json"
     summary.write_text(summary.read_text().replace('"level": 0.9', '"level": 0.5'))
+    record_digests(summary.parent)
     frame = compared(before, after, only=Only(predictors=["ridge"], splits=["random"])).metrics.frame
     assert (frame.loc[frame["metric"] == "mape", "difference"] == 0).all()
     assert set(frame.loc[frame["metric"] == "width", "verdict"]) == {"narrower"}

@@ -42,8 +42,11 @@ def settings(project, name, preset):
 
 
 def test_fold_file_names_the_base_of_a_learning_curve_split(project):
-    assert pd.read_parquet(split(project, "forward_2024_last_2_years")).attrs == {"base": "forward_2024"}
-    assert pd.read_parquet(split(project, "forward_2024")).attrs == {}
+    assert pd.read_parquet(split(project, "forward_2024_last_2_years")).attrs == {
+        "base": "forward_2024",
+        "split_version": 1,
+    }
+    assert pd.read_parquet(split(project, "forward_2024")).attrs == {"split_version": 1}
 
 
 def test_learning_curve_split_uses_tuned_values_of_its_base(project):

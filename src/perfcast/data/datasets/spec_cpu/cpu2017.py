@@ -47,10 +47,14 @@ _FROM_FAMILY = {
     "mem_max_mts_2dpc": "max_mts_2dpc",
     "mem_mrdimm_mts": "mrdimm_mts",
     "family_ddr_gen": "ddr_gen",
+    "family_l1i_kb": "l1i_kb",
+    "family_l1d_kb": "l1d_kb",
+    "family_l2_kb_per_core": "l2_kb_per_core",
 }
 COLUMNS_OF_FACTS = {
     **{fact: column for column, fact in _FROM_FAMILY.items()},
-    **{name: name for name in (*_FROM_CATALOG, *_CATALOG_FIRST, "base_mhz", "l2_kb_per_core", "l3_mb_per_chip")},
+    **{name: name for name in (*_FROM_CATALOG, *_CATALOG_FIRST, "base_mhz", "l3_mb_per_chip")},
+    **{name: name for name in ("l1i_kb", "l1d_kb", "l2_kb_per_core")},
     "cores_per_chip": "cores_per_chip_of_cpu_model",
     "channels_per_chip": "mem_channels_per_chip",
     "ddr_gen": "ddr_gen",

@@ -1,0 +1,209 @@
+"""Mutation scores: the share of small faults, planted one at a time in a module, that the tests near it notice.
+
+    python benchmarks/mutants.py [AREA ...] [--count 150] [--out results/reliability/mutants.csv]
+
+Faults are planted in a copy of the project: those of Cosmic Ray, without replaced operators that any call notices,
+and calls and raises that are left out. A mutant that differs in annotations alone is none. Every mutant runs in a fork
+that has imported the libraries; one that takes too long counts as killed. Survivors are printed as differences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import fnmatch
+import importlib
+import os
+import random
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import pandas as pd
+
+PROJECT = Path(__file__).parents[1]
+PRELOADED = ("hypothesis", "numpy", "pandas", "pyarrow.parquet", "pytest", "scipy.optimize", "sklearn.linear_model")
+BINARY = ("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "Pow_Mul", "BitAnd_BitOr", "BitOr_BitAnd")
+SECONDS = 120
+"""Processor time of one mutant."""
+
+
+@dataclass(frozen=True)
+class Area:
+    """Modules, as patterns below src/perfcast, and the arguments of pytest that select the tests near them."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+_CONTRACT = ("tests/contract/test_splits.py", "-k", "not _percent and not _years and not draw")
+AREAS = {
+    "splits": Area(("splits/*.py",), ("tests/unit/splits", *_CONTRACT)),
+    "leakage checks": Area(("evaluation/leakage/*.py",), ("tests/unit/evaluation/leakage",)),
+    "files": Area(("utils/io.py",), ("tests/unit/test_io.py",)),
+    "accounting": Area(("data/standardized.py", "data/quality.py"), ("tests/unit/data/test_quality.py",)),
+    "intervals": Area(
+        ("uncertainty/conformal.py", "uncertainty/mixture.py"),
+        tuple(f"tests/unit/uncertainty/test_{name}.py" for name in ("conformal", "mixture", "probabilities")),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One planted fault."""
+
+    path: Path
+    source: str
+    changed: str
+
+    def difference(self) -> str:
+        """Return the changed lines."""
+        lines = difflib.unified_diff(self.source.splitlines(), self.changed.splitlines(), lineterm="", n=0)
+        return "\n".join(line for line in list(lines)[2:])
+
+
+def find_mutants(path: Path) -> list[Mutant]:
+    """Return every mutant of a module that changes what it does."""
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.plugins import get_operator, operator_names
+
+    source = path.read_text(encoding="utf-8")
+    texts = list(_without_statements(source))
+    for name in operator_names():
+        kind = get_operator(name)
+        if kind.arguments() or ("BinaryOperator" in name and name.rpartition("Operator_")[2] not in BINARY):
+            continue
+        for occurrence in count(0):
+            try:
+                changed = mutate_code(source, kind(), occurrence)
+            except AttributeError:  # its operator of exceptions knows no names with dots
+                continue
+            if changed is None:
+                break
+            texts.append(changed)
+    codes = {_code_of(text): text for text in texts}
+    for unchanged in (None, _code_of(source)):
+        codes.pop(unchanged, None)
+    return [Mutant(path, source, text) for text in codes.values()]
+
+
+def _without_statements(source: str) -> Iterator[str]:
+    """Yield the source without one call or raise."""
+    lines = source.splitlines(keepends=True)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+            passed = " " * node.col_offset + "pass\n"
+            yield "".join([*lines[: node.lineno - 1], passed, *lines[node.end_lineno :]])
+
+
+def _code_of(source: str) -> str | None:
+    """Return the syntax tree as text, without annotations and docstrings; None if there is none."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, ast.AnnAssign):
+            node.annotation = ast.Constant(0)
+        elif isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            node.body = [ast.Pass()]
+    return ast.dump(tree)
+
+
+def passes(copy: Path, tests: tuple[str, ...], output: Path) -> bool:
+    """Run the tests in a fork and return whether they all pass."""
+    child = os.fork()
+    if child == 0:
+        _run_tests(copy, tests, output)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status) == 0
+
+
+def _run_tests(copy: Path, tests: tuple[str, ...], output: Path) -> None:
+    import resource
+
+    import hypothesis
+    import pytest
+
+    os.setsid()
+    file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    os.chdir(copy)
+    sys.path.insert(0, str(copy / "src"))
+    os.environ["PYTHONPATH"] = str(copy / "src")
+    phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+    hypothesis.settings.register_profile("mutants", phases=phases, deadline=None, derandomize=True, database=None)
+    hypothesis.settings.load_profile("mutants")
+    status = 1
+    try:
+        status = pytest.main([*tests, "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"])
+    finally:
+        os._exit(int(status))
+
+
+def score(name: str, copy: Path, most: int, seed: int) -> dict[str, object]:
+    """Return the numbers of an area; print its survivors."""
+    area = AREAS[name]
+    package = copy / "src" / "perfcast"
+    paths = sorted(path for path in package.rglob("*.py") if _matches(path.relative_to(package), area))
+    possible = [mutant for path in paths for mutant in find_mutants(path)]
+    drawn = random.Random(seed).sample(possible, min(most, len(possible)))
+    output = copy / "output.txt"
+    if not passes(copy, area.tests, output):
+        raise SystemExit(f"{name}: the tests must pass before a fault is planted\n{output.read_text()[-2000:]}")
+    survived = 0
+    for mutant in drawn:
+        mutant.path.write_text(mutant.changed, encoding="utf-8")
+        try:
+            if passes(copy, area.tests, output):
+                survived += 1
+                print(f"survived: {mutant.path.relative_to(package)} {mutant.difference()}\n", flush=True)
+        finally:
+            mutant.path.write_text(mutant.source, encoding="utf-8")
+    print(f"{name}: {len(drawn) - survived} of {len(drawn)} killed, drawn of {len(possible)}", flush=True)
+    return {"area": name, "possible": len(possible), "mutants": len(drawn), "killed": len(drawn) - survived}
+
+
+def _matches(path: Path, area: Area) -> bool:
+    return any(fnmatch.fnmatch(path.as_posix(), pattern) for pattern in area.modules)
+
+
+def main() -> None:
+    """Score the areas that are named, or all, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("areas", nargs="*", metavar="AREA", help=f"of {', '.join(AREAS)}; default: all")
+    parser.add_argument("--count", type=int, default=150, help="mutants of an area, drawn by the seed (default 150)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the draw (default 0)")
+    parser.add_argument("--out", type=Path, help="CSV file of the scores")
+    options = parser.parse_args()
+    if unknown := set(options.areas) - set(AREAS):
+        parser.error(f"there is no area {sorted(unknown)[0]!r}")
+    for library in PRELOADED:
+        importlib.import_module(library)
+    sys.dont_write_bytecode = True
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "project"
+        ignored = shutil.ignore_patterns("__pycache__", ".*", "results", "build")
+        shutil.copytree(PROJECT, copy, ignore=ignored)
+        for name in options.areas or AREAS:
+            rows.append(score(name, copy, options.count, options.seed))
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        pd.DataFrame(rows).to_csv(options.out, index=False, lineterminator="\n")
+
+
+if __name__ == "__main__":
+    main()

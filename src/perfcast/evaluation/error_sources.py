@@ -1,0 +1,106 @@
+"""Sources of error: the error that would remain if the level of a group of machines were known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from perfcast.evaluation.evaluation_tables import AVERAGE
+from perfcast.schema.table import Table, Tag
+from perfcast.utils.errors import UserError
+
+ERROR_SOURCE_COLUMNS = ["split", "predictor", "step", "known", "task", "mape", "medape", "share"]
+"""`step`: from 0, nothing known, to the last one. `known`: what is known in addition to the steps before it. `share`:
+part of the error of step 0 that this step takes away."""
+
+_SHRINKAGES = (0, 1, 2, 4, 8, 16, 32, 64)
+
+NOTHING, CONFIGURATION = "nothing", "the whole configuration"
+"""Names of the first and the last step."""
+
+
+def tabulate_error_sources(points: pd.DataFrame, table: Table, sources: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Return the error of every predictor after each step of an oracle, by task and averaged over tasks.
+
+    A step knows the level of each group of test rows that agree on the columns of `sources` up to this one, see
+    `subtract_level`. The last step knows the groups of equal configurations (CONFIG columns).
+    Shapes: `points` as in `Evaluation` -> ERROR_SOURCE_COLUMNS; no row without sources. Units: %.
+    Raises: UserError when the table lacks a column of `sources`.
+    """
+    steps = list(_steps(table, sources)) if sources else []
+    if not steps or points.empty:
+        return pd.DataFrame(columns=ERROR_SOURCE_COLUMNS)
+    keys = {step: table.frame.groupby(columns, dropna=False, sort=False).ngroup() for step, columns in steps}
+    rows = pd.Index(table.frame[table.column_of(Tag.ROW)]).get_indexer(pd.Index(points["row"]))
+    parts = []
+    for index in points.groupby(["split", "predictor"], sort=False).indices.values():
+        part = points.iloc[index]
+        residual = np.log(part["predicted"].to_numpy(dtype=float) / part["measured"].to_numpy(dtype=float))
+        outputs = (part["task"].astype(str) + part["target"].astype(str)).to_numpy()
+        summary = _summarize(part["task"], residual)
+        lines = [summary.assign(step=0, known=NOTHING)]
+        for number, (step, key) in enumerate(keys.items(), start=1):
+            groups, before = key.to_numpy()[rows[index]], residual
+            residual = before.copy()
+            for output in np.unique(outputs):
+                tested = outputs == output
+                residual[tested] = subtract_level(before[tested], groups[tested])
+            lines.append(_summarize(part["task"], residual).assign(step=number, known=step))
+        run = part[["split", "predictor"]].iloc[0]
+        parts.append(pd.concat(lines).assign(split=run["split"], predictor=run["predictor"]))
+    frame = pd.concat(parts, ignore_index=True)
+    by_task = frame.groupby(["split", "predictor", "task"], sort=False)["mape"]
+    frame["share"] = 100 * (by_task.shift() - frame["mape"]) / by_task.transform("first")
+    return frame[ERROR_SOURCE_COLUMNS]
+
+
+def _steps(table: Table, sources: Mapping[str, Sequence[str]]) -> Iterable[tuple[str, list[str]]]:
+    """Yield every step with the columns that rows of a group agree on."""
+    columns: list[str] = []
+    for name, added in sources.items():
+        if missing := [column for column in added if column not in table.frame]:
+            raise UserError(
+                "columns of `error_sources` must be in the table",
+                f"{missing[0]!r} of {name!r} is not",
+                "edit `error_sources` in the conf of the dataset",
+            )
+        columns = [*dict.fromkeys([*columns, *added])]
+        yield name, columns
+    if config := table.select(tag=Tag.CONFIG):
+        yield CONFIGURATION, [*dict.fromkeys([*columns, *config])]
+
+
+def subtract_level(residual: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return residuals less the level of their group: the median of its n other rows, times n / (n + k).
+
+    The median of a few rows is noise rather than a level. k, of `_SHRINKAGES`, is the one that leaves the smallest mean
+    absolute residual. A row without others keeps its residual.
+    Shapes: residual (n,), groups (n,) -> (n,).
+    """
+    level, others = np.zeros(len(residual)), np.zeros(len(residual))
+    for index in pd.Series(groups).groupby(groups, sort=False).indices.values():
+        if len(index) > 1:
+            level[index], others[index] = _medians_of_others(residual[index]), len(index) - 1
+    candidates = [residual - level * others / np.maximum(others + k, 1) for k in _SHRINKAGES]
+    return min([residual, *candidates], key=lambda remaining: float(np.abs(remaining).mean()))
+
+
+def _medians_of_others(values: np.ndarray) -> np.ndarray:
+    """Return for every value the median of the other ones, (n,), n at least 2."""
+    count = len(values)
+    order = np.argsort(values, kind="stable")
+    ordered, rank = values[order], np.empty(count, dtype=int)
+    rank[order] = np.arange(count)
+    # the middle of the other values, which are the ordered ones without that of this rank
+    low, high = (count - 2) // 2, (count - 1) // 2
+    middle = (ordered[low + (rank <= low)] + ordered[high + (rank <= high)]) / 2
+    return np.asarray(middle)
+
+
+def _summarize(tasks: pd.Series, residual: np.ndarray) -> pd.DataFrame:
+    errors = pd.Series(100 * np.abs(np.expm1(residual))).groupby(tasks.astype(str).to_numpy(), sort=True)
+    by_task = pd.DataFrame({"mape": errors.mean(), "medape": errors.median()})
+    by_task.loc[AVERAGE] = by_task.mean()
+    return by_task.rename_axis("task").reset_index()

@@ -1,0 +1,92 @@
+"""Check of an experiment with everything that conf/ says about it, before anything is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from perfcast import splits
+from perfcast.config.conf_files import read_ablations, read_conf, read_yaml, require_mapping
+from perfcast.config.dataset_conf import DatasetConf, read_dataset
+from perfcast.config.experiment_params import Params, validate
+from perfcast.config.predictor_conf import PredictorConf, read_predictor
+from perfcast.data.sources.source_spec import parse_source
+from perfcast.experiment.leakage_control import read_leakage_conf
+from perfcast.tracking import store_from
+from perfcast.utils import plugins
+from perfcast.utils.constructor_fields import check_arguments
+from perfcast.utils.errors import UserError, unknown_name
+
+_TRAINER = "perfcast.training.devices.TrainerConfig"
+_OF_PROJECT = ("conf", "workflow", "src", "data", "docs", "tests", ".git", ".snakemake", ".dvc")
+
+
+def check_experiment(content: Any, project: Path) -> Params:
+    """Check an experiment and what it uses of conf/, and that every file of conf/ can be read.
+
+    Raises: UserError, one line that names the file and the key.
+    """
+    conf = project / "conf"
+    params = validate(content, conf)
+    for path in sorted(conf.rglob("*.yaml")):
+        read_yaml(path)
+    for name in params.sources:
+        source = parse_source(name, read_conf(conf, "source", name))
+        if source.module:
+            _require(f"module in conf/source/{name}.yaml", [source.module], plugins.names("data.sources"))
+    for name in params.datasets:
+        _check_dataset(name, read_dataset(conf, name))
+    for name in {*params.predictors, read_leakage_conf(conf).control}:
+        _check_predictor(name, read_predictor(conf, name))
+    for name, ablation in read_ablations(conf).items():
+        target = read_predictor(conf, ablation.predictor).target
+        check_arguments(target, ablation.params, f"ablations.{name}.params")
+    trainer = require_mapping(read_yaml(conf / "trainer" / "default.yaml"), "conf/trainer/default.yaml")
+    check_arguments(_TRAINER, trainer, "conf/trainer/default.yaml")
+    store_from(read_yaml(conf / "tracking" / "default.yaml"), project, {})
+    return params
+
+
+def check_results_folder(results: Any, project: Path) -> str:
+    """Return the folder of results as it is named. Raises: UserError when it cannot be one."""
+    requirement = "results must be a folder of its own"
+    if not isinstance(results, str) or not results.strip():
+        raise UserError(requirement, f"it is {results!r}", "leave it out for results/")
+    folder, root = (project / results).resolve(), project.resolve()
+    if root.is_relative_to(folder):
+        raise UserError(requirement, f"{results!r} holds the project", "leave it out for results/")
+    inside = folder.relative_to(root).parts[:1] if folder.is_relative_to(root) else ()
+    if inside and inside[0] in _OF_PROJECT:
+        raise UserError(requirement, f"{inside[0]}/ has files of the project", "leave it out for results/")
+    return results
+
+
+def _check_dataset(name: str, dataset: DatasetConf) -> None:
+    """Check the names of feature groups and splits in the conf of a dataset."""
+    where = f"conf/dataset/{name}.yaml"
+    if dataset.name != name:
+        raise UserError(f"name in {where} must be that of the file", f"it is {dataset.name!r}", f"write {name}")
+    _require(f"each of features in {where}", dataset.features, plugins.names("features"))
+    _require(f"each of splits in {where}", dataset.splits, splits.names())
+    _require(f"each of described in {where}", dataset.described, dataset.splits)
+
+
+def _check_predictor(name: str, predictor: PredictorConf) -> None:
+    """Check every argument in the conf of a predictor against the constructor of its class."""
+    where = f"conf/predictor/{name}.yaml"
+    check_arguments(predictor.target, predictor.params, f"params in {where}")
+    check_arguments(predictor.target, predictor.quick, f"quick in {where}")
+    for candidate, values in predictor.candidates.items():
+        check_arguments(predictor.target, values, f"candidates.{candidate} in {where}")
+    for dataset, tuned in predictor.tuned.items():
+        for entry in tuned.values():
+            for values in entry.folds:
+                check_arguments(predictor.target, values, f"folds in conf/tuned/{dataset}/{name}.yaml")
+
+
+def _require(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:
+    known = list(allowed)
+    for name in names:
+        if name not in known:
+            raise unknown_name(what, name, known)

@@ -1,0 +1,187 @@
+"""Digests of results: a stage records the SHA-256 of what it wrote, and every reader of a result verifies it.
+
+`<file>.sha256` beside a file and `digests.sha256` in a folder have the format of `sha256sum`, so `sha256sum --check`
+reads them. They travel with the results when these are copied, moved or versioned. A file without a record is read as
+it is: tables of notebooks have none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from perfcast.utils import size_limits
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import file_digests, sha256, write_text
+
+SUFFIX = ".sha256"
+FOLDER_RECORD = f"digests{SUFFIX}"
+_LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
+_SEALED = re.compile(r"<!-- sha256 ([0-9a-f]{64}) -->\n\Z")
+_DEEPEST = 10
+"""Folders between a result and the record of its folder: models nest."""
+
+_verified: set[tuple[Path, int, int, int, int]] = set()
+"""Files that this process verified: path, inode, time of change, size, and the time of their record."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A result that is not as it was recorded: its path, and the fact in words."""
+
+    path: Path
+    fact: str
+
+
+def record_digests(*paths: Path) -> None:
+    """Record the SHA-256 of finished files and folders; hidden files, such as those of Snakemake, do not count.
+
+    A kill leaves the record of the old content at most, which is refused, and the stage runs again.
+    """
+    for path in map(Path, paths):
+        if path.is_dir():
+            (path / FOLDER_RECORD).unlink(missing_ok=True)
+            write_text(path / FOLDER_RECORD, _format(_visible(path)))
+        else:
+            write_text(path.with_name(path.name + SUFFIX), _format({path.name: sha256(path)}))
+
+
+def record_beside(folder: Path) -> None:
+    """Record the digests of a folder in a file beside it: DVC takes every file inside for metrics."""
+    digests = {f"{folder.name}/{name}": digest for name, digest in _visible(folder).items()}
+    write_text(folder.with_name(folder.name + SUFFIX), _format(digests))
+
+
+def _visible(folder: Path) -> dict[str, str]:
+    return {name: digest for name, digest in file_digests(folder).items() if not is_hidden(Path(name))}
+
+
+def is_hidden(path: Path) -> bool:
+    """Return whether a relative path has a part that begins with a dot."""
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _format(digests: Mapping[str, str]) -> str:
+    return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
+
+
+def verify_digest(path: Path) -> None:
+    """Check a result against the record of its stage, if there is one.
+
+    Raises: UserError when the file differs, is not in the record of its folder, or the record is damaged.
+    """
+    path = Path(path).absolute()
+    record = _find_record(path)
+    if record is None or path == record or not path.is_file():  # readers name what is absent
+        return
+    state = path.stat()
+    key = (path, state.st_ino, state.st_ctime_ns, state.st_size, record.stat().st_ctime_ns)
+    if key in _verified:
+        return
+    beside = record.name != FOLDER_RECORD
+    inside = path.relative_to(record.parent)
+    if not beside and is_hidden(inside):
+        return
+    expected = read_record(record).get(path.name if beside else inside.as_posix())
+    remedy = f"delete {_shorten(path if beside else record.parent)} and run snakemake"
+    if expected is None:
+        fact = f"{_shorten(record)} does not list it"
+        raise UserError(f"{_shorten(path)} must be one that its stage wrote", fact, remedy)
+    if sha256(path) != expected:
+        fact = f"it has changed since (the SHA-256 is not that of {record.name})"
+        raise UserError(f"{_shorten(path)} must be as its stage wrote it", fact, remedy)
+    _verified.add(key)
+
+
+def _shorten(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def _find_record(path: Path) -> Path | None:
+    """Return the record beside a file, else that of the nearest folder above it."""
+    if (beside := path.with_name(path.name + SUFFIX)).is_file():
+        return beside
+    above = (folder / FOLDER_RECORD for folder in list(path.parents)[:_DEEPEST])
+    return next((record for record in above if record.is_file()), None)
+
+
+def read_record(record: Path) -> Mapping[str, str]:
+    """Return the digests of a record by the path relative to its folder. Raises: UserError when it is damaged."""
+    state = record.stat()
+    return _parse_record(record, state.st_ctime_ns, state.st_size)
+
+
+@lru_cache(maxsize=64)
+def _parse_record(record: Path, changed: int, size: int) -> Mapping[str, str]:
+    remedy = "delete it and what it lists, and run snakemake"
+    if size > size_limits.JSON:
+        raise UserError(f"{_shorten(record)} must be a record of digests", "it is too large", remedy)
+    lines = record.read_bytes().decode(errors="replace").splitlines()
+    matches = [_LINE.fullmatch(line) for line in lines]
+    entries = [match for match in matches if match is not None]
+    if len(entries) < len(lines) or not lines:
+        raise UserError(f"{_shorten(record)} must be a record of digests", "it is damaged", remedy)
+    return {match[2]: match[1] for match in entries}
+
+
+def seal_text(text: str) -> str:
+    """Return an SVG text with a last comment that has its digest: DVC takes every file beside a plot for a plot."""
+    return f"{text}<!-- sha256 {_digest_of(text)} -->\n"
+
+
+def open_sealed(path: Path) -> str:
+    """Return a sealed text without its seal; a text that never had one stays as it is.
+
+    Raises: UserError when the text has changed.
+    """
+    text = path.read_bytes().decode("utf-8", errors="replace")
+    seal = _SEALED.search(text)
+    plain = text[: seal.start()] if seal else text
+    if "sha256" in text[-100:] and (seal is None or seal[1] != _digest_of(plain)):
+        fact = "it has changed since (the SHA-256 is not that of its last line)"
+        remedy = f"delete {_shorten(path.absolute().parent)} and run snakemake"
+        raise UserError(f"{_shorten(path.absolute())} must be as its stage wrote it", fact, remedy)
+    return plain
+
+
+def _digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def find_differences(folder: Path, without: Iterable[Path] = ()) -> tuple[int, list[Difference], list[Path]]:
+    """Verify every record below a folder of results; `without` is not searched.
+
+    Returns: the number of files that are as recorded, those that are not, and visible files without a record.
+    """
+    apart = tuple(without)
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not is_hidden(path.relative_to(folder))]
+    files = [path for path in files if not any(path.is_relative_to(other) for other in apart)]
+    recorded, differences = set[Path](), list[Difference]()
+    for record in (path for path in files if path.suffix == SUFFIX):
+        recorded.add(record)
+        try:
+            expected = read_record(record)
+        except UserError as error:
+            differences.append(Difference(record, error.fact))
+            continue
+        paths = {record.parent / name: digest for name, digest in expected.items()}
+        recorded.update(paths)
+        differences += [Difference(path, fact) for path, digest in paths.items() if (fact := _compare(path, digest))]
+    for path in files:
+        if path.suffix == ".svg" and path not in recorded:
+            try:
+                recorded.add(path)
+                open_sealed(path)
+            except UserError as error:
+                differences.append(Difference(path, error.fact))
+    return len(recorded) - len(differences), differences, [path for path in files if path not in recorded]
+
+
+def _compare(path: Path, digest: str) -> str:
+    if not path.is_file():
+        return "it is missing"
+    return "" if sha256(path) == digest else "it has changed since its stage wrote it"

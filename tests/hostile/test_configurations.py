@@ -1,0 +1,201 @@
+"""Mistakes in params.yaml and conf/: `perfcast config` and `snakemake -n` refuse each in one line before planning."""
+
+from __future__ import annotations
+
+import inspect
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from hostile_input import REPOSITORY, refused
+from small_project import EXPERIMENT, environment, small_project
+from small_project import change as change_params
+
+from perfcast.config.conf_files import known
+from perfcast.config.predictor_conf import read_predictor
+from perfcast.predictors.factory import predictor_class
+from perfcast.utils.constructor_fields import constructor_fields
+
+SOURCE, DATASET = "conf/source/perfcastdb.yaml", "conf/dataset/host_gemm.yaml"
+RIDGE, TRAINER, TRACKING = "conf/predictor/ridge.yaml", "conf/trainer/default.yaml", "conf/tracking/default.yaml"
+LEAKAGE, ABLATIONS = "conf/leakage/default.yaml", "conf/experiment/ablation.yaml"
+FOREST, TUNED = "conf/predictor/random_forest.yaml", "conf/tuned/host_gemm/ridge.yaml"
+USED = {
+    "predictor": ["nearest", "ridge", "random_forest", "hybrid_ensemble"],
+    "dataset": ["host_gemm", "perfcastdb"],
+    "source": ["host_gemm", "perfcastdb"],
+    "experiment": ["ablation", "full"],
+}
+"""What stays of conf/: every check reads all of it."""
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """Parameters and conf of the project."""
+    folder = tmp_path_factory.mktemp("plain") / "project"
+    shutil.copytree(REPOSITORY / "conf", folder / "conf")
+    shutil.copy(REPOSITORY / "params.yaml", folder)
+    for group, names in USED.items():
+        for path in (folder / "conf" / group).glob("*.yaml"):
+            if path.stem not in names:
+                path.unlink()
+    shutil.rmtree(folder / "conf" / "tuned")
+    change_params(folder, **{**EXPERIMENT, "sources": USED["source"], "predictors": USED["predictor"][:3]})
+    return folder
+
+
+def change(name, edit):
+    def craft(project):
+        path = project / name
+        content = yaml.safe_load(path.read_text())
+        edit(content)
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+
+    return craft
+
+
+def put(name, *keys, value):
+    def edit(content):
+        for key in keys[:-1]:
+            content = content.setdefault(key, {}) if isinstance(content, dict) else content[key]
+        content[keys[-1]] = value
+
+    return change(name, edit)
+
+
+def append(name, text):
+    def craft(project):
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text((path.read_text() if path.exists() else "") + text)
+
+    return craft
+
+
+def first_file(**values):
+    return change(SOURCE, lambda content: content["files"][0].update(values))
+
+
+TUNED_TEXT = "entries:\n- splits: [random]\n  command: perfcast tune\n  folds: [{alpha_of: 1.0}]\n"
+MISTAKES = {
+    "unknown parameter": (put(RIDGE, "params", "color", value=1), "'color'"),
+    "unknown parameter of the quick preset": (put(RIDGE, "quick", "alpha", value=1), "'alpha'"),
+    "unknown parameter of a candidate": (put(RIDGE, "candidates", "a", "x", value=1), "candidates.a"),
+    "unknown parameter in tuned values": (append(TUNED, TUNED_TEXT), "conf/tuned/host_gemm/ridge.yaml"),
+    "unknown parameter of an ablation": (
+        change(ABLATIONS, lambda content: next(iter(content["ablations"].values())).update(params={"x": 1})),
+        "ablations.",
+    ),
+    "number of trees as text": (put(FOREST, "quick", "n_estimators", value="9"), "'9'"),
+    "number of trees a fraction": (
+        put(FOREST, "params", "n_estimators", value=9.5),
+        "9.5",
+    ),
+    "weight not a number": (put(RIDGE, "params", "default_alpha", value=float("nan")), "nan"),
+    "list of weights with text": (put(RIDGE, "params", "alphas", value=[1.0, "x"]), "alphas"),
+    "unknown feature group": (put(DATASET, "features", value=["gemms"]), "did you mean 'gemm'"),
+    "feature group elsewhere": (put(DATASET, "features", value=["../../x"]), "'../../x'"),
+    "unknown split of a dataset": (put(DATASET, "splits", value=["random", "randm"]), "'randm'"),
+    "described split that it has not": (put(DATASET, "described", value=["forward_2023"]), "described"),
+    "another name than that of the file": (put(DATASET, "name", value="../gemm"), "name in conf/dataset"),
+    "source file elsewhere": (first_file(name="../../x.csv"), "plain relative path"),
+    "mirror path elsewhere": (first_file(mirror="../x.csv"), "plain relative path"),
+    "absolute mirror path": (first_file(mirror="/etc/passwd"), "plain relative path"),
+    "checksum of a source too short": (first_file(sha256="0"), "hexadecimal"),
+    "unknown module of a source": (put(SOURCE, "module", value="../perfcastdb"), "module in conf/source"),
+    "unknown key of a source": (put(SOURCE, "licenses", value="MIT"), "did you mean 'license'"),
+    "doubled key of params.yaml": (append("params.yaml", "level: 0.5\n"), "a name is repeated"),
+    "doubled key of a dataset": (append(DATASET, "title: other\n"), "a name is repeated"),
+    "doubled key of a predictor": (append(RIDGE, "stochastic: true\n"), "a name is repeated"),
+    "doubled key of a source": (append(SOURCE, "title: other\n"), "a name is repeated"),
+    "doubled key of the devices": (append(TRAINER, "devices: 2\n"), "a name is repeated"),
+    "doubled key of the tracking": (append(TRACKING, "enabled: false\n"), "a name is repeated"),
+    "doubled key of the leakage checks": (append(LEAKAGE, "shuffles: 1\n"), "a name is repeated"),
+    "doubled key of an experiment": (append("conf/experiment/full.yaml", "preset: quick\n"), "a name is repeated"),
+    "doubled key of the leaderboard": (append("conf/leaderboard.yaml", "headline: x\n" * 2), "a name is repeated"),
+    "unknown device key": (put(TRAINER, "gpus", value=1), "'gpus'"),
+    "devices as text": (put(TRAINER, "devices", value="two"), "devices"),
+    "tracking switch as text": (put(TRACKING, "enabled", value="yes"), "enabled"),
+    "unknown control of the leakage checks": (put(LEAKAGE, "control", value="ridgee"), "'ridgee'"),
+    "seed too large": (put("params.yaml", "seeds", value=[2**40]), "seeds"),
+    "seed of splits too large": (put("params.yaml", "split_seed", value=2**40), "split_seed"),
+    "seed twice": (put("params.yaml", "seeds", value=[0, 0]), "listed twice"),
+    "predictor twice": (put("params.yaml", "predictors", value=["ridge", "ridge"]), "listed twice"),
+    "empty mirror": (put("params.yaml", "mirrors", value=[""]), "mirrors"),
+    "level as text": (put("params.yaml", "level", value="0.9"), "level"),
+    "conf that is a folder": (lambda project: (project / "conf/predictor/x.yaml").mkdir(), "x.yaml"),
+}
+
+
+@pytest.mark.reliability("a mistake in the configuration passes until a later job fails or uses another value")
+@pytest.mark.parametrize("name", MISTAKES)
+def test_config_refuses_every_mistake_in_one_line(plain, tmp_path, capsys, name):
+    project = tmp_path / "project"
+    shutil.copytree(plain, project)
+    craft, words = MISTAKES[name]
+    craft(project)
+    refused(["config", "--project", project], capsys, words)
+
+
+@pytest.fixture(scope="module")
+def runnable(tmp_path_factory):
+    return small_project(tmp_path_factory.mktemp("runnable") / "project")
+
+
+def dry_run(project, *arguments):
+    command = [sys.executable, "-m", "snakemake", "--dry-run", *arguments]
+    done = subprocess.run(command, cwd=project, env=environment(project), capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+ON_THE_WAY = ["unknown parameter", "mirror path elsewhere", "doubled key of params.yaml", "seed too large"]
+RESULTS = {"none": "results=", "the project": "results=.", "conf": "results=conf/x"}
+
+
+@pytest.mark.slow
+@pytest.mark.reliability("a mistake in the configuration passes until a later job fails or uses another value")
+@pytest.mark.parametrize("name", [*ON_THE_WAY, *RESULTS])
+def test_snakemake_refuses_mistakes_in_one_line(runnable, tmp_path, name):
+    project = tmp_path / "project"
+    shutil.copytree(runnable, project, symlinks=True)
+    if name in RESULTS:
+        words, arguments = "results must be a folder of its own", ["--config", RESULTS[name]]
+    else:
+        craft, words = MISTAKES[name]
+        arguments = []
+        if "perfcastdb" in words or "mirror" in name:
+            craft, words = put("conf/source/host_gemm.yaml", "files", value=[{"name": "../x"}]), "plain relative path"
+        craft(project)
+    code, output = dry_run(project, *arguments)
+    lines = [line for line in output.splitlines() if line.startswith("perfcast:")]
+    assert (code, len(lines)) == (2, 1), output
+    assert words in lines[0]
+    assert "Traceback" not in output
+
+
+@pytest.mark.slow
+@pytest.mark.reliability("a mistake in the configuration passes until a later job fails or uses another value")
+@pytest.mark.parametrize("kind", ["doubled key", "another file"])
+def test_snakemake_refuses_a_doubled_key_of_a_further_configfile(runnable, tmp_path, kind):
+    further = tmp_path / "further.yaml"
+    further.write_text("level: 0.8\nlevel: 0.5\n" if kind == "doubled key" else "levle: 0.8\n")
+    code, output = dry_run(runnable, "--configfile", str(further))
+    assert code == 2
+    assert "Traceback" not in output
+    assert ("a name is repeated" if kind == "doubled key" else "did you mean 'level'") in output
+
+
+@pytest.mark.parametrize("name", known(REPOSITORY / "conf", "predictor"))
+def test_arguments_read_from_the_source_are_those_of_the_class(name):
+    target = read_predictor(REPOSITORY / "conf", name).target
+    parameters = inspect.signature(predictor_class(target)).parameters
+    assert constructor_fields(target) == {key: value.annotation for key, value in parameters.items()}
+
+
+@pytest.mark.parametrize("path", ["perfcast.nowhere.X", "os.path.X", "perfcast.predictors.linear.X", "X"])
+def test_no_arguments_of_what_is_no_dataclass(path):
+    assert not constructor_fields(path)
+    assert Path(sys.modules["perfcast.utils.constructor_fields"].__file__).is_file()

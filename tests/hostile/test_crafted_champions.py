@@ -1,0 +1,284 @@
+"""Champions whose digests fit and whose content no training gives: refused when loaded, in bounded memory and time."""
+
+from __future__ import annotations
+
+import io
+import json
+import resource
+import shutil
+import signal
+import zipfile
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from champion_project import FEATURES, project
+from hostile_input import call, one_line, refused
+
+from perfcast.experiment.champion import fit_all_rows
+from perfcast.inference.champion import build_features, save_champion
+from perfcast.predictors.trees import RandomForest
+from perfcast.utils.io import file_digests
+
+MACHINE = ["--processor", "Xeon Gold 6148", "--chips", "2"]
+SECONDS, MEGABYTES = 60, 600
+LINEAR, CALIBRATION, PREDICTOR = "model/linear.json", "intervals/calibration.json", "model/predictor.json"
+NEIGHBORS, MEASURED, GROUP = "reference_data/neighbors.npy", "reference_data/measured.parquet", "intervals/memory.npz"
+FOREST = "model/forest_0_0.parquet"
+
+
+@cache
+def forest() -> Path:
+    """Return the folder of a champion that is a forest."""
+    folder, made = Path(mkdtemp(prefix="perfcast-forest-")) / "champion", project()
+    folder.mkdir()
+    table = build_features("spec_cpu2017", made.standard.frame, made.standard.columns, FEATURES)
+    predictor, _ = fit_all_rows(table, {"params": lambda seed: RandomForest(n_estimators=3)}, 0, None)
+    about = {"dataset": "spec_cpu2017", "predictor": "random_forest", "preset": "quick", "features": list(FEATURES)}
+    save_champion(folder, predictor, None, standard=made.standard, table=table, raw=made.raw, about=about)
+    return folder
+
+
+def signed(champion: Path) -> None:
+    """Write all digests anew."""
+    for about in (champion / "model" / "predictor.json", champion / "about.json"):
+        content = json.loads(about.read_text())
+        digests = file_digests(about.parent)
+        content["files"] = {name: digests[name] for name in content["files"] if name in digests}
+        about.write_text(json.dumps(content))
+
+
+def change_json(name, change):
+    def craft(champion):
+        content = json.loads((champion / name).read_text())
+        change(content)
+        (champion / name).write_text(json.dumps(content))
+
+    return craft
+
+
+def weight(value):
+    def change(state):
+        for weights in state["weights"]["base_score"].values():
+            weights[0] = value
+
+    return change_json(LINEAR, change)
+
+
+def last_weight(state):
+    list(state["weights"]["base_score"].values())[-1][-1] = "three"
+
+
+def text(name, old, new):
+    def craft(champion):
+        content = (champion / name).read_text()
+        assert old in content
+        (champion / name).write_text(content.replace(old, new, 1))
+
+    return craft
+
+
+def calibration(**values):
+    return change_json(CALIBRATION, lambda state: state.update(values))
+
+
+def quantiles(change):
+    def craft(state):
+        state["quantiles"] = {output: change(values) for output, values in state["quantiles"].items()}
+
+    return change_json(CALIBRATION, craft)
+
+
+def arrays(name, **change):
+    def craft(champion):
+        with np.load(champion / name) as file:
+            content = dict(file)
+        np.savez(champion / name, **{key: change.get(key, lambda x: x)(value) for key, value in content.items()})
+
+    return craft
+
+
+def first_infinite(array):
+    array.flat[0] = np.inf
+    return array
+
+
+def packed_zeros(champion):
+    """Write 2.4 GB of zeros as references, in a file of some megabytes."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (30_000_000, 10)})
+    with np.load(champion / GROUP) as file:
+        scales = io.BytesIO()
+        np.save(scales, file["scales"])
+    with zipfile.ZipFile(champion / GROUP, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("scales.npy", scales.getvalue())
+        with archive.open("references.npy", "w", force_zip64=True) as member:
+            member.write(header.getvalue())
+            for _ in range(2400):
+                member.write(bytes(1_000_000))
+
+
+def long_header(champion):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (300_000_000,)})
+    with zipfile.ZipFile(champion / GROUP, "w") as archive:
+        for name in ("scales.npy", "references.npy"):
+            archive.writestr(name, header.getvalue() + bytes(800))
+
+
+def neighbors(change):
+    def craft(champion):
+        np.save(champion / NEIGHBORS, change(np.load(champion / NEIGHBORS)))
+
+    return craft
+
+
+def no_results(champion):
+    table = pq.read_table(champion / MEASURED)
+    pq.write_table(table.slice(0, 0), champion / MEASURED)
+
+
+def nodes(**change):
+    def craft(champion):
+        table = pq.read_table(champion / FOREST)
+        columns = {name: table[name].to_numpy().copy() for name in table.column_names}
+        inner = np.flatnonzero(columns["feature"] >= 0)
+        for name, value in change.items():
+            places = inner[:1] if name != "leaf" else np.flatnonzero(columns["feature"] < 0)[-1:]
+            columns["number" if name == "leaf" else name][places] = value
+        pq.write_table(pa.table(columns), champion / FOREST)
+
+    return craft
+
+
+def nodes_without(*, column=None, rows=None):
+    def craft(champion):
+        table = pq.read_table(champion / FOREST)
+        table = table.drop_columns([column]) if column else table.slice(0, rows)
+        pq.write_table(table, champion / FOREST)
+
+    return craft
+
+
+def about(name, value):
+    return change_json(name, lambda state: state.update(value))
+
+
+CRAFTED = {
+    "constant NaN": weight(float("nan")),
+    "constant 1e308": weight(1e308),
+    "constant -1e308": weight(-1e308),
+    "constant infinite": text(LINEAR, '"clip": 1.0', '"clip": 1e999'),
+    "constant 1000: overflows as a score": weight(1000.0),
+    "constant -1000: 0 as a score": weight(-1000.0),
+    "constant a text": weight("three"),
+    "constant null": weight(None),
+    "one weight of one task a text": change_json(LINEAR, last_weight),
+    "weights of another number": change_json(LINEAR, lambda state: state["weights"].update(base_score={"\x1e": [1.0]})),
+    "no weights": change_json(LINEAR, lambda state: state.update(weights={})),
+    "calibration base -1": calibration(base=-1.0),
+    "calibration base 0": calibration(base=0.0),
+    "calibration base a text": calibration(base="x"),
+    "calibration largest -1": calibration(most=-1.0),
+    "calibration weight negative": change_json(CALIBRATION, lambda s: s["weights"].update({"few results": -9.0})),
+    "calibration without a weight": change_json(CALIBRATION, lambda s: s["weights"].pop("few results")),
+    "quantiles falling": quantiles(lambda values: values[::-1]),
+    "quantiles negative": quantiles(lambda values: [-1.0, *values[1:]]),
+    "quantiles too few": quantiles(lambda values: values[:3]),
+    "quantiles texts": quantiles(lambda values: ["x"] * len(values)),
+    "quantiles of no output": calibration(quantiles={}),
+    "references of other columns": arrays(GROUP, references=lambda x: x[:, :1]),
+    "references flat": arrays(GROUP, references=np.ravel),
+    "references infinite": arrays(GROUP, references=first_infinite),
+    "scales of zero": arrays(GROUP, scales=np.zeros_like),
+    "references of 2.4 GB packed": packed_zeros,
+    "header of 2.4 GB": long_header,
+    "neighbors of other columns": neighbors(lambda x: x[:, :2]),
+    "neighbors of other rows": neighbors(lambda x: x[:3]),
+    "no measured results": no_results,
+    "no targets": about(PREDICTOR, {"targets": []}),
+    "targets unknown": about(PREDICTOR, {"targets": ["speed"]}),
+    "targets no list": about(PREDICTOR, {"targets": 3}),
+    "no columns": about(PREDICTOR, {"columns": []}),
+    "parameters unknown": about(PREDICTOR, {"params": {"color": "red"}}),
+    "feature group elsewhere": about("about.json", {"features": ["../../x"]}),
+    "feature groups missing": about("about.json", {"features": []}),
+}
+FORESTS = {
+    "right child is the node itself": nodes(right=0),
+    "right child before the node": nodes(right=-1),
+    "right child is the left one": nodes(right=1),
+    "right child out of range": nodes(right=2**30),
+    "feature out of range": nodes(feature=10**6),
+    "feature negative": nodes(feature=-7),
+    "threshold NaN": nodes(number=np.nan),
+    "threshold 1e308": nodes(number=1e308),
+    "leaf NaN": nodes(leaf=np.nan),
+    "leaf 1e308": nodes(leaf=1e308),
+    "leaf -1e308": nodes(leaf=-1e308),
+    "no nodes": nodes_without(rows=0),
+    "half of the nodes": nodes_without(rows=9),
+    "no thresholds": nodes_without(column="number"),
+    "first node no root": nodes(root=False),
+}
+
+
+@pytest.fixture
+def bounded():
+    """Fail after a time, and on memory; an endless loop ends by the alarm."""
+
+    def stop(*_):
+        raise AssertionError(f"not refused in {SECONDS} s")
+
+    before, handler = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, handler)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MEGABYTES * 1024
+
+
+def expect_refusal(champion, craft, capsys):
+    craft(champion)
+    signed(champion)
+    status, output = call(["predict", *MACHINE, "--champion", champion], capsys)
+    assert status == 2, output
+    one_line(output)
+
+
+@pytest.mark.reliability("a crafted champion whose digests fit predicts nonsense, loops or fills the memory")
+@pytest.mark.parametrize("name", CRAFTED)
+def test_crafted_champion_is_refused_when_loaded(tmp_path, capsys, bounded, name):
+    shutil.copytree(project().folder, tmp_path / "champion")
+    expect_refusal(tmp_path / "champion", CRAFTED[name], capsys)
+
+
+@pytest.mark.reliability("a crafted champion whose digests fit predicts nonsense, loops or fills the memory")
+@pytest.mark.parametrize("name", FORESTS)
+def test_crafted_forest_is_refused_when_loaded(tmp_path, capsys, bounded, name):
+    shutil.copytree(forest(), tmp_path / "champion")
+    expect_refusal(tmp_path / "champion", FORESTS[name], capsys)
+
+
+def test_signed_copies_without_a_change_predict(tmp_path, capsys):
+    for number, folder in enumerate((project().folder, forest())):
+        shutil.copytree(folder, tmp_path / str(number))
+        signed(tmp_path / str(number))
+        assert call(["predict", *MACHINE, "--champion", tmp_path / str(number)], capsys)[0] == 0
+
+
+@pytest.mark.reliability("a crafted champion whose digests fit predicts nonsense, loops or fills the memory")
+@pytest.mark.parametrize(
+    "command", [["rank", "machines.csv"], ["serve", "--port", "0"], ["what-if", "--vary", "chips"]]
+)
+def test_every_command_refuses_a_crafted_champion(tmp_path, monkeypatch, capsys, bounded, command):
+    monkeypatch.chdir(tmp_path)
+    Path("machines.csv").write_text("name,processor,chips\na,Xeon Gold 6148,2\n")
+    shutil.copytree(forest(), "champion")
+    nodes(right=0)(Path("champion"))
+    signed(Path("champion"))
+    refused([*command.split(), "--champion", "champion"], capsys, "again")

@@ -1,0 +1,178 @@
+"""One flipped bit in every kind of result: the next reader refuses it, whatever the time stamp says."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from finished_project import (
+    CHAMPION,
+    DESCRIBED,
+    DISTANCES,
+    EVALUATION,
+    FEATURES,
+    FOLDS,
+    NAME,
+    RUNS,
+    STAGES,
+    STANDARD,
+    inside,
+)
+from finished_project import finished as make_finished
+from hostile_input import call, one_line
+from small_project import call as run_tool
+
+from perfcast.cli.main import main
+from perfcast.utils.result_digests import FOLDER_RECORD, record_digests, verify_digest
+
+RUN = f"{RUNS}/random/ridge"
+DESCRIBED_STAGE = [*STAGES["evaluate"], "--described", DESCRIBED]
+PREDICT = ["predict", "--dataset", NAME, "--champion", CHAMPION, "--set", "m=128", "--set", "n=64", "--set", "k=64"]
+READERS = {
+    "raw file": (f"results/raw/{NAME}/*.csv.gz", ["pipeline", *STAGES["standardize"]]),
+    "manifest": (f"results/raw/{NAME}/manifest.json", ["pipeline", *STAGES["standardize"]]),
+    "record of a folder": (f"{EVALUATION}/{FOLDER_RECORD}", ["pipeline", *STAGES["plots"]]),
+    "list of datasets": ("results/raw/available.json", ["pipeline", *STAGES["report"]]),
+    "standard table": (STANDARD, ["pipeline", *STAGES["features"]]),
+    "standard table, split": (STANDARD, ["pipeline", *STAGES["split"]]),
+    "record of a file": (f"{STANDARD}.sha256", ["pipeline", *STAGES["features"]]),
+    "data quality": (f"results/standard/{NAME}.quality.json", ["pipeline", *STAGES["report"]]),
+    "table with features": (FEATURES, ["pipeline", *STAGES["train"]]),
+    "split": (f"{FOLDS}/random.parquet", ["pipeline", *STAGES["train"]]),
+    "distances": (f"{DISTANCES}/random.parquet", ["pipeline", *STAGES["evaluate"]]),
+    "predictions": (f"{RUN}/predictions.parquet", ["pipeline", *STAGES["evaluate"]]),
+    "predictions, leakage": (f"{RUN}/predictions.parquet", ["pipeline", *STAGES["leakage"]]),
+    "backtests": (f"{RUN}/backtest.parquet", ["pipeline", *STAGES["evaluate"]]),
+    "inner validation": (f"{RUN}/validation.json", ["pipeline", *STAGES["champion"]]),
+    "configuration": (f"{RUN}/config.yaml", ["pipeline", *STAGES["leakage"]]),
+    "learning curves": (f"{RUN}/history.csv", ["pipeline", *STAGES["evaluate"]]),
+    "model": (f"{RUN}/model/predictor.json", ["pipeline", *STAGES["leakage"]]),
+    "explanation": (f"{RUN}/explanation/importance.csv", ["pipeline", *STAGES["evaluate"]]),
+    "leakage report": (f"results/leakage/{NAME}.json", ["pipeline", *STAGES["report"]]),
+    "described machines": (DESCRIBED, ["pipeline", *DESCRIBED_STAGE]),
+    "summary": (f"{EVALUATION}/summary.json", ["pipeline", *STAGES["metrics"]]),
+    "metrics of an evaluation": (f"{EVALUATION}/metrics.csv", ["pipeline", *STAGES["plots"]]),
+    "points": (f"{EVALUATION}/points.parquet", ["pipeline", *STAGES["plots"]]),
+    "metrics": ("results/metrics.json", ["pipeline", *STAGES["headline"]]),
+    "plot": (f"results/plots/{NAME}/headline.svg", ["pipeline", *STAGES["report"]]),
+    "champion": (f"{CHAMPION}/about.json", PREDICT),
+    "champion, headline": (f"{CHAMPION}/about.json", ["pipeline", *STAGES["headline"]]),
+    "model of the champion": (f"{CHAMPION}/model/linear.json", PREDICT),
+    "calibration": (f"{CHAMPION}/intervals/calibration.json", PREDICT),
+    "reference data": (f"{CHAMPION}/reference_data/measured.parquet", PREDICT),
+}
+
+
+@pytest.fixture(scope="module")
+def project():
+    with inside(make_finished()):
+        yield Path()
+
+
+def flip(path: Path, *, keep_time: bool) -> tuple[bytes, os.stat_result]:
+    content, state = path.read_bytes(), path.stat()
+    place = len(content) // 2
+    path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    if keep_time:
+        os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    return content, state
+
+
+def restore(path: Path, before: tuple[bytes, os.stat_result]) -> None:
+    path.write_bytes(before[0])
+    os.utime(path, ns=(before[1].st_atime_ns, before[1].st_mtime_ns))
+
+
+@pytest.mark.reliability("a flipped bit in a result is used by the next stage")
+@pytest.mark.parametrize("keep_time", [False, True], ids=["new time", "old time"])
+@pytest.mark.parametrize("kind", READERS)
+def test_flipped_bit_is_refused_by_the_next_reader(project, capsys, kind, keep_time):
+    pattern, reader = READERS[kind]
+    (path,) = project.glob(pattern)
+    before = flip(path, keep_time=keep_time)
+    try:
+        status, output = call(reader, capsys)
+    finally:
+        restore(path, before)
+    assert status == 2, output
+    line = one_line(output)
+    # a record that differs shows as the first file that it does not fit
+    assert str(path.parent) in line if path.name == FOLDER_RECORD else path.name.removesuffix(".sha256") in line
+    assert "delete" in line or "make it again" in line or "run snakemake" in line
+
+
+@pytest.mark.reliability("a flipped bit in a result is not found by perfcast doctor")
+def test_doctor_names_every_file_that_differs(project, capsys):
+    paths = [path for pattern, _ in READERS.values() for path in project.glob(pattern) if path.suffix != ".sha256"]
+    paths += [project / "results" / "report.html", *project.glob("results/headline/*/*.json")]
+    paths += [*project.glob("results/model_cards/*.md"), *project.glob("results/report/*.html")]
+    paths += [project / "results" / "standard" / f"{NAME}.rejected.csv"]
+    assert main(["pipeline", "forget", "--keep"]) == 0
+    assert deep(capsys)[0] == []
+    before = {path: flip(path, keep_time=True) for path in dict.fromkeys(paths)}
+    gone = project / RUN / "history.csv"
+    removed = before.pop(gone)
+    gone.unlink()
+    try:
+        differing, status = deep(capsys)
+    finally:
+        restore(gone, removed)
+        for path, content in before.items():
+            restore(path, content)
+    assert status == 1
+    assert {line.partition(" ")[0] for line in differing} == {str(path) for path in (*before, gone)}
+    assert f"{gone} is missing" in " ".join(differing)
+
+
+def deep(capsys) -> tuple[list[str], int]:
+    """Return the results that `perfcast doctor --deep` names, and its status."""
+    capsys.readouterr()
+    status = main(["doctor", "--deep", "--json"])
+    findings = [entry for entry in json.loads(capsys.readouterr().out) if entry["what"] == "results"]
+    assert findings
+    return [entry["fact"] for entry in findings if entry["state"] == "broken"], status
+
+
+def test_copied_run_and_results_without_a_record_are_read(project, tmp_path):
+    shutil.copytree(RUN, tmp_path / "run")
+    verify_digest(tmp_path / "run" / "predictions.parquet")
+    (tmp_path / "run" / FOLDER_RECORD).unlink()
+    (tmp_path / "run" / "predictions.parquet").write_bytes(b"another")
+    verify_digest(tmp_path / "run" / "predictions.parquet")
+
+
+@pytest.mark.reliability("a file put into a folder of results is read as one of its stage")
+def test_file_that_no_stage_wrote_is_refused(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "a.json").write_text("{}")
+    record_digests(tmp_path / "run")
+    (tmp_path / "run" / "b.json").write_text("{}")
+    verify_digest(tmp_path / "run" / "a.json")
+    with pytest.raises(ValueError, match=r"does not list it; delete .*run and run snakemake"):
+        verify_digest(tmp_path / "run" / "b.json")
+
+
+def test_digests_are_those_of_sha256sum(project):
+    import subprocess
+
+    checks = {"results/standard": f"{NAME}.parquet.sha256", RUN: FOLDER_RECORD, "results": "headline.sha256"}
+    for folder, record in checks.items():
+        subprocess.run(["sha256sum", "--check", "--quiet", record], cwd=folder, check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.reliability("a flipped bit in a result is used by the next stage")
+def test_snakemake_refuses_a_flipped_manifest_before_planning(project):
+    path = project / "results" / "raw" / NAME / "manifest.json"
+    before = flip(path, keep_time=True)
+    try:
+        output = run_tool(Path.cwd(), "snakemake", "--dry-run", check=False)
+    finally:
+        restore(path, before)
+    lines = [line for line in output.splitlines() if line.startswith("perfcast:")]
+    assert len(lines) == 1, output
+    assert "manifest.json must be as its stage wrote it, but it has changed since" in lines[0]
+    assert "Traceback" not in output

@@ -1,0 +1,96 @@
+"""The folder of a training appears whole: whatever stops it leaves the old one, and nothing beside it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import pytest
+import yaml
+from leakage_project import machines
+
+from perfcast import splits
+from perfcast.experiment import training
+from perfcast.experiment.training import TrainingJob, train_predictor
+from perfcast.schema.table import Table
+from perfcast.schema.table_files import write_table
+from perfcast.tracking import RECORD
+from perfcast.utils.io import file_digests, sha256
+
+REPOSITORY = Path(__file__).parents[3]
+
+
+@cache
+def inputs() -> tuple[Table, Path]:
+    """Return a table and the folder of its files."""
+    folder, table = Path(mkdtemp(prefix="perfcast-training-")), machines(300)
+    write_table(table, folder / "table.parquet")
+    split = splits.make("random", table, 0)
+    split.assign(id=table.frame["id"]).to_parquet(folder / "folds.parquet", index=False)
+    return table, folder
+
+
+def train(out: Path) -> Mapping[str, str]:
+    """Train, and return the digests of the files of the run."""
+    table, folder = inputs()
+    job = TrainingJob("demo", "random", "nearest", folder / "table.parquet", folder / "folds.parquet", out)
+    conf = yaml.safe_load((REPOSITORY / "conf" / "predictor" / "nearest.yaml").read_text())
+    config: dict[str, Any] = {
+        **{"dataset": {"name": "demo", "label_outlier": None}, "split": "random", "predictor": conf},
+        **{"preset": "quick", "seeds": [0], "trainer": {}},
+    }
+    train_predictor(job, table, config)
+    return file_digests(out)
+
+
+STEPS = ["predict_rows", "_save_model", "_report_progress", "write_text", "write_json"]
+
+
+@pytest.mark.reliability("a training stopped at any step of its writing")
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=["disk", "key"])
+def test_a_training_that_stops_leaves_the_old_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
+) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / RECORD).write_text("old")
+    before = file_digests(out)
+
+    def stop(*_: object, **__: object) -> None:
+        assert file_digests(out) == before
+        raise error
+
+    monkeypatch.setattr(training, step, stop)
+    with pytest.raises(type(error)):
+        train(out)
+    assert file_digests(out) == before
+    assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.reliability("a training stopped at any step of its writing")
+@pytest.mark.parametrize("step", STEPS)
+def test_a_first_training_that_stops_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    def stop(*_: object, **__: object) -> None:
+        assert not (tmp_path / "run").exists()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(training, step, stop)
+    with pytest.raises(OSError, match="No space"):
+        train(tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_training_replaces_the_whole_run_by_equal_bytes(tmp_path: Path) -> None:
+    first = train(tmp_path / "run")
+    (tmp_path / "run" / "stale.txt").write_text("of an earlier version")
+    shutil.rmtree(tmp_path / "run" / "model")
+    assert train(tmp_path / "run") == first
+    record = json.loads((tmp_path / "run" / RECORD).read_text())
+    assert record["sha256"]["predictions"] == sha256(tmp_path / "run" / "predictions.parquet")
+    assert record["sha256"]["table"] == sha256(inputs()[1] / "table.parquet")

@@ -1,0 +1,169 @@
+"""Recording while something else goes wrong: stores that fail during a training, killed recorders, two at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+from recorded_results import make_recordable, record, recorded_runs, write_run
+
+from perfcast import tracking
+from perfcast.training.progress import EPOCH_LISTENERS, listening
+from perfcast.utils.io import sha256
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    return make_recordable(tmp_path_factory.mktemp("original") / "project")
+
+
+@pytest.fixture
+def project(original, tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return Path(shutil.copytree(original, tmp_path / "a project"))
+
+
+def lock(folder):
+    base = sqlite3.connect(folder / "mlflow.db", isolation_level=None)
+    base.execute("begin exclusive")
+    return base.close
+
+
+def delete(folder):
+    (folder / "mlflow.db").unlink()
+
+
+def damage(folder):
+    (folder / "mlflow.db").write_bytes(b"damaged" * 1000)
+    return (folder / "mlflow.db").unlink
+
+
+def forbid_artifacts(folder):
+    shutil.rmtree(folder / "artifacts")
+    (folder / "artifacts").write_text("a file")
+    return (folder / "artifacts").unlink
+
+
+def remove_folder(folder):
+    shutil.rmtree(folder)
+
+
+FAULTS = {
+    "the tracking database is locked while a training runs": lock,
+    "the tracking database is deleted while a training runs": delete,
+    "the tracking database is damaged while a training runs": damage,
+    "artifacts cannot be written while a training runs": forbid_artifacts,
+    "the tracking folder is removed while a training runs": remove_folder,
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.reliability(name)) for name in FAULTS], ids=lambda name: name
+)
+def test_store_that_fails_while_a_training_runs_costs_lines_alone(project, capsys, name):
+    """The training of every run does not open the store; this is one whose curves are watched."""
+    results = project / "results"
+    folder = results / "mlflow"
+    store = tracking.Store(f"sqlite:///{folder}/mlflow.db", folder / "artifacts", "now", live=True)
+    with tracking.live_record(store, "perfcast/demo", "ridge-random", {"split": "random"}) as live:
+        with listening(live.log_epoch):
+            for epoch in range(4):
+                if epoch == 2:
+                    capsys.readouterr()
+                    repair = FAULTS[name](folder)
+                began = time.monotonic()
+                for listener in EPOCH_LISTENERS:
+                    listener({"epoch": epoch, "train_loss": 1.0})
+                assert time.monotonic() - began < 30, "no long silence, on a busy machine"
+        live.name_record(sha256(write_run(results, "random", mape=8.0) / "record.json"))
+    output = capsys.readouterr().err
+    assert "Traceback" not in output
+    lines = output.splitlines()
+    assert len(lines) <= 2 and all("the results are kept" in line for line in lines)
+    if repair:
+        repair()
+    command = [sys.executable, "-m", "perfcast", "pipeline", "record"]
+    done = subprocess.run(command, cwd=project, check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    client = MlflowClient(f"sqlite:///{folder}/mlflow.db")
+    experiment = client.get_experiment_by_name("perfcast/demo").experiment_id
+    runs = client.search_runs([experiment], "tags.`perfcast.complete` = 'true'")
+    assert [run.data.metrics["mape"] for run in runs] == [8.0]
+
+
+KILLED = """
+import os, signal, sys
+from mlflow import MlflowClient
+call, left = sys.argv.pop(1), int(sys.argv.pop(1))
+real = getattr(MlflowClient, call)
+def killing(*arguments, **options):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(*arguments, **options)
+setattr(MlflowClient, call, killing)
+from perfcast.cli.main import main
+main(["pipeline", "record"])
+"""
+
+
+@pytest.mark.reliability("the recorder is killed half-way")
+@pytest.mark.parametrize(("call", "number"), [("create_run", 1), ("log_batch", 3), ("set_terminated", 1)])
+def test_recorder_killed_half_way_records_each_training_once_later(project, call, number):
+    write_run(project / "results", "unseen")
+    killed = subprocess.run([sys.executable, "-c", KILLED, call, str(number)], cwd=project, check=False, timeout=300)
+    assert killed.returncode == -signal.SIGKILL
+    assert record(project) == 0
+    assert recorded_runs(project) == ["FINISHED"] * 2
+    client = MlflowClient(f"sqlite:///{project}/results/mlflow/mlflow.db")
+    experiment = client.get_experiment_by_name("perfcast/demo").experiment_id
+    assert sorted(model.name for model in client.search_logged_models([experiment])) == ["ridge-random", "ridge-unseen"]
+
+
+@pytest.mark.slow
+@pytest.mark.reliability("two recorders start at once")
+def test_two_recorders_at_once_record_each_training_once(project):
+    write_run(project / "results", "unseen")
+    command = [sys.executable, "-m", "perfcast", "pipeline", "record"]
+    both = [subprocess.Popen(command, cwd=project, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    output = [process.communicate(timeout=300)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], output
+    assert recorded_runs(project) == ["FINISHED"] * 2
+
+
+@pytest.mark.reliability("the folder of artifacts is a link to another disk")
+def test_artifacts_may_be_a_link(project):
+    elsewhere = project / "elsewhere"
+    elsewhere.mkdir()
+    (project / "results" / "mlflow").mkdir()
+    (project / "results" / "mlflow" / "artifacts").symlink_to(elsewhere)
+    assert record(project) == 0
+    assert list(elsewhere.rglob("predictions.parquet"))
+    assert recorded_runs(project) == ["FINISHED"]
+
+
+@pytest.mark.reliability("the clock is set back between training and recording")
+def test_results_of_the_future_are_recorded(project):
+    later = time.time() + 2 * 86400
+    os.utime(project / "results" / "runs" / "demo" / "random" / "ridge" / "record.json", (later, later))
+    assert record(project) == 0
+    assert record(project) == 0
+    assert recorded_runs(project) == ["FINISHED"]
+
+
+@pytest.mark.reliability("the configuration of tracking is damaged")
+def test_damaged_configuration_costs_a_line(project, capsys):
+    (project / "conf" / "tracking" / "default.yaml").write_text("uri: [")
+    assert record(project, "--note", str(project / "note.txt")) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "NOT recorded" in line
