@@ -50,10 +50,9 @@ class Constraint:
         quantiles = champion.calibrated.calibration.quantiles
         calibrated = str(outputs_of(pd.Series([self.output.task]), self.output.target)[0])
         errors = quantiles.get(calibrated, quantiles[""])
-        reach = estimate.high / estimate.median if self.threshold > estimate.median else estimate.median / estimate.low
-        at_least = probability_at_least(
-            self.threshold, estimate.median, estimate.median * reach, estimate.level, errors
-        )
+        # intervals of several backtests are centered at their bias, so the middle is the median of the distribution
+        middle = math.sqrt(estimate.low * estimate.high)
+        at_least = probability_at_least(self.threshold, middle, estimate.high, estimate.level, errors)
         return at_least if self.sign.startswith(">") else 1 - at_least
 
 

@@ -76,13 +76,13 @@ def worst_slab_coverage(inside: np.ndarray, distances: np.ndarray, seed: int = 0
         return float(inside.mean())
     scaled = (varied - varied.mean(axis=0)) / varied.std(axis=0)
     directions = np.vstack([np.eye(scaled.shape[1]), rng.standard_normal((_DIRECTIONS, scaled.shape[1]))])
-    found = rng.random(len(inside)) < 0.5
-    worst, slab = np.inf, found
+    searched = rng.random(len(inside)) < 0.5
+    worst, slab = np.inf, searched
     for direction in directions:
         along = scaled @ direction
-        for low, high, coverage in _slabs(along[found], inside[found]):
+        for low, high, coverage in _slabs(along[searched], inside[searched]):
             if coverage < worst:
-                worst, slab = coverage, (along >= low) & (along <= high) & ~found
+                worst, slab = coverage, (along >= low) & (along <= high) & ~searched
     return float(inside[slab].mean()) if slab.any() else float("nan")
 
 

@@ -182,7 +182,7 @@ def with_intervals(
 
 def distance_names(distances: pd.DataFrame) -> list[str]:
     """Return the names of the distances in a file of `fold_distances`."""
-    return [name for name in distances if name not in (*_KEYS, SHIFT)]
+    return [str(name) for name in distances if name not in (*_KEYS, SHIFT)]
 
 
 def calibrate_folds(
@@ -190,7 +190,9 @@ def calibrate_folds(
 ) -> Iterator[tuple[int, ConformalCalibration, pd.DataFrame]]:
     """Yield every fold, its calibration, and its backtests with the column PIT; see `with_intervals`."""
     names = distance_names(distances)
-    for fold, part in backtests.merge(distances, on=_KEYS, how="inner").groupby("fold", sort=True):
+    rows = backtests.merge(distances, on=_KEYS, how="inner")
+    for fold in sorted(rows["fold"].unique()):
+        part = rows[rows["fold"] == fold]
         outputs, numbers = outputs_of(part["task"], part["target"]), part["backtest"].to_numpy()
         calibration = ConformalCalibration().fit(_residuals(part), outputs, numbers, part[names])
         yield int(fold), calibration, part.assign(**{PIT: calibration.pit(outputs, part[names], _residuals(part))})

@@ -97,11 +97,12 @@ def test_pit_of_unseen_results_is_uniform():
     X = build_features("spec_cpu2017", standard.frame, standard.columns, FEATURES).frame
     predictions = champion.predictor.predict(X)["base_score"].to_numpy()
     outputs = outputs_of(X["suite"], "base_score")
-    half_width = champion.calibrated.intervals(X, outputs)["above"].to_numpy()
+    below, above = champion.calibrated.intervals(X, outputs)[["below", "above"]].to_numpy().T
+    middle, half_width = predictions * np.exp((above - below) / 2), (above + below) / 2
     quantiles = champion.calibrated.calibration.quantiles
     reached = [
         probability_at_least(score, median, median * np.exp(wide), LEVEL, quantiles.get(output, quantiles[""]))
-        for score, median, wide, output in zip(X["base_score"], predictions, half_width, outputs, strict=True)
+        for score, median, wide, output in zip(X["base_score"], middle, half_width, outputs, strict=True)
     ]
     apart = np.abs(np.sort(reached) - (np.arange(len(reached)) + 0.5) / len(reached)).max()
     assert apart < 0.15

@@ -98,7 +98,8 @@ class ServerHybridPredictor(HybridPredictor):
     def _predict_structure(self, X: pd.DataFrame) -> np.ndarray:
         share = pd.Series(self.shift_.of(X)).map(_ANALYTICAL_SHARES).to_numpy(dtype=float)[:, None]
         analytical, by_time = (predict_logs(self.structure_[name], X) for name in ("analytical", "analytical_time"))
-        return share * analytical + (1 - share) * by_time
+        structure: np.ndarray = share * analytical + (1 - share) * by_time
+        return structure
 
     def _weight_groups(self, X: pd.DataFrame) -> np.ndarray:
         return self.shift_.of(X)
