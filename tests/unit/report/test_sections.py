@@ -117,11 +117,11 @@ def test_explorer_thins_points_by_row(part):
     assert whole["every"] == 1
     assert thin["every"] > 1
     assert set(unfronted(thin["row"])) < set(unfronted(whole["row"]))
-    drawn = sum(len(errors) for errors, _ in thin["runs"].values())
+    drawn = sum(len(errors) for errors, _, _ in thin["runs"].values())
     assert 0 < drawn <= 600
     assert all(
         len(errors) == len(half) == len(thin["splits"][split]["items"])
-        for (split, _), (errors, half) in thin["runs"].items()
+        for (split, _), (errors, half, _) in thin["runs"].items()
     )
 
 
