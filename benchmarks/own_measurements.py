@@ -36,7 +36,7 @@ def main() -> None:
     labels = shared_labels(table).set_axis(table.frame[row].to_numpy(), axis=0)
     blocks = table.frame.set_index(row)[table.column_of(Tag.BLOCK)].astype(str)
     far = pd.read_parquet(options.in_domain)
-    names = [name for name in far if name not in ("fold", "backtest", "row")]
+    names = [name for name in far if name not in ("fold", "backtest", "row", "shift")]
 
     backtested = pd.read_parquet(options.run / "backtest.parquet").merge(far, on=["fold", "backtest", "row"])
     residuals = np.log(backtested["predicted"] / backtested["measured"]).to_numpy()
@@ -57,7 +57,7 @@ def main() -> None:
     predictions = predictions.reset_index(drop=True)
     outputs = outputs_of(predictions["task"], predictions["target"])
     expected_errors = calibration.expected_error(predictions[names])
-    half_width = calibration.half_widths(outputs, predictions[names], LEVEL)
+    below, above = calibration.reaches(outputs, predictions[names], LEVEL)
     errors = np.log(predictions["measured"] / predictions["predicted"]).to_numpy()
     row_labels = labels.loc[predictions["row"]]
     entity, block = predictions["entity"].to_numpy(), blocks.loc[predictions["row"]].to_numpy()
@@ -79,7 +79,8 @@ def main() -> None:
                 ErrorRows(row_labels.iloc[others], outputs[others], expected_errors[others]),
             )
         tasks = predictions["task"][evaluated].to_numpy()
-        covered = np.mean(np.abs(errors - shift)[evaluated] <= (half_width * left)[evaluated])
+        inside = (errors - shift >= -below * left) & (errors - shift <= above * left)
+        covered = np.mean(inside[evaluated])
         print(
             f"| {shots} | {evaluated.sum()} | {_error(errors[evaluated], tasks)} "
             f"| {_error((errors - shift)[evaluated], tasks)} "

@@ -33,7 +33,7 @@ def read_pairs(results: Path, dataset: str, split: str, predictor: str) -> pd.Da
     table = read_table(results / "features" / f"{dataset}.parquet")
     labels = shared_labels(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy(), axis=0)
     distances = pd.read_parquet(results / "in_domain" / dataset / f"{split}.parquet")
-    names = [name for name in distances if name not in KEYS]
+    names = [name for name in distances if name not in (*KEYS, "shift")]
     backtested = pd.read_parquet(folder / "backtest.parquet").merge(distances, on=KEYS)
     predictions = pd.read_parquet(folder / "predictions.parquet")
     first_seed = predictions[predictions["seed"] == predictions["seed"].min()]

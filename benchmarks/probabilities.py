@@ -26,7 +26,7 @@ def read_calibration(results: Path, dataset: str, split: str, predictor: str) ->
     """Return the probability of every test row to reach its threshold, and whether it did."""
     folder = results / "runs" / dataset / split / predictor
     distances = pd.read_parquet(results / "in_domain" / dataset / f"{split}.parquet")
-    names = [name for name in distances if name not in KEYS]
+    names = [name for name in distances if name not in (*KEYS, "shift")]
     backtested = pd.read_parquet(folder / "backtest.parquet").merge(distances, on=KEYS)
     tested = pd.read_parquet(folder / "predictions.parquet").assign(backtest=TEST).merge(distances, on=KEYS)
     generator = np.random.default_rng(0)
@@ -39,10 +39,11 @@ def read_calibration(results: Path, dataset: str, split: str, predictor: str) ->
         )
         rows = tested[tested["fold"] == fold]
         row_outputs = outputs_of(rows["task"], rows["target"])
-        half = calibration.half_widths(row_outputs, rows[names], LEVEL)
+        below, above = calibration.reaches(row_outputs, rows[names], LEVEL)
         predicted = rows["predicted"].to_numpy()
         threshold = predicted * np.exp(generator.normal(0, SPREAD, len(rows)))
-        for limit, median, wide, output in zip(threshold, predicted, half, row_outputs, strict=True):
+        reach = np.where(threshold > predicted, above, below)
+        for limit, median, wide, output in zip(threshold, predicted, reach, row_outputs, strict=True):
             quantiles = calibration.quantiles.get(output, calibration.quantiles[""])
             probabilities.append(probability_at_least(limit, median, median * np.exp(wide), LEVEL, quantiles))
         came += list(rows["measured"].to_numpy() >= threshold)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from perfcast.config.predictor_conf import read_predictor_labels
-from perfcast.predictors.hybrid.server_hybrids import ANY, SHIFTS
+from perfcast.predictors.hybrid.training_shift import ANY, SHIFTS
 from perfcast.schema import display_names
 from perfcast.schema.display_names import column_label, metric_label, predictor_label
 from perfcast.schema.metric_names import METRICS

@@ -45,12 +45,14 @@ class Constraint:
 
     def probability(self, estimate: Estimate, champion: Champion) -> float:
         """Return the probability that the machine of an estimate keeps the bound, see `probability_at_least`."""
-        if champion.calibrated is None or estimate.high is None:
+        if champion.calibrated is None or estimate.low is None or estimate.high is None:
             raise UserError("--target needs a champion with intervals", "this one has no calibration")
         quantiles = champion.calibrated.calibration.quantiles
         calibrated = str(outputs_of(pd.Series([self.output.task]), self.output.target)[0])
         errors = quantiles.get(calibrated, quantiles[""])
-        at_least = probability_at_least(self.threshold, estimate.median, estimate.high, estimate.level, errors)
+        # intervals of several backtests are centered at their bias, so the middle is the median of the distribution
+        middle = math.sqrt(estimate.low * estimate.high)
+        at_least = probability_at_least(self.threshold, middle, estimate.high, estimate.level, errors)
         return at_least if self.sign.startswith(">") else 1 - at_least
 
 

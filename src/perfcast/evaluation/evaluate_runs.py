@@ -22,8 +22,10 @@ from perfcast.evaluation.evaluation_tables import (
     SLICE_COLUMNS,
     Evaluation,
 )
+from perfcast.evaluation.interval_metrics import calibration_checks, pit_histogram
 from perfcast.evaluation.predictor_comparison import PAIR_COLUMNS, PAIRED_COLUMNS, compare, compare_all_pairs
 from perfcast.evaluation.run_predictions import (
+    CENTER,
     DISSIMILAR_GROUP,
     HALF_WIDTH,
     HISTORY_COLUMNS,
@@ -33,7 +35,8 @@ from perfcast.evaluation.run_predictions import (
     build_slices,
     coverage_by_level,
     errors_by_in_domain_score,
-    interval_width,
+    interval_scores,
+    interval_widths,
     is_covered,
     read_backtests,
     read_excluded,
@@ -48,14 +51,17 @@ from perfcast.evaluation.supplementary_tables import (
     tabulate_published_values,
 )
 from perfcast.schema.metric_names import METRICS
-from perfcast.schema.table import Table, Tag
+from perfcast.schema.table import Kind, Table, Tag
 from perfcast.schema.table_files import read_parquet
 from perfcast.splits import VERSION, check_version
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object
 
-_SCORED = {"measured": "measured", "predicted": "predicted", "target": "code", "cluster": "cluster", "half": HALF_WIDTH}
+_SCORED = {
+    **{"measured": "measured", "predicted": "predicted", "target": "code", "cluster": "cluster"},
+    **{"half": HALF_WIDTH, "center": CENTER},
+}
 """Column of each array of `Scored`."""
 
 
@@ -106,12 +112,18 @@ def evaluate(
     if not runs:
         raise UserError("an evaluation must have runs", "there are none", "name splits and predictors in params.yaml")
     loaded: dict[str, list[Predictions]] = {}
+    checks: list[pd.DataFrame] = []
+    months = _months(table)
     all_rows: list[pd.DataFrame] = []
     for (split, predictor), folder in runs.items():
         _check_split_version(split, folder)
         predictions = read_predictions(split, predictor, folder)
         distances = read_parquet(in_domain[split], ("fold", "backtest", "row")) if split in in_domain else None
-        frame = with_intervals(predictions.frame, read_backtests(folder), distances, level)
+        backtests = read_backtests(folder)
+        frame = with_intervals(predictions.frame, backtests, distances, level)
+        if distances is not None:
+            distances = distances.assign(month=months.reindex(distances["row"]).to_numpy())
+        checks.append(calibration_checks(split, predictor, frame, backtests, distances))
         loaded.setdefault(split, []).append(replace(predictions, frame=frame))
         all_rows.append(compare_all_rows(split, predictor, frame, read_excluded(split, predictor, folder)))
     slices = build_slices(table)
@@ -126,7 +138,7 @@ def evaluate(
         results = {member.predictor: compute_metrics(member.frame, entities, weights, level) for member in members}
         for member in members:
             metrics += _metric_rows(split, member.predictor, results[member.predictor])
-            sliced.append(_slice_rows(member, attach_slices(member.frame, slices), entities, weights))
+            sliced.append(_slice_rows(member, attach_slices(member.frame, slices), entities, weights, level))
         for task in next(iter(results.values())).tasks:
             draws = {
                 name: {
@@ -162,12 +174,23 @@ def evaluate(
             [coverage_by_level(member.split, member.predictor, member.frame) for member in everything],
             ignore_index=True,
         ),
+        pit=pd.concat(
+            [pit_histogram(member.split, member.predictor, member.frame) for member in everything], ignore_index=True
+        ),
+        calibration=pd.concat(checks, ignore_index=True),
         described=summarize_described(described, level),
         error_sources=tabulate_error_sources(points, table, error_sources),
         resamples=resamples,
         seed=seed,
         level=level,
     )
+
+
+def _months(table: Table) -> pd.Series:
+    """Return the TIME column by the key of the rows, NaT where the dataset has no dates."""
+    times = table.select(tag=Tag.TIME, kind=Kind.DATE)
+    values = table.frame[times[0]] if times else pd.Series(pd.NaT, index=table.frame.index)
+    return values.set_axis(pd.Index(table.frame[table.column_of(Tag.ROW)]))
 
 
 def _check_split_version(split: str, folder: Path) -> None:
@@ -245,11 +268,13 @@ def _metric_rows(split: str, predictor: str, result: Result) -> list[dict[str, o
     return rows
 
 
-def _slice_rows(member: Predictions, slices: pd.DataFrame, entities: pd.Index, weights: np.ndarray) -> pd.DataFrame:
+def _slice_rows(
+    member: Predictions, slices: pd.DataFrame, entities: pd.Index, weights: np.ndarray, level: float
+) -> pd.DataFrame:
     """Return the errors by the values of every slice, tasks and seeds pooled."""
     frame = member.frame
     errors = (100 * (frame["predicted"] - frame["measured"]).abs() / frame["measured"]).to_numpy()
-    inside, widths = is_covered(frame), interval_width(frame[HALF_WIDTH].to_numpy(dtype=float))
+    inside, widths, scores = is_covered(frame), interval_widths(frame), interval_scores(frame, level)
     clusters = entities.get_indexer(pd.Index(frame["entity"]))
     rows = []
     for name in slices.columns:
@@ -261,7 +286,7 @@ def _slice_rows(member: Predictions, slices: pd.DataFrame, entities: pd.Index, w
             part = frame.iloc[index]
             counts = _counts(part)
             row = (member.split, member.predictor, name, value, errors[index].mean(), low, high)
-            sure = 100 * inside[index].mean(), np.median(widths[index])
+            sure = 100 * inside[index].mean(), np.median(widths[index]), scores[index].mean()
             rows.append((*row, np.median(errors[index]), *sure, counts["rows"], counts["entities"]))
     return pd.DataFrame(rows, columns=SLICE_COLUMNS)
 
@@ -288,7 +313,7 @@ def _points(member: Predictions) -> pd.DataFrame:
     """Return one point per test row and target, the geometric mean over seeds."""
     frame = member.frame.assign(predicted=np.log(member.frame["predicted"]))
     by_row = frame.groupby(["task", "target", "row"], sort=True)
-    points = by_row[["measured", "predicted", HALF_WIDTH, IN_DOMAIN_SCORE]].mean()
+    points = by_row[["measured", "predicted", HALF_WIDTH, CENTER, IN_DOMAIN_SCORE]].mean()
     points["predicted"] = np.exp(points["predicted"])
     points = points.astype("float32").assign(split=member.split, predictor=member.predictor)
     points[DISSIMILAR_GROUP] = by_row[DISSIMILAR_GROUP].first()

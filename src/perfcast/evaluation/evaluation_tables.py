@@ -40,12 +40,12 @@ METRIC_COLUMNS = [
 ]
 SLICE_COLUMNS = [
     *("split", "predictor", "slice", "value", "mape", "low", "high", "medape"),
-    *("coverage", "width", "rows", "entities"),
+    *("coverage", "width", "interval_score", "rows", "entities"),
 ]
 PUBLISHED_COLUMNS = ["what", "split", "task", "metric", "value", "citation", "predictor"]
 POINT_COLUMNS = [
     *("split", "predictor", "row", "task", "target", "measured", "predicted"),
-    *("half_width", "in_domain_score", "least_similar_group"),
+    *("half_width", "interval_center", "in_domain_score", "least_similar_group"),
 ]
 
 
@@ -56,11 +56,12 @@ class Evaluation:
     Shapes: `metrics` one row per (split, predictor, task or "average", metric); `slices` one per (split, predictor,
     slice, value); `paired` as `compare`; `pairs` as `compare_all_pairs`; `all_rows` as `compare_all_rows`;
     `noise` as `estimate_noise_floor`; `history` one row per (split, predictor, seed, fold, epoch); `points` one per
-    (split, predictor, test row, target), predictions being the geometric mean over seeds, with half-width of the
-    interval in logarithms, in-domain score and least similar feature group; `in_domain` as
-    `errors_by_in_domain_score`; `levels` as `coverage_by_level`; `importance` and `attention` as in
-    `explanation_tables`; `published` one row per published value (what, split, task, metric); `described` as
-    `summarize_described`; `error_sources` as `tabulate_error_sources`.
+    (split, predictor, test row, target), predictions being the geometric mean over seeds, with half-width and center
+    of the interval in logarithms, in-domain score and least similar feature group; `in_domain` as
+    `errors_by_in_domain_score`; `levels` as `coverage_by_level`; `pit` as `pit_histogram`; `calibration` as
+    `calibration_checks`; `importance` and `attention` as in `explanation_tables`; `published` one row per published
+    value (what, split, task, metric); `described` as `summarize_described`; `error_sources` as
+    `tabulate_error_sources`.
     Units: errors in %.
     """
 
@@ -75,6 +76,8 @@ class Evaluation:
     points: pd.DataFrame
     in_domain: pd.DataFrame
     levels: pd.DataFrame
+    pit: pd.DataFrame
+    calibration: pd.DataFrame
     importance: pd.DataFrame
     attention: pd.DataFrame
     published: pd.DataFrame
@@ -166,14 +169,16 @@ _TABLES = (
     "published",
     "in_domain",
     "levels",
+    "pit",
+    "calibration",
     "described",
     "error_sources",
 )
-_OPTIONAL = ("described", "all_rows", "error_sources")
+_OPTIONAL = ("described", "all_rows", "error_sources", "pit", "calibration")
 """Tables that results of earlier versions do not have."""
 _TEXT = (
     *("split", "predictor", "other", "task", "metric", "slice", "against", "reference", "claim"),
-    *("group", "asks", "looks_at", "what", "citation", "facts", "known"),
+    *("group", "asks", "looks_at", "what", "citation", "facts", "known", "alarm"),
 )
 
 

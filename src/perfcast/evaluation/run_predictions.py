@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,13 +127,17 @@ def attach_slices(frame: pd.DataFrame, slices: pd.DataFrame) -> pd.DataFrame:
     joined = slices.loc[frame["row"]].set_axis(frame.index)
     if frame["target"].nunique() > 1:
         joined[TARGET] = frame["target"].astype(str)
+    if SHIFT in frame and frame[SHIFT].nunique() > 1:
+        joined[SHIFT] = frame[SHIFT].replace("", np.nan)
     return joined
 
 
-HALF_WIDTH, IN_DOMAIN_SCORE, DISSIMILAR_GROUP, PIT = "half_width", "in_domain_score", "least_similar_group", "pit"
-"""Columns that `with_intervals` adds: half-width of the interval in logarithms and in-domain score, both NaN without
-backtests; the feature group that lowers the in-domain score most, "" for none; and the level of the narrowest interval
-that contains the measured score (inf for none)."""
+HALF_WIDTH, CENTER, IN_DOMAIN_SCORE = "half_width", "interval_center", "in_domain_score"
+DISSIMILAR_GROUP, SHIFT, PIT = "least_similar_group", "shift", "pit"
+"""Columns that `with_intervals` adds: half-width of the interval, its center less the prediction, both in logarithms,
+and in-domain score, all NaN without backtests; the feature group that lowers the in-domain score most and the shift
+of the machine from the training rows, both "" for none; and the level of the narrowest interval that contains the
+measured score (inf for none)."""
 
 _KEYS = ["fold", "backtest", "row"]
 _BACKTEST_COLUMNS = (*_KEYS, "task", "target", "measured", "predicted")
@@ -150,37 +155,53 @@ def read_backtests(folder: Path) -> pd.DataFrame | None:
 def with_intervals(
     predictions: pd.DataFrame, backtests: pd.DataFrame | None, distances: pd.DataFrame | None, level: float
 ) -> pd.DataFrame:
-    """Return the predictions with the columns HALF_WIDTH, IN_DOMAIN_SCORE, DISSIMILAR_GROUP and PIT.
+    """Return the predictions with the columns HALF_WIDTH, CENTER, IN_DOMAIN_SCORE, DISSIMILAR_GROUP, SHIFT and PIT.
 
     Shapes: `predictions` and `backtests` as in run folders, `distances` one row per fold, backtest (-1: the test
     part) and row. Each fold is calibrated on its own backtests only.
     """
-    result = predictions.assign(**{HALF_WIDTH: np.nan, IN_DOMAIN_SCORE: np.nan, PIT: np.nan})
-    result[DISSIMILAR_GROUP] = ""
+    result = predictions.assign(**dict.fromkeys((HALF_WIDTH, CENTER, IN_DOMAIN_SCORE, PIT), np.nan))
+    result[DISSIMILAR_GROUP] = result[SHIFT] = ""
     if backtests is None or distances is None:
         return result
-    names = [name for name in distances if name not in _KEYS]
-    calibration_rows = backtests.merge(distances, on=_KEYS, how="inner")
+    names = distance_names(distances)
     outputs = outputs_of(result["task"], result["target"])
     test_distances = result[["fold", "row"]].assign(backtest=TEST).merge(distances, on=_KEYS, how="left")
-    for fold, part in calibration_rows.groupby("fold", sort=True):
-        part_outputs = outputs_of(part["task"], part["target"])
-        calibration = ConformalCalibration().fit(
-            _residuals(part), part_outputs, part["backtest"].to_numpy(), part[names]
-        )
+    if SHIFT in test_distances:
+        result[SHIFT] = test_distances[SHIFT].fillna("").to_numpy()
+    for fold, calibration, _ in calibrate_folds(backtests, distances):
         rows = (result["fold"] == fold).to_numpy() & test_distances[names].notna().all(axis=1).to_numpy()
         far = test_distances.loc[rows, names]
-        result.loc[rows, HALF_WIDTH] = calibration.half_widths(outputs[rows], far, level)
+        below, above = calibration.reaches(outputs[rows], far, level)
+        result.loc[rows, HALF_WIDTH], result.loc[rows, CENTER] = (above + below) / 2, (above - below) / 2
         result.loc[rows, IN_DOMAIN_SCORE] = calibration.in_domain_score(far)
         result.loc[rows, DISSIMILAR_GROUP] = calibration.least_similar_group(far).to_numpy()
         result.loc[rows, PIT] = calibration.pit(outputs[rows], far, _residuals(result[rows]))
     return result
 
 
+def distance_names(distances: pd.DataFrame) -> list[str]:
+    """Return the names of the distances in a file of `fold_distances`."""
+    return [str(name) for name in distances if name not in (*_KEYS, SHIFT)]
+
+
+def calibrate_folds(
+    backtests: pd.DataFrame, distances: pd.DataFrame
+) -> Iterator[tuple[int, ConformalCalibration, pd.DataFrame]]:
+    """Yield every fold, its calibration, and its backtests with the column PIT; see `with_intervals`."""
+    names = distance_names(distances)
+    rows = backtests.merge(distances, on=_KEYS, how="inner")
+    for fold in sorted(rows["fold"].unique()):
+        part = rows[rows["fold"] == fold]
+        outputs, numbers = outputs_of(part["task"], part["target"]), part["backtest"].to_numpy()
+        calibration = ConformalCalibration().fit(_residuals(part), outputs, numbers, part[names])
+        yield int(fold), calibration, part.assign(**{PIT: calibration.pit(outputs, part[names], _residuals(part))})
+
+
 def is_covered(predictions: pd.DataFrame) -> np.ndarray:
     """Return whether the measured score lies in the interval, 1 or 0, NaN where there is no interval, (n,)."""
-    half = predictions[HALF_WIDTH].to_numpy(dtype=float)
-    return np.where(np.isnan(half), np.nan, np.abs(_residuals(predictions)) <= half)
+    half, center = (predictions[name].to_numpy(dtype=float) for name in (HALF_WIDTH, CENTER))
+    return np.where(np.isnan(half), np.nan, np.abs(_residuals(predictions) + center) <= half)
 
 
 def _residuals(predictions: pd.DataFrame) -> np.ndarray:
@@ -189,9 +210,22 @@ def _residuals(predictions: pd.DataFrame) -> np.ndarray:
     return np.asarray(np.log(predicted / measured))
 
 
-def interval_width(half: np.ndarray) -> np.ndarray:
-    """Return the width of the interval in % of the prediction. Shapes: (n,)."""
-    return np.asarray(100 * (np.exp(half) - np.exp(-half)))
+def interval_width(half: np.ndarray, center: np.ndarray) -> np.ndarray:
+    """Return the width of the interval in % of the prediction. Shapes: (n,), see HALF_WIDTH and CENTER."""
+    return np.asarray(100 * (np.exp(center + half) - np.exp(center - half)))
+
+
+def interval_widths(predictions: pd.DataFrame) -> np.ndarray:
+    """Return the widths of the intervals of `with_intervals` in % of the predictions, NaN without, (n,)."""
+    half, center = (predictions[name].to_numpy(dtype=float) for name in (HALF_WIDTH, CENTER))
+    return interval_width(half, center)
+
+
+def interval_scores(predictions: pd.DataFrame, level: float) -> np.ndarray:
+    """Return the interval score of the intervals of a level, about %, NaN without, (n,); see `error_metrics.score`."""
+    half, center = (predictions[name].to_numpy(dtype=float) for name in (HALF_WIDTH, CENTER))
+    outside = np.maximum(np.abs(_residuals(predictions) + center) - half, 0)
+    return np.asarray(100 * (2 * half + 2 / (1 - level) * outside))
 
 
 SUPPORT_EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
@@ -216,9 +250,7 @@ def errors_by_in_domain_score(split: str, predictor: str, predictions: pd.DataFr
     """
     known = predictions[predictions[IN_DOMAIN_SCORE].notna()]
     error = 100 * (known["predicted"] / known["measured"] - 1).abs()
-    errors = known.assign(
-        mape=error, coverage=100 * is_covered(known), width=interval_width(known[HALF_WIDTH].to_numpy(dtype=float))
-    )
+    errors = known.assign(mape=error, coverage=100 * is_covered(known), width=interval_widths(known))
     bins = pd.cut(errors[IN_DOMAIN_SCORE], SUPPORT_EDGES, include_lowest=True, labels=False)
     rows = []
     for bin_number, part in errors.groupby(bins, sort=True):

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.experiment.fitting import Backtest, last_year, plan_backtests, run_backtests, tested_rows, training_rows
+from perfcast.predictors.hybrid.training_shift import TrainingShift
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import TEST, ConformalCalibration, UncertaintyModel, outputs_of
@@ -24,15 +25,17 @@ _ENTITY_SHARE = 6
 def fold_distances(table: Table, folds: pd.DataFrame, label_outlier: float | None, limit: int) -> pd.DataFrame:
     """Return the distances of the rows of every backtest and of the test part from the rows fitted on.
 
-    Shapes: one row per fold, backtest (`TEST`: the test part) and predicted row, with the columns fold, backtest, row
-    and those of `InDomainModel`.
+    Shapes: one row per fold, backtest (`TEST`: the test part) and predicted row, with the columns fold, backtest, row,
+    those of `InDomainModel`, and the shift of the machine.
     """
     frames = []
     for fold, name in enumerate(folds.columns):
         subset = folds[name].to_numpy()
         final = Backtest(TEST, training_rows(table, subset, label_outlier), tested_rows(table, subset))
         backtests = [final, *plan_backtests(table, subset, label_outlier, limit)]
-        frames += [_distances(table, backtest).assign(fold=fold) for backtest in backtests]
+        frames += [
+            _distances(table, backtest).assign(fold=fold, shift=_shifts(table, backtest)) for backtest in backtests
+        ]
     return pd.concat(frames, ignore_index=True)
 
 
@@ -95,3 +98,8 @@ def _distances(table: Table, backtest: Backtest) -> pd.DataFrame:
     distances = model.distances(table.frame.loc[backtest.testing], _dates(table, backtest.testing))
     distances.insert(0, "row", table.frame.loc[backtest.testing, table.column_of(Tag.ROW)])
     return distances.assign(backtest=backtest.number)
+
+
+def _shifts(table: Table, backtest: Backtest) -> np.ndarray:
+    fitted = TrainingShift.fit(table.frame.loc[backtest.fitting], table.columns)
+    return fitted.of(table.frame.loc[backtest.testing])

@@ -42,8 +42,8 @@ def try_champion(champion: Champion) -> None:
         return
     for target in targets:
         intervals = champion.calibrated.intervals(X, outputs_of(tasks, target))
-        half_width, score = (intervals[name].to_numpy(dtype=float) for name in ("half_width", "in_domain_score"))
-        if not (np.isfinite(half_width).all() and (half_width >= 0).all() and ((score > 0) & (score <= 1)).all()):
+        reaches, score = intervals[["below", "above"]].to_numpy(dtype=float), intervals["in_domain_score"].to_numpy()
+        if not (np.isfinite(reaches).all() and (reaches >= 0).all() and ((score > 0) & (score <= 1)).all()):
             raise _impossible("its intervals are impossible")
     widths = [len(numeric) for _, _, numeric in champion.calibrated.in_domain.parts()]
     expected, shape = (len(measured.frame), sum(widths)), champion.neighbor_index.encoded.shape

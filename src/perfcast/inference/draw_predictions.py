@@ -43,10 +43,9 @@ class DrawPredictions:
         """Return the uncertainty of the predictions of a target, None without a calibration.
 
         Args: `target` is the number of the target, `when` the months of the measurements, index as `table.frame`.
-        Returns: as `UncertaintyModel.intervals`, with `below` and `above`, the distances from the median to the ends of
-        the interval, in logarithms: those of the mixture, with the half-width of a single draw times the factor of the
-        level of description in place of that half-width. All draws of a machine have the errors of the draw that is
-        shown: what is assumed was measured on some machine, and adds no distance.
+        Returns: as `UncertaintyModel.intervals`, with `below` and `above` of the mixture, widened by the factor of the
+        level of description less 1, times `half_width`, that of a single draw in logarithms. All draws of a machine
+        have the errors of the draw that is shown: what is assumed was measured on some machine, and adds no distance.
         """
         calibrated = self._champion.calibrated
         if calibrated is None:
@@ -54,27 +53,29 @@ class DrawPredictions:
         X, drawn = self.table.frame, self._drawn
         outputs = outputs_of(X[self.table.column_of(Tag.TASK)], self._champion.predictor.targets_[target])
         intervals = calibrated.intervals(X, outputs, when, level)
-        half_width = intervals["half_width"].to_numpy(dtype=float)
-        below, above = half_width.copy(), half_width.copy()
+        below, above = (intervals[name].to_numpy(dtype=float).copy() for name in ("below", "above"))
+        half_width = (below + above) / 2
         counts = np.bincount(drawn.owners, minlength=len(X))
         several = (counts > 1) & self.has_output[:, target]
         if several.any():
             rows = several[drawn.owners]
             owners = np.cumsum(several)[drawn.owners[rows]] - 1
-            ends = mixture_quantiles(
-                self._logs[rows, target],
+            errors = intervals["expected_error"].to_numpy()[drawn.owners[rows]]
+            quantiles = mixture_quantiles(
+                self._logs[rows, target] - calibrated.calibration.center * errors,
                 owners,
                 drawn.weights[rows],
-                errors=intervals["expected_error"].to_numpy()[drawn.owners[rows]],
+                errors=errors,
                 outputs=outputs[drawn.owners[rows]],
                 scores=calibrated.calibration.quantiles,
                 levels=((1 - level) / 2, (1 + level) / 2),
             )
             middle = self._log_medians[several, target]
-            below[several] = middle - ends[:, 0]
-            above[several] = ends[:, 1] - middle
+            below[several] = middle - quantiles[:, 0]
+            above[several] = quantiles[:, 1] - middle
         added = (self._find_scales() - 1) * half_width
-        return intervals.assign(below=np.maximum(below + added, 1e-9), above=np.maximum(above + added, 1e-9))
+        ends = {"below": np.maximum(below + added, 1e-9), "above": np.maximum(above + added, 1e-9)}
+        return intervals.assign(**ends, half_width=half_width)
 
     def _find_scales(self) -> np.ndarray:
         """Return the factor of the half-width of every machine, by its level of description, (machines by task,)."""

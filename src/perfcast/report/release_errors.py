@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation import Evaluation
-from perfcast.evaluation.run_predictions import interval_width, is_covered
+from perfcast.evaluation.run_predictions import interval_widths, is_covered
 from perfcast.report.report_context import WHEN, Rows
 
 _MIN_ROWS = 5
@@ -138,5 +138,5 @@ def _task_error(points: pd.DataFrame) -> TaskError | None:
         median=float(median),
         high=float(high),
         coverage=100 * float(np.mean(is_covered(points))),
-        width=float(np.median(interval_width(points["half_width"].to_numpy(dtype=float)))),
+        width=float(np.median(interval_widths(points))),
     )

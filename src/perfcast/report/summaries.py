@@ -11,9 +11,10 @@ import pandas as pd
 
 from perfcast.evaluation import AVERAGE, Evaluation
 from perfcast.evaluation.error_metrics import draw_weights, percentile_interval
-from perfcast.evaluation.run_predictions import YEAR
+from perfcast.evaluation.run_predictions import SHIFT, YEAR
 from perfcast.report.report_context import ENTITY, DatasetPart, ReportContext, Rows
 from perfcast.schema.display_names import replace_underscores
+from perfcast.splits import split_label
 
 
 def leading_predictor(part: DatasetPart) -> str:
@@ -136,6 +137,22 @@ class CalibrationCell:
     flag: str
 
 
+def calibration_remarks(evaluation: Evaluation, predictor: str) -> list[str]:
+    """Return a sentence per split on its worst slab and on the test of exchangeability; none without intervals."""
+    if evaluation.calibration.empty:
+        return []
+    sentences = []
+    frame = evaluation.calibration[evaluation.calibration["predictor"] == predictor]
+    for line in frame[frame["split"].isin(evaluation.splits)].to_dict("records"):
+        text = f"{split_label(line['split'])}: the worst fifth of the machines has {line['worst_slab_coverage']:.1f} %"
+        if np.isfinite(line["log10_martingale"]):
+            alarm = str(line["alarm"])
+            text += f"; from {alarm} on, errors are unlike those of backtests" if alarm else "; no alarm"
+            text += f" (martingale 10^{line['log10_martingale']:.1f})"
+        sentences.append(f"{text}.")
+    return sentences
+
+
 @dataclass(frozen=True)
 class CalibrationTable:
     """One table: the column that its lines are values of, and one cell or None per split."""
@@ -145,10 +162,11 @@ class CalibrationTable:
 
 
 def calibration_tables(evaluation: Evaluation, predictor: str) -> list[CalibrationTable]:
-    """Return one table by task, by every vendor column and by year; empty without intervals."""
+    """Return one table by task, by every vendor column, by year and by shift; empty without intervals."""
     tables = [CalibrationTable("task", _by_task(evaluation, predictor))]
     tables += [
-        CalibrationTable(name, _by_slice(evaluation, predictor, name)) for name in [*evaluation.vendor_slices, YEAR]
+        CalibrationTable(name, _by_slice(evaluation, predictor, name))
+        for name in [*evaluation.vendor_slices, YEAR, SHIFT]
     ]
     return [table for table in tables if any(cell for _, cells in table.lines for cell in cells)]
 

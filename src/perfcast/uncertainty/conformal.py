@@ -28,6 +28,18 @@ _MIN_ROWS = 50
 _VISIBLE = 0.005
 """Share of the base below which a distance does not change the in-domain score as it is printed."""
 
+_POOLED_BACKTESTS = 2.0
+"""Backtests that the quantiles of all outputs count as, beside those of one output."""
+
+_NO_BIAS_BACKTESTS = 0.5
+"""Backtests without a bias that the center of the intervals is shrunk by."""
+
+_MEAN_SHARE = 0.25
+"""Share of the mean error in the expected error where there are several backtests."""
+
+_MIN_REACH = 1e-9
+"""Least distance in logarithms from a prediction to an end of its interval."""
+
 _GRID = np.linspace(0.0, 1.0, 201)
 _MAX_FACTOR = 2.0
 _CUT_QUANTILE = 0.99
@@ -41,24 +53,38 @@ def outputs_of(tasks: pd.Series, targets: pd.Series | str) -> np.ndarray:
 
 
 class ConformalCalibration:
-    """Half-widths of intervals in logarithms: quantile of an output x expected error at a machine's distances.
+    """Intervals in logarithms: a quantile of an output x the expected error at a machine's distances.
 
     The expected error is a non-negative sum, base + weight x distance (`InDomainModel`), fitted to the absolute
-    residuals of backtests, so it never falls with distance. Residuals over it are the conformal scores. The quantiles
-    of an output are those of the scores of all backtests, each with the same weight however many rows it has: an
-    interval of a forward split thus includes the drift of earlier releases. A few releases do not show which output
-    drifts next: with several backtests no output's quantile is less than that of all outputs together.
+    residuals of backtests, so it never falls with distance. Residuals over it are the conformal scores. Quantiles are
+    those of the scores of all backtests, each with the same weight however many rows it has.
+
+    Several backtests are forecasts of several releases, and the next release is unlike each of them. So what one
+    release shows is shrunk, with weights R / (R + k) for R backtests:
+    - The quantiles of an output are shrunk toward those of all outputs together.
+    - Predictions of new releases are too low or too high together. Intervals are therefore centered at the median
+      score of the backtests, shrunk toward no bias, and the quantiles are those of the distances from it.
+    - The expected error is a quarter the mean and the rest that of the distances: which distance matters differs by
+      release.
+    The constants have the smallest interval scores of forecasts of 12 releases of SPEC CPU2006 and CPU2017, each
+    calibrated on earlier releases alone. One backtest, of machines like the test rows, is taken as it is.
+
     Far past the distances of the backtests the product loses its meaning: no half-width is more than `_MAX_FACTOR`
     times the largest residual of any backtest.
     Shapes: residuals (n,) log predicted - log measured; distances (n, names).
     Source: normalized split conformal regression (Papadopoulos et al., 2002; Lei et al., 2018, J. Am. Stat. Assoc.
-    113), weighted by backtest (Barber et al., 2023, Ann. Stat. 51).
+    113), weighted by backtest (Barber et al., 2023, Ann. Stat. 51); partial pooling over groups (Dunn et al., 2023,
+    J. Am. Stat. Assoc. 118).
     """
 
     base: float
     weights: dict[str, float]
+    mean: float
+    """Mean error that the expected error is shrunk toward; 0 with one backtest."""
+    center: float
+    """Score in the middle of the intervals: the bias over the expected error, log predicted - log measured."""
     quantiles: dict[str, list[float]]
-    """By output, "" for all of them: the scores at the grid of 0, 0.5, ... 100 %."""
+    """By output, "" for all of them: the distances of scores from the center at the grid of 0, 0.5, ... 100 %."""
     most: float
     """The largest half-width."""
 
@@ -68,7 +94,8 @@ class ConformalCalibration:
 
         if not len(residuals):
             raise ValueError("a calibration needs residuals of backtests")
-        size = np.abs(np.asarray(residuals, dtype=float))
+        residuals = np.asarray(residuals, dtype=float)
+        size = np.abs(residuals)
         share = 1 / pd.Series(backtests).groupby(np.asarray(backtests)).transform("size").to_numpy(dtype=float)
         explained = np.column_stack([np.ones(len(size)), distances.to_numpy(dtype=float)])
         root = np.sqrt(share)
@@ -77,30 +104,41 @@ class ConformalCalibration:
         # errors at distance 0 are never quite 0
         self.base = max(float(solution[0]), 0.01 * float(size.mean()), 1e-9)
         self.most = max(_MAX_FACTOR * float(size.max()), self.base)
-        scores = size / self.expected_error(distances)
-        self.quantiles = {"": _quantiles(scores, share)}
-        several = len(set(np.asarray(backtests).tolist())) > 1
+        self.mean = self.center = 0.0
+        count = len(np.unique(np.asarray(backtests)))
+        if count > 1:
+            self.mean = float(np.average(self._error_of_distances(distances), weights=share))
+        scores = residuals / self.expected_error(distances)
+        if count > 1:
+            middle = _quantiles_at(scores, share, np.array([0.5]))[0]
+            self.center = float(middle) * count / (count + _NO_BIAS_BACKTESTS)
+        scores = np.abs(scores - self.center)
+        pooled = _quantiles_at(scores, share, _GRID)
+        own_share = count / (count + _POOLED_BACKTESTS) if count > 1 else 1.0
+        self.quantiles = {"": pooled.tolist()}
         for output in sorted(set(map(str, outputs))):
             rows = np.asarray(outputs).astype(str) == output
             if rows.sum() >= _MIN_ROWS:
-                quantiles = _quantiles(scores[rows], share[rows])
-                self.quantiles[output] = (
-                    [max(pair) for pair in zip(quantiles, self.quantiles[""], strict=True)] if several else quantiles
-                )
+                of_output = _quantiles_at(scores[rows], share[rows], _GRID)
+                self.quantiles[output] = (own_share * of_output + (1 - own_share) * pooled).tolist()
         return self
 
     def expected_error(self, distances: pd.DataFrame) -> np.ndarray:
         """Return the expected absolute error in logarithms at the given distances, (n,)."""
+        expected = self._error_of_distances(distances)
+        return expected if not self.mean else (1 - _MEAN_SHARE) * expected + _MEAN_SHARE * self.mean
+
+    def _error_of_distances(self, distances: pd.DataFrame) -> np.ndarray:
         weights = np.array([self.weights[str(name)] for name in distances.columns])
-        expected: np.ndarray = self.base + distances.to_numpy(dtype=float) @ weights
-        return expected
+        error: np.ndarray = self.base + distances.to_numpy(dtype=float) @ weights
+        return error
 
     def in_domain_score(self, distances: pd.DataFrame) -> np.ndarray:
         """Return how close machines are to the training rows, (n,), 1 (close) to nearly 0.
 
         0.25: at such a distance the errors of backtests were four times those at distance 0.
         """
-        return np.asarray(self.base / self.expected_error(distances), dtype=float)
+        return np.asarray(self.base / self._error_of_distances(distances), dtype=float)
 
     def least_similar_group(self, distances: pd.DataFrame) -> pd.Series:
         """Return the distance that lowers the in-domain score most, index as given, "" where none lowers it visibly."""
@@ -108,7 +146,7 @@ class ConformalCalibration:
         return shares.idxmax(axis=1).where(shares.max(axis=1) > _VISIBLE * self.base, "")
 
     def half_widths(self, outputs: np.ndarray, distances: pd.DataFrame, level: float = LEVEL) -> np.ndarray:
-        """Return the half-width in logarithms of the interval of a level, (n,): prediction x exp(+- half-width).
+        """Return half the width in logarithms of the interval of a level, (n,), see `reaches`.
 
         Raises: ValueError when the level is not between 0 and 1.
         """
@@ -118,12 +156,23 @@ class ConformalCalibration:
         factors = np.array([by_output.get(str(output), by_output[""]) for output in outputs])
         return np.asarray(np.minimum(factors * self.expected_error(distances), self.most), dtype=float)
 
+    def reaches(
+        self, outputs: np.ndarray, distances: pd.DataFrame, level: float = LEVEL
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return how far the interval of a level reaches below and above the prediction, in logarithms, (n,) each.
+
+        The interval is from prediction x exp(-below) to prediction x exp(above) and holds the prediction.
+        """
+        half, bias = self.half_widths(outputs, distances, level), self.center * self.expected_error(distances)
+        return np.maximum(half + bias, _MIN_REACH), np.maximum(half - bias, _MIN_REACH)
+
     def pit(self, outputs: np.ndarray, distances: pd.DataFrame, residuals: np.ndarray) -> np.ndarray:
         """Return the level of the narrowest interval that holds each residual, (n,), inf where none does.
 
-        It is the probability integral transform of the absolute error: uniform from 0 to 1 for perfect intervals.
+        It is the probability integral transform of the distance from the center: uniform from 0 to 1 for perfect
+        intervals.
         """
-        scores = np.abs(residuals) / self.expected_error(distances)
+        scores = np.abs(residuals / self.expected_error(distances) - self.center)
         levels = np.empty(len(scores))
         keys = [output if output in self.quantiles else "" for output in map(str, outputs)]
         names = np.asarray(keys, dtype=object)
@@ -134,13 +183,15 @@ class ConformalCalibration:
 
     def to_state(self) -> dict[str, Any]:
         """Return what was fitted as values that JSON can hold."""
-        return {"base": self.base, "weights": self.weights, "quantiles": self.quantiles, "most": self.most}
+        return {name: getattr(self, name) for name in ("base", "weights", "mean", "center", "quantiles", "most")}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild from `to_state()`."""
         calibration = cls()
         calibration.base, calibration.weights = float(state["base"]), dict(state["weights"])
+        # calibrations of earlier versions have neither a mean nor a center
+        calibration.mean, calibration.center = float(state.get("mean", 0.0)), float(state.get("center", 0.0))
         calibration.most = float(state["most"])
         calibration.quantiles = {output: list(values) for output, values in state["quantiles"].items()}
         calibration._require_possible()
@@ -152,8 +203,8 @@ class ConformalCalibration:
             len(values) == len(_GRID) and values[0] >= 0 and values == sorted(values)
             for values in self.quantiles.values()
         )
-        falling = min(self.weights.values(), default=0.0) < 0 or not 0 < self.base <= self.most
-        if falling or not rising or "" not in self.quantiles:
+        falling = min(self.weights.values(), default=0.0) < 0 or not 0 < self.base <= self.most or self.mean < 0
+        if falling or not rising or "" not in self.quantiles or not np.isfinite([self.mean, self.center]).all():
             fact = "an error, a weight or a quantile is negative or out of order"
             raise UserError("a calibration must be one of backtests", fact, "make it again, or fetch it again")
 
@@ -174,14 +225,16 @@ class UncertaintyModel:
     ) -> pd.DataFrame:
         """Return the uncertainty of the prediction of every row.
 
-        Shapes: X (n, columns), outputs (n,) as they were calibrated -> index as in X, columns half_width (in
-        logarithms), expected_error (absolute, in logarithms), in_domain_score (1 is close) and least_similar_group (""
-        where there is none).
+        Shapes: X (n, columns), outputs (n,) as they were calibrated -> index as in X, columns below and above (from the
+        prediction to the ends of its interval, in logarithms), expected_error (absolute, in logarithms),
+        in_domain_score (1 is close) and least_similar_group ("" where there is none).
         """
         distances = self.in_domain.distances(X, when)
+        below, above = self.calibration.reaches(outputs, distances, level)
         return pd.DataFrame(
             {
-                "half_width": self.calibration.half_widths(outputs, distances, level),
+                "below": below,
+                "above": above,
                 "expected_error": self.calibration.expected_error(distances),
                 "in_domain_score": self.calibration.in_domain_score(distances),
                 "least_similar_group": self.calibration.least_similar_group(distances),
@@ -224,20 +277,16 @@ class UncertaintyModel:
         return cls(InDomainModel.load(folder), calibration, correlation, tuple(map(float, scales)))
 
 
-def _quantiles(scores: np.ndarray, share: np.ndarray) -> list[float]:
-    """Return the weighted quantiles of the scores at the grid, corrected for their finite number.
-
-    The new score is one more that may be larger than all of them: level x (n + 1) / n, at most the largest score.
-    """
-    return [float(value) for value in _quantiles_at(scores, share, _GRID)]
-
-
 def weighted_quantile(scores: np.ndarray, share: np.ndarray, level: float) -> float:
     """Return a weighted quantile of scores, corrected for their finite number. Shapes: scores and share (n,)."""
     return float(_quantiles_at(scores, share, np.array([level]))[0])
 
 
 def _quantiles_at(scores: np.ndarray, share: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Return weighted quantiles of the scores, corrected for their finite number.
+
+    The new score is one more that may be larger than all of them: level x (n + 1) / n, at most the largest score.
+    """
     order = np.argsort(scores, kind="stable")
     ordered, levels = scores[order], np.cumsum(share[order]) / share.sum()
     targets = np.minimum(wanted * (len(scores) + 1) / len(scores), 1.0)

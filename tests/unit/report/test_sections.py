@@ -16,7 +16,7 @@ from perfcast.report.largest_errors import largest_errors
 from perfcast.report.model_card import cards, model_card
 from perfcast.report.release_errors import axis_limit, axis_position, release_errors
 from perfcast.report.report_context import NAME, Rows, collect, hardest_split_first
-from perfcast.report.summaries import ablation_tables, calibration_tables
+from perfcast.report.summaries import ablation_tables, calibration_remarks, calibration_tables
 from perfcast.schema.table import Tag
 from perfcast.splits import describe_split, split_label
 from perfcast.testing.generated_results import FAKE_PARAMS, fake_table, write_results
@@ -42,8 +42,8 @@ def explorer_data(part, **options):
 
 def decoded(run):
     raw = zlib.decompress(base64.b64decode(run.text))
-    half = len(raw) // 2
-    return np.frombuffer(raw[:half], "<i2") / SCALE, np.frombuffer(raw[half:], "<u2")
+    errors, half, center = (raw[place * len(raw) // 3 : (place + 1) * len(raw) // 3] for place in range(3))
+    return np.frombuffer(errors, "<i2") / SCALE, np.frombuffer(half, "<u2"), np.frombuffer(center, "<i2") / SCALE
 
 
 def unfronted(coded):
@@ -70,13 +70,14 @@ def test_explorer_columns_equal_the_points(part):
     for number, split in enumerate(data["splits"]):
         items = np.cumsum(split["items"])
         for place, predictor in enumerate(data["predictors"]):
-            errors, half = data["runs"][number, place]
+            errors, half, center = data["runs"][number, place]
             mine = points[(points["split"] == split["name"]) & (points["predictor"] == predictor)].set_index("row")
             mine = mine.loc[[rows[item] for item in items]]
             assert len(mine) == len(items)
             measured = np.array(data["measured"])[items]
             np.testing.assert_allclose(measured * np.exp(errors), mine["predicted"], rtol=2e-4)
             np.testing.assert_allclose(half / SCALE, mine["half_width"], atol=1.01e-4)
+            np.testing.assert_allclose(center, mine["interval_center"], atol=1.01e-4)
 
 
 def test_explorer_marks_predictors_without_interval_and_extreme_errors(part):
@@ -86,8 +87,8 @@ def test_explorer_marks_predictors_without_interval_and_extreme_errors(part):
     points.loc[first, "predicted"] = 1e9 * points.loc[first, "measured"]
     other = dataclasses.replace(part, evaluation=dataclasses.replace(part.evaluation, points=points))
     runs = explorer_data(other)["runs"].values()
-    assert all((half == NO_INTERVAL).all() for _, half in runs)
-    assert max(errors.max() for errors, _ in runs) == 32_767 / SCALE
+    assert all((half == NO_INTERVAL).all() for _, half, _ in runs)
+    assert max(errors.max() for errors, _, _ in runs) == 32_767 / SCALE
 
 
 def test_explorer_sorts_values_by_number(part):
@@ -116,11 +117,11 @@ def test_explorer_thins_points_by_row(part):
     assert whole["every"] == 1
     assert thin["every"] > 1
     assert set(unfronted(thin["row"])) < set(unfronted(whole["row"]))
-    drawn = sum(len(errors) for errors, _ in thin["runs"].values())
+    drawn = sum(len(errors) for errors, _, _ in thin["runs"].values())
     assert 0 < drawn <= 600
     assert all(
         len(errors) == len(half) == len(thin["splits"][split]["items"])
-        for (split, _), (errors, half) in thin["runs"].items()
+        for (split, _), (errors, half, _) in thin["runs"].items()
     )
 
 
@@ -254,6 +255,19 @@ def test_interval_calibration_flags_large_groups_only(part):
     bare = part.evaluation.metrics[~part.evaluation.metrics["metric"].isin(["coverage", "width"])]
     none = dataclasses.replace(part.evaluation, metrics=bare, slices=slices.assign(coverage=np.nan))
     assert calibration_tables(none, "network") == []
+
+
+def test_calibration_remarks_name_the_worst_slab_and_the_alarm(part):
+    calibration = part.evaluation.calibration
+    assert set(calibration["predictor"]) == set(part.evaluation.predictors)
+    first, *others = calibration_remarks(part.evaluation, "network")
+    assert len(others) == len(part.evaluation.splits) - 1
+    assert "the worst fifth of the machines has" in first
+    assert "martingale" not in first
+    planted = calibration.assign(log10_martingale=5.25, alarm="2023-04")
+    remarks = calibration_remarks(dataclasses.replace(part.evaluation, calibration=planted), "network")
+    assert all("from 2023-04 on, errors are unlike those of backtests (martingale 10^5.2)" in line for line in remarks)
+    assert calibration_remarks(dataclasses.replace(part.evaluation, calibration=pd.DataFrame()), "network") == []
 
 
 def test_described_machines_are_listed_by_level(part):

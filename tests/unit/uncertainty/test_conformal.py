@@ -149,16 +149,61 @@ def test_backtests_have_equal_weights():
     assert apart.half_widths(task, far.iloc[[0]])[0] > 5 * pooled.half_widths(task, far.iloc[[0]])[0]
 
 
-def test_several_backtests_bound_half_widths_by_the_pooled_one():
-    residuals, tasks, _, far = backtested()
+def test_quantiles_of_an_output_are_shrunk_toward_the_pooled_ones_where_there_are_several_backtests():
+    residuals, tasks, _, far = backtested(slope=0.0)
+    fitted = {
+        count: ConformalCalibration().fit(residuals, tasks, np.arange(len(tasks)) % count, far) for count in (1, 2, 8)
+    }
+    ratios = {}
+    for count, calibration in fitted.items():
+        first, second, pooled = calibration.half_widths(np.array(["one", "two", ""]), far.iloc[[0] * 3])
+        assert first < pooled < second
+        ratios[count] = second / first
+    # 2 / (2 + 2) of its own with two backtests, 8 / (8 + 2) with eight
+    assert ratios[2] < ratios[8] < ratios[1] == pytest.approx(2, rel=0.1)
+    shrunk, unshrunk, all_outputs = fitted[2].quantiles, fitted[1].quantiles, fitted[2].quantiles[""]
+    scale = np.interp(0.9, np.linspace(0, 1, 201), unshrunk[""]) / np.interp(0.9, np.linspace(0, 1, 201), all_outputs)
+    expected = 0.5 * np.array(unshrunk["two"]) / scale + 0.5 * np.array(all_outputs)
+    assert shrunk["two"][180] == pytest.approx(expected[180], rel=0.03)
+
+
+def test_intervals_of_several_backtests_are_centered_at_their_shrunk_bias():
+    residuals, tasks, _, far = backtested(scale=0.1, slope=0.0)
+    residuals = np.where(tasks == "one", residuals, residuals / 2) - 0.1  # predictions are too low
+    backtests = np.arange(len(tasks)) % 2
+    once, twice = (ConformalCalibration().fit(residuals, tasks, numbers, far) for numbers in (backtests * 0, backtests))
+    assert once.center == once.mean == 0
+    assert np.equal(*once.reaches(tasks, far)).all()
+    below, above = twice.reaches(tasks, far)
+    np.testing.assert_allclose((above - below) / 2, 0.1 * 2 / 2.5, rtol=0.1)
+    covered = (-above <= residuals) & (residuals <= below)
+    assert covered.mean() > 0.88
+    assert (above + below).mean() < 0.8 * 2 * once.half_widths(tasks, far).mean()
+
+
+def test_an_interval_holds_its_prediction_however_large_the_bias():
+    _, tasks, _, far = backtested(200)
+    residuals = np.full(200, -0.5) + np.linspace(0, 1e-3, 200)
+    calibration = ConformalCalibration().fit(residuals, tasks, np.arange(200) % 3, far)
+    assert min(values.min() for values in calibration.reaches(tasks, far, 0.1)) > 0
+
+
+def test_expected_error_of_several_backtests_is_shrunk_to_the_mean_and_the_in_domain_score_is_not():
+    residuals, tasks, backtests, far = backtested()
     once, twice = (
-        ConformalCalibration()
-        .fit(residuals, tasks, backtests, far)
-        .half_widths(np.array(["one", "two", ""]), far.iloc[[0] * 3])
-        for backtests in (np.zeros(len(tasks), int), np.arange(len(tasks)) % 2)
+        ConformalCalibration().fit(residuals, tasks, numbers, far) for numbers in (backtests, np.arange(4000) % 2)
     )
-    assert once[0] < once[2] < once[1]
-    assert twice[0] == twice[2] < twice[1]
+    np.testing.assert_allclose(
+        twice.expected_error(far), 0.75 * once.expected_error(far) + 0.25 * once.expected_error(far).mean(), rtol=0.01
+    )
+    np.testing.assert_allclose(twice.in_domain_score(far), once.in_domain_score(far), rtol=0.01)
+
+
+def test_calibration_of_an_earlier_version_has_neither_mean_nor_center():
+    calibration = ConformalCalibration().fit(*backtested(300))
+    state = {name: value for name, value in calibration.to_state().items() if name not in ("mean", "center")}
+    again = ConformalCalibration.from_state(state)
+    assert (again.mean, again.center) == (0, 0)
 
 
 def test_task_with_few_residuals_uses_the_pooled_ones():
@@ -184,9 +229,12 @@ def test_any_residuals_give_finite_positive_widths(residuals, level):
 
 def test_calibration_survives_json():
     calibration = ConformalCalibration().fit(*backtested(300))
-    again = ConformalCalibration.from_state(json.loads(json.dumps(calibration.to_state())))
     _, tasks, _, far = backtested(50, seed=2)
-    np.testing.assert_array_equal(again.half_widths(tasks, far), calibration.half_widths(tasks, far))
+    residuals, all_tasks, _, all_far = backtested(300)
+    several = ConformalCalibration().fit(residuals - 0.02, all_tasks, np.arange(300) % 3, all_far)
+    for fitted in (calibration, several):
+        again = ConformalCalibration.from_state(json.loads(json.dumps(fitted.to_state())))
+        np.testing.assert_array_equal(again.reaches(tasks, far), fitted.reaches(tasks, far))
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, float("nan")])
@@ -228,7 +276,8 @@ def test_intervals_name_the_least_similar_group():
     assert intervals["least_similar_group"].tolist() == ["", "processor", "memory"]
     assert intervals["in_domain_score"].iloc[0] == 1
     assert (intervals["in_domain_score"].iloc[1:] < 1).all()
-    assert (intervals["half_width"].iloc[1:] > intervals["half_width"].iloc[0]).all()
+    for side in ("below", "above"):
+        assert (intervals[side].iloc[1:] > intervals[side].iloc[0]).all()
 
 
 def test_pit_is_the_level_of_the_narrowest_interval_with_the_residual():

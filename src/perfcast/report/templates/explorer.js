@@ -32,16 +32,17 @@
     for (const split of data.splits) split.items = unstep(split.items);
     for (const filter of data.filters) filter.codes = Uint8Array.from(filter.codes);
     const runs = new Map();
-    // The logarithms of one run: errors, then half-widths. A run is decoded when it is first chosen.
+    // The logarithms of one run: errors, half-widths and centers of intervals. A run is decoded when it is first chosen.
     data.run = async (split, predictor) => {
       const key = `${split}-${predictor}`;
       if (!runs.has(key)) {
         const script = root.querySelector(`script[data-run="${key}"]`);
         const buffer = script && (await unpack(script).arrayBuffer());
-        const count = buffer && buffer.byteLength / 4;
+        const count = buffer && buffer.byteLength / 6;
         runs.set(key, buffer && {
           error: new Int16Array(buffer, 0, count),
           half: new Uint16Array(buffer, 2 * count, count),
+          center: new Int16Array(buffer, 4 * count, count),
         });
       }
       return runs.get(key);
@@ -247,10 +248,12 @@
         if (failed.length) return;
         const log = run.error[place] / data.scale;
         const half = run.half[place] === NO_INTERVAL ? null : run.half[place] / data.scale;
+        const center = run.center[place] / data.scale;
         const measured = data.measured[item];
         shown.push({
-          item, measured, half, predicted: measured * Math.exp(log), error: 100 * Math.expm1(log),
-          size: Math.abs(log), inside: half !== null && Math.abs(log) <= half,
+          item, measured, half, ends: half === null ? null : [Math.exp(center - half), Math.exp(center + half)],
+          predicted: measured * Math.exp(log), error: 100 * Math.expm1(log),
+          size: Math.abs(log), inside: half !== null && Math.abs(log + center) <= half,
         });
       });
       shown.sort((a, b) => b.size - a.size || a.item - b.item);
@@ -288,7 +291,7 @@
         data.row[one.item], data.name(one.item), ...(data.block ? [data.block(one.item)] : []),
         ...data.filters.map((filter) => filter.values[filter.codes[one.item]]),
         six(one.measured), six(one.predicted), six(one.error),
-        ...[-1, 1].map((sign) => (one.half === null ? "" : six(one.predicted * Math.exp(sign * one.half)))),
+        ...[0, 1].map((end) => (one.ends === null ? "" : six(one.predicted * one.ends[end]))),
       ]);
       const text = [head, ...lines].map((line) => line.map(cell).join(",") + "\r\n").join("");
       const link = document.createElement("a");
@@ -309,9 +312,8 @@
       const middle = (errors[Math.floor((errors.length - 1) / 2)] + errors[Math.ceil((errors.length - 1) / 2)]) / 2;
       const mean = errors.reduce((sum, error) => sum + error, 0) / errors.length;
       const known = shown.filter((one) => one.half !== null);
-      const halves = known.map((one) => one.half).sort((a, b) => a - b);
-      const half = halves[Math.floor(halves.length / 2)];
-      const wide = 100 * (Math.exp(half) - Math.exp(-half));
+      const widths = known.map((one) => one.ends[1] - one.ends[0]).sort((a, b) => a - b);
+      const wide = 100 * widths[Math.floor(widths.length / 2)];
       const coverage = (100 * known.filter((one) => one.inside).length) / known.length;
       stats.textContent =
         `${count}: MAPE ${percent(mean, 2)}, MedAPE ${percent(middle, 2)}` +
@@ -348,7 +350,7 @@
           time, first, last, low: Math.sinh(bottom) * BEND, high: Math.sinh(top) * BEND, dated, x,
           y: (one) => y(one.error),
           level: y,
-          bar: (one) => [-1, 1].map((sign) => y(100 * ((one.predicted / one.measured) * Math.exp(sign * one.half) - 1))),
+          bar: (one) => one.ends.map((end) => y(100 * ((one.predicted / one.measured) * end - 1))),
         };
       }
       const [low, high] = minmax(shown.flatMap((one) => [one.measured, one.predicted]));
@@ -361,7 +363,7 @@
         across: (value) => box.left + along(value) * box.width,
         y: (one) => y(one.predicted),
         level: y,
-        bar: (one) => [-1, 1].map((sign) => y(one.predicted * Math.exp(sign * one.half))),
+        bar: (one) => one.ends.map((end) => y(one.predicted * end)),
       };
     }
     function minmax(values) {
@@ -394,7 +396,7 @@
         pen.globalAlpha = Math.max(0.1, Math.min(0.6, 200 / shown.length));
         pen.beginPath();
         for (const one of scale.dated) {
-          if (one.half === null) continue;
+          if (one.ends === null) continue;
           const [low, high] = scale.bar(one);
           pen.moveTo(scale.x(one), low);
           pen.lineTo(scale.x(one), high);
@@ -476,7 +478,7 @@
       const [x, y] = [scale.x(one), scale.y(one)];
       pen.strokeStyle = ink("--ink");
       pen.lineWidth = 2;
-      if (one.half !== null) {
+      if (one.ends !== null) {
         const [low, high] = scale.bar(one);
         pen.beginPath();
         pen.moveTo(x, low);
@@ -542,7 +544,7 @@
       }
       const one = shown[at];
       const kinds = data.filters.map((filter) => `${filter.label} ${filter.values[filter.codes[one.item]]}`).join(", ");
-      const span = one.half === null ? null : [-1, 1].map((sign) => number(one.predicted * Math.exp(sign * one.half)));
+      const span = one.ends && one.ends.map((end) => number(one.predicted * end));
       const verdict = one.inside ? "contains the measured score" : "misses the measured score";
       const lines = [
         ["machine", data.name(one.item)],

@@ -10,15 +10,8 @@ import pytest
 from generated_servers import COLUMNS, compute_scores, daily_dates, generate_servers
 
 from perfcast.predictors.hybrid.residual_stacking import MAX_RESIDUAL
-from perfcast.predictors.hybrid.server_hybrids import (
-    ANY,
-    SEEN_CPU,
-    UNSEEN_CPU,
-    UNSEEN_MICROARCHITECTURE,
-    HybridTreesPredictor,
-    ServerHybridPredictor,
-    TrainingShift,
-)
+from perfcast.predictors.hybrid.server_hybrids import HybridTreesPredictor, ServerHybridPredictor
+from perfcast.predictors.hybrid.training_shift import ANY, SEEN_CPU, UNSEEN_CPU, UNSEEN_MICROARCHITECTURE, TrainingShift
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.table import Column, Kind, Role, Tag
 
@@ -147,3 +140,19 @@ def test_weight_of_a_learner_depends_on_the_shift() -> None:
     test = generate_servers(2, seed=3).assign(cpu_model=["old", "never seen"])
     residual = np.log(fitted.predict(test).to_numpy() / predict_structure(fitted, test))
     assert residual[0, 0] == pytest.approx(0.2)
+
+
+def test_far_machines_have_the_structure_of_the_analytical_model_alone() -> None:
+    train = generate_servers(600)
+    train["cpu_model"] = np.where(np.arange(len(train)) % 2 == 0, "old", "other")
+    y = compute_scores(train)
+    fitted = HybridTreesPredictor(n_estimators=2).fit(train, y, columns=(*COLUMNS, CPU_MODEL))
+    fitted.weights_ = {shift: {"extra_trees": 0.0} for shift in fitted.weights_}
+    test = generate_servers(3, seed=3).assign(cpu_model=["old", "new", "new"])
+    test.loc[test.index[:2], "family"] = train["family"].iloc[0]
+    test.loc[test.index[2], "family"] = "a family of no known core"
+    analytical, by_time = (
+        np.log(fitted.structure_[name].predict(test).to_numpy()) for name in ("analytical", "analytical_time")
+    )
+    share = np.array([[0.5], [0.75], [1.0]])
+    np.testing.assert_allclose(np.log(fitted.predict(test)), share * analytical + (1 - share) * by_time)
