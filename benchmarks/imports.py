@@ -33,7 +33,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Start:
-    """What was measured of a command: seconds, and the seconds of its slowest imports by library."""
+    """Measured start of a command: seconds, and the seconds of its slowest imports by library."""
 
     budget: Budget
     seconds: float
@@ -52,16 +52,16 @@ class Start:
 def budgets(results: Path, out: Path) -> list[Budget]:
     """Return the commands that can be measured with the files of a run."""
     table, folds = results / "features" / "host_gemm.parquet", results / "splits" / "host_gemm" / "random.parquet"
-    found = [Budget("perfcast --help", ("--help",), 0.2)]
+    measurable = [Budget("perfcast --help", ("--help",), 0.2)]
     if (results / "champion").is_dir():
         machine = ("--processor", "EPYC 9654", "--chips", "2", "--brief", "--results", str(results))
-        found.append(Budget("perfcast predict, cold", ("predict", *machine), 1.5))
+        measurable.append(Budget("perfcast predict, cold", ("predict", *machine), 1.5))
     if table.exists() and folds.exists():
         files = ("--table", str(table), "--folds", str(folds), "--out", str(out), "--preset", "quick")
-        found.append(
+        measurable.append(
             Budget("pipeline train ... nearest", ("pipeline", "train", "host_gemm", "random", "nearest", *files), 1.5)
         )
-    return found
+    return measurable
 
 
 def cpu_seconds(command: list[str]) -> float:

@@ -276,18 +276,19 @@ def _slice_rows(
     errors = (100 * (frame["predicted"] - frame["measured"]).abs() / frame["measured"]).to_numpy()
     inside, widths, scores = is_covered(frame), interval_widths(frame), interval_scores(frame, level)
     clusters = entities.get_indexer(pd.Index(frame["entity"]))
+    measured = frame.groupby(["row", "target"], sort=False).ngroup().to_numpy()
+    weights = weights.astype(float)  # once: every product with whole numbers would convert them again
     rows = []
     for name in slices.columns:
         for value, index in slices.groupby(name, sort=True).indices.items():
             count = np.bincount(clusters[index], minlength=len(entities))
             total = np.bincount(clusters[index], weights=errors[index], minlength=len(entities))
+            n_entities = int((count > 0).sum())
             with np.errstate(invalid="ignore"):
-                low, high = percentile_interval((weights @ total) / (weights @ count), int((count > 0).sum()))
-            part = frame.iloc[index]
-            counts = _counts(part)
+                low, high = percentile_interval((weights @ total) / (weights @ count), n_entities)
             row = (member.split, member.predictor, name, value, errors[index].mean(), low, high)
             sure = 100 * inside[index].mean(), np.median(widths[index]), scores[index].mean()
-            rows.append((*row, np.median(errors[index]), *sure, counts["rows"], counts["entities"]))
+            rows.append((*row, np.median(errors[index]), *sure, len(np.unique(measured[index])), n_entities))
     return pd.DataFrame(rows, columns=SLICE_COLUMNS)
 
 

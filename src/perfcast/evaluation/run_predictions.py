@@ -120,11 +120,12 @@ def attach_slices(frame: pd.DataFrame, slices: pd.DataFrame) -> pd.DataFrame:
 
     Raises: UserError when a predicted row is not in the table.
     """
-    unknown = ~frame["row"].isin(slices.index)
+    positions = slices.index.get_indexer(pd.Index(frame["row"]))
+    unknown = positions < 0
     if unknown.any():
         fact = f"{int(unknown.sum())} of them are not"
         raise UserError("predicted rows must be in the features table", fact, "run snakemake to make both again")
-    joined = slices.loc[frame["row"]].set_axis(frame.index)
+    joined = slices.iloc[positions].set_axis(frame.index)
     if frame["target"].nunique() > 1:
         joined[TARGET] = frame["target"].astype(str)
     if SHIFT in frame and frame[SHIFT].nunique() > 1:

@@ -7,7 +7,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ class Graph:
     project: Path
     params: Params
     _code: dict[str, dict[str, str]] = field(default_factory=dict, repr=False, compare=False)
+    _digests: dict[tuple[str, ...], str] = field(default_factory=dict, repr=False, compare=False)
+    _modules: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def read(cls, project: Path, content: Mapping[str, Any]) -> Graph:
@@ -124,15 +126,16 @@ class Graph:
 
         An edit of one of them re-runs the jobs that depend on it. A command that knows splits loads all of them.
         """
-        splits = plugins.names("splits") if "perfcast.splits" in closure(f"perfcast.cli.pipeline.{command}") else []
+        splits = _splits_of(command)
         loaded = [*modules, *[f"splits.{name}" for name in splits]]
         return self._remember(f"perfcast.cli.pipeline.{command}", *[f"perfcast.{module}" for module in loaded])
 
     def _remember(self, *modules: str) -> str:
-        parts = code_parts(*modules)
-        digest = digest_of(parts)
-        self._code[digest] = parts
-        return digest
+        if modules not in self._digests:  # every job asks, and most ask for the same modules
+            parts = code_parts(*modules)
+            self._digests[modules] = digest_of(parts)
+            self._code[self._digests[modules]] = parts
+        return self._digests[modules]
 
     def write_code(self, path: Path) -> None:
         """Write the parts of every digest of code that was asked for, by digest: `perfcast pipeline why` reads them."""
@@ -145,7 +148,9 @@ class Graph:
 
     def predictor_module(self, predictor: str) -> str:
         """Return the module of a predictor, for `code`."""
-        return read_predictor(self.conf, predictor).module.removeprefix("perfcast.")
+        if predictor not in self._modules:
+            self._modules[predictor] = read_predictor(self.conf, predictor).module.removeprefix("perfcast.")
+        return self._modules[predictor]
 
     def dataset_module(self, dataset: str) -> str:
         """Return the module of a dataset, for `code`."""
@@ -182,6 +187,12 @@ class Graph:
         """Read which of the experiment's datasets could be built; none before the first ingestion."""
         available = read_object(path, "datasets")["datasets"] if path.exists() else []
         return [name for name in self.params.datasets if name in available]
+
+
+@cache
+def _splits_of(command: str) -> tuple[str, ...]:
+    """Return the modules of splits where a command knows splits, none where it does not."""
+    return plugins.names("splits") if "perfcast.splits" in closure(f"perfcast.cli.pipeline.{command}") else ()
 
 
 def remove_unfinished(results: Path) -> list[Path]:

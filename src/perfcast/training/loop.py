@@ -27,7 +27,6 @@ class TrainingConfig:
     refit               train anew on all rows for the chosen number of epochs
     epochs              passes over the training rows; more when the table is so small that `min_steps` is not reached
     min_steps           optimizer steps at least, so that a small table is learned too
-    max_steps           optimizer steps at most, 0 for no limit; the last epoch may then have a part of the rows
     batch_size          rows per step
     learning_rate       highest rate of the one-cycle preset (Smith & Topin 2018)
     weight_decay        of AdamW, on matrices alone
@@ -43,7 +42,6 @@ class TrainingConfig:
     refit: bool = True
     epochs: int = 40
     min_steps: int = 200
-    max_steps: int = 0
     batch_size: int = 256
     learning_rate: float = 2e-3
     weight_decay: float = 0.02
@@ -56,13 +54,7 @@ class TrainingConfig:
     def count_epochs(self, rows: int) -> int:
         """Return the number of epochs for a table of `rows` rows."""
         steps_per_epoch = math.ceil(rows / self.batch_size)
-        epochs = max(self.epochs, math.ceil(self.min_steps / steps_per_epoch))
-        return min(epochs, math.ceil(self.max_steps / steps_per_epoch)) if self.max_steps else epochs
-
-    def count_steps(self, rows: int) -> int:
-        """Return the number of optimizer steps for a table of `rows` rows."""
-        steps = self.count_epochs(rows) * math.ceil(rows / self.batch_size)
-        return min(steps, self.max_steps) if self.max_steps else steps
+        return max(self.epochs, math.ceil(self.min_steps / steps_per_epoch))
 
     def training_config(self) -> TrainingConfig:
         """Return the training hyperparameters alone, without those of a subclass."""
@@ -179,15 +171,13 @@ def _train_with_lightning(
 
     data = TokenDataModule(training, validation, config.batch_size, seed)
     epochs = config.count_epochs(len(training))
-    steps = config.count_steps(len(training))
-    module = Regression(network, config, steps=steps, seed=seed)
+    module = Regression(network, config, steps=epochs * len(data.training), seed=seed)
     stopping = EarlyStopping(VALIDATION_METRIC, patience=config.patience, strict=False, check_finite=False)
     with _quiet():
         try:
             trainer = pl.Trainer(
                 **trainer_config.trainer_options(),
                 max_epochs=epochs,
-                max_steps=steps,
                 callbacks=[] if validation is None else [stopping],
                 gradient_clip_val=config.gradient_clip_val,
                 logger=False,

@@ -7,8 +7,7 @@ It still trains on several devices. `test_both_loops_give_equal_weights` holds b
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -63,16 +62,16 @@ def train_on_one_device(
     With validation rows the network ends with the weights of its best epoch, and training stops `patience` epochs
     after it. The other arguments are those of `train`.
     """
-    loader, steps = BatchLoader(training, config.batch_size, shuffle_seed=seed), config.count_steps(len(training))
+    loader, epochs = BatchLoader(training, config.batch_size, shuffle_seed=seed), config.count_epochs(len(training))
     network.to(device)
-    optimizer, rates = make_optimizer(network, config, steps)
+    optimizer, rates = make_optimizer(network, config, steps=epochs * len(loader))
     history: list[dict[str, float]] = []
     best_epoch, best_error, waited = 0, float("inf"), 0
     best_weights: dict[str, Tensor] | None = None
-    for epoch in range(1, config.count_epochs(len(training)) + 1):
+    for epoch in range(1, epochs + 1):
         network.train()
         loss = _Mean()
-        for batch in _on_device(islice(loader, steps - (epoch - 1) * len(loader)), device):
+        for batch in _on_device(loader, device):
             predicted = network(mask_inputs(batch, config.mask_rate))
             step_loss = masked_huber(predicted, batch.targets, config.huber_delta)
             optimizer.zero_grad()
@@ -100,7 +99,7 @@ def train_on_one_device(
     return history, best_epoch
 
 
-def _on_device(loader: Iterable[TokenBatch], device: torch.device) -> Iterator[TokenBatch]:
+def _on_device(loader: BatchLoader, device: torch.device) -> Iterator[TokenBatch]:
     for batch in loader:
         yield batch if device.type == "cpu" else batch.to(device)
 

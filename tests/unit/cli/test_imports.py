@@ -106,16 +106,16 @@ def run(code: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, list[list[str]]]:
+def imports_of_commands() -> dict[str, list[list[str]]]:
     return json.loads(run(_COMMANDS))
 
 
-def test_options_are_read_without_heavy_libraries(found: dict[str, list[list[str]]]) -> None:
-    assert {command: parsed for command, (parsed, _) in found.items() if parsed} == {}
+def test_options_are_read_without_heavy_libraries(imports_of_commands: dict[str, list[list[str]]]) -> None:
+    assert {command: parsed for command, (parsed, _) in imports_of_commands.items() if parsed} == {}
 
 
-def test_commands_import_only_what_they_use(found: dict[str, list[list[str]]]) -> None:
-    imported = {command: set(names) for command, (_, names) in found.items() if names}
+def test_commands_import_only_what_they_use(imports_of_commands: dict[str, list[list[str]]]) -> None:
+    imported = {command: set(names) for command, (_, names) in imports_of_commands.items() if names}
     assert {command: names - ALLOWED.get(command, set()) for command, names in imported.items()} == {
         command: set() for command in imported
     }
