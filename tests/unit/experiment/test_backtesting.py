@@ -151,7 +151,7 @@ def test_fit_uncertainty_calibrates_on_backtests(dated):
     when = pd.Series(pd.Timestamp("2026-06-01"), index=demo.frame.index) if dated else None
     outputs = np.full(72, "int" + chr(31) + "score")
     predictions = model.intervals(demo.frame, outputs, when)
-    assert (predictions["half_width"] > 0).all() and predictions["in_domain_score"].between(0, 1).all()
+    assert (predictions[["below", "above"]] > 0).all(axis=None) and predictions["in_domain_score"].between(0, 1).all()
     again = fit_uncertainty(demo, Largest, 0, None, 2).intervals(demo.frame, outputs, when)
     pd.testing.assert_frame_equal(predictions, again)
 
