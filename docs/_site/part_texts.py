@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -190,6 +191,12 @@ def sensitivity(conf: Path) -> str:
     return "\n".join(parts) or "`benchmarks/sensitivity.py` measures them."
 
 
+def study(name: str, conf: Path) -> str:
+    """Return the table of a study, results/leaderboard/studies/<name>.csv."""
+    frame = pd.read_csv(conf.parent / "results" / "leaderboard" / "studies" / f"{name}.csv", dtype=str)
+    return table(list(frame), frame.to_numpy().tolist())
+
+
 PARTS: dict[str, Callable[[Path], str]] = {
     "sources": sources,
     "splits": split_table,
@@ -201,6 +208,8 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "example_prediction": example_prediction,
     "public_functions": public_functions,
     "sensitivity": sensitivity,
+    "interval_calibration": partial(study, "interval_calibration"),
+    "structure_shares": partial(study, "structure_shares"),
     "faults": fault_table,
     "mutants": mutant_table,
 }

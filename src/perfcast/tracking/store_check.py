@@ -65,8 +65,8 @@ def warn_unusable(project: Path, environment: Mapping[str, str]) -> None:
 
 def _place(store: Store) -> str:
     """Return the address of a store without user and password."""
-    scheme, _, rest = store.uri.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}"
+    scheme, _, address = store.uri.partition("://")
+    return f"{scheme}://{address.rpartition('@')[2]}"
 
 
 def _remedy(store: Store, error: Exception | None = None) -> str:

@@ -34,9 +34,6 @@ _POOLED_BACKTESTS = 2.0
 _NO_BIAS_BACKTESTS = 0.5
 """Backtests without a bias that the center of the intervals is shrunk by."""
 
-_MEAN_SHARE = 0.25
-"""Share of the mean error in the expected error where there are several backtests."""
-
 _MIN_REACH = 1e-9
 """Least distance in logarithms from a prediction to an end of its interval."""
 
@@ -64,10 +61,8 @@ class ConformalCalibration:
     - The quantiles of an output are shrunk toward those of all outputs together.
     - Predictions of new releases are too low or too high together. Intervals are therefore centered at the median
       score of the backtests, shrunk toward no bias, and the quantiles are those of the distances from it.
-    - The expected error is a quarter the mean and the rest that of the distances: which distance matters differs by
-      release.
-    The constants have the smallest interval scores of forecasts of 12 releases of SPEC CPU2006 and CPU2017, each
-    calibrated on earlier releases alone. One backtest, of machines like the test rows, is taken as it is.
+    Interval scores of forecasts from 12 dates of SPEC CPU2006 and CPU2017, each calibrated on earlier releases alone,
+    are smaller so. One backtest, of machines like the test rows, is taken as it is.
 
     Far past the distances of the backtests the product loses its meaning: no half-width is more than `_MAX_FACTOR`
     times the largest residual of any backtest.
@@ -79,8 +74,6 @@ class ConformalCalibration:
 
     base: float
     weights: dict[str, float]
-    mean: float
-    """Mean error that the expected error is shrunk toward; 0 with one backtest."""
     center: float
     """Score in the middle of the intervals: the bias over the expected error, log predicted - log measured."""
     quantiles: dict[str, list[float]]
@@ -104,10 +97,8 @@ class ConformalCalibration:
         # errors at distance 0 are never quite 0
         self.base = max(float(solution[0]), 0.01 * float(size.mean()), 1e-9)
         self.most = max(_MAX_FACTOR * float(size.max()), self.base)
-        self.mean = self.center = 0.0
+        self.center = 0.0
         count = len(np.unique(np.asarray(backtests)))
-        if count > 1:
-            self.mean = float(np.average(self._error_of_distances(distances), weights=share))
         scores = residuals / self.expected_error(distances)
         if count > 1:
             middle = _quantiles_at(scores, share, np.array([0.5]))[0]
@@ -125,20 +116,16 @@ class ConformalCalibration:
 
     def expected_error(self, distances: pd.DataFrame) -> np.ndarray:
         """Return the expected absolute error in logarithms at the given distances, (n,)."""
-        expected = self._error_of_distances(distances)
-        return expected if not self.mean else (1 - _MEAN_SHARE) * expected + _MEAN_SHARE * self.mean
-
-    def _error_of_distances(self, distances: pd.DataFrame) -> np.ndarray:
         weights = np.array([self.weights[str(name)] for name in distances.columns])
-        error: np.ndarray = self.base + distances.to_numpy(dtype=float) @ weights
-        return error
+        expected: np.ndarray = self.base + distances.to_numpy(dtype=float) @ weights
+        return expected
 
     def in_domain_score(self, distances: pd.DataFrame) -> np.ndarray:
         """Return how close machines are to the training rows, (n,), 1 (close) to nearly 0.
 
         0.25: at such a distance the errors of backtests were four times those at distance 0.
         """
-        return np.asarray(self.base / self._error_of_distances(distances), dtype=float)
+        return np.asarray(self.base / self.expected_error(distances), dtype=float)
 
     def least_similar_group(self, distances: pd.DataFrame) -> pd.Series:
         """Return the distance that lowers the in-domain score most, index as given, "" where none lowers it visibly."""
@@ -183,15 +170,14 @@ class ConformalCalibration:
 
     def to_state(self) -> dict[str, Any]:
         """Return what was fitted as values that JSON can hold."""
-        return {name: getattr(self, name) for name in ("base", "weights", "mean", "center", "quantiles", "most")}
+        return {name: getattr(self, name) for name in ("base", "weights", "center", "quantiles", "most")}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild from `to_state()`."""
         calibration = cls()
         calibration.base, calibration.weights = float(state["base"]), dict(state["weights"])
-        # calibrations of earlier versions have neither a mean nor a center
-        calibration.mean, calibration.center = float(state.get("mean", 0.0)), float(state.get("center", 0.0))
+        calibration.center = float(state.get("center", 0.0))  # calibrations of earlier versions have none
         calibration.most = float(state["most"])
         calibration.quantiles = {output: list(values) for output, values in state["quantiles"].items()}
         calibration._require_possible()
@@ -203,8 +189,8 @@ class ConformalCalibration:
             len(values) == len(_GRID) and values[0] >= 0 and values == sorted(values)
             for values in self.quantiles.values()
         )
-        falling = min(self.weights.values(), default=0.0) < 0 or not 0 < self.base <= self.most or self.mean < 0
-        if falling or not rising or "" not in self.quantiles or not np.isfinite([self.mean, self.center]).all():
+        falling = min(self.weights.values(), default=0.0) < 0 or not 0 < self.base <= self.most
+        if falling or not rising or "" not in self.quantiles or not np.isfinite(self.center):
             fact = "an error, a weight or a quantile is negative or out of order"
             raise UserError("a calibration must be one of backtests", fact, "make it again, or fetch it again")
 

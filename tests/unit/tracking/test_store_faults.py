@@ -52,13 +52,13 @@ def listen(fault, serve=lambda connection: None):
     server = fault.undo.enter_context(closing(socket.create_server(("127.0.0.1", 0))))
 
     def accept():
-        kept = []
+        connections = []
         while server.fileno() >= 0:
             try:
-                kept.append(server.accept()[0])
+                connections.append(server.accept()[0])
             except OSError:
                 return
-            threading.Thread(target=serve, args=(kept[-1],), daemon=True).start()
+            threading.Thread(target=serve, args=(connections[-1],), daemon=True).start()
 
     threading.Thread(target=accept, daemon=True).start()
     fault.address(f"http://127.0.0.1:{server.getsockname()[1]}")

@@ -172,7 +172,7 @@ def test_intervals_of_several_backtests_are_centered_at_their_shrunk_bias():
     residuals = np.where(tasks == "one", residuals, residuals / 2) - 0.1  # predictions are too low
     backtests = np.arange(len(tasks)) % 2
     once, twice = (ConformalCalibration().fit(residuals, tasks, numbers, far) for numbers in (backtests * 0, backtests))
-    assert once.center == once.mean == 0
+    assert once.center == 0
     assert np.equal(*once.reaches(tasks, far)).all()
     below, above = twice.reaches(tasks, far)
     np.testing.assert_allclose((above - below) / 2, 0.1 * 2 / 2.5, rtol=0.1)
@@ -188,22 +188,11 @@ def test_an_interval_holds_its_prediction_however_large_the_bias():
     assert min(values.min() for values in calibration.reaches(tasks, far, 0.1)) > 0
 
 
-def test_expected_error_of_several_backtests_is_shrunk_to_the_mean_and_the_in_domain_score_is_not():
-    residuals, tasks, backtests, far = backtested()
-    once, twice = (
-        ConformalCalibration().fit(residuals, tasks, numbers, far) for numbers in (backtests, np.arange(4000) % 2)
-    )
-    np.testing.assert_allclose(
-        twice.expected_error(far), 0.75 * once.expected_error(far) + 0.25 * once.expected_error(far).mean(), rtol=0.01
-    )
-    np.testing.assert_allclose(twice.in_domain_score(far), once.in_domain_score(far), rtol=0.01)
-
-
-def test_calibration_of_an_earlier_version_has_neither_mean_nor_center():
+def test_calibration_of_an_earlier_version_has_no_center():
     calibration = ConformalCalibration().fit(*backtested(300))
-    state = {name: value for name, value in calibration.to_state().items() if name not in ("mean", "center")}
+    state = {name: value for name, value in calibration.to_state().items() if name != "center"}
     again = ConformalCalibration.from_state(state)
-    assert (again.mean, again.center) == (0, 0)
+    assert again.center == 0
 
 
 def test_task_with_few_residuals_uses_the_pooled_ones():
