@@ -135,6 +135,13 @@ def begin():
     warn_unusable(Path(), os.environ)
 
 
+def repeat_note():
+    """Print the note of a run that could not be recorded, below its times."""
+    note = Path(RESULTS) / "logs" / "record.txt"
+    if note.exists() and (text := note.read_text().strip()).startswith("NOT"):
+        print(f"perfcast: tracking: {text}", file=sys.stderr)
+
+
 def folder(name):
     """Return a parameter function: the folder of a dataset in a folder of results."""
     return lambda w: f"{RESULTS}/{name}/{w.dataset}"

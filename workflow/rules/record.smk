@@ -15,12 +15,5 @@ rule record:
         "logged {log:q} perfcast pipeline record --results {params.results:q} --experiment {params.experiment:q} --note {output:q}"
 
 
-def repeat_note():
-    """Print the note of a run that could not be recorded, below its times."""
-    note = Path(RESULTS) / "logs" / "record.txt"
-    if note.exists() and (text := note.read_text().strip()).startswith("NOT"):
-        print(f"perfcast: tracking: {text}", file=sys.stderr)
-
-
 onerror:
     shell("perfcast pipeline record --trainings --results {RESULTS:q} --note {RESULTS:q}/logs/record_failed.txt")
