@@ -281,4 +281,4 @@ def test_every_command_refuses_a_crafted_champion(tmp_path, monkeypatch, capsys,
     shutil.copytree(forest(), "champion")
     nodes(right=0)(Path("champion"))
     signed(Path("champion"))
-    refused([*command.split(), "--champion", "champion"], capsys, "again")
+    refused([*command, "--champion", "champion"], capsys)

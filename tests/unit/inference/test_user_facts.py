@@ -16,6 +16,7 @@ DAY = pd.Timestamp("2026-11-23")
 @dataclass(frozen=True)
 class _ReferenceData:
     cpu_facts: pd.DataFrame
+    user_facts: tuple[Fact, ...] = ()
 
 
 @dataclass(frozen=True)
