@@ -149,42 +149,26 @@ def test_backtests_have_equal_weights():
     assert apart.half_widths(task, far.iloc[[0]])[0] > 5 * pooled.half_widths(task, far.iloc[[0]])[0]
 
 
-def test_quantiles_of_an_output_are_shrunk_toward_the_pooled_ones_where_there_are_several_backtests():
-    residuals, tasks, _, far = backtested(slope=0.0)
-    fitted = {
-        count: ConformalCalibration().fit(residuals, tasks, np.arange(len(tasks)) % count, far) for count in (1, 2, 8)
-    }
-    ratios = {}
-    for count, calibration in fitted.items():
-        first, second, pooled = calibration.half_widths(np.array(["one", "two", ""]), far.iloc[[0] * 3])
-        assert first < pooled < second
-        ratios[count] = second / first
-    # 2 / (2 + 2) of its own with two backtests, 8 / (8 + 2) with eight
-    assert ratios[2] < ratios[8] < ratios[1] == pytest.approx(2, rel=0.1)
-    shrunk, unshrunk, all_outputs = fitted[2].quantiles, fitted[1].quantiles, fitted[2].quantiles[""]
-    scale = np.interp(0.9, np.linspace(0, 1, 201), unshrunk[""]) / np.interp(0.9, np.linspace(0, 1, 201), all_outputs)
-    expected = 0.5 * np.array(unshrunk["two"]) / scale + 0.5 * np.array(all_outputs)
-    assert shrunk["two"][180] == pytest.approx(expected[180], rel=0.03)
+def test_several_backtests_bound_half_widths_by_the_pooled_one():
+    residuals, tasks, _, far = backtested()
+    once, twice = (
+        ConformalCalibration()
+        .fit(residuals, tasks, backtests, far)
+        .half_widths(np.array(["one", "two", ""]), far.iloc[[0] * 3])
+        for backtests in (np.zeros(len(tasks), int), np.arange(len(tasks)) % 2)
+    )
+    assert once[0] < once[2] < once[1]
+    assert twice[0] == twice[2] < twice[1]
 
 
-def test_intervals_of_several_backtests_are_centered_at_their_shrunk_bias():
-    residuals, tasks, _, far = backtested(scale=0.1, slope=0.0)
-    residuals = np.where(tasks == "one", residuals, residuals / 2) - 0.1  # predictions are too low
-    backtests = np.arange(len(tasks)) % 2
-    once, twice = (ConformalCalibration().fit(residuals, tasks, numbers, far) for numbers in (backtests * 0, backtests))
-    assert once.center == 0
-    assert np.equal(*once.reaches(tasks, far)).all()
-    below, above = twice.reaches(tasks, far)
-    np.testing.assert_allclose((above - below) / 2, 0.1 * 2 / 2.5, rtol=0.1)
-    covered = (-above <= residuals) & (residuals <= below)
-    assert covered.mean() > 0.88
-    assert (above + below).mean() < 0.8 * 2 * once.half_widths(tasks, far).mean()
-
-
-def test_an_interval_holds_its_prediction_however_large_the_bias():
-    _, tasks, _, far = backtested(200)
-    residuals = np.full(200, -0.5) + np.linspace(0, 1e-3, 200)
-    calibration = ConformalCalibration().fit(residuals, tasks, np.arange(200) % 3, far)
+def test_a_center_moves_intervals_which_hold_their_prediction():
+    residuals, tasks, backtests, far = backtested(200)
+    calibration = ConformalCalibration().fit(residuals, tasks, backtests, far)
+    assert np.equal(*calibration.reaches(tasks, far)).all()
+    calibration.center = 0.5
+    below, above = calibration.reaches(tasks, far)
+    np.testing.assert_allclose((below - above) / 2, 0.5 * calibration.expected_error(far))
+    calibration.center = -50.0
     assert min(values.min() for values in calibration.reaches(tasks, far, 0.1)) > 0
 
 
