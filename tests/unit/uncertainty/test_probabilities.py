@@ -83,8 +83,8 @@ def test_an_output_has_quantiles_of_its_own_from_fifty_residuals_on():
 
 
 def test_with_several_backtests_no_output_is_surer_than_all_together():
-    one, several = calibrated(400, 1, 0.1), calibrated(400, 4, 0.1)
-    assert one.quantiles["few"][180] < one.quantiles[""][180]
+    single, several = calibrated(400, 1, 0.1), calibrated(400, 4, 0.1)
+    assert single.quantiles["few"][180] < single.quantiles[""][180]
     assert several.quantiles["few"][180] >= several.quantiles[""][180]
     assert all(len(values) == 201 for values in several.quantiles.values())
 
