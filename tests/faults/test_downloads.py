@@ -84,7 +84,7 @@ def world(monkeypatch, tmp_path):
 
 def assert_ingested(world, result):
     assert result.status == "present"
-    assert sorted(path.name for path in world.out.iterdir()) == ["a.bin", "manifest.json"]
+    assert sorted(path.name for path in world.out.iterdir()) == ["a.bin", "digests.sha256", "manifest.json"]
     assert (world.out / "a.bin").read_bytes() == GOOD
 
 
@@ -107,7 +107,7 @@ def test_ingest_source_reports_permanent_faults_in_time_and_leaves_nothing(world
     assert result.status == "missing"
     assert message in result.summary
     assert "\n" not in result.summary
-    assert [path.name for path in world.out.iterdir()] == ["manifest.json"]
+    assert sorted(path.name for path in world.out.iterdir()) == ["digests.sha256", "manifest.json"]
     assert json.loads((world.out / "manifest.json").read_text())["files"] == []
     assert not [path for path in world.out.parent.rglob(".*") if TEMPORARY.match(path.name)]
     assert not [path for path in (world.cache / "sha256").rglob("*") if path.is_file()]
