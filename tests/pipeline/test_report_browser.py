@@ -60,10 +60,10 @@ setTimeout(async () => {
   seen.offered = [...form.elements.filter0.options].slice(1).filter((one) => !one.hidden).map((one) => one.textContent);
   seen.address = decodeURIComponent(location.hash);
   // the file is read here instead of being downloaded
-  URL.createObjectURL = (blob) => { seen.saving = blob; return "blob:"; };
+  Blob = class { constructor(parts) { seen.saved = parts.join(""); } };
+  URL.createObjectURL = () => "blob:";
   HTMLAnchorElement.prototype.click = () => {};
   plot.querySelector("button.save").click();
-  seen.saved = await seen.saving.text();
   const view = location.hash;
   form.reset();
   await wait(80);
@@ -170,9 +170,13 @@ def test_index_opens_offline_and_links_the_page(page, tmp_path):
 def test_explorer_filters_and_steps_through_results(page, tmp_path, width):
     visited = tmp_path / "visited.html"
     visited.write_text(page.read_text(encoding="utf-8").replace("</body>", f"{VISIT}</body>"), encoding="utf-8")
-    dump, console = browse(visited, tmp_path / "profile", f"--window-size={width},900")
+    # a busy machine may need several attempts: virtual time goes on while the browser's other processes work
+    for attempt in range(3):
+        dump, console = browse(visited, tmp_path / f"profile{attempt}", f"--window-size={width},900")
+        if text := parsed(dump).visit:
+            break
     assert console == []
-    visit = json.loads(parsed(dump).visit)
+    visit = json.loads(text)
     shown = {
         name: [int(n.replace(",", "")) for n in re.match(r"([\d,]+) of ([\d,]+)", visit[name]).groups()]
         for name in ("at first", "other split", "filtered", "other predictor")

@@ -22,7 +22,8 @@
   }
   function unpack(script) {
     const bytes = Uint8Array.from(atob(script.textContent), (letter) => letter.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate")));
+    const packed = new ReadableStream({ start: (stream) => (stream.enqueue(bytes), stream.close()) });
+    return new Response(packed.pipeThrough(new DecompressionStream("deflate")));
   }
   async function read(root) {
     const data = await unpack(root.querySelector("script.points")).json();
