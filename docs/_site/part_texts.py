@@ -210,6 +210,7 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "sensitivity": sensitivity,
     "interval_calibration": partial(study, "interval_calibration"),
     "structure_shares": partial(study, "structure_shares"),
+    "learners": partial(study, "learners"),
     "faults": fault_table,
     "mutants": mutant_table,
 }
