@@ -43,6 +43,7 @@ _COLUMNS = (
     feature(*_time("t_mixed", "computing the prompts of others, per step"), tags=[Tag.COST]),
     feature(*_time("t_prompt", "computing a prompt at the peak"), tags=[Tag.COST]),
     feature(*_time("t_queue", "computing the prompts of all requests in progress"), tags=[Tag.COST]),
+    feature(*_time("t_wait", "waiting for the prompts of others, as in a queue"), tags=[Tag.COST]),
     feature(*_time("t_step", "sum of the times of a step")),
     feature("step_layers", "layout", "", "layers that a step starts one after the other", tags=[Tag.COST]),
     feature("exchange_layers", "layout", "", "layers whose GPUs wait for each other", tags=[Tag.COST]),
@@ -89,6 +90,8 @@ def derive(table: Table) -> Table:
     step = pd.concat(times, axis=1).sum(axis=1, skipna=False)
     values = {
         **times,
+        # rho / (1 - rho) prompts wait, where rho is the share of the time that computes prompts
+        "t_wait": prompt * ratio(times["t_mixed"], step - times["t_mixed"]),
         "t_prompt": prompt,
         "t_queue": prompt * requests,
         "t_step": step,
