@@ -50,9 +50,9 @@ def read_models() -> pd.DataFrame:
 
 def find_gpus(names: pd.Series) -> pd.Series:
     """Return the catalog's name of each GPU; missing for an unknown one. Case and surrounding blanks do not matter."""
-    known = {alias: gpu for gpu, text in read_gpus()["aliases"].items() for alias in [*text.split("|"), gpu.lower()]}
-    found: pd.Series = names.str.strip().str.lower().map(known)
-    return found.astype("str").where(found.notna())
+    by_alias = {alias: gpu for gpu, text in read_gpus()["aliases"].items() for alias in [*text.split("|"), gpu.lower()]}
+    gpus: pd.Series = names.str.strip().str.lower().map(by_alias)
+    return gpus.astype("str").where(gpus.notna())
 
 
 def find_models(names: pd.Series) -> pd.Series:

@@ -67,9 +67,7 @@ class RooflineFactorsPredictor(RooflinePredictor):
         used = scale > 0
         first = np.log(np.maximum(start[used], _MIN_SHARE / scale[used]))
         columns = [(column.name, labels(X, column)) for column in self._category_columns()]
-        named = [
-            (name, value) for name, texts in columns for value in sorted({str(one) for one in texts[~pd.isna(texts)]})
-        ]
+        named = [(name, value) for name, texts in columns for value in sorted(set(map(str, texts[~pd.isna(texts)])))]
         one_hot = np.zeros((len(design), len(named)))
         for position, (name, value) in enumerate(named):
             one_hot[:, position] = dict(columns)[name] == value
@@ -81,13 +79,13 @@ class RooflineFactorsPredictor(RooflinePredictor):
             return np.concatenate([errors, self.shrinkage * size * factors, _START_PENALTY * size * (logs - first)])
 
         begin = np.concatenate([first, np.zeros(len(named))])
-        found = least_squares(
+        solution = least_squares(
             residuals, begin, loss="soft_l1", f_scale=self.loss_scale, max_nfev=self.max_evaluations
         ).x
         rates = np.zeros(design.shape[1])
-        rates[used] = np.exp(found[: len(first)])
+        rates[used] = np.exp(solution[: len(first)])
         fitted: Factors = {}
-        for (name, value), factor in zip(named, found[len(first) :], strict=True):
+        for (name, value), factor in zip(named, solution[len(first) :], strict=True):
             fitted.setdefault(name, {})[value] = float(factor)
         return [float(rate) for rate in rates], fitted
 

@@ -71,10 +71,10 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         Rejection(SOURCE, FILE, int(line), "out_of_bounds", str(column))
         for line, column in zip(table.frame.loc[wrong, "source_line"], outside[wrong].idxmax(axis=1), strict=True)
     ]
-    kept = build_table("llm_serving", table.frame[~wrong], COLUMNS)
+    inside = build_table("llm_serving", table.frame[~wrong], COLUMNS)
     merged = (len(good) - len(single)) * len(QUANTITIES)
     return Standardized(
-        table=kept,
+        table=inside,
         rejected=build_rejected_frame(rejections),
         rows_in=len(rows.rejections) + len(rejected) + len(good) * len(QUANTITIES),
         merged={"same_measurement": merged},
@@ -130,16 +130,16 @@ def _rules(parsed: pd.DataFrame) -> dict[str, pd.Series]:
 def _merge_same(frame: pd.DataFrame) -> pd.DataFrame:
     """Keep the first of the measurements of a configuration whose latencies are all within `SAME_SHARE`."""
     latencies = np.log(frame[list(_LATENCIES.values())].to_numpy())
-    kept = np.ones(len(frame), dtype=bool)
+    is_new = np.ones(len(frame), dtype=bool)
     limit = np.log1p(SAME_SHARE)
     for positions in frame.groupby([*_DEPLOYMENT, "concurrency"], dropna=False).indices.values():
         first: list[int] = []
         for position in positions:
             if any((np.abs(latencies[position] - latencies[other]) <= limit).all() for other in first):
-                kept[position] = False
+                is_new[position] = False
             else:
                 first.append(position)
-    return frame[kept]
+    return frame[is_new]
 
 
 def _melt(frame: pd.DataFrame) -> pd.DataFrame:
