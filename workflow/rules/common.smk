@@ -4,6 +4,7 @@ import re
 import shlex
 import sys
 import time
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -130,9 +131,21 @@ def begin():
         print(f"perfcast: {error}", file=sys.stderr)
         raise SystemExit(1)
     end_on_hangup()
+    tidy_what_can_be()
     remove_unfinished(Path(RESULTS))
     REMADE.record()
     warn_unusable(Path(), os.environ)
+
+
+def tidy_what_can_be():
+    """Let Snakemake keep an empty folder that it may not remove: its traceback would also skip `onerror`."""
+    tidy = workflow.dag.cleanup_workdir
+
+    def tidy_or_keep():
+        with suppress(OSError):
+            tidy()
+
+    workflow.dag.cleanup_workdir = tidy_or_keep
 
 
 def repeat_note():

@@ -220,6 +220,15 @@ def test_unreachable_store_is_one_line_and_a_note(project, capsys, monkeypatch):
     assert note.read_text() == "1 new runs recorded\n"
 
 
+@pytest.mark.reliability("a full disk has no room for the note of a run")
+def test_note_that_cannot_be_written_costs_a_line(project, capsys):
+    command = ["pipeline", "record", "--project", str(project), "--results", str(project / "results")]
+    assert main([*command, "--note", str(project / "params.yaml" / "note.txt")]) == 0
+    outcome, line = [line for line in capsys.readouterr().err.splitlines() if line.startswith("tracking: ")]
+    assert outcome == "tracking: 1 new runs recorded"
+    assert "note.txt is not written" in line
+
+
 def test_tracking_that_is_off_is_noted(project, monkeypatch):
     conf = project / "conf" / "tracking" / "default.yaml"
     conf.write_text(conf.read_text().replace("enabled: true", "enabled: false"))
