@@ -155,6 +155,7 @@ def test_second_run_does_nothing(project):
         ("standard/host_gemm.quality.json", "standardize"),
         ("splits/host_gemm/random.parquet", "split"),
         ("runs/host_gemm/random/ridge/validation.json", "train"),
+        ("described/spec_cpu2017.parquet", "described"),
         ("plots/host_gemm", "plots"),
         ("model_cards", "report"),
     ],

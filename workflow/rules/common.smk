@@ -203,4 +203,9 @@ def removed(wildcards):
             predictor=GRAPH.predictors_of(dataset),
         )
     ]
+    paths += [
+        f"{RESULTS}/described/{dataset}.parquet"
+        for dataset in available()
+        if Path(f"{RESULTS}/plots/{dataset}").exists() and GRAPH.described_splits_of(dataset)
+    ]
     return [path for path in dict.fromkeys(paths) if not Path(path).exists()]
