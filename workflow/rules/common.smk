@@ -172,7 +172,11 @@ def available():
     Then a run asks the checkpoint, and a dry run assumes that the source can be had.
     """
     if SourceStatus.UNKNOWN in STATUS.values() and not plans_only():
-        return GRAPH.read_available(Path(checkpoints.available.get().output[0]))
+        path = Path(checkpoints.available.get().output[0])
+        try:
+            return GRAPH.read_available(path)
+        except UserError as error:
+            refuse(error)
     return GRAPH.available(STATUS)
 
 
