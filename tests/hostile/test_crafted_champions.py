@@ -23,6 +23,7 @@ from hostile_input import call, one_line, refused
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.inference.champion import build_features, save_champion
 from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
+from perfcast.predictors.boosting.xgboost import XgboostPredictor
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.trees import RandomForest
 from perfcast.utils.io import file_digests
@@ -31,7 +32,7 @@ MACHINE = ["--processor", "Xeon Gold 6148", "--chips", "2"]
 SECONDS, MEGABYTES = 60, 600
 LINEAR, CALIBRATION, PREDICTOR = "model/linear.json", "intervals/calibration.json", "model/predictor.json"
 NEIGHBORS, MEASURED, GROUP = "reference_data/neighbors.npy", "reference_data/measured.parquet", "intervals/memory.npz"
-FOREST, BOOSTER = "model/forest_0_0.parquet", "model/booster_0_0.txt"
+FOREST, BOOSTER, XGBOOST = "model/forest_0_0.parquet", "model/booster_0_0.txt", "model/booster_0_0.json"
 
 
 @cache
@@ -285,6 +286,50 @@ BOOSTERS = {
 }
 
 
+def first_tree(**change):
+    """Change the first value of an array, or a parameter, of the first tree."""
+
+    def change_tree(state):
+        tree = state["learner"]["gradient_booster"]["model"]["trees"][0]
+        for name, value in change.items():
+            if name in tree["tree_param"]:
+                tree["tree_param"][name] = value
+            else:
+                tree[name][0] = value
+
+    return change_json(XGBOOST, change_tree)
+
+
+def learner(group, **change):
+    return change_json(XGBOOST, lambda state: state["learner"][group].update(change))
+
+
+def model(**change):
+    return change_json(XGBOOST, lambda state: state["learner"]["gradient_booster"]["model"].update(change))
+
+
+XGBOOST_TREES = {
+    "left child is the node itself": first_tree(left_children=0),
+    "right child out of range": first_tree(right_children=10**9),
+    "right child negative": first_tree(right_children=-7),
+    "a parent out of range": first_tree(parents=10**6),
+    "feature out of range": first_tree(split_indices=10**6),
+    "feature negative": first_tree(split_indices=-7),
+    "threshold a text": first_tree(split_conditions="three"),
+    "threshold 1e308": first_tree(split_conditions=1e308),
+    "a categorical split": first_tree(split_type=1),
+    "a billion nodes": first_tree(num_nodes="1000000000"),
+    "no columns": learner("learner_model_param", num_feature="-1"),
+    "a billion columns": learner("learner_model_param", num_feature="1000000000"),
+    "three classes": learner("learner_model_param", num_class="3"),
+    "another objective": learner("objective", name="rank:ndcg"),
+    "linear": learner("gradient_booster", name="gblinear"),
+    "outputs out of range": model(tree_info=[-1, 0, 0]),
+    "iterations out of range": model(iteration_indptr=[0, 10**9, 2, 3]),
+    "fewer trees": model(trees=[]),
+}
+
+
 @pytest.fixture
 def bounded():
     """Fail after a time, and on memory; an endless loop ends by the alarm."""
@@ -323,14 +368,22 @@ def test_crafted_forest_is_refused_when_loaded(tmp_path, capsys, bounded, name):
 
 
 @pytest.mark.reliability("a crafted champion whose digests fit predicts nonsense, loops or fills the memory")
-@pytest.mark.parametrize("name", BOOSTERS)
-def test_crafted_boosted_trees_are_refused_before_the_library_reads_them(tmp_path, capsys, bounded, name):
-    shutil.copytree(champion_of(LightgbmPredictor), tmp_path / "champion")
-    expect_refusal(tmp_path / "champion", BOOSTERS[name], capsys)
+@pytest.mark.parametrize(
+    ("kind", "craft"),
+    [
+        pytest.param(kind, craft, id=f"{kind.__name__}: {name}")
+        for kind, crafts in ((LightgbmPredictor, BOOSTERS), (XgboostPredictor, XGBOOST_TREES))
+        for name, craft in crafts.items()
+    ],
+)
+def test_crafted_boosted_trees_are_refused_before_the_library_reads_them(tmp_path, capsys, bounded, kind, craft):
+    shutil.copytree(champion_of(kind), tmp_path / "champion")
+    expect_refusal(tmp_path / "champion", craft, capsys)
 
 
 def test_signed_copies_without_a_change_predict(tmp_path, capsys):
-    for number, folder in enumerate((project().folder, champion_of(RandomForest), champion_of(LightgbmPredictor))):
+    folders = [champion_of(kind) for kind in (RandomForest, LightgbmPredictor, XgboostPredictor)]
+    for number, folder in enumerate((project().folder, *folders)):
         shutil.copytree(folder, tmp_path / str(number))
         signed(tmp_path / str(number))
         assert call(["predict", *MACHINE, "--champion", tmp_path / str(number)], capsys)[0] == 0

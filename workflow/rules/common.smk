@@ -17,6 +17,7 @@ from perfcast.ops.made_here import RemadeFolders
 from perfcast.ops.run_lock import LOCK, end_on_hangup, hold_results
 from perfcast.tracking import warn_unusable
 from perfcast.utils.errors import UserError
+from perfcast.utils.os_errors import explain_os_error
 
 
 def refuse(error):
@@ -146,6 +147,14 @@ def tidy_what_can_be():
             tidy()
 
     workflow.dag.cleanup_workdir = tidy_or_keep
+
+
+def write_code():
+    """Write the digests of the code for `perfcast pipeline why`; a full disk costs a line, the results are whole."""
+    try:
+        GRAPH.write_code(Path(RESULTS) / "logs" / "code.json")
+    except OSError as error:
+        print(f"perfcast: {explain_os_error(error)}", file=sys.stderr)
 
 
 def repeat_note():
