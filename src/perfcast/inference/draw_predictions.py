@@ -62,7 +62,7 @@ class DrawPredictions:
             owners = np.cumsum(several)[drawn.owners[rows]] - 1
             errors = intervals["expected_error"].to_numpy()[drawn.owners[rows]]
             quantiles = mixture_quantiles(
-                self._logs[rows, target] - calibrated.calibration.center * errors,
+                self._logs[rows, target],
                 owners,
                 drawn.weights[rows],
                 errors=errors,
