@@ -23,7 +23,7 @@ class DrawPredictions:
 
     def __init__(self, drawn: DrawnMachines, champion: Champion) -> None:
         self._drawn, self._champion = drawn, champion
-        table = champion.build_features(drawn.completed.frame)
+        table = champion.build_features(drawn.completed.cells.to_frame(coded=True))
         owners = drawn.owners
         with np.errstate(invalid="ignore"):
             self._logs = np.log(champion.predictor.predict(table.frame).to_numpy(dtype=float))
@@ -36,7 +36,7 @@ class DrawPredictions:
         gaps = np.abs(np.take_along_axis(self._logs - logs[owners], first_target[owners, None], axis=1).ravel())
         order = np.lexsort((gaps, owners))
         shown = order[self._first]
-        self.completed = CompletedMachines(drawn.completed.frame.iloc[shown], drawn.completed.origins.iloc[shown])
+        self.completed = drawn.completed.take(shown)
         self.table = Table(table.dataset, table.frame.iloc[shown].reset_index(drop=True), table.columns, table.facts)
 
     def intervals(self, target: int, when: pd.Series | None = None, level: float = LEVEL) -> pd.DataFrame | None:
@@ -80,11 +80,11 @@ class DrawPredictions:
     def _find_scales(self) -> np.ndarray:
         """Return the factor of the half-width of every machine, by its level of description, (machines by task,)."""
         calibrated, levels = self._champion.calibrated, self._champion.description_levels
-        count = len(self.completed.origins)
+        count = len(self.completed.codes)
         if calibrated is None or not calibrated.scales or not levels:
             return np.ones(count)
-        names = list(self.completed.origins.columns)
-        patterns, numbers = np.unique((self.completed.origins == GIVEN).to_numpy(), axis=0, return_inverse=True)
+        names = list(self.completed.cells)
+        patterns, numbers = np.unique(self.completed.has_origin(GIVEN), axis=0, return_inverse=True)
         by_pattern = [
             calibrated.scales[
                 find_level([name for name, is_given in zip(names, pattern, strict=True) if is_given], levels) - 1

@@ -49,11 +49,11 @@ class Explainer:
             months = None if when is None else pd.Series(when, index=table.frame.index)
             self._similarity = champion.calibrated.similarity(table.frame, months, unknown)
         names = (champion.reference_data.measured.column_of(Tag.ENTITY), "chips", "system_stem")
-        frame = completed.frame
-        self._named = {name: frame[name].to_numpy(dtype=object) for name in names if name in frame}
-        origins = completed.origins.to_numpy()
-        known = (origins != ASSUMED) & (origins != MISSING)
-        self._published_rows = champion.published_index.find_rows(completed.frame, origins == GIVEN, known)
+        cells = completed.cells
+        self._named = {name: cells[name] for name in names if name in cells}
+        self._published_rows = champion.published_index.find_rows(
+            cells, completed.has_origin(GIVEN), ~completed.has_origin(ASSUMED, MISSING)
+        )
         if drivers:
             self._typical_rows, self._shares, self._groups = attribute_to_groups(completed, champion)
 

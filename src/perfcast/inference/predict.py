@@ -117,7 +117,7 @@ def _predict_batch(
     rows_of: dict[int, list[int]] = {}
     finder = BasisFinder(predicted, champion, options.when) if options.explain else None
     for row, estimate in _estimate(predicted, champion, options, measurements, explainer=explainer):
-        line = int(completed.frame.index[row])
+        line = int(completed.cells.index[row])
         rows_of.setdefault(line, []).append(row)
         estimates.setdefault(line, []).append(estimate)
     measurement_notes = measurements.notes if measurements else ()
@@ -145,7 +145,7 @@ def _estimate(
     units = {column.name: column.unit for column in table.columns}
     inputs = [column.name for column in select(champion.predictor.columns_, role=Role.FEATURE)]
     missing = X[inputs].isna().sum(axis=1).to_numpy()
-    assumed = (predicted.completed.origins == ASSUMED).sum(axis=1).to_numpy()
+    assumed = predicted.completed.has_origin(ASSUMED).sum(axis=1)
     tasks = X[table.column_of(Tag.TASK)].astype(str).to_numpy()
     estimates = []
     for number, target in enumerate(champion.predictor.targets_):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from perfcast.inference.cells import Cells, list_rows
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.schema.table import Kind, Role, Tag
 
@@ -79,26 +80,25 @@ class PublishedIndex:
         self._cells: dict[str, np.ndarray] = {}
         self._summarize = lru_cache(maxsize=4096)(self._summarize_rows)
 
-    def find_rows(self, machines: pd.DataFrame, given: np.ndarray, known: np.ndarray) -> list[tuple[int, ...]]:
+    def find_rows(self, machines: Cells, given: np.ndarray, known: np.ndarray) -> list[tuple[int, ...]]:
         """Return the measured rows of every machine that are exactly this machine.
 
         Args: `given` and `known` are flags of all cells, (n, columns) bool: those that the user gave, and those that
         are not assumed. The CPU model and the number of chips must be known. A result also has every other given value,
         or none in that column.
         """
-        place_of = {str(name): place for place, name in enumerate(machines.columns)}
-        keys = [machines[name].to_numpy(dtype=object) for name in self._keys]
+        place_of = {name: place for place, name in enumerate(machines)}
+        keys = list_rows(machines, self._keys)
         columns = [(name, place_of[name]) for name in self._matched if name in place_of]
-        cells = {name: machines[name].to_numpy(dtype=object) for name, at in columns if given[:, at].any()}
-        named = [(name, at) for name, at in columns if name in cells]
+        named = [(name, at) for name, at in columns if given[:, at].any()]
         exact = np.asarray(known[:, [place_of[name] for name in self._keys]].all(axis=1))
         matches: list[tuple[int, ...]] = []
-        for row in range(len(machines)):
-            rows = self._rows.get(tuple(key[row] for key in keys)) if exact[row] else None
+        for row, key in enumerate(keys):
+            rows = self._rows.get(key) if exact[row] else None
             if rows is not None:
                 for name, at in named:
                     if given[row, at] and len(rows):
-                        rows = rows[self._agree(name, cells[name][row], rows)]
+                        rows = rows[self._agree(name, machines[name][row], rows)]
             matches.append(() if rows is None else tuple(rows.tolist()))
         return matches
 

@@ -12,8 +12,10 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.processors.facts import Fact
+from perfcast.inference.cells import Cells
 from perfcast.inference.coded_frame import CodedFrame
 from perfcast.inference.imputation import find_rules
+from perfcast.inference.imputation.rules import CpuFacts
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
 from perfcast.utils import plugins
@@ -99,6 +101,16 @@ class ReferenceData:
                     common[name] = self._coded[name].values[codes[0]]
             self._common_values[key] = common
         return self._common_values[key]
+
+    @cached_property
+    def facts_by_model(self) -> CpuFacts:
+        """The facts of CPU models as imputation looks them up."""
+        return CpuFacts(self.cpu_facts)
+
+    @cached_property
+    def cell_types(self) -> dict[str, np.dtype]:
+        """The type of every standard column in `Cells`."""
+        return {name: values.dtype for name, values in Cells.read(self.measured.frame.iloc[:0]).items()}
 
     @cached_property
     def _coded(self) -> CodedFrame:

@@ -121,7 +121,7 @@ class Table:
             raise ValueError(f"dataset {self.dataset!r} must declare exactly one column tagged {tag!r}: {names}")
         return names[0]
 
-    def with_columns(self, added: Iterable[tuple[Column, pd.Series]]) -> Table:
+    def with_columns(self, added: Iterable[tuple[Column, pd.Series | np.ndarray]]) -> Table:
         """Return a table with derived columns appended. Raises ValueError when a name exists already."""
         pairs = list(added)
         have = {column.name for column in self.columns}
@@ -129,7 +129,8 @@ class Table:
             if column.name in have:
                 raise ValueError(f"column {column.name!r} exists already in {self.dataset!r}")
             have.add(column.name)
-        frame = pd.concat([self.frame, *[as_declared(values, column) for column, values in pairs]], axis=1)
+        typed = {column.name: as_declared(pd.Series(values, self.frame.index), column) for column, values in pairs}
+        frame = pd.concat([self.frame, pd.DataFrame(typed, self.frame.index)], axis=1)
         return replace(self, frame=frame, columns=(*self.columns, *[column for column, _ in pairs]))
 
 
@@ -175,7 +176,7 @@ def as_declared(values: pd.Series, column: Column) -> pd.Series:
         typed = pd.to_datetime(values).astype("datetime64[us]")
     else:
         typed = values.astype("str").where(values.notna())
-    return typed.rename(column.name)
+    return typed if typed.name == column.name else typed.rename(column.name)
 
 
 def _is_coded(values: pd.Series) -> bool:
