@@ -37,8 +37,13 @@ def require(table: Table, names: Iterable[str]) -> pd.DataFrame:
 def arrays(table: Table, names: Iterable[str]) -> dict[str, np.ndarray]:
     """Return columns of a table as arrays: float64, datetime64, or objects for texts. Raises: see `require`."""
     frame = require(table, names)
-    texts = {column.name for column in table.columns if column.kind in (Kind.CATEGORICAL, Kind.TEXT)}
-    return {name: frame[name].to_numpy(dtype=object if name in texts else None) for name in names}
+    return {name: _read_array(frame[name].array) for name in names}
+
+
+def _read_array(values: pd.api.extensions.ExtensionArray) -> np.ndarray:
+    if isinstance(values, pd.Categorical):
+        return np.asarray([*values.categories, None], dtype=object)[values.codes]
+    return np.asarray(values)
 
 
 def feature(  # noqa: PLR0917 - a declaration is written in the order of Column's fields
@@ -61,7 +66,7 @@ def append(table: Table, columns: Iterable[Column], values: Mapping[str, Values]
     stacked = np.empty((len(declared), len(table.frame)))
     for place, column in enumerate(declared):
         stacked[place] = finite(values[column.name])
-    return table.with_columns(zip(declared, round_digits(stacked), strict=True))
+    return table.with_numbers(declared, round_digits(stacked))
 
 
 def derive_distinct(

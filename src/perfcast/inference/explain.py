@@ -17,6 +17,8 @@ from perfcast.inference.prediction import Driver, Neighbor, Value
 from perfcast.schema.table import Kind, Role, Table, Tag
 
 _HIDDEN_ROLES = (Role.TARGET, Role.PROVENANCE)
+_NAMING = ("chips", "system_stem")
+"""Columns that name a machine beside its CPU model."""
 _MIN_CHANGE = 5e-4
 """Smallest change of the logarithm that is shown."""
 
@@ -44,11 +46,14 @@ class Explainer:
         self._completed, self._champion, self._drivers = completed, champion, drivers
         unknown = find_unknown(completed, table, champion)
         self._neighbors = find_neighbors(table, champion, neighbors, unknown)
-        self._similarity: pd.DataFrame | None = None
+        self._in_domain_scores: list[float | None] = [None] * len(table.frame)
+        self._least_similar: list[str | None] = [None] * len(table.frame)
         if champion.calibrated is not None:
             months = None if when is None else pd.Series(when, index=table.frame.index)
-            self._similarity = champion.calibrated.similarity(table.frame, months, unknown)
-        names = (champion.reference_data.measured.column_of(Tag.ENTITY), "chips", "system_stem")
+            similarity = champion.calibrated.similarity(table.frame, months, unknown)
+            self._in_domain_scores = similarity["in_domain_score"].tolist()
+            self._least_similar = [str(group) or None for group in similarity["least_similar_group"].tolist()]
+        names = (champion.reference_data.measured.column_of(Tag.ENTITY), *_NAMING)
         cells = completed.cells
         self._named = {name: cells[name] for name in names if name in cells}
         self._published_rows = champion.published_index.find_rows(
@@ -60,10 +65,9 @@ class Explainer:
     def explain(self, row: int, target: str) -> dict[str, Any]:
         """Return the fields of an `Estimate` that explain it, from the in-domain score to the drivers."""
         near = [describe_neighbor(self._champion, *neighbor, target) for neighbor in self._neighbors[row]]
-        similarity = None if self._similarity is None else self._similarity.iloc[row]
         explanation: dict[str, Any] = {
-            "in_domain_score": None if similarity is None else float(similarity["in_domain_score"]),
-            "least_similar_group": None if similarity is None else str(similarity["least_similar_group"]) or None,
+            "in_domain_score": self._in_domain_scores[row],
+            "least_similar_group": self._least_similar[row],
             "neighbors": tuple(near),
             "published": self._champion.published_index.summarize(self._published_rows[row], target),
         }
@@ -94,14 +98,14 @@ def find_neighbors(
 
 def describe_neighbor(champion: Champion, row: int, distance: float, target: str) -> Neighbor:
     """Return a measured row with its name, score and month of publication."""
-    measured = champion.reference_data.measured
-    cells = measured.frame.iloc[row]
-    times = measured.select(tag=Tag.TIME)
+    reference_data, measured = champion.reference_data, champion.reference_data.measured
+    times, score = measured.select(tag=Tag.TIME), float(reference_data.column(target)[row])
+    names = [name for name in (measured.column_of(Tag.ENTITY), *_NAMING) if name in measured.frame]
     return Neighbor(
-        str(cells[measured.column_of(Tag.ROW)]),
-        name_machine(cells, measured),
-        None if pd.isna(cells[target]) else float(cells[target]),
-        f"{cells[times[0]]:%Y-%m}" if times else "",
+        str(reference_data.column(measured.column_of(Tag.ROW))[row]),
+        name_machine({name: reference_data.column(name)[row] for name in names}, measured),
+        None if np.isnan(score) else score,
+        str(reference_data.column(times[0])[row].astype("datetime64[M]")) if times else "",
         distance,
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.processors.facts import Fact
-from perfcast.inference.cells import Cells
+from perfcast.inference.cells import Cells, read_column
 from perfcast.inference.coded_frame import CodedFrame
 from perfcast.inference.imputation import find_rules
 from perfcast.inference.imputation.rules import CpuFacts
@@ -101,6 +101,16 @@ class ReferenceData:
                     common[name] = self._coded[name].values[codes[0]]
             self._common_values[key] = common
         return self._common_values[key]
+
+    def column(self, name: str) -> np.ndarray:
+        """Return a column of the measured results as `Cells` holds it; it is read once."""
+        if name not in self._columns:
+            self._columns[name] = read_column(self.measured.frame[name])
+        return self._columns[name]
+
+    @cached_property
+    def _columns(self) -> dict[str, np.ndarray]:
+        return {}
 
     @cached_property
     def facts_by_model(self) -> CpuFacts:

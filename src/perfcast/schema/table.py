@@ -123,15 +123,22 @@ class Table:
 
     def with_columns(self, added: Iterable[tuple[Column, pd.Series | np.ndarray]]) -> Table:
         """Return a table with derived columns appended. Raises ValueError when a name exists already."""
-        pairs = list(added)
+        typed = [(column, as_declared(pd.Series(values, self.frame.index), column)) for column, values in added]
+        columns = [column for column, _ in typed]
+        return self._append(columns, pd.DataFrame({column.name: values for column, values in typed}, self.frame.index))
+
+    def with_numbers(self, columns: Sequence[Column], values: np.ndarray) -> Table:
+        """Return a table with derived numerical columns appended, see `with_columns`. Shapes: values (columns, n)."""
+        return self._append(columns, pd.DataFrame(values.T, self.frame.index, [column.name for column in columns]))
+
+    def _append(self, columns: Sequence[Column], frame: pd.DataFrame) -> Table:
         have = {column.name for column in self.columns}
-        for column, _ in pairs:
+        for column in columns:
             if column.name in have:
                 raise ValueError(f"column {column.name!r} exists already in {self.dataset!r}")
             have.add(column.name)
-        typed = {column.name: as_declared(pd.Series(values, self.frame.index), column) for column, values in pairs}
-        frame = pd.concat([self.frame, pd.DataFrame(typed, self.frame.index)], axis=1)
-        return replace(self, frame=frame, columns=(*self.columns, *[column for column, _ in pairs]))
+        return replace(self, frame=pd.concat([self.frame, frame], axis=1), columns=(*self.columns, *columns))
+
 
 
 def select(

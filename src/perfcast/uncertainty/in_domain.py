@@ -195,18 +195,17 @@ class _Group:
 
     def distances(self, X: pd.DataFrame, ignored: pd.DataFrame | None = None) -> np.ndarray:
         """Return the distance to the nearest reference, (n,)."""
-        rows, positions = np.unique(self.encode(X, ignored), axis=0, return_inverse=True)
-        keys = [row.tobytes() for row in rows]
-        new = [place for place, key in enumerate(keys) if key not in self._nearest_by_row]
+        encoded = self.encode(X, ignored)
+        keys = [row.tobytes() for row in encoded]
+        new = {key: place for place, key in enumerate(keys) if key not in self._nearest_by_row}
         if len(self._nearest_by_row) + len(new) > _MAX_REMEMBERED:
             self._nearest_by_row.clear()
-            new = list(range(len(keys)))
-        for start in range(0, len(new), _ROWS_AT_ONCE):
-            places = new[start : start + _ROWS_AT_ONCE]
-            nearest = self._nearest(rows[places]).tolist()
-            self._nearest_by_row.update(zip((keys[place] for place in places), nearest, strict=True))
-        nearest_by_key = self._nearest_by_row
-        return np.array([nearest_by_key[key] for key in keys], dtype=float)[positions.ravel()]
+            new = {key: place for place, key in enumerate(keys)}
+        places = np.array(list(new.values()), dtype=int)
+        for start in range(0, len(places), _ROWS_AT_ONCE):
+            nearest = self._nearest(encoded[places[start : start + _ROWS_AT_ONCE]]).tolist()
+            self._nearest_by_row.update(zip(list(new)[start : start + _ROWS_AT_ONCE], nearest, strict=True))
+        return np.array([self._nearest_by_row[key] for key in keys], dtype=float)
 
     def _nearest(self, rows: np.ndarray) -> np.ndarray:
         total = np.zeros((len(rows), len(self.references)))

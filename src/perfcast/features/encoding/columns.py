@@ -63,7 +63,7 @@ def _texts_of(frame: pd.DataFrame, column: Column) -> tuple[np.ndarray, list[str
     else:
         positions, distinct = pd.factorize(np.asarray(values, dtype=object))
     # Few distinct values are in many rows: each is converted to text once.
-    return positions, [str(value) for value in distinct]
+    return positions, list(map(str, np.asarray(distinct, dtype=object).tolist()))
 
 
 def distinct_labels(frame: pd.DataFrame, column: Column) -> tuple[np.ndarray, list[str]]:
