@@ -40,8 +40,13 @@ class Cells(Mapping[str, np.ndarray]):
         """Return some rows, by numbers (m,) int or flags (n,) bool."""
         return type(self)({name: values[rows] for name, values in self._columns.items()}, self.index[rows])
 
+    def append(self, others: Self) -> Self:
+        """Return the rows of both."""
+        columns = {name: np.concatenate([values, others[name]]) for name, values in self.items()}
+        return type(self)(columns, np.concatenate([self.index, others.index]))
+
     def to_frame(self, *, coded: bool = False) -> pd.DataFrame:
-        """Return a frame with the declared types of a table, texts as categories where `coded`."""
+        """Return a frame with the types of a table, texts as pandas categories where `coded`."""
         index = pd.Index(self.index)
         typed = {
             name: values if values.dtype.kind != "O" else _to_categories(values) if coded else pd.array(values, "str")
@@ -113,4 +118,4 @@ def fill_missing(cells: Cells, values: Mapping[str, np.ndarray]) -> Cells:
 
 def _to_categories(values: np.ndarray) -> pd.Categorical:
     codes, texts = pd.factorize(values)
-    return pd.Categorical.from_codes(codes, pd.Index(texts, dtype="str"), validate=False)
+    return pd.Categorical.from_codes(codes, pd.Index(texts, dtype=object), validate=False)

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.champion import Champion
-from perfcast.inference.impute import ASSUMED, GIVEN, MISSING, CompletedMachines, find_unknown
+from perfcast.inference.draw_predictions import DrawPredictions
+from perfcast.inference.impute import ASSUMED, GIVEN, MISSING, CompletedMachines
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.prediction import Driver, Neighbor, Value
 from perfcast.schema.table import Kind, Role, Table, Tag
@@ -30,29 +31,13 @@ class Explainer:
     """Explanations of a batch of predictions: measured results near a machine, its values, and its drivers.
 
     Args: `neighbors` is the number of measured results of each task, `drivers` whether typical machines and drivers are
-    wanted, `when` the month of the measurement. Shapes: `table` has the rows of `completed`.
+    wanted.
     """
 
-    def __init__(
-        self,
-        completed: CompletedMachines,
-        table: Table,
-        champion: Champion,
-        *,
-        neighbors: int,
-        drivers: bool,
-        when: pd.Timestamp | None = None,
-    ) -> None:
+    def __init__(self, predicted: DrawPredictions, champion: Champion, *, neighbors: int, drivers: bool) -> None:
+        completed = predicted.completed
         self._completed, self._champion, self._drivers = completed, champion, drivers
-        unknown = find_unknown(completed, table, champion)
-        self._neighbors = find_neighbors(table, champion, neighbors, unknown)
-        self._in_domain_scores: list[float | None] = [None] * len(table.frame)
-        self._least_similar: list[str | None] = [None] * len(table.frame)
-        if champion.calibrated is not None:
-            months = None if when is None else pd.Series(when, index=table.frame.index)
-            similarity = champion.calibrated.similarity(table.frame, months, unknown)
-            self._in_domain_scores = similarity["in_domain_score"].tolist()
-            self._least_similar = [str(group) or None for group in similarity["least_similar_group"].tolist()]
+        self._neighbors = find_neighbors(predicted.table, champion, neighbors, predicted.unknown)
         names = (champion.reference_data.measured.column_of(Tag.ENTITY), *_NAMING)
         cells = completed.cells
         self._named = {name: cells[name] for name in names if name in cells}
@@ -63,11 +48,9 @@ class Explainer:
             self._typical_rows, self._shares, self._groups = attribute_to_groups(completed, champion)
 
     def explain(self, row: int, target: str) -> dict[str, Any]:
-        """Return the fields of an `Estimate` that explain it, from the in-domain score to the drivers."""
+        """Return the fields of an `Estimate` that explain it, from the neighbors to the drivers."""
         near = [describe_neighbor(self._champion, *neighbor, target) for neighbor in self._neighbors[row]]
         explanation: dict[str, Any] = {
-            "in_domain_score": self._in_domain_scores[row],
-            "least_similar_group": self._least_similar[row],
             "neighbors": tuple(near),
             "published": self._champion.published_index.summarize(self._published_rows[row], target),
         }
@@ -89,7 +72,7 @@ def find_neighbors(
 ) -> list[list[tuple[int, float]]]:
     """Return the nearest measured rows of every row and their distances; none without a calibration.
 
-    Args: `unknown` (n, columns) bool marks the cells that weigh nothing, see `find_unknown`.
+    Args: `unknown` (n, columns) bool marks the cells that weigh nothing, see `DrawPredictions`.
     """
     if champion.neighbor_index is None or not count:
         return [[] for _ in range(len(table.frame))]

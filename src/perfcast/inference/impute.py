@@ -15,7 +15,7 @@ from perfcast.inference.imputation import Violation
 from perfcast.inference.machine_fields import TypedField
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.reference_data import ReferenceData
-from perfcast.schema.table import Table, Tag
+from perfcast.schema.table import Tag
 from perfcast.utils.errors import UserError
 
 GIVEN, LOOKED_UP, IMPLIED, MEASURED, ASSUMED, MISSING = (
@@ -139,32 +139,15 @@ def _replace_rows(cells: Cells, rows: np.ndarray, replacement: Cells) -> Cells:
     return cells.assign(changed)
 
 
-def find_unknown(completed: CompletedMachines, table: Table, champion: Champion) -> pd.DataFrame:
-    """Return which cells are missing or follow from assumed ones, (n, columns) bool.
-
-    The latter are the cells that change when assumed and implied cells are cleared, implied anew, and features rebuilt.
-    Shapes: `table` has the rows of `completed` with features; the result has its index and columns.
-    """
-    frame = table.frame
-    missing = frame.isna()
-    if not completed.has_origin(ASSUMED).any():
-        return missing
+def clear_assumed(completed: CompletedMachines, champion: Champion) -> Cells:
+    """Return machines without their assumed cells: implied ones are filled anew from what is known."""
     unsure = completed.has_origin(ASSUMED, IMPLIED)
     cleared = {
         name: mask_cells(values, unsure[:, place])
         for place, (name, values) in enumerate(completed.cells.items())
         if unsure[:, place].any()
     }
-    kept = champion.rules.fill_implied(completed.cells.assign(cleared))
-    known = champion.build_features(kept.to_frame(coded=True)).frame
-    unknown = missing.to_numpy(copy=True)
-    numbers = [place for place, dtype in enumerate(frame.dtypes) if dtype == float]
-    differs = known.iloc[:, numbers].to_numpy() != frame.iloc[:, numbers].to_numpy()
-    unknown[:, numbers] |= differs
-    for place in sorted({*range(len(frame.columns))} - {*numbers}):
-        before, after = (each.iloc[:, place].to_numpy(dtype=object) for each in (known, frame))
-        unknown[:, place] |= before != after
-    return pd.DataFrame(unknown, index=frame.index, columns=frame.columns)
+    return champion.rules.fill_implied(completed.cells.assign(cleared))
 
 
 def find_refusals(machines: ParsedMachines, champion: Champion) -> dict[int, UserError]:

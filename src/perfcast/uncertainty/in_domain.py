@@ -53,6 +53,7 @@ class InDomainModel:
         self.results: dict[str, int] = {}
         self.last: pd.Timestamp | None = None
         self._groups: dict[str, _Group] = {}
+        self._encoder: TreeEncoder | None = None
 
     def fit(self, X: pd.DataFrame, columns: Iterable[Column], when: pd.Series | None = None) -> Self:
         """Store training rows; `when` are their dates, where the dataset has them."""
@@ -72,14 +73,19 @@ class InDomainModel:
         return [*self._groups, RESULTS, AHEAD]
 
     def distances(
-        self, X: pd.DataFrame, when: pd.Series | None = None, ignored: pd.DataFrame | None = None
+        self,
+        X: pd.DataFrame,
+        when: pd.Series | None = None,
+        ignored: pd.DataFrame | None = None,
+        encoded: np.ndarray | None = None,
     ) -> pd.DataFrame:
         """Return the distances of rows, (n, len(names)), index as in X; a row without a date is 0 years ahead.
 
         Args: `ignored` (n, columns) bool marks the cells without weight, such as unknown ones; columns that it leaves
-        out weigh.
+        out weigh. `encoded` is what `encode` returns, which is called without it.
         """
-        distances = {group: reference.distances(X, ignored) for group, reference in self._groups.items()}
+        encoded = self.mask(self.encode(X) if encoded is None else encoded, ignored)
+        distances = {name: self._groups[name].distances(encoded[:, span]) for name, span, _ in self.parts()}
         counts = np.zeros(len(X)) if self.entity is None else X[self.entity].astype(str).map(self.results).fillna(0)
         distances[RESULTS] = 1 / (1 + np.asarray(counts, dtype=float))
         ahead = np.zeros(len(X))
@@ -89,13 +95,29 @@ class InDomainModel:
         distances[AHEAD] = ahead
         return pd.DataFrame(distances, index=X.index)
 
-    def encode(self, X: pd.DataFrame, ignored: pd.DataFrame | None = None) -> np.ndarray:
-        """Return rows for `gower_distances`, (n, encoded columns) float32: one group after another, see `parts`.
+    def encode(self, X: pd.DataFrame) -> np.ndarray:
+        """Return rows in units of the scales, (n, encoded columns): one group after another, see `parts`."""
+        if self._encoder is None:  # one for all groups: every column is read once, and together
+            vocabularies = {
+                name: values for group in self._groups.values() for name, values in group.encoder.vocabularies_.items()
+            }
+            state = {"impute": False, "min_count": 1, "vocabularies": vocabularies, "imputed": {}}
+            self._encoder = TreeEncoder.from_state(state, feature_columns(self.columns))
+        places = {name: place for place, name in enumerate(self._encoder.names_)}
+        scales = np.concatenate([np.ones(0), *(group.scales for group in self._groups.values())])
+        encoded: np.ndarray = self._encoder.transform(X)[:, [places[name] for name in self._encoded_names]] / scales
+        return encoded
 
-        Args: `ignored` as in `distances`.
-        """
-        parts = [group.encode(X, ignored) for group in self._groups.values()]
-        return np.hstack(parts, dtype=np.float32) if parts else np.zeros((len(X), 0), dtype=np.float32)
+    def mask(self, encoded: np.ndarray, ignored: pd.DataFrame | None) -> np.ndarray:
+        """Return encoded rows without the weight of some cells, see `distances`."""
+        if ignored is None:
+            return encoded
+        mask = ignored.reindex(columns=self._encoded_names, fill_value=False).to_numpy(dtype=bool)
+        return np.where(mask, _IGNORED, encoded)
+
+    @property
+    def _encoded_names(self) -> list[str]:
+        return [name for group in self._groups.values() for name in group.encoder.names_]
 
     def parts(self) -> Iterator[tuple[str, slice, np.ndarray]]:
         """Yield every group's name, its columns among the encoded ones, and which of them are numbers, (columns,)."""
@@ -186,16 +208,8 @@ class _Group:
         spread = np.linspace(0, len(distinct) - 1, min(len(distinct), _MAX_REFERENCES)).round().astype(int)
         return cls(encoder, scales, distinct[spread])
 
-    def encode(self, X: pd.DataFrame, ignored: pd.DataFrame | None = None) -> np.ndarray:
-        """Return rows in units of the scales, (n, columns); `_IGNORED` where a cell has no weight."""
-        encoded: np.ndarray = self.encoder.transform(X) / self.scales
-        if ignored is not None:
-            encoded[ignored.reindex(columns=self.encoder.names_, fill_value=False).to_numpy(dtype=bool)] = _IGNORED
-        return encoded
-
-    def distances(self, X: pd.DataFrame, ignored: pd.DataFrame | None = None) -> np.ndarray:
-        """Return the distance to the nearest reference, (n,)."""
-        encoded = self.encode(X, ignored)
+    def distances(self, encoded: np.ndarray) -> np.ndarray:
+        """Return the distance to the nearest reference, (n,). Shapes: encoded (n, columns)."""
         keys = [row.tobytes() for row in encoded]
         new = {key: place for place, key in enumerate(keys) if key not in self._nearest_by_row}
         if len(self._nearest_by_row) + len(new) > _MAX_REMEMBERED:
