@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.processors.facts import Fact
-from perfcast.inference.cells import Cells, is_missing, list_rows, read_column
+from perfcast.inference.cells import Cells, is_missing, list_rows, mask_cells, read_column
 from perfcast.inference.coded_frame import CodedFrame
 from perfcast.inference.imputation.joint_draws import JointRules
 from perfcast.inference.machine_fields import Cell, Field
@@ -94,9 +94,9 @@ class CpuFacts:
     def _column(self, name: str, dtype: np.dtype) -> np.ndarray:
         """Return a column of facts, and a missing one at its end."""
         if name not in self._columns:
-            facts, missing = self.frame[name].astype(object), pd.Series([None], dtype=object)
-            typed = pd.concat([facts.where(facts.notna(), None), missing])
-            self._columns[name] = read_column(typed if dtype.kind == "O" else typed.astype(dtype))
+            facts = self.frame[name].astype(object if dtype.kind == "O" else dtype)
+            typed = read_column(facts)
+            self._columns[name] = np.append(typed, mask_cells(typed[:1], np.array([True])))
         return self._columns[name]
 
 
@@ -250,29 +250,37 @@ class HotDeck:
         key = (block.name, *cells.values())
         if key not in self._donor_by_key:
             known = [(name, cells[name]) for name in columns if cells[name] is not None]
-            self._donor_by_key[key] = next(
-                (
-                    donor
-                    for count in range(len(known), -1, -1)
-                    for step in block.ladder
-                    if (donor := self._commonest(block, dict(known[:count]), {name: cells[name] for name in step}))
-                    is not None
-                ),
-                None,
-            )
+            rows = self._find_rows(block, known, cells)
+            if not len(rows):
+                self._donor_by_key[key] = None
+            else:
+                numbers, first = self._combinations(block)
+                row = first[np.bincount(numbers[rows]).argmax()]
+                self._donor_by_key[key] = {name: self._read_cell(name, row) for name in block.columns}
         return self._donor_by_key[key]
 
-    def _commonest(self, block: Block, known: dict[str, Any], keys: dict[str, Any]) -> Mapping[str, Any] | None:
-        mask = self._recent.copy() if block.recent else np.ones(len(self.frame), dtype=bool)
-        for name, value in {**keys, **known}.items():
-            if value is None:
-                return None
-            mask &= self._coded.equals(name, value)
-        if not mask.any():
-            return None
-        numbers, first = self._combinations(block)
-        row = first[np.bincount(numbers[mask]).argmax()]
-        return {name: read_column(self.frame[name].iloc[[row]])[0] for name in block.columns}
+    def _find_rows(self, block: Block, known: Sequence[tuple[str, Any]], cells: Mapping[str, Any]) -> np.ndarray:
+        """Return the results that agree with the machine in as many of the first known cells as any do."""
+        best, best_count = np.zeros(0, dtype=int), -1
+        for step in block.ladder:
+            if any(cells[name] is None for name in step):
+                continue
+            rows, count = np.flatnonzero(self._recent) if block.recent else np.arange(len(self.frame)), 0
+            for name in step:
+                rows = rows[self._coded.equals(name, cells[name], rows)]
+            for name, value in known if len(rows) else ():
+                narrower = rows[self._coded.equals(name, value, rows)]
+                if not len(narrower):
+                    break
+                rows, count = narrower, count + 1
+            if len(rows) and count > best_count:
+                best, best_count = rows, count
+        return best
+
+    def _read_cell(self, name: str, row: int) -> Any:
+        values = self.frame[name].array
+        cell = values[row]
+        return None if values.dtype == "str" and pd.isna(cell) else cell
 
     def _combinations(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
         """Return the number of every result's combination of the block's columns, and the first row of each."""
