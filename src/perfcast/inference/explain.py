@@ -12,7 +12,7 @@ import pandas as pd
 
 from perfcast.inference.champion import Champion
 from perfcast.inference.draw_predictions import DrawPredictions
-from perfcast.inference.impute import ASSUMED, GIVEN, MISSING, CompletedMachines
+from perfcast.inference.impute import ASSUMED, GIVEN, MISSING, ORIGINS, CompletedMachines
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.prediction import Driver, Neighbor, Value
 from perfcast.schema.table import Kind, Role, Table, Tag
@@ -107,15 +107,17 @@ def name_machine(cells: pd.Series | Mapping[str, Any], table: Table) -> str:
 def list_values(completed: CompletedMachines, row: int, table: Table) -> tuple[Value, ...]:
     """Return the known values of a machine, column by column, with their origins."""
     values = []
+    origins, names = list(ORIGINS), list(completed.cells)
+    given = {name: origins[code] for name, code in zip(names, completed.codes[row].tolist(), strict=True)}
     for column in table.columns:
         if Tag.TASK in column.tags:
             continue
-        origin = str(completed.origins[column.name].iloc[row])
+        origin = given[column.name]
         if origin == MISSING or (column.role in _HIDDEN_ROLES and origin != GIVEN):
             continue
-        cell = completed.frame[column.name].iloc[row]
+        cell = completed.cells[column.name][row]
         if column.kind is Kind.DATE:
-            value: float | str = f"{cell:%Y-%m}"
+            value: float | str = str(cell.astype("datetime64[M]"))
         else:
             value = float(cell) if column.kind is Kind.NUMERICAL else str(cell)
         values.append(Value(column.name, name_group(column), value, column.unit, origin))

@@ -165,11 +165,13 @@ def gower_distances(row: np.ndarray, others: np.ndarray, numeric: np.ndarray) ->
     Ignored values of the row, see `InDomainModel.encode`, have the distance 0.
     Shapes: row (columns,), others (m, columns), numeric (columns,) bool.
     """
-    ignored = row == _IGNORED
-    apart = np.minimum(np.abs(others - row), 1.0)
-    unknown = np.isnan(others) != np.isnan(row)
-    apart = np.where(numeric, np.where(unknown, _UNKNOWN, np.nan_to_num(apart)), others != row)
-    apart[:, ignored] = 0.0
+    apart = np.subtract(others, row)
+    np.minimum(np.abs(apart, out=apart), 1.0, out=apart)
+    apart[np.isnan(apart)] = _UNKNOWN
+    missing, categorical = np.isnan(row), ~numeric
+    apart[:, missing] = np.where(np.isnan(others[:, missing]), 0.0, _UNKNOWN)
+    apart[:, categorical] = others[:, categorical] != row[categorical]
+    apart[:, row == _IGNORED] = 0.0
     distances: np.ndarray = apart.sum(axis=1) / max(1, len(numeric))
     return distances
 

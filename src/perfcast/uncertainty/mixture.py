@@ -63,13 +63,13 @@ def mixture_quantiles(
     wanted = np.array(levels)
     below, above = (np.repeat(ends[:, None], len(levels), axis=1) for ends in (low, high))
     inside, shares = np.empty((len(medians), len(levels))), np.empty((count, len(levels)))
-    grids = {key: np.asarray(scores[key], dtype=float) for key in parts}
+    curves = {key: (np.asarray(scores[key], dtype=float), np.linspace(0, 1, len(scores[key]))) for key in parts}
     for _ in range(_STEPS):
         middle = (below + above) / 2
         gaps = middle[owners] - medians[:, None]
         reached = np.abs(gaps) / errors[:, None]
         for key, rows in parts.items():
-            inside[rows] = np.interp(reached[rows], grids[key], np.linspace(0, 1, len(grids[key])))
+            inside[rows] = np.interp(reached[rows], *curves[key])
         probabilities = weights[:, None] * (0.5 + 0.5 * np.sign(gaps) * inside)
         for column in range(len(levels)):
             shares[:, column] = np.bincount(owners, probabilities[:, column], minlength=count)
