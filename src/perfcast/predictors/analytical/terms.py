@@ -110,16 +110,16 @@ class AnalyticalTerms:
         return self._matrix(self._terms(X), len(X))
 
     def _matrix(self, terms: Terms, rows: int) -> np.ndarray:
-        matrix = np.full((rows, len(self.statistics)), np.nan)
+        matrix = np.empty((rows, len(self.statistics)))
         for position, name in enumerate(self.statistics):
-            if name in terms:
-                matrix[:, position] = terms[name][0]
+            matrix[:, position] = terms[name][0] if name in terms else np.nan
         means, lows, highs = (
             np.array([entry[name] for entry in self.statistics.values()]) for name in ("mean", "low", "high")
         )
         margins = _MARGIN * (highs - lows)
-        clipped = np.clip(matrix, lows - margins, highs + margins)
-        return np.where(np.isfinite(clipped), clipped, means)
+        np.clip(matrix, lows - margins, highs + margins, out=matrix)
+        np.copyto(matrix, means, where=~np.isfinite(matrix))
+        return matrix
 
     def core_gains(self, X: pd.DataFrame, per_clock_share: float = 1.0) -> np.ndarray:
         """Return the announced gain of every row's core in logarithms, 0 where unknown, (n,).
