@@ -184,9 +184,7 @@ def find_first_violations(machines: ParsedMachines, champion: Champion) -> dict[
     return reasons
 
 
-def _name_field(
-    violation: Violation, machines: ParsedMachines, cells: Cells, champion: Champion
-) -> tuple[str, str]:
+def _name_field(violation: Violation, machines: ParsedMachines, cells: Cells, champion: Champion) -> tuple[str, str]:
     """Return the wrong field as the user typed it, and the fact with the name of the CPU model."""
     typed = machines.typed.get(violation.line, {})
     first = violation.columns[0]
@@ -256,9 +254,7 @@ def _repeat_by_task(steps: _Steps, champion: Champion) -> None:
     task = champion.reference_data.measured.column_of(Tag.TASK)
     tasks = [champion.tasks if name is None else [name] for name in steps.cells[task].tolist()]
     steps.repeat(np.repeat(np.arange(len(tasks)), [len(names) for names in tasks]))
-    steps.take(
-        steps.cells.assign({task: np.array([name for names in tasks for name in names], dtype=object)}), GIVEN
-    )
+    steps.take(steps.cells.assign({task: np.array([name for names in tasks for name in names], dtype=object)}), GIVEN)
     steps.take(_fill_common(steps.cells, champion.reference_data, Tag.TASK), MEASURED)
 
 

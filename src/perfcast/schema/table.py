@@ -140,7 +140,6 @@ class Table:
         return replace(self, frame=pd.concat([self.frame, frame], axis=1), columns=(*self.columns, *columns))
 
 
-
 def select(
     columns: Iterable[Column],
     *,

@@ -23,7 +23,7 @@ RESULTS, AHEAD = "few results", "years ahead"
 _MAX_REFERENCES = 4000
 """Distinct machines that a group is compared with: more only cost time."""
 
-_ROWS_AT_ONCE = 256
+_ROWS_AT_ONCE = 128
 _UNKNOWN = 0.5
 """Distance of a stated number from a missing one: between equal and far."""
 

@@ -230,7 +230,9 @@ class HotDeck:
         names = [*columns, *(name for name in ladder if name not in columns)]
         recipients = np.flatnonzero(incomplete)
         rows = list_rows({name: machines[name][recipients] for name in names}, names)
-        donors = {row: self._find_donor(block, columns, ladder, dict(zip(names, row, strict=True))) for row in set(rows)}
+        donors = {
+            row: self._find_donor(block, columns, ladder, dict(zip(names, row, strict=True))) for row in set(rows)
+        }
         filled = {name: machines[name].copy() for name in columns if missing[name].any()}
         for place, row in zip(recipients.tolist(), rows, strict=True):
             donor = donors[row]
@@ -240,9 +242,7 @@ class HotDeck:
                         values[place] = donor[name]
         return machines.assign(filled) if any(donor is not None for donor in donors.values()) else machines
 
-    def _find_donor(
-        self, block: Block, columns: Sequence[str], ladder: Sequence[str], cells: Mapping[str, Any]
-    ) -> Mapping[str, Any] | None:
+    def _find_donor(self, block: Block, columns: Sequence[str], cells: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the most frequent combination of the block's columns, None where no result matches the machine.
 
         Results that have all given cells are searched first, then those that have all but the last one, and so on.
@@ -289,4 +289,3 @@ class HotDeck:
             numbers = groups.ngroup().to_numpy()
             self._numbers[block.name] = numbers, np.unique(numbers, return_index=True)[1]
         return self._numbers[block.name]
-

@@ -290,9 +290,7 @@ class ServerRules(ImputationRules):
             stated = cells["cores_per_chip_stated"]
             filled = fill_missing(cells, {"cores_enabled_total": stated * cells["chips"]})
             per_chip = filled["cores_enabled_total"] / filled["chips"]
-            filled = fill_missing(
-                filled, {"cores_per_chip_of_cpu_model": np.where(np.isnan(stated), per_chip, stated)}
-            )
+            filled = fill_missing(filled, {"cores_per_chip_of_cpu_model": np.where(np.isnan(stated), per_chip, stated)})
             rate = np.where(np.isnan(filled["mem_running_mts"]), filled["mem_rated_mts"], filled["mem_running_mts"])
             limit = find_memory_limit(filled, rate)
             return fill_missing(
