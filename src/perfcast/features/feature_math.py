@@ -37,13 +37,14 @@ def require(table: Table, names: Iterable[str]) -> pd.DataFrame:
 def arrays(table: Table, names: Iterable[str]) -> dict[str, np.ndarray]:
     """Return columns of a table as arrays: float64, datetime64, or objects for texts. Raises: see `require`."""
     frame = require(table, names)
-    return {name: _read_array(frame[name].array) for name in names}
+    return {name: _read_array(frame[name]) for name in names}
 
 
-def _read_array(values: pd.api.extensions.ExtensionArray) -> np.ndarray:
-    if isinstance(values, pd.Categorical):
-        return np.asarray([*values.categories, None], dtype=object)[values.codes]
-    return np.asarray(values)
+def _read_array(values: pd.Series) -> np.ndarray:
+    if not isinstance(values.dtype, pd.CategoricalDtype):
+        return np.asarray(values)
+    texts: np.ndarray = np.asarray([*values.dtype.categories, None], dtype=object)
+    return np.asarray(texts[values.array.codes])
 
 
 def feature(  # noqa: PLR0917 - a declaration is written in the order of Column's fields
@@ -106,7 +107,7 @@ def append_cache_level(table: Table, shares: Mapping[str, Values], content: str)
         known &= ~np.isnan(share)
     meaning = f"smallest cache level that holds {content}"
     column = Column("fits_in", Kind.CATEGORICAL, Role.FEATURE, "machine", meaning=meaning, tags=(Tag.SLICE,))
-    return table.with_columns([(column, np.where(known, level, None))])
+    return table.with_columns([(column, np.where(known, level, np.array(None)))])
 
 
 def round_digits(numbers: np.ndarray) -> np.ndarray:
@@ -123,8 +124,9 @@ def round_digits(numbers: np.ndarray) -> np.ndarray:
 
 def finite(values: Values) -> np.ndarray:
     """Return `values` as float64 with infinities made missing."""
-    is_series = isinstance(values, pd.Series)
-    numbers = values.to_numpy(dtype="float64", na_value=np.nan) if is_series else np.asarray(values, dtype="float64")
+    if isinstance(values, pd.Series):
+        values = values.to_numpy(dtype="float64", na_value=np.nan)
+    numbers = np.asarray(values, dtype="float64")
     return np.where(np.isfinite(numbers), numbers, np.nan)
 
 

@@ -30,7 +30,8 @@ Arrays = Mapping[str, np.ndarray]
 
 def channels_populated(frame: Arrays) -> np.ndarray:
     """Return the memory channels with at least one DIMM, when DIMMs are spread as evenly as they can be."""
-    return np.minimum(frame["dimm_count"], frame["chips"] * frame["mem_channels_per_chip"])
+    populated: np.ndarray = np.minimum(frame["dimm_count"], frame["chips"] * frame["mem_channels_per_chip"])
+    return populated
 
 
 def mem_gbps_total(frame: Arrays) -> np.ndarray:

@@ -57,21 +57,19 @@ class Cells(Mapping[str, np.ndarray]):
     @classmethod
     def read(cls, frame: pd.DataFrame, like: Mapping[str, np.dtype] | None = None) -> Self:
         """Read a frame; with `like`, its columns and their types, missing where the frame lacks one."""
-        names = list(frame) if like is None else list(like)
-        missing = np.zeros(len(frame), dtype=int)
-        columns = {
-            str(name): read_column(frame[name])
-            if name in frame
-            else np.array([_MISSING[like[name].kind]], dtype=like[name])[missing]
-            for name in names
-        }
+        types = dict.fromkeys(map(str, frame)) if like is None else dict(like)
+        nothing = np.zeros(len(frame), dtype=int)
+        columns = {}
+        for name, dtype in types.items():
+            is_there = dtype is None or name in frame
+            columns[name] = read_column(frame[name]) if is_there else missing_cell(dtype)[nothing]
         return cls(columns, frame.index.to_numpy())
 
 
 def read_column(values: pd.Series) -> np.ndarray:
     """Return a column as `Cells` holds it."""
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "fM":
-        return values.to_numpy()
+        return np.asarray(values)
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biu":
         return values.to_numpy(dtype=float)
     texts = values.to_numpy(dtype=object, copy=True)
@@ -79,19 +77,21 @@ def read_column(values: pd.Series) -> np.ndarray:
     return texts
 
 
+def missing_cell(dtype: np.dtype | None) -> np.ndarray:
+    """Return a column of one missing cell."""
+    return np.array([_MISSING["O" if dtype is None else dtype.kind]], dtype=dtype)
+
+
 def is_missing(values: np.ndarray) -> np.ndarray:
     """Return which cells of a column are missing, (n,) bool."""
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    if values.dtype.kind == "M":
-        return np.isnat(values)
-    missing: np.ndarray = values == None  # noqa: E711  (element by element)
-    return missing
+    if values.dtype.kind == "O":
+        return np.asarray(values == None)  # noqa: E711  (element by element)
+    return np.asarray(np.isnat(values) if values.dtype.kind == "M" else np.isnan(values))
 
 
 def mask_cells(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return a column with some of its cells made missing. Shapes: values (n,), rows (n,) bool."""
-    return np.where(rows, np.array(_MISSING[values.dtype.kind], dtype=values.dtype), values)
+    return np.where(rows, missing_cell(values.dtype), values)
 
 
 def list_rows(cells: Mapping[str, np.ndarray], names: Sequence[str]) -> list[tuple[object, ...]]:
@@ -100,7 +100,7 @@ def list_rows(cells: Mapping[str, np.ndarray], names: Sequence[str]) -> list[tup
     for name in names:
         values = cells[name]
         if values.dtype.kind != "O":
-            values = np.where(is_missing(values), None, values.astype(object))
+            values = np.where(is_missing(values), missing_cell(None), values.astype(object))
         plain.append(values.tolist())
     return list(zip(*plain, strict=True)) if plain else []
 

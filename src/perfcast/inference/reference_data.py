@@ -136,17 +136,24 @@ class ReferenceData:
 
     def find_typical_rows(self, targets: Sequence[str]) -> dict[str, int]:
         """Return the row of every task's median result of the last year, by the first target that the task has."""
-        frame = self.measured.frame
-        times = self.measured.select(tag=Tag.TIME)
-        recent = frame[times[0]] > frame[times[0]].max() - _YEAR if times else pd.Series(True, frame.index)
+        frame, times = self.measured.frame, self.measured.select(tag=Tag.TIME)
+        is_recent = np.full(len(frame), True)
+        if times:
+            is_recent = (frame[times[0]] > frame[times[0]].max() - _YEAR).to_numpy(dtype=bool)
+        scores = {name: frame[name].to_numpy(dtype=float) for name in targets}
+        numbers, tasks = pd.factorize(frame[self.measured.column_of(Tag.TASK)], sort=True)
         typical_rows = {}
-        for task, rows in frame.groupby(frame[self.measured.column_of(Tag.TASK)].astype(str), sort=True):
-            target = next((name for name in targets if rows[name].notna().any()), None)
-            if target is None:
-                continue
-            last = rows[recent[rows.index] & rows[target].notna()]
-            scores = (last if len(last) else rows)[target].dropna().sort_values(kind="stable")
-            typical_rows[str(task)] = int(scores.index[len(scores) // 2])
+        for number, task in enumerate(tasks):
+            of_task = numbers == number
+            has_score = (of_task & ~np.isnan(values) for values in scores.values())
+            target, rows = next(
+                ((name, rows) for name, rows in zip(scores, has_score, strict=True) if rows.any()), ("", of_task)
+            )
+            if target:
+                last = np.flatnonzero(rows & is_recent)
+                among = last if len(last) else np.flatnonzero(rows)
+                ordered = among[np.argsort(scores[target][among], kind="stable")]
+                typical_rows[str(task)] = int(ordered[len(ordered) // 2])
         return typical_rows
 
     def save(self, folder: Path) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 
-def find_memory_limit(machines: Mapping[str, Any], rate: Any) -> np.ndarray:
+def find_memory_limit(machines: Mapping[str, Any] | pd.DataFrame, rate: Any) -> np.ndarray:
     """Return the highest memory rate that the processor drives, for modules of a stated or rated `rate`.
 
     A rate above that of one DIMM per channel is one of multiplexed-rank DIMMs, where the processor takes them. With two

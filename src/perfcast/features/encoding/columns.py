@@ -41,7 +41,7 @@ def number_matrix(frame: pd.DataFrame, columns: Sequence[Column]) -> np.ndarray:
     if not all(dtype == np.float64 for dtype in read.dtypes):
         read = read.apply(pd.to_numeric)
     values[:, ~np.array(dates, dtype=bool)] = read.to_numpy(dtype=float, na_value=np.nan)
-    for place in np.flatnonzero(dates):
+    for place in np.flatnonzero(dates).tolist():
         days = (pd.to_datetime(frame[columns[place].name]) - pd.Timestamp("1970-01-01")).to_numpy()
         years = 1970.0 + days.astype("timedelta64[s]").astype(float) / (86400.0 * 365.2425)
         values[:, place] = np.where(np.isnat(days), np.nan, years)
@@ -59,11 +59,11 @@ def _texts_of(frame: pd.DataFrame, column: Column) -> tuple[np.ndarray, list[str
     """Return texts of a categorical column, not all of them different, and which one every row has, -1 for none."""
     values = frame[column.name].array
     if isinstance(values, pd.Categorical):
-        positions, distinct = values.codes, values.categories
+        positions, distinct = values.codes, np.asarray(values.categories, dtype=object)
     else:
         positions, distinct = pd.factorize(np.asarray(values, dtype=object))
     # Few distinct values are in many rows: each is converted to text once.
-    return positions, list(map(str, np.asarray(distinct, dtype=object).tolist()))
+    return positions, list(map(str, distinct.tolist()))
 
 
 def distinct_labels(frame: pd.DataFrame, column: Column) -> tuple[np.ndarray, list[str]]:

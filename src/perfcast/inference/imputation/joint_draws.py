@@ -69,12 +69,17 @@ class JointDeck:
     def __init__(self, measured: Table, rules: JointRules) -> None:
         times = measured.select(tag=Tag.TIME)
         self.rules, self.task = rules, measured.column_of(Tag.TASK)
-        frame = measured.frame.sort_values(times[0], kind="stable") if times else measured.frame
-        self.frame = frame.reset_index(drop=True)
         kinds = {column.name: column.kind for column in measured.columns}
         self._taken = [name for name in rules.taken if name in kinds]
         self._numbers = {name for name, kind in kinds.items() if kind is Kind.NUMERICAL}
         scored = [name for name in rules.penalties if name in kinds]
+        self._entity = measured.column_of(Tag.ENTITY)
+        copied = {*rules.per_unit.values(), (*rules.at_most.values(), *rules.only_with.values()), tuple(self._taken)}
+        self._given = sorted({name for names in copied for name in names if name in kinds})
+        read = {*self._given, *scored, *times[:1], self.task, self._entity, rules.software}
+        read |= {name for group in rules.groups for name in group}
+        frame = measured.frame[[name for name in kinds if name in read]]
+        self.frame = (frame.sort_values(times[0], kind="stable") if times else frame).reset_index(drop=True)
         self._logs = {name: _logs(self.frame[name]) for name in scored if name in self._numbers}
         self._texts = {name: LabelCodes(self.frame[name]) for name in scored if name not in self._numbers}
         when = self.frame[times[0]] if times else pd.Series(pd.Timestamp(0), self.frame.index)
@@ -84,9 +89,7 @@ class JointDeck:
         # software without a day is as old as the result; some is dated after its result
         since = ((available - self._last).dt.days / _DAYS).fillna(pd.Series(self._years, self.frame.index))
         self._software_years = np.minimum(since.to_numpy(), 0.0)
-        self._entity = measured.column_of(Tag.ENTITY)
         self._entities = LabelCodes(self.frame[self._entity])
-        self._cells = Cells.read(self.frame)
         self._rows: dict[tuple[str, ...], dict[Any, np.ndarray]] = {}
         self._drawn: dict[tuple[Any, ...], np.ndarray] = {}
 
@@ -168,7 +171,7 @@ class JointDeck:
 
     def fill(self, machines: Cells, donor_rows: np.ndarray) -> Cells:
         """Return machines with their missing cells from a donor each. Shapes: donor_rows (n,) of `frame`."""
-        given = {name: self._cells[name][donor_rows] for name in self._cells}
+        given = Cells.read(self.frame[self._given].iloc[donor_rows])
         filled = {}
         for name in self._taken:
             missing = is_missing(machines[name])

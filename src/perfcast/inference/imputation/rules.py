@@ -89,7 +89,8 @@ class CpuFacts:
     def look_up(self, names: Sequence[str | None], like: Cells) -> dict[str, np.ndarray]:
         """Return the facts of CPU models by column of `like`, (n,) each, missing for an unlisted model."""
         places = np.array([self._places.get(name, -1) for name in names], dtype=int)
-        return {name: self._column(name, like[name].dtype)[places] for name in self.frame if name in like}
+        listed = [str(name) for name in self.frame if name in like]
+        return {name: self._column(name, like[name].dtype)[places] for name in listed}
 
     def _column(self, name: str, dtype: np.dtype) -> np.ndarray:
         """Return a column of facts, and a missing one at its end."""
@@ -230,9 +231,7 @@ class HotDeck:
         names = [*columns, *(name for name in ladder if name not in columns)]
         recipients = np.flatnonzero(incomplete)
         rows = list_rows({name: machines[name][recipients] for name in names}, names)
-        donors = {
-            row: self._find_donor(block, columns, ladder, dict(zip(names, row, strict=True))) for row in set(rows)
-        }
+        donors = {row: self._find_donor(block, columns, dict(zip(names, row, strict=True))) for row in set(rows)}
         filled = {name: machines[name].copy() for name in columns if missing[name].any()}
         for place, row in zip(recipients.tolist(), rows, strict=True):
             donor = donors[row]

@@ -241,7 +241,7 @@ class ServerRules(ImputationRules):
     ) -> tuple[FactSource, ...]:
         """Return the facts of the user, of the dated tables and of the catalogs on the CPU model and its family."""
         model, family = str(cells.get("cpu_model")), str(cells.get("family"))
-        place = int(cpu_facts.index.get_indexer_for([model])[0])
+        place = int(cpu_facts.index.get_indexer_for(pd.Index([model]))[0])
         row = {str(name): values.array[place] for name, values in cpu_facts.items()} if place >= 0 else {}
         grouped: dict[tuple[str, str, str], list[str]] = {}
         for fact in list_facts(model, user_facts, list_joined_facts(model, family, row, COLUMNS_OF_FACTS), family):
