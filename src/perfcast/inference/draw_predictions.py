@@ -111,8 +111,8 @@ def _differs(known: pd.DataFrame, shown: pd.DataFrame) -> pd.DataFrame:
     unknown = np.empty(shown.shape, dtype=bool)
     # a missing number equals nothing
     unknown[:, is_number] = known.loc[:, is_number].to_numpy() != shown.loc[:, is_number].to_numpy()
-    for place in np.flatnonzero(~is_number):
-        before, after = known.iloc[:, place].array, shown.iloc[:, place].array
+    for place in np.flatnonzero(~is_number).tolist():
+        before, after = known[known.columns[place]].array, shown[shown.columns[place]].array
         differs = before.codes != after.codes if isinstance(before, pd.Categorical) else before != after
         unknown[:, place] = np.asarray(differs) | before.isna()
     return pd.DataFrame(unknown, shown.index, shown.columns)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -116,10 +117,18 @@ class Table:
 
     def column_of(self, tag: Tag) -> str:
         """Return the name of the only column with `tag`. Raises ValueError when there is not exactly one."""
-        names = self.select(tag=tag)
+        names = self._names_by_tag.get(tag, [])
         if len(names) != 1:
             raise ValueError(f"dataset {self.dataset!r} must declare exactly one column tagged {tag!r}: {names}")
         return names[0]
+
+    @cached_property
+    def _names_by_tag(self) -> dict[Tag, list[str]]:
+        names: dict[Tag, list[str]] = {}
+        for column in self.columns:
+            for tag in column.tags:
+                names.setdefault(tag, []).append(column.name)
+        return names
 
     def with_columns(self, added: Iterable[tuple[Column, pd.Series | np.ndarray]]) -> Table:
         """Return a table with derived columns appended. Raises ValueError when a name exists already."""

@@ -238,11 +238,13 @@ class _Group:
         others = self._turned[None, column]
         if not self.numeric[column]:
             return np.asarray((values != others) & (values != _IGNORED), dtype=float)
-        apart = np.minimum(np.abs(values - others), 1.0)
-        if self._gaps[column] or np.isnan(values).any():
-            unknown = np.isnan(values) != np.isnan(others)
-            apart = np.where(unknown, _UNKNOWN, np.nan_to_num(apart))
-        return np.where(values == _IGNORED, 0.0, apart)
+        apart: np.ndarray = np.minimum(np.abs(values - others), 1.0)
+        missing = np.isnan(values[:, 0])
+        if self._gaps[column] or missing.any():
+            apart[np.isnan(apart)] = _UNKNOWN
+            apart[missing] = np.where(np.isnan(others), 0.0, _UNKNOWN)
+        apart[values[:, 0] == _IGNORED] = 0.0
+        return apart
 
 
 def _scale(values: np.ndarray) -> float:
