@@ -194,6 +194,8 @@ def walk_forest(nodes: pa.Table, encoded: np.ndarray) -> np.ndarray:
             node += np.where(goes_left, 1, right[node])
             at[inside] = node
             inside = inside[feature[node] != _LEAF]
-        for leaves in number[at].reshape(len(trees), -1):  # one after another, in the order of the trees
-            total += leaves
+        for values_at_leaf in number[at].reshape(
+            len(trees), len(encoded)
+        ):  # one after another, in the order of the trees
+            total += values_at_leaf
     return total / len(roots)

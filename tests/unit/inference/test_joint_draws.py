@@ -97,12 +97,12 @@ def test_a_donor_at_its_largest_value_gives_that_of_the_machine():
     known = joint.frame[joint.frame["mem_max_mts_1dpc"].notna() & joint.frame["ddr_gen"].notna()]
     fast = known[known["mem_rated_mts"] >= known["mem_max_mts_1dpc"]].head(1)
     machine = fast.assign(mem_rated_mts=np.nan, mem_max_mts_1dpc=9000.0).reset_index(drop=True)
-    cells, donors = Cells.read(machine), fast.index.to_numpy()
-    assert joint.fill(cells, donors)["mem_rated_mts"][0] == 9000
+    cells, donor_rows = Cells.read(machine), fast.index.to_numpy()
+    assert joint.fill(cells, donor_rows)["mem_rated_mts"][0] == 9000
     measured, rules = project().champion.reference_data.measured, joint.rules
     slow = measured.frame.assign(mem_rated_mts=measured.frame["mem_max_mts_1dpc"] - 100)
     slower = JointDeck(replace(measured, frame=slow), rules)
-    assert slower.fill(cells, donors)["mem_rated_mts"][0] == fast["mem_max_mts_1dpc"].iloc[0] - 100
+    assert slower.fill(cells, donor_rows)["mem_rated_mts"][0] == fast["mem_max_mts_1dpc"].iloc[0] - 100
 
 
 def test_a_new_cpu_model_runs_the_newest_software():

@@ -231,15 +231,15 @@ class HotDeck:
         names = [*columns, *(name for name in ladder if name not in columns)]
         recipients = np.flatnonzero(incomplete)
         rows = list_rows({name: machines[name][recipients] for name in names}, names)
-        donors = {row: self._find_donor(block, columns, dict(zip(names, row, strict=True))) for row in set(rows)}
+        donor_by_row = {row: self._find_donor(block, columns, dict(zip(names, row, strict=True))) for row in set(rows)}
         filled = {name: machines[name].copy() for name in columns if missing[name].any()}
         for place, row in zip(recipients.tolist(), rows, strict=True):
-            donor = donors[row]
+            donor = donor_by_row[row]
             if donor is not None:
                 for name, values in filled.items():
                     if missing[name][place]:
                         values[place] = donor[name]
-        return machines.assign(filled) if any(donor is not None for donor in donors.values()) else machines
+        return machines.assign(filled) if any(donor is not None for donor in donor_by_row.values()) else machines
 
     def _find_donor(self, block: Block, columns: Sequence[str], cells: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the most frequent combination of the block's columns, None where no result matches the machine.
