@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ _VERSION = re.compile(r"^\D*(\d{1,4})(?:\.(\d{1,3})(?!\d)|(?!\.?\d))")
 
 Values = np.ndarray | pd.Series
 """Values of a column, (n,)."""
+AnyValues = TypeVar("AnyValues", np.ndarray, pd.Series)
 
 
 def require(table: Table, names: Iterable[str]) -> pd.DataFrame:
@@ -135,9 +136,10 @@ def positive(values: Values) -> np.ndarray:
     return np.where(values > 0, values, np.nan)
 
 
-def ratio(numerator: Values, denominator: Values) -> np.ndarray:
+def ratio(numerator: AnyValues, denominator: AnyValues) -> AnyValues:
     """Divide; a denominator that is not positive gives a missing value."""
-    return np.asarray(numerator / positive(denominator))
+    quotient: AnyValues = numerator / positive(denominator)
+    return quotient
 
 
 def log(values: Values) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.features.feature_math import Values, append, append_logs, feature, ratio, require
+from perfcast.features.feature_math import append, append_logs, feature, ratio, require
 from perfcast.features.gemm import element_bytes
 from perfcast.schema.table import Table, Tag
 
@@ -53,7 +53,7 @@ def derive(table: Table) -> Table:
     # each tile loads its rows of A and its columns of B
     loaded = element * k * (rows * n + across * m)
     peak = 2 * sms * frame["lanes"] * frame["boost_mhz"] * 1e6
-    values: dict[str, Values] = {
+    values = {
         "element_bytes": element,
         "mflop": flops / 1e6,
         "mb_touched": touched / 1e6,

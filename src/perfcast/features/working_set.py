@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfcast.features.feature_math import Values, append, append_cache_level, append_logs, feature, ratio, require
+from perfcast.features.feature_math import append, append_cache_level, append_logs, feature, ratio, require
 from perfcast.schema.table import Table
 
 REQUIRES = ("bytes", "threads", "cores", "threads_per_core", "l1d_kib", "l2_kib", "l3_kib")
@@ -25,7 +25,7 @@ def derive(table: Table) -> Table:
     together = frame["bytes"] * frame["threads"]
     # first and second levels belong to one core, the last one to all: the caches are stated for the machine together
     cores = ratio(frame["cores"], frame["threads_per_core"].fillna(1))
-    values: dict[str, Values] = {
+    values = {
         "bytes_together": together,
         "thread_share": ratio(frame["threads"], frame["cores"]),
         "bytes_over_l1d": ratio(frame["bytes"], ratio(frame["l1d_kib"] * 1024, cores)),
