@@ -79,7 +79,7 @@ readme: setup ## examples and tables of README.md from the default run and, if t
 ui: setup ## MLflow's UI on the project's store
 	@perfcast ui
 benchmark: setup ## speed, as ratios
-	python benchmarks/pipeline.py && python benchmarks/imports.py
+	python benchmarks/pipeline.py && python benchmarks/imports.py && python benchmarks/serving.py
 scale: setup ## time and memory of every stage at SIZES times the CPU 2017 table (an hour or two)
 	python benchmarks/scale --sizes $(SIZES)
 docs: setup ## the documentation site, in build/site
