@@ -62,7 +62,8 @@ def train_on_one_device(
     With validation rows the network ends with the weights of its best epoch, and training stops `patience` epochs
     after it. The other arguments are those of `train`.
     """
-    loader, epochs = BatchLoader(training, config.batch_size, shuffle_seed=seed), config.count_epochs(len(training))
+    loader = BatchLoader(training, config.batch_size, shuffle_seed=seed, limit=config.steps_per_epoch)
+    epochs = config.count_epochs(len(training))
     network.to(device)
     optimizer, rates = make_optimizer(network, config, steps=epochs * len(loader))
     history: list[dict[str, float]] = []
