@@ -78,11 +78,18 @@ def limit_steps(steps: int, limit: int) -> int:
 class BatchLoader:
     """Iterate over rows in batches: shuffled every epoch by a generator of its own, or in order.
 
-    At most `limit` batches of an epoch are used, 0 for all. Where batches are `shared`, each of several processes that train together gets its share of every batch.
+    At most `limit` batches of an epoch are used, 0 for all. Where batches are `shared`, each of several processes that
+    train together gets its share of every batch.
     """
 
     def __init__(
-        self, rows: TokenBatch, batch_size: int, shuffle_seed: int | None = None, *, limit: int = 0, shared: bool = False
+        self,
+        rows: TokenBatch,
+        batch_size: int,
+        shuffle_seed: int | None = None,
+        *,
+        limit: int = 0,
+        shared: bool = False,
     ) -> None:
         self.rows, self.batch_size, self.shuffle_seed, self.shared = rows, batch_size, shuffle_seed, shared
         self.limit = limit
