@@ -59,9 +59,7 @@ def read_yaml_text(text: str, source: str, *, references: bool = False) -> Any:
             f"{source} must have at most {size_limits.YAML} characters", f"it has {len(text)}", "write it as JSON"
         )
     try:
-        return deepcopy(
-            _load(text, references) if len(text) <= _MAX_REMEMBERED else _load.__wrapped__(text, references)
-        )
+        return deepcopy(_remember(text, references)) if len(text) <= _MAX_REMEMBERED else _load(text, references)
     except RecursionError:
         raise UserError(f"{source} must be YAML of plain values", "it is nested too deep") from None
     except YAMLError as error:
