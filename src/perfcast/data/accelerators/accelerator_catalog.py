@@ -50,7 +50,9 @@ def read_models() -> pd.DataFrame:
 
 def find_gpus(names: pd.Series) -> pd.Series:
     """Return the catalog's name of each GPU; missing for an unknown one. Case and surrounding blanks do not matter."""
-    by_alias = {alias: gpu for gpu, text in read_gpus()["aliases"].items() for alias in [*text.split("|"), gpu.lower()]}
+    by_alias = {
+        alias: gpu for gpu, text in read_gpus()["aliases"].items() for alias in [*text.split("|"), str(gpu).lower()]
+    }
     gpus: pd.Series = names.str.strip().str.lower().map(by_alias)
     return gpus.astype("str").where(gpus.notna())
 
@@ -63,7 +65,7 @@ def find_models(names: pd.Series) -> pd.Series:
     patterns = read_models()["pattern"]
 
     def find(name: str) -> str | None:
-        return next((family for family, pattern in patterns.items() if re.search(pattern, name.lower())), None)
+        return next((str(family) for family, pattern in patterns.items() if re.search(pattern, name.lower())), None)
 
     return names.map({name: find(name) for name in names.unique()}).astype("str").where(names.map(find).notna())
 

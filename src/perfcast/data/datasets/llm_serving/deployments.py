@@ -144,8 +144,8 @@ def _merge_same(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _melt(frame: pd.DataFrame) -> pd.DataFrame:
     """Return one row per measurement and quantity, with the facts of its GPU and model."""
-    texts = [frame[name].astype("str").str.removesuffix(".0") for name in _DEPLOYMENT]
-    deployment = texts[0].str.cat(texts[1:], sep="|")
+    texts = pd.DataFrame({name: frame[name].astype("str").str.removesuffix(".0") for name in _DEPLOYMENT})
+    deployment = texts.agg("|".join, axis=1)
     layout = {name: frame[source] for name, source in zip(PARALLEL_COLUMNS, _PARALLEL, strict=True)}
     gpus, models = read_gpus(), read_models()
     wide = frame.assign(
