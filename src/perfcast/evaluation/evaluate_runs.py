@@ -201,7 +201,9 @@ def _check_split_version(split: str, folder: Path) -> None:
 
 def _check_same_rows(split: str, members: Sequence[Predictions]) -> None:
     """Raise a UserError when predictors of one split were tested on different rows, whose errors cannot be compared."""
-    rows = [set(zip(member.frame["row"], member.frame["target"], strict=True)) for member in members]
+    # as objects: the texts of a column in Arrow are made one by one
+    pairs = [[member.frame[name].to_numpy(dtype=object) for name in ("row", "target")] for member in members]
+    rows = [set(zip(*pair, strict=True)) for pair in pairs]
     for member, tested in zip(members[1:], rows[1:], strict=True):
         if tested != rows[0]:
             raise UserError(

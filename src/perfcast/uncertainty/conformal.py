@@ -128,8 +128,10 @@ class ConformalCalibration:
 
     def least_similar_group(self, distances: pd.DataFrame) -> pd.Series:
         """Return the distance that lowers the in-domain score most, index as given, "" where none lowers it visibly."""
-        shares = distances * pd.Series(self.weights).reindex(distances.columns)
-        return shares.idxmax(axis=1).where(shares.max(axis=1) > _VISIBLE * self.base, "")
+        names = np.array([*map(str, distances.columns), ""], dtype=object)
+        shares = distances.to_numpy(dtype=float) * np.array([self.weights[name] for name in names[:-1]])
+        is_visible = shares.max(axis=1) > _VISIBLE * self.base
+        return pd.Series(names[np.where(is_visible, shares.argmax(axis=1), -1)], distances.index)
 
     def half_widths(self, outputs: np.ndarray, distances: pd.DataFrame, level: float = LEVEL) -> np.ndarray:
         """Return half the width in logarithms of the interval of a level about the prediction, (n,).
@@ -195,39 +197,32 @@ class UncertaintyModel:
     """Factors of the half-width of a draw by level of description; none where they were not fitted."""
 
     def intervals(
-        self, X: pd.DataFrame, outputs: np.ndarray, when: pd.Series | None = None, level: float = LEVEL
+        self,
+        X: pd.DataFrame,
+        outputs: np.ndarray,
+        when: pd.Series | None = None,
+        level: float = LEVEL,
+        ignored: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
         """Return the uncertainty of the prediction of every row.
 
+        Args: cells that `ignored` (n, columns) bool marks do not count in the in-domain score, see
+        `InDomainModel.distances`.
         Shapes: X (n, columns), outputs (n,) as they were calibrated -> index as in X, columns below and above (from the
         prediction to the ends of its interval, in logarithms), expected_error (absolute, in logarithms),
         in_domain_score (1 is close) and least_similar_group ("" where there is none).
         """
-        distances = self.in_domain.distances(X, when)
+        encoded = self.in_domain.encode(X)
+        distances = self.in_domain.distances(X, when, encoded=encoded)
+        without = distances if ignored is None else self.in_domain.distances(X, when, ignored, encoded)
         half_widths = self.calibration.half_widths(outputs, distances, level)
         return pd.DataFrame(
             {
                 "below": half_widths,
                 "above": half_widths,
                 "expected_error": self.calibration.expected_error(distances),
-                "in_domain_score": self.calibration.in_domain_score(distances),
-                "least_similar_group": self.calibration.least_similar_group(distances),
-            },
-            index=X.index,
-        )
-
-    def similarity(
-        self, X: pd.DataFrame, when: pd.Series | None = None, ignored: pd.DataFrame | None = None
-    ) -> pd.DataFrame:
-        """Return in_domain_score and least_similar_group of every row, as `intervals`, without its ignored cells.
-
-        Args: `ignored` (n, columns) bool, see `InDomainModel.distances`.
-        """
-        distances = self.in_domain.distances(X, when, ignored)
-        return pd.DataFrame(
-            {
-                "in_domain_score": self.calibration.in_domain_score(distances),
-                "least_similar_group": self.calibration.least_similar_group(distances),
+                "in_domain_score": self.calibration.in_domain_score(without),
+                "least_similar_group": self.calibration.least_similar_group(without),
             },
             index=X.index,
         )
