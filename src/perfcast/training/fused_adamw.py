@@ -14,7 +14,7 @@ from perfcast.training.optimization import WARM_UP, parameter_groups
 _BETA2, _EPS = 0.999, 1e-8
 _RISE, _FALL = 25.0, 1e4
 """The highest rate in units of the first one, and the first in units of the last."""
-_LEAST_MOMENTUM, _MOST_MOMENTUM = 0.85, 0.95
+_MIN_MOMENTUM, _MAX_MOMENTUM = 0.85, 0.95
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class OneCycle:
         first = self.highest / _RISE
         turn = WARM_UP * (self.steps + 1) - 1
         if step <= turn:
-            return _ease(first, self.highest, step / turn), _ease(_MOST_MOMENTUM, _LEAST_MOMENTUM, step / turn)
+            return _ease(first, self.highest, step / turn), _ease(_MAX_MOMENTUM, _MIN_MOMENTUM, step / turn)
         share = (step - turn) / (self.steps - turn)
-        return _ease(self.highest, first / _FALL, share), _ease(_LEAST_MOMENTUM, _MOST_MOMENTUM, share)
+        return _ease(self.highest, first / _FALL, share), _ease(_MIN_MOMENTUM, _MAX_MOMENTUM, share)
 
 
 def _ease(start: float, end: float, share: float) -> float:
