@@ -47,6 +47,6 @@ onstart:
 
 
 onsuccess:
-    GRAPH.write_code(Path(RESULTS) / "logs" / "code.json")
+    write_code()
     shell("perfcast pipeline times --results {RESULTS:q} --since {STARTED}")
     repeat_note()

@@ -28,7 +28,7 @@ def make_recordable(project: Path) -> Path:
     return project
 
 
-def write_run(results: Path, split: str, mape: float = 7.5) -> Path:
+def write_run(results: Path, split: str, mape: float = 7.000004) -> Path:
     """Write the folder of a training as `perfcast pipeline train` does, curves included."""
     frame = pd.DataFrame({"cores": [1.0, 2.0, 4.0, 8.0] * 4})
     frame["score"] = frame["cores"]

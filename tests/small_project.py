@@ -17,8 +17,8 @@ from perfcast.utils.io import sha256
 REPOSITORY = Path(__file__).parents[1]
 # the folders of results that dvc.yaml pins
 PINNED = (
-    *("raw", "standard", "features", "splits", "in_domain", "runs", "champion", "leakage", "evaluation"),
-    *("headline", "plots", "model_cards"),
+    *("raw", "standard", "features", "splits", "in_domain", "runs", "champion", "leakage", "described"),
+    *("evaluation", "headline", "plots", "model_cards"),
 )
 EXPERIMENT = {
     "sources": ["host_gemm"],

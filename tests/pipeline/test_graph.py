@@ -1,6 +1,7 @@
 """Whole graph on generated inputs: complete, idempotent, reproducible, with a list of missing sources."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -155,6 +156,7 @@ def test_second_run_does_nothing(project):
         ("standard/host_gemm.quality.json", "standardize"),
         ("splits/host_gemm/random.parquet", "split"),
         ("runs/host_gemm/random/ridge/validation.json", "train"),
+        ("described/spec_cpu2017.parquet", "described"),
         ("plots/host_gemm", "plots"),
         ("model_cards", "report"),
     ],
@@ -314,6 +316,21 @@ def test_run_without_sources_uses_the_embedded_dataset_and_lists_the_missing(tmp
     # a mirror that appears later is noticed by a plain run
     change(folder, mirrors=["mirror"])
     assert "ingest" in rules_run(call(folder, "snakemake", "--dry-run"))
+
+
+@pytest.mark.reliability("a flipped bit in a result is used by the next stage")
+def test_list_of_datasets_that_changes_after_ingestion_ends_the_run_in_one_line(tmp_path):
+    two = ["host_gemm", "perfcastdb"]
+    folder = small_project(tmp_path / "flipped", sources=two, datasets=[*two], mirrors=[], network=True)
+    source = folder / "conf" / "source" / "perfcastdb.yaml"
+    source.write_text(re.sub(r"url: \S+/", "url: http://127.0.0.1:9/", source.read_text()))
+    rule = folder / "workflow" / "rules" / "ingest.smk"
+    rule.write_text(rule.read_text().replace('--out {output:q}"', '--out {output:q}; sed -i s/gemm/gemn/ {output:q}"'))
+    code, output = failing(folder)
+    assert code != 0, output[-3000:]
+    (line,) = [line for line in output.splitlines() if line.startswith("perfcast: ")]
+    assert "available.json must be as its stage wrote it, but it has changed since" in line
+    assert "Traceback" not in output
 
 
 def test_planted_leak_stops_the_run_before_evaluation(tmp_path):

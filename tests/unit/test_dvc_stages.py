@@ -103,6 +103,13 @@ def test_the_stages_version_what_is_removed_with_them():
     assert outs == set(VERSIONED)
 
 
+@pytest.mark.reliability("results that came by DVC stay in part")
+def test_every_result_of_a_rule_is_versioned_and_removed():
+    texts = [path.read_text() for path in (ROOT / "workflow" / "rules").glob("*.smk")]
+    written = {name for text in texts for name in re.findall(r"\{RESULTS\}/([\w.]+)", text)}
+    assert written - {"logs", "benchmarks"} == set(VERSIONED)
+
+
 def test_the_champions_are_artifacts():
     paths = {artifact["path"] for artifact in DVC["artifacts"].values()}
     assert paths <= {f"results/champion/{name}" for name in known(CONF, "dataset")}

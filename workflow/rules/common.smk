@@ -4,6 +4,7 @@ import re
 import shlex
 import sys
 import time
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from perfcast.ops.made_here import RemadeFolders
 from perfcast.ops.run_lock import LOCK, end_on_hangup, hold_results
 from perfcast.tracking import warn_unusable
 from perfcast.utils.errors import UserError
+from perfcast.utils.os_errors import explain_os_error
 
 
 def refuse(error):
@@ -130,9 +132,29 @@ def begin():
         print(f"perfcast: {error}", file=sys.stderr)
         raise SystemExit(1)
     end_on_hangup()
+    tidy_what_can_be()
     remove_unfinished(Path(RESULTS))
     REMADE.record()
     warn_unusable(Path(), os.environ)
+
+
+def tidy_what_can_be():
+    """Let Snakemake keep an empty folder that it may not remove: its traceback would also skip `onerror`."""
+    tidy = workflow.dag.cleanup_workdir
+
+    def tidy_or_keep():
+        with suppress(OSError):
+            tidy()
+
+    workflow.dag.cleanup_workdir = tidy_or_keep
+
+
+def write_code():
+    """Write the digests of the code for `perfcast pipeline why`; a full disk costs a line, the results are whole."""
+    try:
+        GRAPH.write_code(Path(RESULTS) / "logs" / "code.json")
+    except OSError as error:
+        print(f"perfcast: {explain_os_error(error)}", file=sys.stderr)
 
 
 def repeat_note():
@@ -159,7 +181,11 @@ def available():
     Then a run asks the checkpoint, and a dry run assumes that the source can be had.
     """
     if SourceStatus.UNKNOWN in STATUS.values() and not plans_only():
-        return GRAPH.read_available(Path(checkpoints.available.get().output[0]))
+        path = Path(checkpoints.available.get().output[0])
+        try:
+            return GRAPH.read_available(path)
+        except UserError as error:
+            refuse(error)
     return GRAPH.available(STATUS)
 
 
@@ -189,5 +215,10 @@ def removed(wildcards):
             split=GRAPH.splits_of(dataset),
             predictor=GRAPH.predictors_of(dataset),
         )
+    ]
+    paths += [
+        f"{RESULTS}/described/{dataset}.parquet"
+        for dataset in available()
+        if Path(f"{RESULTS}/plots/{dataset}").exists() and GRAPH.described_splits_of(dataset)
     ]
     return [path for path in dict.fromkeys(paths) if not Path(path).exists()]

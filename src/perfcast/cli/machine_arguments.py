@@ -149,11 +149,17 @@ def read_tasks(options: argparse.Namespace, champion: Champion) -> list[str]:
 def read_user_measurements(
     options: argparse.Namespace, entries: Sequence[MachineEntry], champion: Champion
 ) -> UserMeasurements | None:
-    """Read the file of --measured, None without; fields that it leaves out are those of the only machine."""
+    """Read the file of --measured, None without; fields that it leaves out are those of the only machine.
+
+    Scores that look like mistakes are named on standard error: brief answers, tables and files have no notes.
+    """
     if options.measured is None:
         return None
     from perfcast.inference.machine_files import read_machines
     from perfcast.inference.user_measurements import read_measurements
 
     machine = dict(entries[0].values) if len(entries) == 1 else None
-    return read_measurements(read_machines(options.measured), champion, machine)
+    measurements = read_measurements(read_machines(options.measured), champion, machine)
+    for note in measurements.notes:
+        print(f"--measured: {note}", file=sys.stderr)
+    return measurements

@@ -20,8 +20,8 @@ _RECORD = Path("logs") / "report.sha256"
 _FILES = Path("logs") / "report.files"
 _REMADE = Path("logs") / "remade.json"
 VERSIONED = (
-    *("raw", "standard", "features", "splits", "in_domain", "runs", "champion", "leakage", "evaluation"),
-    *("headline", "plots", "model_cards", "metrics.json", "report", _REPORT),
+    *("raw", "standard", "features", "splits", "in_domain", "runs", "champion", "leakage", "described"),
+    *("evaluation", "headline", "plots", "model_cards", "metrics.json", "report", _REPORT),
 )
 """Results that dvc.yaml versions; other experiments may have their folders beside them."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import math
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _METRICS = ("mape", "medape", "coverage", "width", "interval_score", "p90")
 _COMPLETE_TAG = "perfcast.complete"
 _DIGEST = 36  # characters that MLflow keeps of a dataset's digest
+_ROUNDED = 1e-5  # an evaluation has six digits of an error
 
 Scores = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
 """Metrics of a dataset by split, predictor, task and metric."""
@@ -139,7 +141,7 @@ def _record_trainings(recorder: _Recorder, paths: Sequence[Path]) -> int:
     count = 0
     for path in paths:
         digest, content = sha256(path), read_json(path)
-        scores = _scores(recorder, path, content)
+        scores = _scores(recorder, content)
         if recorder.is_complete(digest):
             _update_metrics(recorder.known[digest], recorder, scores)
         else:
@@ -148,12 +150,15 @@ def _record_trainings(recorder: _Recorder, paths: Sequence[Path]) -> int:
     return count
 
 
-def _scores(recorder: _Recorder, path: Path, content: Mapping[str, Any]) -> dict[str, float]:
-    """Return the evaluated metrics of a training; none where the evaluation is older than the training."""
-    evaluation = recorder.results.folder / "evaluation" / recorder.dataset
+def _scores(recorder: _Recorder, content: Mapping[str, Any]) -> dict[str, float]:
+    """Return the evaluated metrics of a training; none where the evaluation is of another training.
+
+    The error on the test rows tells, which both have: times of files would not, after a clock was set back.
+    """
     scores = recorder.results.scores.get(recorder.dataset, {})
     tasks = scores.get(content["split"], {}).get(content["predictor"], {})
-    if not tasks or evaluation.stat().st_mtime < path.stat().st_mtime:
+    evaluated, trained = tasks.get(AVERAGE, {}).get("mape"), content["metrics"].get("mape")
+    if evaluated is None or trained is None or not math.isclose(evaluated, trained, rel_tol=_ROUNDED):
         return {}
     return {
         metric if task == AVERAGE else f"{metric}/{task}": values[metric]

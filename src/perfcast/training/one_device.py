@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from perfcast.nn.token_batch import TokenBatch, mask_inputs
 from perfcast.training.devices import TrainerConfig
-from perfcast.training.fused_adamw import FusedAdamW
 from perfcast.training.loop import BatchLoader, TrainingConfig
 from perfcast.training.optimization import (
     VALIDATION_BATCH_SIZE,
     VALIDATION_METRIC,
+    make_optimizer,
     masked_huber,
     measured_error,
 )
@@ -65,7 +65,8 @@ def train_on_one_device(
     loader = BatchLoader(training, config.batch_size, shuffle_seed=seed, limit=config.steps_per_epoch)
     epochs = config.count_epochs(len(training))
     network.to(device)
-    optimizer = FusedAdamW(network, config, steps=epochs * len(loader))
+    optimizer, rates = make_optimizer(network, config, steps=epochs * len(loader))
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     history: list[dict[str, float]] = []
     best_epoch, best_error, waited = 0, float("inf"), 0
     best_weights: dict[str, Tensor] | None = None
@@ -77,13 +78,13 @@ def train_on_one_device(
             step_loss = masked_huber(predicted, batch.targets, config.huber_delta)
             optimizer.zero_grad()
             step_loss.backward()
-            nn.utils.clip_grad_norm_(optimizer.parameters, config.gradient_clip_val)
+            nn.utils.clip_grad_norm_(parameters, config.gradient_clip_val)
             optimizer.step()
+            rates.step()
             loss.add(step_loss, len(batch))
         metrics = {} if validation is None else _validate(network, validation, config, device)
-        history.append(
-            {"epoch": epoch, "learning_rate": optimizer.learning_rate, **metrics, **loss.result("train_loss")}
-        )
+        rate = float(optimizer.param_groups[0]["lr"])
+        history.append({"epoch": epoch, "learning_rate": rate, **metrics, **loss.result("train_loss")})
         for listener in EPOCH_LISTENERS:
             listener(history[-1])
         if VALIDATION_METRIC not in metrics:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import OneCycleLR
@@ -11,9 +9,6 @@ from torch.optim.lr_scheduler import OneCycleLR
 from perfcast.training.loop import TrainingConfig
 
 VALIDATION_BATCH_SIZE = 1024
-
-WARM_UP = 0.15
-"""Share of the steps in which the learning rate rises."""
 
 VALIDATION_METRIC = "validation_error"
 """Mean absolute error of the standardized validation targets: what training stops by."""
@@ -39,16 +34,12 @@ def measured_error(predicted: Tensor, target: Tensor) -> tuple[Tensor, int]:
     return (predicted - target)[measured].abs().mean(), int(measured.sum())
 
 
-def parameter_groups(network: nn.Module, config: TrainingConfig) -> list[dict[str, Any]]:
-    """Return the trained parameters by weight decay; biases, norms and embeddings of one row are not decayed."""
+def make_optimizer(network: nn.Module, config: TrainingConfig, steps: int) -> tuple[torch.optim.Optimizer, OneCycleLR]:
+    """Return AdamW with a one-cycle rate; biases, norms and embeddings of one row are not decayed."""
     parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    return [
+    groups = [
         {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": config.weight_decay},
         {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
     ]
-
-
-def make_optimizer(network: nn.Module, config: TrainingConfig, steps: int) -> tuple[torch.optim.Optimizer, OneCycleLR]:
-    """Return AdamW with a one-cycle rate, for Lightning; `FusedAdamW` makes the same steps."""
-    optimizer = torch.optim.AdamW(parameter_groups(network, config), lr=config.learning_rate, fused=True)
-    return optimizer, OneCycleLR(optimizer, max_lr=config.learning_rate, total_steps=steps + 1, pct_start=WARM_UP)
+    optimizer = torch.optim.AdamW(groups, lr=config.learning_rate, fused=True)
+    return optimizer, OneCycleLR(optimizer, max_lr=config.learning_rate, total_steps=steps + 1, pct_start=0.15)

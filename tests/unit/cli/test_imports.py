@@ -11,7 +11,7 @@ import pytest
 
 PROJECT = Path(__file__).parents[3]
 HEAVY = (
-    *("torch", "torch._dynamo", "pytorch_lightning", "sklearn", "scipy"),
+    *("torch", "pytorch_lightning", "sklearn", "scipy"),
     *("mlflow", "lightgbm", "matplotlib", "fastapi"),
 )
 

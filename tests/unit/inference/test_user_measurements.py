@@ -199,6 +199,28 @@ def test_predict_command_lists_corrected_outputs(tmp_path, capsys):
     assert "changed by your own measurements: CFP2017rate" in capsys.readouterr().out
 
 
+@pytest.mark.reliability("an absurd measured score is used without a word")
+@pytest.mark.parametrize(
+    "form", [[], ["--brief"], ["--csv"], ["--out", "answer.csv"]], ids=lambda form: "".join(form[:1])
+)
+def test_absurd_measured_score_is_named_whatever_the_form_of_the_answer(tmp_path, capsys, monkeypatch, form):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text("suite,score\nCINT2017rate,100000\n")
+    command = ["predict", "--champion", str(project().folder), "--processor", "Xeon Gold 6148", "--chips", "2"]
+    assert main([*command, "--measured", "mine.csv", *form]) == 0
+    assert "other compiler options, or a typo?" in capsys.readouterr().err
+
+
+@pytest.mark.reliability("an absurd measured score is used without a word")
+@pytest.mark.parametrize("command", ["compare", "rank"])
+def test_absurd_measured_score_is_named_by_decisions(tmp_path, capsys, command):
+    (tmp_path / "mine.csv").write_text("processor,chips,suite,score\nXeon Gold 6148,2,CINT2017rate,100000\n")
+    (tmp_path / "two.csv").write_text("processor,chips\nXeon Gold 6148,1\nXeon Gold 6148,2\n")
+    options = ["--champion", str(project().folder), "--measured", str(tmp_path / "mine.csv"), "--csv"]
+    assert main([command, str(tmp_path / "two.csv"), *options]) == 0
+    assert "other compiler options, or a typo?" in capsys.readouterr().err
+
+
 def test_rank_and_what_if_correct_by_measurements(tmp_path, capsys):
     score = 1.2 * plain().estimates[2].median
     (tmp_path / "mine.csv").write_text(f"processor,chips,suite,score\nXeon Gold 6148,2,CINT2017rate,{score}\n")

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -31,11 +32,6 @@ SCORES = {
 }
 
 
-def write_evaluation(results):
-    (results / "evaluation" / "demo").mkdir(parents=True, exist_ok=True)
-    os.utime(results / "evaluation" / "demo")
-
-
 def record(folder, scores=SCORES, **options):
     store = tracking.Store(f"sqlite:///{folder}/mlflow/mlflow.db", folder / "mlflow" / "artifacts", "now")
     return record_results(store, ResultsToRecord(folder, scores, {"demo": "Demonstration"}, {}), **options)
@@ -53,7 +49,6 @@ def original(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recorded") / "results"
     for split in ("random", "unseen"):
         write_run(folder, split)
-    write_evaluation(folder)
     assert record(folder) == 2
     return folder
 
@@ -116,13 +111,33 @@ def test_another_evaluation_updates_the_metrics(results):
     assert coverage == {"random": 80.0, "unseen": 91.0}
 
 
-def test_changed_training_is_another_run_without_the_old_evaluation(results):
+@pytest.mark.parametrize("age", [-1000.0, 1000.0], ids=["newer", "older"])
+def test_changed_training_is_another_run_without_the_evaluation_of_the_old_one(results, age):
     write_run(results, "random", mape=9.0)
-    os.utime(results / "evaluation" / "demo", (0, 0))
+    date_evaluation(results, age)
     assert record(results) == 1
     runs = runs_of(results)[2]
     assert len(runs) == 3
     assert sorted(run.data.metrics["mape"] for run in runs) == [7.0, 7.0, 9.0]
+    assert sorted("coverage" in run.data.metrics for run in runs) == [False, True, True]
+
+
+def date_evaluation(results, age):
+    """Let the evaluation seem so many seconds older than the trainings."""
+    folder = results / "evaluation" / "demo"
+    folder.mkdir(parents=True, exist_ok=True)
+    moment = time.time() - age
+    os.utime(folder, (moment, moment))
+
+
+@pytest.mark.reliability("the clock is set back between training and evaluation")
+def test_clock_that_is_set_back_costs_no_metric(tmp_path):
+    results = tmp_path / "results"
+    write_run(results, "random")
+    date_evaluation(results, 1000.0)
+    assert record(results) == 1
+    (run,) = runs_of(results)[2]
+    assert run.data.metrics["coverage"] == 91.0
 
 
 def test_interrupted_recording_is_completed(results):
@@ -138,7 +153,7 @@ def test_interrupted_recording_is_completed(results):
 
 
 def test_live_run_becomes_the_record_of_its_training(results):
-    folder = write_run(results, "random", mape=8.5)
+    folder = write_run(results, "random", mape=7.00002)
     store = tracking.Store(f"sqlite:///{results}/mlflow/mlflow.db", results / "mlflow" / "artifacts", "now", live=True)
     with tracking.live_record(store, "perfcast/demo", "ridge-random", {"split": "random"}) as live:
         with listening(live.log_epoch):
@@ -148,7 +163,6 @@ def test_live_run_becomes_the_record_of_its_training(results):
         live.name_record(sha256(folder / "record.json"))
     assert not EPOCH_LISTENERS
     run_id = live.run.run_id
-    write_evaluation(results)
     assert record(results) == 1
     client, _, runs = runs_of(results)
     assert len(runs) == 3
@@ -204,6 +218,16 @@ def test_unreachable_store_is_one_line_and_a_note(project, capsys, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     assert main([*command, "--note", str(note)]) == 0
     assert note.read_text() == "1 new runs recorded\n"
+
+
+@pytest.mark.reliability("a full disk has no room for the note of a run")
+def test_note_that_cannot_be_written_costs_a_line(project, capsys, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)  # MLflow sets it
+    command = ["pipeline", "record", "--project", str(project), "--results", str(project / "results")]
+    assert main([*command, "--note", str(project / "params.yaml" / "note.txt")]) == 0
+    outcome, line = [line for line in capsys.readouterr().err.splitlines() if line.startswith("tracking: ")]
+    assert outcome == "tracking: 1 new runs recorded"
+    assert "note.txt is not written" in line
 
 
 def test_tracking_that_is_off_is_noted(project, monkeypatch):

@@ -20,6 +20,7 @@ from perfcast.ops import doctor
 from perfcast.tracking import warn_unusable
 
 SECONDS = 5.0
+STOPPED = 10.0
 BUSY = 15.0  # a machine with much else to do
 
 
@@ -234,6 +235,27 @@ def test_unusable_store_costs_one_line_in_seconds_and_later_recording_catches_up
     assert record(fault.project, "--note", str(note)) == 0
     assert "NOT" not in note.read_text()
     assert recorded_runs(fault.project) == ["FINISHED"]
+
+
+@pytest.mark.reliability("the server of the tracking store stops to answer while results are recorded")
+def test_server_that_stops_to_answer_costs_seconds(fault, capsys):
+    asked = []
+
+    def serve(connection):
+        request = connection.recv(4096)
+        asked.append(request.split(b" ")[1])
+        if asked[-1] == b"/health":
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nOK")
+            connection.close()
+
+    listen(fault, serve)
+    note = fault.project / "note.txt"
+    began = time.monotonic()
+    assert record(fault.project, "--note", str(note)) == 0
+    assert time.monotonic() - began < STOPPED + BUSY
+    assert len(asked) > 1, "what came after the check"
+    assert note.read_text().startswith("NOT recorded")
+    assert "Traceback" not in capsys.readouterr().err
 
 
 @pytest.mark.reliability("a database that was deleted left its journal or write-ahead log behind")

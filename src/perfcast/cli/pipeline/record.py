@@ -48,7 +48,10 @@ def run(options: argparse.Namespace) -> int:
         outcome = f"NOT recorded: {reason}; `perfcast pipeline record` catches up"
     print(f"tracking: {outcome}", file=sys.stderr)
     if options.note is not None:
-        write_text(options.note, f"{outcome}\n")
+        try:
+            write_text(options.note, f"{outcome}\n")
+        except OSError as error:  # as on a full disk: the line above says it all
+            print(f"tracking: {options.note} is not written: {tracking.explain_failure(error)}", file=sys.stderr)
     return 0
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import xgboost
 
 from perfcast.predictors.boosting.common import BoostingPredictor
+from perfcast.predictors.boosting.xgboost_file import check_model_file
 from perfcast.predictors.task_rows import SMALL_TABLE
 
 
@@ -64,6 +65,7 @@ class XgboostPredictor(BoostingPredictor):
         booster.save_model(path)
 
     def _read(self, path: Path) -> xgboost.Booster:
+        check_model_file(path, len(self.encoder_.columns_))
         return self._restore(bytearray(path.read_bytes()))
 
     def _restore(self, model: bytearray) -> xgboost.Booster:
