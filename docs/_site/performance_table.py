@@ -17,7 +17,7 @@ def performance_table(conf: Path) -> str:
     rows = []
     for path in sorted(folder.glob("*.csv")):
         for line in pd.read_csv(path)[list(COLUMNS)].itertuples(index=False):
-            numbers = [_number(line.before), _number(line.now), _goal(line.now, line.goal)]
+            numbers = [_number(line.before), _number(line.now), _goal(line.now, line.goal, line.unit)]
             rows.append([line.measure, *numbers, line.unit, _ratio(line.now, line.before), _in_references(line)])
     headings = ["measure", "before", "now", "goal", "unit", "now / before", "in reference computations"]
     return table(headings, rows) if rows else "`make benchmark` measures them."
@@ -27,9 +27,10 @@ def _number(value: float) -> str:
     return "" if pd.isna(value) else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _goal(now: float, goal: float) -> str:
-    """Return the goal, marked where it is not met: every measure is better when it is smaller."""
-    return "" if pd.isna(goal) else f"{_number(goal)}{'' if now <= goal else ' (missed)'}"
+def _goal(now: float, goal: float, unit: str) -> str:
+    """Return the goal, marked where it is not met; a rate ("1/s") is better when it is larger."""
+    met = now >= goal if unit == "1/s" else now <= goal
+    return "" if pd.isna(goal) else f"{_number(goal)}{'' if met else ' (missed)'}"
 
 
 def _ratio(now: float, before: float) -> str:
@@ -38,4 +39,5 @@ def _ratio(now: float, before: float) -> str:
 
 def _in_references(line: object) -> str:
     seconds, unit, now = (getattr(line, name) for name in ("reference_seconds", "unit", "now"))
-    return f"{now / seconds:,.3g}" if unit.startswith("CPU") and not pd.isna(seconds) else ""
+    in_seconds = now / 1000 if unit.startswith("ms") else now
+    return f"{in_seconds / seconds:,.3g}" if "CPU" in unit and not pd.isna(seconds) else ""

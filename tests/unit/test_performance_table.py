@@ -11,6 +11,7 @@ PROJECT = Path(__file__).parents[2]
 MEASURED = """measure,before,now,goal,unit,reference_seconds
 default run,930,450,500,CPU s,3.0
 first paint,,1.6,1.5,s,
+rows,,30,20,1/s,
 """
 
 
@@ -33,6 +34,7 @@ def test_measures_stand_beside_their_goals_and_the_reference(site, tmp_path: Pat
     assert [cell.strip() for cell in lines[3].strip("|").split("|")] == [
         *("first paint", "", "1.6", "1.5 (missed)", "s", "", ""),
     ]
+    assert "missed" not in lines[4]
 
 
 def test_the_files_of_the_project_have_the_columns_of_the_table(site) -> None:
