@@ -107,8 +107,8 @@ def backtested(rows=4000, seed=0, scale=0.01, slope=0.2):
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9, 0.99])
 def test_half_widths_are_calibrated_near_and_far(level):
-    calibration = ConformalCalibration().fit(*backtested())
-    residuals, tasks, _, far = backtested(seed=1)
+    calibration = ConformalCalibration().fit(*backtested(scale=0.04))
+    residuals, tasks, _, far = backtested(seed=1, scale=0.04)
     covered = np.abs(residuals) <= calibration.half_widths(tasks, far, level)
     for rows in (tasks == "one", tasks == "two", far["processor"] < 0.3, far["processor"] > 0.7):
         assert covered[rows].mean() == pytest.approx(level, abs=0.05)

@@ -13,9 +13,14 @@ def made(rows=20_000, base=0.01, weights=(0.1, 0.0), seed=0):
 
 
 def test_the_true_weights_are_found():
-    base, weights = fit_expected_error(*made(), 0.0)
-    assert base == pytest.approx(0.01, rel=0.1)
+    base, weights = fit_expected_error(*made(base=0.02), 0.0)
+    assert base == pytest.approx(0.02, rel=0.1)
     assert weights == pytest.approx([0.1, 0.0], abs=0.004)
+
+
+def test_base_is_a_share_of_the_mean_error_at_least():
+    sizes, distances, share = made(base=0.001)
+    assert fit_expected_error(sizes, distances, share, 0.0)[0] == pytest.approx(0.2 * sizes.mean(), rel=0.05)
 
 
 def test_a_rare_large_error_does_not_rule():
