@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OMP_NUM_THREADS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
 export DVC_NO_ANALYTICS := true
-.PHONY: help setup run full leaderboard ablation curves systems systems-gemm systems-help pull retry test docs test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
+.PHONY: help setup run full leaderboard ablation curves systems systems-gemm systems-help systems-llm pull retry test docs test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -40,12 +40,14 @@ ablation: setup ## hybrid_ensemble without one component or input at a time: hou
 	$(call experiment,ablation,results/ablation)
 curves: setup ## the error over training size and years of history: an hour or two
 	$(call experiment,curves,results/curves)
-systems: systems-gemm systems-help ## published systems on their own data
+systems: systems-gemm systems-help systems-llm ## published systems on their own data
 systems-gemm: setup ## the published system GPPerf
 	$(call experiment,gpperf,results/systems/gemm)
 systems-help: setup ## the published system HELP
 	$(call experiment,help,results/systems/help)
 	$(call experiment,help_drawn,results/systems/help_drawn)
+systems-llm: setup ## latencies of served language models
+	$(call experiment,llm,results/systems/llm)
 pull: setup ## fetch the versioned results, and record them as current for Snakemake and DVC
 	@dvc pull --quiet 2> /dev/null || { echo "make pull: the remote $$(dvc config core.remote) lacks results of this revision: \
 	set the one that has them (dvc remote add --local --default shared ADDRESS), or run make run; dvc pull shows details"; exit 1; }
@@ -77,7 +79,7 @@ readme: setup ## examples and tables of README.md from the default run and, if t
 ui: setup ## MLflow's UI on the project's store
 	@perfcast ui
 benchmark: setup ## speed, as ratios
-	python benchmarks/pipeline.py && python benchmarks/imports.py
+	python benchmarks/pipeline.py && python benchmarks/imports.py && python benchmarks/serving.py
 scale: setup ## time and memory of every stage at SIZES times the CPU 2017 table (an hour or two)
 	python benchmarks/scale --sizes $(SIZES)
 docs: setup ## the documentation site, in build/site

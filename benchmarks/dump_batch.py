@@ -47,7 +47,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        _describe(dump).to_csv(folder / "machines.csv", index=False)
+        describe(dump).to_csv(folder / "machines.csv", index=False)
         out = folder / "answers.csv"
         words = ["predict", str(folder / "machines.csv"), "--results", str(options.results), "--out", str(out)]
         start = time.perf_counter()
@@ -61,7 +61,7 @@ def main() -> None:
         print(f"{count:6} {reason}")
 
 
-def _describe(dump: pd.DataFrame) -> pd.DataFrame:
+def describe(dump: pd.DataFrame) -> pd.DataFrame:
     """Return the descriptions of the rows; MHz and zeros are written as a data sheet writes them."""
     machines = dump[list(COLUMNS)].rename(columns=COLUMNS)
     # the dump calls speed suites CINT2017 and CFP2017

@@ -57,7 +57,7 @@ def main() -> None:
     predictions = predictions.reset_index(drop=True)
     outputs = outputs_of(predictions["task"], predictions["target"])
     expected_errors = calibration.expected_error(predictions[names])
-    below, above = calibration.reaches(outputs, predictions[names], LEVEL)
+    half = calibration.half_widths(outputs, predictions[names], LEVEL)
     errors = np.log(predictions["measured"] / predictions["predicted"]).to_numpy()
     row_labels = labels.loc[predictions["row"]]
     entity, block = predictions["entity"].to_numpy(), blocks.loc[predictions["row"]].to_numpy()
@@ -79,7 +79,7 @@ def main() -> None:
                 ErrorRows(row_labels.iloc[others], outputs[others], expected_errors[others]),
             )
         tasks = predictions["task"][evaluated].to_numpy()
-        inside = (errors - shift >= -below * left) & (errors - shift <= above * left)
+        inside = np.abs(errors - shift) <= half * left
         covered = np.mean(inside[evaluated])
         print(
             f"| {shots} | {evaluated.sum()} | {_error(errors[evaluated], tasks)} "

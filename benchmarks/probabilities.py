@@ -39,11 +39,10 @@ def read_calibration(results: Path, dataset: str, split: str, predictor: str) ->
         )
         rows = tested[tested["fold"] == fold]
         row_outputs = outputs_of(rows["task"], rows["target"])
-        below, above = calibration.reaches(row_outputs, rows[names], LEVEL)
+        half = calibration.half_widths(row_outputs, rows[names], LEVEL)
         predicted = rows["predicted"].to_numpy()
         threshold = predicted * np.exp(generator.normal(0, SPREAD, len(rows)))
-        reach = np.where(threshold > predicted, above, below)
-        for limit, median, wide, output in zip(threshold, predicted, reach, row_outputs, strict=True):
+        for limit, median, wide, output in zip(threshold, predicted, half, row_outputs, strict=True):
             quantiles = calibration.quantiles.get(output, calibration.quantiles[""])
             probabilities.append(probability_at_least(limit, median, median * np.exp(wide), LEVEL, quantiles))
         came += list(rows["measured"].to_numpy() >= threshold)

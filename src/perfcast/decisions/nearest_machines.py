@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.champion import Champion
-from perfcast.inference.draw_predictions import complete_machines
+from perfcast.inference.draw_predictions import DrawPredictions
 from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
-from perfcast.inference.impute import ASSUMED, CompletedMachines, find_unknown
+from perfcast.inference.impute import ASSUMED, CompletedMachines, impute_draws
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.prediction import Answer, Neighbor
 from perfcast.schema.table import Column, Kind, Role, Tag, select
@@ -112,12 +112,11 @@ def find_nearest_machines(
     if tasks:
         positions = np.repeat(np.arange(len(frame)), len(tasks))
         frame = frame.iloc[positions].assign(**{task: list(tasks) * len(frame)})
-    completed = complete_machines(machines.with_frame(frame), champion, assume=assume)
-    table = champion.build_features(completed.frame)
+    drawn = DrawPredictions(impute_draws(machines.with_frame(frame), champion, assume=assume), champion)
+    completed = drawn.completed
     units = {column.name: column.unit for column in measured.columns}
     by_line: dict[int, NearestResults] = {}
-    unknown = find_unknown(completed, table, champion)
-    for row, neighbors in enumerate(find_neighbors(table, champion, count, unknown)):
+    for row, neighbors in enumerate(find_neighbors(drawn.table, champion, count, drawn.unknown)):
         line = int(completed.frame.index[row])
         name = name_machine(completed.frame.iloc[row], measured)
         notes = (*machines.notes.get(line, ()), *([champion.left_out.note] if champion.left_out else []))

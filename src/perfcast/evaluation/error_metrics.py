@@ -99,7 +99,7 @@ class Scored:
 
     Shapes: arrays of n rows. `target` and `cluster` are codes from 0; R2 and the rank metrics compare scores of
     one target only, since different targets may have different scales. `half` is the half-width of the interval in
-    logarithms; NaN for any row: there are no intervals. `center` is its center less the logarithm of the prediction.
+    logarithms; NaN for any row: there are no intervals.
     `level` is that of the intervals.
     """
 
@@ -108,7 +108,6 @@ class Scored:
     target: np.ndarray
     cluster: np.ndarray
     half: np.ndarray
-    center: np.ndarray
     level: float
 
     @property
@@ -141,13 +140,13 @@ def score(scored: Scored, weights: np.ndarray) -> tuple[dict[str, float], dict[s
         for metric, statistic in (("spearman", spearman), ("pairs", ordered_pairs)):
             values[metric], influence = _by_target(scored, statistic)
             draws[metric] = values[metric] + _totals(scored, weights, influence) / totals
-        outside = np.abs(np.log(scored.predicted / scored.measured) + scored.center) - scored.half
+        outside = np.abs(np.log(scored.predicted / scored.measured)) - scored.half
         winkler = 100 * (2 * scored.half + 2 / (1 - scored.level) * np.maximum(outside, 0))
         for metric, amounts in (("coverage", 100.0 * (outside <= 0)), ("interval_score", winkler)):
             known = np.where(np.isnan(scored.half), np.nan, amounts)
             values[metric] = float(known.mean())
             draws[metric] = _totals(scored, weights, known) / totals
-        widths = interval_width(scored.half, scored.center)
+        widths = interval_width(scored.half)
         values["width"] = float(np.median(widths))
         draws |= _quantile_draws(widths, scored.cluster, weights, {"width": 0.5})
     return values, draws

@@ -79,24 +79,27 @@ def subtract_level(residual: np.ndarray, groups: np.ndarray) -> np.ndarray:
     absolute residual. A row without others keeps its residual.
     Shapes: residual (n,), groups (n,) -> (n,).
     """
-    level, others = np.zeros(len(residual)), np.zeros(len(residual))
-    for index in pd.Series(groups).groupby(groups, sort=False).indices.values():
-        if len(index) > 1:
-            level[index], others[index] = _medians_of_others(residual[index]), len(index) - 1
+    codes = np.unique(groups, return_inverse=True)[1]
+    others = np.bincount(codes)[codes] - 1
+    level = np.where(others > 0, _medians_of_others(residual, codes), 0.0)
     candidates = [residual - level * others / np.maximum(others + k, 1) for k in _SHRINKAGES]
     return min([residual, *candidates], key=lambda remaining: float(np.abs(remaining).mean()))
 
 
-def _medians_of_others(values: np.ndarray) -> np.ndarray:
-    """Return for every value the median of the other ones, (n,), n at least 2."""
-    count = len(values)
-    order = np.argsort(values, kind="stable")
-    ordered, rank = values[order], np.empty(count, dtype=int)
-    rank[order] = np.arange(count)
+def _medians_of_others(values: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return for every value the median of the other ones of its code, (n,); its own value where there is no other."""
+    order = np.lexsort((values, codes))
+    ordered, of_code = values[order], codes[order]
+    sizes = np.bincount(codes)
+    starts, counts = (np.cumsum(sizes) - sizes)[of_code], sizes[of_code]
+    rank = np.arange(len(values)) - starts
     # the middle of the other values, which are the ordered ones without that of this rank
-    low, high = (count - 2) // 2, (count - 1) // 2
-    middle = (ordered[low + (rank <= low)] + ordered[high + (rank <= high)]) / 2
-    return np.asarray(middle)
+    low, high = np.maximum(counts - 2, 0) // 2, (counts - 1) // 2
+    last = counts - 1
+    picked = (np.minimum(middle + (rank <= middle), last) for middle in (low, high))
+    medians = np.empty(len(values))
+    medians[order] = sum(ordered[starts + place] for place in picked) / 2
+    return medians
 
 
 def _summarize(tasks: pd.Series, residual: np.ndarray) -> pd.DataFrame:

@@ -25,7 +25,6 @@ from perfcast.evaluation.evaluation_tables import (
 from perfcast.evaluation.interval_metrics import calibration_checks, pit_histogram
 from perfcast.evaluation.predictor_comparison import PAIR_COLUMNS, PAIRED_COLUMNS, compare, compare_all_pairs
 from perfcast.evaluation.run_predictions import (
-    CENTER,
     DISSIMILAR_GROUP,
     HALF_WIDTH,
     HISTORY_COLUMNS,
@@ -60,7 +59,7 @@ from perfcast.utils.io import read_object
 
 _SCORED = {
     **{"measured": "measured", "predicted": "predicted", "target": "code", "cluster": "cluster"},
-    **{"half": HALF_WIDTH, "center": CENTER},
+    "half": HALF_WIDTH,
 }
 """Column of each array of `Scored`."""
 
@@ -202,7 +201,9 @@ def _check_split_version(split: str, folder: Path) -> None:
 
 def _check_same_rows(split: str, members: Sequence[Predictions]) -> None:
     """Raise a UserError when predictors of one split were tested on different rows, whose errors cannot be compared."""
-    rows = [set(zip(member.frame["row"], member.frame["target"], strict=True)) for member in members]
+    # as objects: the texts of a column in Arrow are made one by one
+    pairs = [[member.frame[name].to_numpy(dtype=object) for name in ("row", "target")] for member in members]
+    rows = [set(zip(*pair, strict=True)) for pair in pairs]
     for member, tested in zip(members[1:], rows[1:], strict=True):
         if tested != rows[0]:
             raise UserError(
@@ -314,7 +315,7 @@ def _points(member: Predictions) -> pd.DataFrame:
     """Return one point per test row and target, the geometric mean over seeds."""
     frame = member.frame.assign(predicted=np.log(member.frame["predicted"]))
     by_row = frame.groupby(["task", "target", "row"], sort=True)
-    points = by_row[["measured", "predicted", HALF_WIDTH, CENTER, IN_DOMAIN_SCORE]].mean()
+    points = by_row[["measured", "predicted", HALF_WIDTH, IN_DOMAIN_SCORE]].mean()
     points["predicted"] = np.exp(points["predicted"])
     points = points.astype("float32").assign(split=member.split, predictor=member.predictor)
     points[DISSIMILAR_GROUP] = by_row[DISSIMILAR_GROUP].first()

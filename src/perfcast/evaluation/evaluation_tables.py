@@ -45,7 +45,7 @@ SLICE_COLUMNS = [
 PUBLISHED_COLUMNS = ["what", "split", "task", "metric", "value", "citation", "predictor"]
 POINT_COLUMNS = [
     *("split", "predictor", "row", "task", "target", "measured", "predicted"),
-    *("half_width", "interval_center", "in_domain_score", "least_similar_group"),
+    *("half_width", "in_domain_score", "least_similar_group"),
 ]
 
 
@@ -56,7 +56,7 @@ class Evaluation:
     Shapes: `metrics` one row per (split, predictor, task or "average", metric); `slices` one per (split, predictor,
     slice, value); `paired` as `compare`; `pairs` as `compare_all_pairs`; `all_rows` as `compare_all_rows`;
     `noise` as `estimate_noise_floor`; `history` one row per (split, predictor, seed, fold, epoch); `points` one per
-    (split, predictor, test row, target), predictions being the geometric mean over seeds, with half-width and center
+    (split, predictor, test row, target), predictions being the geometric mean over seeds, with the half-width
     of the interval in logarithms, in-domain score and least similar feature group; `in_domain` as
     `errors_by_in_domain_score`; `levels` as `coverage_by_level`; `pit` as `pit_histogram`; `calibration` as
     `calibration_checks`; `importance` and `attention` as in `explanation_tables`; `published` one row per published

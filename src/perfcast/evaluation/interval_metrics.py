@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from perfcast.evaluation.run_predictions import CENTER, PIT, calibrate_folds, distance_names, is_covered
+from perfcast.evaluation.run_predictions import PIT, calibrate_folds, distance_names, is_covered
 from perfcast.uncertainty.conformal import TEST
 
 PIT_COLUMNS = ["split", "predictor", "task", "from", "to", "share", "rows"]
@@ -33,12 +33,10 @@ _JUMP_RATE = 0.01
 def signed_pit(predictions: pd.DataFrame) -> np.ndarray:
     """Return the probability integral transform of measured scores, 0 to 1, NaN without intervals, (n,).
 
-    0.5 is a score at the center of its interval, 1 one above all that is expected.
+    0.5 is a score as predicted, 1 one above all that is expected.
     """
-    measured, predicted, center, levels = (
-        predictions[name].to_numpy(dtype=float) for name in ("measured", "predicted", CENTER, PIT)
-    )
-    above = np.sign(np.log(measured / predicted) - center)
+    measured, predicted, levels = (predictions[name].to_numpy(dtype=float) for name in ("measured", "predicted", PIT))
+    above = np.sign(measured - predicted)
     return np.asarray(0.5 + 0.5 * above * np.where(np.isnan(levels), np.nan, np.minimum(levels, 1.0)))
 
 

@@ -133,15 +133,14 @@ def attach_slices(frame: pd.DataFrame, slices: pd.DataFrame) -> pd.DataFrame:
     return joined
 
 
-HALF_WIDTH, CENTER, IN_DOMAIN_SCORE = "half_width", "interval_center", "in_domain_score"
+HALF_WIDTH, IN_DOMAIN_SCORE = "half_width", "in_domain_score"
 DISSIMILAR_GROUP, SHIFT, PIT = "least_similar_group", "shift", "pit"
-"""Columns that `with_intervals` adds: half-width of the interval, its center less the prediction, both in logarithms,
-and in-domain score, all NaN without backtests; the feature group that lowers the in-domain score most and the shift
-of the machine from the training rows, both "" for none; and the level of the narrowest interval that contains the
-measured score (inf for none)."""
+"""Columns that `with_intervals` adds: half-width of the interval in logarithms and in-domain score, NaN without
+backtests; the feature group that lowers the in-domain score most and the shift of the machine from the training rows,
+both "" for none; and the level of the narrowest interval that contains the measured score (inf for none)."""
 
 _KEYS = ["fold", "backtest", "row"]
-_BACKTEST_COLUMNS = (*_KEYS, "task", "target", "measured", "predicted")
+_BACKTEST_COLUMNS = (*_KEYS, "task", "entity", "target", "measured", "predicted")
 
 
 def read_backtests(folder: Path) -> pd.DataFrame | None:
@@ -156,12 +155,12 @@ def read_backtests(folder: Path) -> pd.DataFrame | None:
 def with_intervals(
     predictions: pd.DataFrame, backtests: pd.DataFrame | None, distances: pd.DataFrame | None, level: float
 ) -> pd.DataFrame:
-    """Return the predictions with the columns HALF_WIDTH, CENTER, IN_DOMAIN_SCORE, DISSIMILAR_GROUP, SHIFT and PIT.
+    """Return the predictions with the columns HALF_WIDTH, IN_DOMAIN_SCORE, DISSIMILAR_GROUP, SHIFT and PIT.
 
     Shapes: `predictions` and `backtests` as in run folders, `distances` one row per fold, backtest (-1: the test
     part) and row. Each fold is calibrated on its own backtests only.
     """
-    result = predictions.assign(**dict.fromkeys((HALF_WIDTH, CENTER, IN_DOMAIN_SCORE, PIT), np.nan))
+    result = predictions.assign(**dict.fromkeys((HALF_WIDTH, IN_DOMAIN_SCORE, PIT), np.nan))
     result[DISSIMILAR_GROUP] = result[SHIFT] = ""
     if backtests is None or distances is None:
         return result
@@ -173,8 +172,7 @@ def with_intervals(
     for fold, calibration, _ in calibrate_folds(backtests, distances):
         rows = (result["fold"] == fold).to_numpy() & test_distances[names].notna().all(axis=1).to_numpy()
         far = test_distances.loc[rows, names]
-        below, above = calibration.reaches(outputs[rows], far, level)
-        result.loc[rows, HALF_WIDTH], result.loc[rows, CENTER] = (above + below) / 2, (above - below) / 2
+        result.loc[rows, HALF_WIDTH] = calibration.half_widths(outputs[rows], far, level)
         result.loc[rows, IN_DOMAIN_SCORE] = calibration.in_domain_score(far)
         result.loc[rows, DISSIMILAR_GROUP] = calibration.least_similar_group(far).to_numpy()
         result.loc[rows, PIT] = calibration.pit(outputs[rows], far, _residuals(result[rows]))
@@ -195,14 +193,16 @@ def calibrate_folds(
     for fold in sorted(rows["fold"].unique()):
         part = rows[rows["fold"] == fold]
         outputs, numbers = outputs_of(part["task"], part["target"]), part["backtest"].to_numpy()
-        calibration = ConformalCalibration().fit(_residuals(part), outputs, numbers, part[names])
+        calibration = ConformalCalibration().fit(
+            _residuals(part), outputs, numbers, part[names], entities=part["entity"].to_numpy()
+        )
         yield int(fold), calibration, part.assign(**{PIT: calibration.pit(outputs, part[names], _residuals(part))})
 
 
 def is_covered(predictions: pd.DataFrame) -> np.ndarray:
     """Return whether the measured score lies in the interval, 1 or 0, NaN where there is no interval, (n,)."""
-    half, center = (predictions[name].to_numpy(dtype=float) for name in (HALF_WIDTH, CENTER))
-    return np.where(np.isnan(half), np.nan, np.abs(_residuals(predictions) + center) <= half)
+    half = predictions[HALF_WIDTH].to_numpy(dtype=float)
+    return np.where(np.isnan(half), np.nan, np.abs(_residuals(predictions)) <= half)
 
 
 def _residuals(predictions: pd.DataFrame) -> np.ndarray:
@@ -211,21 +211,20 @@ def _residuals(predictions: pd.DataFrame) -> np.ndarray:
     return np.asarray(np.log(predicted / measured))
 
 
-def interval_width(half: np.ndarray, center: np.ndarray) -> np.ndarray:
-    """Return the width of the interval in % of the prediction. Shapes: (n,), see HALF_WIDTH and CENTER."""
-    return np.asarray(100 * (np.exp(center + half) - np.exp(center - half)))
+def interval_width(half: np.ndarray) -> np.ndarray:
+    """Return the width of the interval in % of the prediction, from its half-width in logarithms. Shapes: (n,)."""
+    return np.asarray(100 * (np.exp(half) - np.exp(-half)))
 
 
 def interval_widths(predictions: pd.DataFrame) -> np.ndarray:
     """Return the widths of the intervals of `with_intervals` in % of the predictions, NaN without, (n,)."""
-    half, center = (predictions[name].to_numpy(dtype=float) for name in (HALF_WIDTH, CENTER))
-    return interval_width(half, center)
+    return interval_width(predictions[HALF_WIDTH].to_numpy(dtype=float))
 
 
 def interval_scores(predictions: pd.DataFrame, level: float) -> np.ndarray:
     """Return the interval score of the intervals of a level, about %, NaN without, (n,); see `error_metrics.score`."""
-    half, center = (predictions[name].to_numpy(dtype=float) for name in (HALF_WIDTH, CENTER))
-    outside = np.maximum(np.abs(_residuals(predictions) + center) - half, 0)
+    half = predictions[HALF_WIDTH].to_numpy(dtype=float)
+    outside = np.maximum(np.abs(_residuals(predictions)) - half, 0)
     return np.asarray(100 * (2 * half + 2 / (1 - level) * outside))
 
 

@@ -131,5 +131,7 @@ def _calibrate(table: Table, training: np.ndarray, files: FoldFiles) -> tuple[Un
     in_domain = fit_in_domain(table, training)
     residuals = np.log(lines["predicted"].to_numpy(dtype=float) / lines["measured"].to_numpy(dtype=float))
     outputs, numbers = outputs_of(lines["task"], lines["target"]), lines["backtest"].to_numpy()
-    calibration = ConformalCalibration().fit(residuals, outputs, numbers, lines[in_domain.names])
+    calibration = ConformalCalibration().fit(
+        residuals, outputs, numbers, lines[in_domain.names], entities=lines["entity"].to_numpy()
+    )
     return UncertaintyModel(in_domain, calibration), int(lines["backtest"].nunique())

@@ -71,7 +71,9 @@ def fit_uncertainty(
     in_domain = fit_in_domain(table, known)
     residuals = np.log(lines["predicted"].to_numpy(dtype=float) / lines["measured"].to_numpy(dtype=float))
     outputs, numbers = outputs_of(lines["task"], lines["target"]), lines["backtest"].to_numpy()
-    calibration = ConformalCalibration().fit(residuals, outputs, numbers, lines[in_domain.names])
+    calibration = ConformalCalibration().fit(
+        residuals, outputs, numbers, lines[in_domain.names], entities=lines["entity"].to_numpy()
+    )
     labels = shared_labels(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy(), axis=0)
     correlation = ErrorCorrelation().fit(
         residuals,

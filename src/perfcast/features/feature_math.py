@@ -1,8 +1,14 @@
-"""Arithmetic and declarations shared by the feature modules: missing stays missing, nothing becomes infinite."""
+"""Arithmetic and declarations shared by the feature modules: missing stays missing, nothing becomes infinite.
+
+Feature modules compute with NumPy arrays: a described machine is one row, for which an operation of pandas takes a
+hundred times as long. Missing is NaN, NaT, or no string.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -14,7 +20,11 @@ _LOG10_2 = 0.30103
 _MAX_DECIMALS = 40
 _POWERS_OF_TEN = np.array([float(f"1e{power}") for power in range(-_MAX_DECIMALS, _MAX_DECIMALS + 1)])
 
-_VERSION = r"^\D*(\d{1,4})(?:\.(\d{1,3})(?!\d)|(?!\.?\d))"
+_VERSION = re.compile(r"^\D*(\d{1,4})(?:\.(\d{1,3})(?!\d)|(?!\.?\d))")
+
+Values = np.ndarray | pd.Series
+"""Values of a column, (n,)."""
+AnyValues = TypeVar("AnyValues", np.ndarray, pd.Series)
 
 
 def require(table: Table, names: Iterable[str]) -> pd.DataFrame:
@@ -23,6 +33,19 @@ def require(table: Table, names: Iterable[str]) -> pd.DataFrame:
     if missing:
         raise ValueError(f"dataset {table.dataset!r} lacks columns that its features need: {', '.join(missing)}")
     return table.frame
+
+
+def arrays(table: Table, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Return columns of a table as arrays: float64, datetime64, or objects for texts. Raises: see `require`."""
+    frame = require(table, names)
+    return {name: _read_array(frame[name]) for name in names}
+
+
+def _read_array(values: pd.Series) -> np.ndarray:
+    if not isinstance(values.dtype, pd.CategoricalDtype):
+        return np.asarray(values)
+    texts: np.ndarray = np.asarray([*values.dtype.categories, None], dtype=object)
+    return np.asarray(texts[values.array.codes])
 
 
 def feature(  # noqa: PLR0917 - a declaration is written in the order of Column's fields
@@ -39,9 +62,13 @@ def feature(  # noqa: PLR0917 - a declaration is written in the order of Column'
     return Column(name, Kind.NUMERICAL, Role.FEATURE, group, unit, meaning, low, high, tuple(tags))
 
 
-def append(table: Table, columns: Iterable[Column], values: Mapping[str, pd.Series] | pd.DataFrame) -> Table:
+def append(table: Table, columns: Iterable[Column], values: Mapping[str, Values] | pd.DataFrame) -> Table:
     """Append derived columns with their values by name, rounded; a value that is not finite becomes missing."""
-    return table.with_columns((column, round_digits(finite(values[column.name]))) for column in columns)
+    declared = list(columns)
+    stacked = np.empty((len(declared), len(table.frame)))
+    for place, column in enumerate(declared):
+        stacked[place] = finite(values[column.name])
+    return table.with_numbers(declared, round_digits(stacked))
 
 
 def derive_distinct(
@@ -69,62 +96,86 @@ def append_logs(table: Table, names: Iterable[str]) -> Table:
     return append(table, columns, values)
 
 
-def append_cache_level(table: Table, shares: Mapping[str, pd.Series], content: str) -> Table:
+def append_cache_level(table: Table, shares: Mapping[str, Values], content: str) -> Table:
     """Append `fits_in`, the smallest cache level that holds the content, missing where a size is unknown.
 
     `shares` are sizes of the content over those of the levels l3, l2 and l1d, in this order.
     """
-    level = pd.Series("memory", index=table.frame.index, dtype="str")
-    known = pd.Series(True, index=table.frame.index)
+    level = np.full(len(table.frame), "memory", dtype=object)
+    known = np.full(len(table.frame), True)
     for name, share in shares.items():
-        level = level.mask(share <= 1, name)
-        known &= share.notna()
+        level[share <= 1] = name
+        known &= ~np.isnan(share)
     meaning = f"smallest cache level that holds {content}"
     column = Column("fits_in", Kind.CATEGORICAL, Role.FEATURE, "machine", meaning=meaning, tags=(Tag.SLICE,))
-    return table.with_columns([(column, level.where(known))])
+    return table.with_columns([(column, np.where(known, level, np.array(None)))])
 
 
-def round_digits(values: pd.Series) -> pd.Series:
+def round_digits(numbers: np.ndarray) -> np.ndarray:
     """Round to ten or eleven significant digits, so that a table has the same bytes on every processor.
 
     The last bit of a logarithm depends on the vector unit that computed it. The steps here do not: each of them is
     exact or rounded as IEEE 754 says.
     """
-    numbers = values.to_numpy()
     _, exponents = np.frexp(np.nan_to_num(numbers))
     decimals = _DIGITS - 1 - np.floor((exponents - 1) * _LOG10_2).astype(int)
     scale = _POWERS_OF_TEN[np.clip(decimals, -_MAX_DECIMALS, _MAX_DECIMALS) + _MAX_DECIMALS]
-    return pd.Series(np.rint(numbers * scale) / scale, index=values.index, name=values.name)
+    return np.asarray(np.rint(numbers * scale) / scale)
 
 
-def finite(values: pd.Series) -> pd.Series:
+def finite(values: Values) -> np.ndarray:
     """Return `values` as float64 with infinities made missing."""
-    numbers = values.to_numpy(dtype="float64", na_value=np.nan)
-    return pd.Series(np.where(np.isfinite(numbers), numbers, np.nan), index=values.index, name=values.name)
+    if isinstance(values, pd.Series):
+        values = values.to_numpy(dtype="float64", na_value=np.nan)
+    numbers = np.asarray(values, dtype="float64")
+    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
-def ratio(numerator: pd.Series, denominator: pd.Series) -> pd.Series:
+def positive(values: Values) -> np.ndarray:
+    """Return `values` with those that are not positive made missing."""
+    return np.where(values > 0, values, np.nan)
+
+
+def ratio(numerator: AnyValues, denominator: AnyValues) -> AnyValues:
     """Divide; a denominator that is not positive gives a missing value."""
-    return numerator / denominator.where(denominator > 0)
+    quotient: AnyValues = numerator / positive(denominator)
+    return quotient
 
 
-def log(values: pd.Series) -> pd.Series:
+def log(values: Values) -> np.ndarray:
     """Take the natural logarithm; a value that is not positive gives a missing one."""
-    return pd.Series(np.log(finite(values).where(values > 0)), index=values.index)
+    return np.asarray(np.log(positive(finite(values))))
 
 
-def is_true(condition: pd.Series, known: pd.Series) -> pd.Series:
+def is_true(condition: Values, known: Values) -> np.ndarray:
     """Return 1 where a condition holds and 0 where it does not; missing where `known` is missing."""
-    return condition.astype("float64").where(known.notna())
+    return np.where(np.isnan(known), np.nan, condition)
 
 
-def decimal_year(dates: pd.Series) -> pd.Series:
+def decimal_year(dates: np.ndarray) -> np.ndarray:
     """Return dates as decimal years, at the resolution of a month: 2021-04 is 2021.25."""
-    return pd.Series(dates.dt.year + (dates.dt.month - 1) / 12, index=dates.index)
+    months = dates.astype("datetime64[M]")
+    since = months.astype("int64")  # since 1970-01
+    return np.where(np.isnat(months), np.nan, 1970 + since // 12 + (since % 12) / 12)
 
 
-def version_number(text: pd.Series) -> pd.Series:
+def map_distinct(function: Callable[..., Any], *texts: np.ndarray) -> np.ndarray:
+    """Return a function of every row's texts, (n,) object, computed once for distinct ones; None where one is missing.
+
+    Shapes: every array (n,) object.
+    """
+    rows = list(zip(*(column.tolist() for column in texts), strict=True))
+    by_row = {row: function(*row) if all(isinstance(text, str) for text in row) else None for row in set(rows)}
+    mapped = np.empty(len(rows), dtype=object)
+    mapped[:] = [by_row[row] for row in rows]
+    return mapped
+
+
+def version_number(texts: np.ndarray) -> np.ndarray:
     """Return a dotted version as an ordered number, major + minor / 1000: "5.14.21" is 5.014 and "5.3" is 5.003."""
-    parts = text.astype("str").where(text.notna()).str.extract(_VERSION)
-    major, minor = (pd.to_numeric(parts[column]).astype("float64") for column in (0, 1))
-    return major + minor.fillna(0) / 1000
+    return map_distinct(_version_number, texts).astype("float64")
+
+
+def _version_number(text: str) -> float:
+    match = _VERSION.match(text)
+    return float(match[1]) + float(match[2] or 0) / 1000 if match else np.nan

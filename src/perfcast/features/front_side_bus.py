@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from perfcast.features.feature_math import append, append_logs, feature, ratio, require
+import numpy as np
+
+from perfcast.features.feature_math import append, append_logs, arrays, feature, ratio
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = ("bus_mts", "chips", "cores_enabled_total", "mem_gbps_total")
@@ -20,12 +22,12 @@ _COLUMNS = (
 
 def derive(table: Table) -> Table:
     """Append the bus's derived features. Raises ValueError when a required column is absent."""
-    frame = require(table, REQUIRES)
+    frame = arrays(table, REQUIRES)
     bus = frame["chips"] * frame["bus_mts"] * BUS_BYTES / 1000
     # A processor has either a bus or memory channels; one that states neither stays unknown.
-    path = frame["mem_gbps_total"].where(frame["mem_gbps_total"].notna(), bus)
+    path = np.where(np.isnan(frame["mem_gbps_total"]), bus, frame["mem_gbps_total"])
     values = {
-        "has_bus": bus.notna().astype("float64"),
+        "has_bus": ~np.isnan(bus),
         "bus_gbps_total": bus,
         "path_gbps_total": path,
         "path_gbps_per_core": ratio(path, frame["cores_enabled_total"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.features.feature_math import append, append_cache_level, append_logs, feature, log, ratio, require
+from perfcast.features.feature_math import Values, append, append_cache_level, append_logs, feature, log, ratio, require
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
@@ -60,7 +60,7 @@ def derive(table: Table) -> Table:
     smallest, largest = frame[_SIDES].min(axis=1), frame[_SIDES].max(axis=1)
     # A row of A as it lies in memory holds k elements, or m where A lies transposed; one of B holds n, or k.
     strides = {"a": k.where(frame["transpose_a"] == 0, m), "b": n.where(frame["transpose_b"] == 0, k)}
-    values = {
+    values: dict[str, Values] = {
         "element_bytes": element,
         "mflop": flops / 1e6,
         "mb_touched": touched / 1e6,

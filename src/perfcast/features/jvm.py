@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pandas as pd
+import numpy as np
 
-from perfcast.features.feature_math import append, append_logs, decimal_year, feature, ratio, require
+from perfcast.features.feature_math import append, append_logs, arrays, decimal_year, feature, ratio
 from perfcast.schema.table import Table
 
 REQUIRES = (
@@ -26,10 +26,10 @@ _COLUMNS = (
 
 def derive(table: Table) -> Table:
     """Append the derived features of a Java benchmark. Raises ValueError when a required column is absent."""
-    frame = require(table, REQUIRES)
+    frame = arrays(table, REQUIRES)
     released = _release_year(frame["jvm_release"])
     values = {
-        "jvm_version": frame["jvm_release"] + frame["jvm_update"].fillna(0) / 1000,
+        "jvm_version": frame["jvm_release"] + np.nan_to_num(frame["jvm_update"]) / 1000,
         "jvm_release_year": released,
         "jvm_age_years": decimal_year(frame["test_month"]) - released,
         "mem_gb_per_thread": ratio(frame["mem_total_gb"], frame["cores_enabled_total"] * frame["threads_per_core"]),
@@ -38,6 +38,7 @@ def derive(table: Table) -> Table:
     return append_logs(append(table, _COLUMNS, values), ["mem_gb_per_thread"])
 
 
-def _release_year(release: pd.Series) -> pd.Series:
+def _release_year(release: np.ndarray) -> np.ndarray:
     half_yearly = _ITS_YEAR + (release - _FIRST_HALF_YEARLY) / 2
-    return half_yearly.where(release >= _FIRST_HALF_YEARLY, release.map(RELEASED))
+    earlier = np.array([RELEASED.get(number, np.nan) for number in release.tolist()], dtype=float)
+    return np.where(release >= _FIRST_HALF_YEARLY, half_yearly, earlier)

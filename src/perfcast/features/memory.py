@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfcast.features.feature_math import append, append_logs, feature, is_true, ratio, require
+from perfcast.features.feature_math import append, append_logs, arrays, feature, is_true, ratio
 from perfcast.features.server_physics import channels_populated, mem_gbps_total
 from perfcast.schema.table import Table, Tag
 
@@ -31,7 +31,7 @@ _COLUMNS = (
 
 def derive(table: Table) -> Table:
     """Append the memory's derived features. Raises ValueError when a required column is absent."""
-    frame = require(table, REQUIRES)
+    frame = arrays(table, REQUIRES)
     cores, channels = frame["cores_enabled_total"], frame["chips"] * frame["mem_channels_per_chip"]
     populated, bandwidth = channels_populated(frame), mem_gbps_total(frame)
     dimms_per_channel = ratio(frame["dimm_count"], channels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfcast.features.feature_math import append, append_logs, decimal_year, feature, is_true, ratio, require
+from perfcast.features.feature_math import append, append_logs, arrays, decimal_year, feature, is_true, ratio
 from perfcast.features.server_physics import power_clock_mhz
 from perfcast.schema.table import Table, Tag
 
@@ -38,7 +38,7 @@ _COLUMNS = (
 
 def derive(table: Table) -> Table:
     """Append the derived features of power. Raises ValueError when a required column is absent."""
-    frame = require(table, REQUIRES)
+    frame = arrays(table, REQUIRES)
     cores, supplies = frame["cores_enabled_total"], frame["psu_count"] * frame["psu_w"]
     watts = frame["chips"] * frame["tdp_w"] + frame["dimm_count"] * DIMM_W
     values = {

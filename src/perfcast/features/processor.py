@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfcast.features.feature_math import append, append_logs, decimal_year, feature, ratio, require
+from perfcast.features.feature_math import append, append_logs, arrays, decimal_year, feature, ratio
 from perfcast.features.server_physics import POWER_CLOCK_MHZ, flops_per_cycle, power_clock_mhz
 from perfcast.schema.table import Table, Tag
 
@@ -26,7 +26,7 @@ _COLUMNS = (
 
 def derive(table: Table) -> Table:
     """Append the processor's derived features. Raises ValueError when a required column is absent."""
-    frame = require(table, REQUIRES)
+    frame = arrays(table, REQUIRES)
     values = {
         "turbo_ratio": ratio(frame["max_turbo_mhz"], frame["base_mhz"]),
         "tdp_w_per_core": ratio(frame["tdp_w"], frame["cores_per_chip_of_cpu_model"]),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from perfcast.features.feature_math import append, append_logs, feature, ratio, require
+import numpy as np
+
+from perfcast.features.feature_math import append, append_logs, arrays, feature, ratio
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
@@ -37,11 +39,11 @@ _COLUMNS = (
 
 def derive(table: Table) -> Table:
     """Append the derived features of a run. Raises ValueError when a column of `REQUIRES` is missing."""
-    frame = require(table, REQUIRES)
+    frame = arrays(table, REQUIRES)
     cores, channels, stacks = frame["cores_enabled_total"], frame["mem_channels_filled"], frame["hbm_count"]
     # A run without modules or without stacks has no bandwidth of that kind; an unknown rate stays unknown.
-    ddr = (channels * frame["mem_running_mts"] * DDR_BYTES / 1000).mask(channels == 0, 0.0)
-    hbm = (stacks * frame["hbm_mts"] * HBM_BYTES / 1000).mask(stacks == 0, 0.0)
+    ddr = np.where(channels == 0, 0.0, channels * frame["mem_running_mts"] * DDR_BYTES / 1000)
+    hbm = np.where(stacks == 0, 0.0, stacks * frame["hbm_mts"] * HBM_BYTES / 1000)
     l3 = frame["chips"] * frame["l3_mb_per_chip"]
     values = {
         "clock_all_core_total_ghz": cores * frame["all_core_turbo_mhz"] / 1000,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pandas as pd
+from collections.abc import Mapping
 
-from perfcast.features.feature_math import ratio
+import numpy as np
+
+from perfcast.features.feature_math import positive, ratio
 
 BYTES_PER_TRANSFER = 8
 """A DDR channel is 64 data bits wide; DDR5's two half channels of 32 bits add up to the same."""
@@ -23,37 +24,38 @@ SOFTMIN_POWER = 8.0
 """Sharpness of the soft minimum of both clocks; for equal clocks it returns 92 % of either."""
 
 
-def smaller(first: pd.Series, second: pd.Series) -> pd.Series:
-    """Return the smaller of two quantities, row by row; missing where either is."""
-    return first.where(first <= second, second).where(first.notna())
+Arrays = Mapping[str, np.ndarray]
+"""Columns of a table by name, (n,) each."""
 
 
-def channels_populated(frame: pd.DataFrame) -> pd.Series:
+def channels_populated(frame: Arrays) -> np.ndarray:
     """Return the memory channels with at least one DIMM, when DIMMs are spread as evenly as they can be."""
-    return smaller(frame["dimm_count"], frame["chips"] * frame["mem_channels_per_chip"])
+    populated: np.ndarray = np.minimum(frame["dimm_count"], frame["chips"] * frame["mem_channels_per_chip"])
+    return populated
 
 
-def mem_gbps_total(frame: pd.DataFrame) -> pd.Series:
+def mem_gbps_total(frame: Arrays) -> np.ndarray:
     """Return the peak bandwidth of all DDR channels in GB/s (10^9 bytes per second).
 
     Missing for a machine without DIMMs: its memory is in the package (HBM), and its bandwidth is not stated.
     """
-    channels = channels_populated(frame)
-    return channels.where(channels > 0) * frame["mem_eff_mts"] * BYTES_PER_TRANSFER / 1000
+    bandwidth: np.ndarray = positive(channels_populated(frame)) * frame["mem_eff_mts"] * BYTES_PER_TRANSFER / 1000
+    return bandwidth
 
 
-def power_clock_mhz(frame: pd.DataFrame) -> pd.Series:
+def power_clock_mhz(frame: Arrays) -> np.ndarray:
     """Return the clock that all cores can hold: the soft minimum of the turbo clock and what the power allows.
 
     Power grows with clock x voltage^2, and voltage nearly with the clock, so the clock that a power budget sustains
     grows with the cube root of watts per core (Mudge, "Power: a first-class architectural design constraint", 2001).
     """
     watts = ratio(frame["tdp_w"], frame["cores_per_chip_of_cpu_model"])
-    allowed = POWER_CLOCK_MHZ * watts.where(watts > 0) ** (1 / 3)
-    turbo = frame["max_turbo_mhz"].where(frame["max_turbo_mhz"] > 0)
-    slower = smaller(turbo, allowed)
+    allowed = POWER_CLOCK_MHZ * positive(watts) ** (1 / 3)
+    turbo = positive(frame["max_turbo_mhz"])
+    slower = np.minimum(turbo, allowed)
     # The power mean of order -8, written so that nothing overflows.
-    return slower * (1 + (slower**2 / (turbo * allowed)) ** SOFTMIN_POWER) ** (-1 / SOFTMIN_POWER)
+    clock: np.ndarray = slower * (1 + (slower**2 / (turbo * allowed)) ** SOFTMIN_POWER) ** (-1 / SOFTMIN_POWER)
+    return clock
 
 
 def log_power_clock(log_turbo: np.ndarray, log_watts_per_core: np.ndarray) -> np.ndarray:
@@ -67,6 +69,7 @@ def log_power_clock(log_turbo: np.ndarray, log_watts_per_core: np.ndarray) -> np
     return softened
 
 
-def flops_per_cycle(frame: pd.DataFrame) -> pd.Series:
+def flops_per_cycle(frame: Arrays) -> np.ndarray:
     """Return double-precision operations per cycle and core: 64-bit lanes x units x 2 (multiply and add)."""
-    return frame["simd_bits"] / 64 * frame["fma_units"] * 2
+    operations: np.ndarray = frame["simd_bits"] / 64 * frame["fma_units"] * 2
+    return operations

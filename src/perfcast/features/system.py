@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfcast.features.feature_math import append, append_logs, decimal_year, feature, ratio, require, version_number
+from perfcast.features.feature_math import append, append_logs, arrays, decimal_year, feature, ratio, version_number
 from perfcast.features.server_physics import flops_per_cycle, power_clock_mhz
 from perfcast.schema.table import Table, Tag
 
@@ -44,7 +44,7 @@ _COLUMNS = (
 
 def derive(table: Table) -> Table:
     """Append the machine's derived features. Raises ValueError when a required column is absent."""
-    frame = require(table, REQUIRES)
+    frame = arrays(table, REQUIRES)
     cores, chips = frame["cores_enabled_total"], frame["chips"]
     base_total = cores * frame["base_mhz"] / 1000
     test_year, hw_year, sw_year = (decimal_year(frame[name]) for name in ("test_month", "hw_avail", "sw_avail"))

@@ -78,16 +78,27 @@ class BasisFinder:
         if champion.calibrated is not None:
             X = predicted.table.frame
             months = None if when is None else pd.Series(when, index=X.index)
-            self._distances = champion.calibrated.in_domain.distances(X, months)
+            calibration, distances = champion.calibrated.calibration, champion.calibrated.in_domain.distances(X, months)
+            self._expected = calibration.expected_error(distances)
             self._labels = shared_labels(predicted.table)
+            tasks = X[predicted.table.column_of(Tag.TASK)]
+            self._outputs_of = [outputs_of(tasks, target) for target in champion.predictor.targets_]
+            self._sizes = [
+                [np.expm1(calibration.half_widths(outputs, distances, level)) for level in (0.5, 0.9)]
+                for outputs in self._outputs_of
+            ]
+        self._tasks = predicted.completed.cells[measured.column_of(Tag.TASK)].tolist()
 
     def find(self, rows: list[int]) -> Basis:
         """Return the basis of the machine that has some rows, one for each task."""
-        champion, frame = self._champion, self._predicted.completed.frame
-        measured = champion.reference_data.measured
-        cells = [{str(name): cell for name, cell in frame.iloc[row].items()} for row in rows]
-        tasks = frame[measured.column_of(Tag.TASK)].astype(str)
-        checks = [champion.rules.describe_check(tasks.iloc[row], known) for row, known in zip(rows, cells, strict=True)]
+        champion, completed = self._champion, self._predicted.completed
+        cells = [
+            {name: np.nan if values[row] is None else values[row] for name, values in completed.cells.items()}
+            for row in rows
+        ]
+        checks = [
+            champion.rules.describe_check(self._tasks[row], known) for row, known in zip(rows, cells, strict=True)
+        ]
         measured_task, moves = self._find_moves(rows)
         return Basis(
             measured_results=self._count,
@@ -101,25 +112,18 @@ class BasisFinder:
             moves=moves,
         )
 
-    def _outputs(self, rows: list[int]) -> list[tuple[int, str]]:
-        """Return the rows and targets that have predictions."""
-        has_output, targets = self._predicted.has_output, self._champion.predictor.targets_
-        return [(row, targets[number]) for row in rows for number in np.flatnonzero(has_output[row])]
-
-    def _task(self, row: int) -> str:
-        table = self._predicted.table
-        return str(table.frame[table.column_of(Tag.TASK)].iloc[row])
+    def _outputs(self, rows: list[int]) -> list[tuple[int, int]]:
+        """Return the rows and the numbers of the targets that have predictions."""
+        return [(row, number) for row in rows for number in np.flatnonzero(self._predicted.has_output[row]).tolist()]
 
     def _find_errors(self, rows: list[int]) -> tuple[BacktestError, ...]:
-        calibrated = self._champion.calibrated
-        if calibrated is None:
+        if self._champion.calibrated is None:
             return ()
-        errors = []
-        for row, target in self._outputs(rows):
-            outputs, distances = outputs_of(pd.Series([self._task(row)]), target), self._distances.iloc[[row]]
-            sizes = [calibrated.calibration.half_widths(outputs, distances, level)[0] for level in (0.5, 0.9)]
-            errors.append(BacktestError(self._task(row), target, *(float(np.expm1(size)) for size in sizes)))
-        return tuple(errors)
+        targets = self._champion.predictor.targets_
+        return tuple(
+            BacktestError(self._tasks[row], targets[number], *(float(size[row]) for size in self._sizes[number]))
+            for row, number in self._outputs(rows)
+        )
 
     def _find_moves(self, rows: list[int]) -> tuple[str, tuple[Move, ...]]:
         """Return the task whose score narrows the others most, and what it does to them."""
@@ -127,24 +131,25 @@ class BasisFinder:
         if calibrated is None or calibrated.correlation is None or not 2 <= len(wanted) <= _MAX_OUTPUTS:
             return "", ()
         places = [row for row, _ in wanted]
-        outputs = np.concatenate([outputs_of(pd.Series([self._task(row)]), target) for row, target in wanted])
-        expected = calibrated.calibration.expected_error(self._distances.iloc[places])
-        labels = self._labels.iloc[places]
+        outputs = np.array([self._outputs_of[number][row] for row, number in wanted])
+        errors = ErrorRows(self._labels.iloc[places], outputs, self._expected[places])
+        correlation = calibrated.correlation
+        covariances, variances = correlation.covariance(errors, errors), correlation.variance(errors)
         best: tuple[float, int, np.ndarray, np.ndarray] | None = None
         for number in range(len(wanted)):
-            others = [other for other in range(len(wanted)) if other != number]
-            known, unknown = (
-                ErrorRows(labels.iloc[chosen], outputs[chosen], expected[chosen]) for chosen in ([number], others)
-            )
-            shifts, widths = calibrated.correlation.predict(known, np.log([MEASURED_FACTOR]), unknown)
+            # as `ErrorCorrelation.predict`, for one known error
+            across = np.delete(covariances[number], number)
+            weights = across / (covariances[number, number] + correlation.noise)
+            widths = np.sqrt(np.maximum(1 - weights * across / np.delete(variances, number), 0.0))
             if best is None or widths.mean() < best[0]:
-                best = float(widths.mean()), number, shifts, widths
+                best = float(widths.mean()), number, weights * np.log(MEASURED_FACTOR), widths
         if best is None or best[0] > _NOTHING:
             return "", ()
         _, number, shifts, widths = best
+        targets = self._champion.predictor.targets_
         remaining = [pair for place, pair in enumerate(wanted) if place != number]
         moves = [
-            Move(self._task(row), target, float(np.exp(shift)), float(width))
-            for (row, target), shift, width in zip(remaining, shifts, widths, strict=True)
+            Move(self._tasks[row], targets[place], float(np.exp(shift)), float(width))
+            for (row, place), shift, width in zip(remaining, shifts, widths, strict=True)
         ]
-        return self._task(wanted[number][0]), tuple(moves)
+        return self._tasks[wanted[number][0]], tuple(moves)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from perfcast.inference.cells import Cells
 from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, SourceTerms, unpack_champion
 from perfcast.inference.champion_check import try_champion
 from perfcast.inference.description_levels import list_levels
@@ -59,7 +60,8 @@ class NeighborIndex:
         Of rows that are alike in everything encoded, the newest (last) comes first. X has the features of training;
         `ignored` marks its cells without weight, see `InDomainModel.distances`.
         """
-        encoded = self.calibrated.in_domain.encode(X, ignored)
+        in_domain = self.calibrated.in_domain
+        encoded = in_domain.mask(in_domain.encode(X), ignored).astype(np.float32)
         known: dict[tuple[str, bytes], np.ndarray] = {}
         nearest = []
         entities = X[self._entity].astype(str)
@@ -215,6 +217,11 @@ class Champion:
         """Return standard rows with the derived features that the predictor reads."""
         return build_features(self.dataset, frame, self.reference_data.measured.columns, self.features)
 
+    def derive_features(self, cells: Cells) -> Table:
+        """Return machines with every standard column, and the derived features that the predictor reads."""
+        table = Table(self.dataset, cells.to_frame(coded=True), self.reference_data.measured.columns)
+        return derive_features(replace(table, frame=table.frame.reset_index(drop=True)), self.features)
+
     def field_types(self) -> dict[str, str]:
         """Return the type of every field that may describe a machine: `string` or `double`."""
         columns: dict[str, tuple[str, ...]] = {name: (name,) for name in self.fields.columns}
@@ -234,7 +241,11 @@ class Champion:
 
 def build_features(dataset: str, frame: pd.DataFrame, columns: Sequence[Column], features: Sequence[str]) -> Table:
     """Return standard rows, with a fresh index, and the derived features of the named feature modules."""
-    table = build_table(dataset, frame, columns)
+    return derive_features(build_table(dataset, frame, columns), features)
+
+
+def derive_features(table: Table, features: Sequence[str]) -> Table:
+    """Return a table with the derived features of the named feature modules."""
     for name in features:
         table = plugins.load("features", name).derive(table)
     return table
@@ -325,7 +336,7 @@ def save_champion(
         calibrated.save(folder / "intervals")
         row = table.column_of(Tag.ROW)
         ordered = table.frame.set_index(row).loc[reference_data.measured.frame[row]].reset_index()
-        encoded = calibrated.in_domain.encode(ordered)
+        encoded = calibrated.in_domain.encode(ordered).astype(np.float32)
         NeighborIndex(reference_data.measured, encoded, calibrated).save(folder / _REFERENCE_DATA)
     (folder / "about.json").unlink(missing_ok=True)
     write_json(folder / "about.json", {SCHEMA_KEY: SCHEMA_VERSION, **about, "files": file_digests(folder)})

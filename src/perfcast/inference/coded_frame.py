@@ -35,7 +35,7 @@ class CodedFrame:
             self._columns[name] = Codes(codes.astype(np.int32), listed, {value: at for at, value in enumerate(listed)})
         return self._columns[name]
 
-    def equals(self, name: str, value: Any) -> np.ndarray:
-        """Return whether each cell of a column is a value, (n,) bool."""
+    def equals(self, name: str, value: Any, rows: np.ndarray) -> np.ndarray:
+        """Return whether a column is a value in some rows. Shapes: rows (n,) int -> (n,) bool."""
         column = self[name]
-        return np.asarray(column.codes == column.places.get(value, UNKNOWN))
+        return np.asarray(column.codes[rows] == column.places.get(value, UNKNOWN))

@@ -7,7 +7,7 @@ import pandas as pd
 
 from perfcast.inference.champion import Champion
 from perfcast.inference.description_levels import find_level
-from perfcast.inference.impute import GIVEN, CompletedMachines, DrawnMachines, impute_draws
+from perfcast.inference.impute import GIVEN, CompletedMachines, DrawnMachines, clear_assumed, impute_draws
 from perfcast.inference.parse import ParsedMachines
 from perfcast.schema.table import Table, Tag
 from perfcast.uncertainty.conformal import LEVEL, outputs_of
@@ -18,26 +18,32 @@ class DrawPredictions:
     """Predictions of a batch of drawn machines.
 
     Shapes: `medians` (machines by task, targets), NaN where `has_output` is false. `completed` and `table` have the
-    draw of every machine whose prediction of the first target is nearest to the median: the one to show.
+    draw of every machine whose prediction of the first target is nearest to the median: the one to show. `unknown`
+    marks the cells of `table` that are missing or follow from assumed ones, (machines by task, columns) bool.
     """
 
     def __init__(self, drawn: DrawnMachines, champion: Champion) -> None:
         self._drawn, self._champion = drawn, champion
-        table = champion.build_features(drawn.completed.frame)
-        owners = drawn.owners
-        with np.errstate(invalid="ignore"):
-            self._logs = np.log(champion.predictor.predict(table.frame).to_numpy(dtype=float))
+        owners, count = drawn.owners, len(drawn.owners)
         self._first = np.searchsorted(owners, np.arange(owners[-1] + 1)) if len(owners) else np.zeros(0, dtype=int)
+        # what is known of a machine is the same in all of its draws; its features are derived with theirs
+        known = clear_assumed(drawn.completed.take(self._first), champion)
+        both = champion.derive_features(drawn.completed.cells.append(known))
+        X = both.frame.iloc[:count]
+        with np.errstate(invalid="ignore"):
+            self._logs = np.log(champion.predictor.predict(X).to_numpy(dtype=float))
         logs = np.column_stack([weighted_medians(column, owners, drawn.weights) for column in self._logs.T])
         self.medians = np.exp(logs)
         self._log_medians = logs
-        self.has_output = champion.predictor.requested_outputs(table.frame)[self._first]
+        self.has_output = champion.predictor.requested_outputs(X)[self._first]
         first_target = self.has_output.argmax(axis=1)
         gaps = np.abs(np.take_along_axis(self._logs - logs[owners], first_target[owners, None], axis=1).ravel())
         order = np.lexsort((gaps, owners))
         shown = order[self._first]
-        self.completed = CompletedMachines(drawn.completed.frame.iloc[shown], drawn.completed.origins.iloc[shown])
-        self.table = Table(table.dataset, table.frame.iloc[shown].reset_index(drop=True), table.columns, table.facts)
+        self.completed = drawn.completed.take(shown)
+        frame = both.frame.iloc[shown].reset_index(drop=True)
+        self.table = Table(both.dataset, frame, both.columns, both.facts)
+        self.unknown = _differs(both.frame.iloc[count:], frame)
 
     def intervals(self, target: int, when: pd.Series | None = None, level: float = LEVEL) -> pd.DataFrame | None:
         """Return the uncertainty of the predictions of a target, None without a calibration.
@@ -52,7 +58,7 @@ class DrawPredictions:
             return None
         X, drawn = self.table.frame, self._drawn
         outputs = outputs_of(X[self.table.column_of(Tag.TASK)], self._champion.predictor.targets_[target])
-        intervals = calibrated.intervals(X, outputs, when, level)
+        intervals = calibrated.intervals(X, outputs, when, level, self.unknown)
         below, above = (intervals[name].to_numpy(dtype=float).copy() for name in ("below", "above"))
         half_width = (below + above) / 2
         counts = np.bincount(drawn.owners, minlength=len(X))
@@ -62,7 +68,7 @@ class DrawPredictions:
             owners = np.cumsum(several)[drawn.owners[rows]] - 1
             errors = intervals["expected_error"].to_numpy()[drawn.owners[rows]]
             quantiles = mixture_quantiles(
-                self._logs[rows, target] - calibrated.calibration.center * errors,
+                self._logs[rows, target],
                 owners,
                 drawn.weights[rows],
                 errors=errors,
@@ -80,11 +86,11 @@ class DrawPredictions:
     def _find_scales(self) -> np.ndarray:
         """Return the factor of the half-width of every machine, by its level of description, (machines by task,)."""
         calibrated, levels = self._champion.calibrated, self._champion.description_levels
-        count = len(self.completed.origins)
+        count = len(self.completed.codes)
         if calibrated is None or not calibrated.scales or not levels:
             return np.ones(count)
-        names = list(self.completed.origins.columns)
-        patterns, numbers = np.unique((self.completed.origins == GIVEN).to_numpy(), axis=0, return_inverse=True)
+        names = list(self.completed.cells)
+        patterns, numbers = np.unique(self.completed.has_origin(GIVEN), axis=0, return_inverse=True)
         by_pattern = [
             calibrated.scales[
                 find_level([name for name, is_given in zip(names, pattern, strict=True) if is_given], levels) - 1
@@ -97,3 +103,16 @@ class DrawPredictions:
 def complete_machines(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> CompletedMachines:
     """Return machines by task with the missing cells of the draw that a prediction shows. Raises: see `impute`."""
     return DrawPredictions(impute_draws(machines, champion, assume=assume), champion).completed
+
+
+def _differs(known: pd.DataFrame, shown: pd.DataFrame) -> pd.DataFrame:
+    """Return which cells are missing among the known ones, or differ from them, (n, columns) bool."""
+    is_number = np.array([dtype == np.float64 for dtype in shown.dtypes])
+    unknown = np.empty(shown.shape, dtype=bool)
+    # a missing number equals nothing
+    unknown[:, is_number] = known.loc[:, is_number].to_numpy() != shown.loc[:, is_number].to_numpy()
+    for place in np.flatnonzero(~is_number).tolist():
+        before, after = known[known.columns[place]].array, shown[shown.columns[place]].array
+        differs = before.codes != after.codes if isinstance(before, pd.Categorical) else before != after
+        unknown[:, place] = np.asarray(differs) | before.isna()
+    return pd.DataFrame(unknown, shown.index, shown.columns)

@@ -11,12 +11,15 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.champion import Champion
-from perfcast.inference.impute import ASSUMED, GIVEN, MISSING, CompletedMachines, find_unknown
+from perfcast.inference.draw_predictions import DrawPredictions
+from perfcast.inference.impute import ASSUMED, GIVEN, MISSING, ORIGINS, CompletedMachines
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.prediction import Driver, Neighbor, Value
 from perfcast.schema.table import Kind, Role, Table, Tag
 
 _HIDDEN_ROLES = (Role.TARGET, Role.PROVENANCE)
+_NAMING = ("chips", "system_stem")
+"""Columns that name a machine beside its CPU model."""
 _MIN_CHANGE = 5e-4
 """Smallest change of the logarithm that is shown."""
 
@@ -28,42 +31,26 @@ class Explainer:
     """Explanations of a batch of predictions: measured results near a machine, its values, and its drivers.
 
     Args: `neighbors` is the number of measured results of each task, `drivers` whether typical machines and drivers are
-    wanted, `when` the month of the measurement. Shapes: `table` has the rows of `completed`.
+    wanted.
     """
 
-    def __init__(
-        self,
-        completed: CompletedMachines,
-        table: Table,
-        champion: Champion,
-        *,
-        neighbors: int,
-        drivers: bool,
-        when: pd.Timestamp | None = None,
-    ) -> None:
+    def __init__(self, predicted: DrawPredictions, champion: Champion, *, neighbors: int, drivers: bool) -> None:
+        completed = predicted.completed
         self._completed, self._champion, self._drivers = completed, champion, drivers
-        unknown = find_unknown(completed, table, champion)
-        self._neighbors = find_neighbors(table, champion, neighbors, unknown)
-        self._similarity: pd.DataFrame | None = None
-        if champion.calibrated is not None:
-            months = None if when is None else pd.Series(when, index=table.frame.index)
-            self._similarity = champion.calibrated.similarity(table.frame, months, unknown)
-        names = (champion.reference_data.measured.column_of(Tag.ENTITY), "chips", "system_stem")
-        frame = completed.frame
-        self._named = {name: frame[name].to_numpy(dtype=object) for name in names if name in frame}
-        origins = completed.origins.to_numpy()
-        known = (origins != ASSUMED) & (origins != MISSING)
-        self._published_rows = champion.published_index.find_rows(completed.frame, origins == GIVEN, known)
+        self._neighbors = find_neighbors(predicted.table, champion, neighbors, predicted.unknown)
+        names = (champion.reference_data.measured.column_of(Tag.ENTITY), *_NAMING)
+        cells = completed.cells
+        self._named = {name: cells[name] for name in names if name in cells}
+        self._published_rows = champion.published_index.find_rows(
+            cells, completed.has_origin(GIVEN), ~completed.has_origin(ASSUMED, MISSING)
+        )
         if drivers:
             self._typical_rows, self._shares, self._groups = attribute_to_groups(completed, champion)
 
     def explain(self, row: int, target: str) -> dict[str, Any]:
-        """Return the fields of an `Estimate` that explain it, from the in-domain score to the drivers."""
+        """Return the fields of an `Estimate` that explain it, from the neighbors to the drivers."""
         near = [describe_neighbor(self._champion, *neighbor, target) for neighbor in self._neighbors[row]]
-        similarity = None if self._similarity is None else self._similarity.iloc[row]
         explanation: dict[str, Any] = {
-            "in_domain_score": None if similarity is None else float(similarity["in_domain_score"]),
-            "least_similar_group": None if similarity is None else str(similarity["least_similar_group"]) or None,
             "neighbors": tuple(near),
             "published": self._champion.published_index.summarize(self._published_rows[row], target),
         }
@@ -85,7 +72,7 @@ def find_neighbors(
 ) -> list[list[tuple[int, float]]]:
     """Return the nearest measured rows of every row and their distances; none without a calibration.
 
-    Args: `unknown` (n, columns) bool marks the cells that weigh nothing, see `find_unknown`.
+    Args: `unknown` (n, columns) bool marks the cells that weigh nothing, see `DrawPredictions`.
     """
     if champion.neighbor_index is None or not count:
         return [[] for _ in range(len(table.frame))]
@@ -94,14 +81,14 @@ def find_neighbors(
 
 def describe_neighbor(champion: Champion, row: int, distance: float, target: str) -> Neighbor:
     """Return a measured row with its name, score and month of publication."""
-    measured = champion.reference_data.measured
-    cells = measured.frame.iloc[row]
-    times = measured.select(tag=Tag.TIME)
+    reference_data, measured = champion.reference_data, champion.reference_data.measured
+    times, score = measured.select(tag=Tag.TIME), float(reference_data.column(target)[row])
+    names = [name for name in (measured.column_of(Tag.ENTITY), *_NAMING) if name in measured.frame]
     return Neighbor(
-        str(cells[measured.column_of(Tag.ROW)]),
-        name_machine(cells, measured),
-        None if pd.isna(cells[target]) else float(cells[target]),
-        f"{cells[times[0]]:%Y-%m}" if times else "",
+        str(reference_data.column(measured.column_of(Tag.ROW))[row]),
+        name_machine({name: reference_data.column(name)[row] for name in names}, measured),
+        None if np.isnan(score) else score,
+        str(reference_data.column(times[0])[row].astype("datetime64[M]")) if times else "",
         distance,
     )
 
@@ -120,15 +107,17 @@ def name_machine(cells: pd.Series | Mapping[str, Any], table: Table) -> str:
 def list_values(completed: CompletedMachines, row: int, table: Table) -> tuple[Value, ...]:
     """Return the known values of a machine, column by column, with their origins."""
     values = []
+    origins, names = list(ORIGINS), list(completed.cells)
+    given = {name: origins[code] for name, code in zip(names, completed.codes[row].tolist(), strict=True)}
     for column in table.columns:
         if Tag.TASK in column.tags:
             continue
-        origin = str(completed.origins[column.name].iloc[row])
+        origin = given[column.name]
         if origin == MISSING or (column.role in _HIDDEN_ROLES and origin != GIVEN):
             continue
-        cell = completed.frame[column.name].iloc[row]
+        cell = completed.cells[column.name][row]
         if column.kind is Kind.DATE:
-            value: float | str = f"{cell:%Y-%m}"
+            value: float | str = str(cell.astype("datetime64[M]"))
         else:
             value = float(cell) if column.kind is Kind.NUMERICAL else str(cell)
         values.append(Value(column.name, name_group(column), value, column.unit, origin))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
+from perfcast.inference.cells import Cells, fill_missing, is_missing, mask_cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.imputation import Violation
 from perfcast.inference.machine_fields import TypedField
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.reference_data import ReferenceData
-from perfcast.schema.table import Table, Tag
+from perfcast.schema.table import Tag
 from perfcast.utils.errors import UserError
 
 GIVEN, LOOKED_UP, IMPLIED, MEASURED, ASSUMED, MISSING = (
@@ -35,16 +37,38 @@ ORIGINS = {
 """Origins of a value and their meaning."""
 
 
+_NAMES = np.array(list(ORIGINS), dtype=object)
+_CODES = {origin: code for code, origin in enumerate(ORIGINS)}
+
+
 @dataclass(frozen=True)
 class CompletedMachines:
     """Batch of machines by task with every standard column.
 
-    Shapes: `frame` and `origins` (text, of ORIGINS) have the same rows and columns; the index is that of the machines,
-    repeated by task.
+    Shapes: `codes` (n, columns) int8, the place of every cell's origin among ORIGINS; the index is that of the
+    machines, repeated by task.
     """
 
-    frame: pd.DataFrame
-    origins: pd.DataFrame
+    cells: Cells
+    codes: np.ndarray
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The cells as a frame."""
+        return self.cells.to_frame()
+
+    @cached_property
+    def origins(self) -> pd.DataFrame:
+        """The origin of every cell as text, in the form of `frame`."""
+        return pd.DataFrame(_NAMES[self.codes], pd.Index(self.cells.index), list(self.cells), dtype=object)
+
+    def has_origin(self, *origins: str) -> np.ndarray:
+        """Return which cells have one of some origins, (n, columns) bool."""
+        return np.asarray(np.isin(self.codes, [_CODES[origin] for origin in origins]))
+
+    def take(self, rows: np.ndarray) -> CompletedMachines:
+        """Return some rows, by their numbers (m,) int."""
+        return CompletedMachines(self.cells.take(rows), self.codes[rows])
 
 
 def impute(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> CompletedMachines:
@@ -55,12 +79,8 @@ def impute(machines: ParsedMachines, champion: Champion, *, assume: bool = True)
 
     Raises: UserError for an unknown task or a machine that breaks a limit of the dataset's rules.
     """
-    with np.errstate(invalid="ignore"):  # comparisons with missing cells
-        steps = _impute_known(machines.frame, champion)
-        for _, error in _list_errors(steps.frame, machines, champion):
-            raise error
-        _repeat_by_task(steps, champion)
-        return _assume(steps, champion, assume=assume)
+    steps = _impute_possible(machines, champion)
+    return _assume(steps, champion, assume=assume)
 
 
 @dataclass(frozen=True)
@@ -82,83 +102,73 @@ def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool =
     A machine without a missing cell, and one of a dataset without rules of draws, has one draw.
     Raises: see `impute`.
     """
-    with np.errstate(invalid="ignore"):
-        steps = _impute_known(machines.frame, champion)
-        for _, error in _list_errors(steps.frame, machines, champion):
-            raise error
-        _repeat_by_task(steps, champion)
-        deck = champion.joint_deck if assume else None
-        count = len(steps.frame)
-        owners, weights = np.arange(count), np.ones(count)
-        if deck is not None:
-            drawn, donor_rows = deck.draw(steps.frame)
-            pairs = pd.DataFrame({"owner": drawn, "donor": donor_rows}).value_counts(sort=False).reset_index()
-            single = np.setdiff1d(owners, drawn)
-            everyone = pd.concat([pairs, pd.DataFrame({"owner": single, "donor": -1, "count": 1})])
-            everyone = everyone.sort_values(["owner", "donor"], kind="stable", ignore_index=True)
-            owners, donor_rows = everyone["owner"].to_numpy(dtype=int), everyone["donor"].to_numpy(dtype=int)
-            weights = (everyone["count"] / everyone.groupby("owner")["count"].transform("sum")).to_numpy()
-            steps.repeat(owners)
-            filled = deck.fill(steps.frame.iloc[donor_rows >= 0].reset_index(drop=True), donor_rows[donor_rows >= 0])
-            steps.take(_replace_rows(steps.frame, donor_rows >= 0, filled), ASSUMED)
-            steps.conclude(champion.rules.fill_implied, IMPLIED)
-        return DrawnMachines(_assume(steps, champion, assume=assume), owners, weights)
+    steps = _impute_possible(machines, champion)
+    deck = champion.joint_deck if assume else None
+    owners = np.arange(len(steps.cells.index))
+    weights = np.ones(len(owners))
+    if deck is not None:
+        drawn, donor_rows = deck.draw(steps.cells)
+        single = np.setdiff1d(owners, drawn)
+        pairs = np.column_stack([np.append(drawn, single), np.append(donor_rows, np.full(len(single), -1))])
+        (owners, donor_rows), counts = _count_pairs(pairs)
+        weights = counts / np.bincount(owners, counts)[owners]
+        steps.repeat(owners)
+        has_donor = donor_rows >= 0
+        filled = deck.fill(steps.cells.take(has_donor), donor_rows[has_donor])
+        steps.take(_replace_rows(steps.cells, has_donor, filled), ASSUMED)
+        steps.conclude(champion.rules.fill_implied, IMPLIED)
+    return DrawnMachines(_assume(steps, champion, assume=assume), owners, weights)
 
 
-def _replace_rows(frame: pd.DataFrame, rows: np.ndarray, replacement: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame with some rows replaced. Shapes: rows (n,) bool, replacement (rows.sum(), columns)."""
+def _count_pairs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return distinct pairs in their order, and how often each of them is there. Shapes: (n, 2) -> (2, k), (k,)."""
+    ordered = pairs[np.lexsort(pairs.T[::-1])]
+    is_new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))[: len(ordered)]
+    first = np.flatnonzero(is_new)
+    return ordered[first].T, np.diff(np.append(first, len(ordered)))
+
+
+def _replace_rows(cells: Cells, rows: np.ndarray, replacement: Cells) -> Cells:
+    """Return cells with some rows replaced. Shapes: rows (n,) bool, replacement (rows.sum(),) a column."""
     if rows.all():
-        return replacement.set_axis(frame.index)
-    unchanged = frame.iloc[~rows].reset_index(drop=True)
-    order = np.empty(len(frame), dtype=int)
-    order[np.concatenate([np.flatnonzero(~rows), np.flatnonzero(rows)])] = np.arange(len(frame))
-    return pd.concat([unchanged, replacement], ignore_index=True).iloc[order].set_axis(frame.index)
+        return replacement
+    changed = {}
+    for name, values in replacement.items():
+        changed[name] = cells[name].copy()
+        changed[name][rows] = values
+    return cells.assign(changed)
 
 
-def find_unknown(completed: CompletedMachines, table: Table, champion: Champion) -> pd.DataFrame:
-    """Return which cells are missing or follow from assumed ones, (n, columns) bool.
-
-    The latter are the cells that change when assumed and implied cells are cleared, implied anew, and features rebuilt.
-    Shapes: `table` has the rows of `completed` with features; the result has its index and columns.
-    """
-    origins = completed.origins
-    if not (origins.to_numpy() == ASSUMED).any():
-        return table.frame.isna()
-    cleared = completed.frame.copy(deep=False)
-    for name in cleared:
-        unsure = origins[name].isin((ASSUMED, IMPLIED))
-        if unsure.any():
-            cleared[name] = cleared[name].mask(unsure)
-    with np.errstate(invalid="ignore"):
-        known = champion.build_features(champion.rules.fill_implied(cleared)).frame
-    unknown = {
-        name: cells.isna().to_numpy() | (known[name].to_numpy(dtype=object) != cells.to_numpy(dtype=object))
-        for name, cells in table.frame.items()
+def clear_assumed(completed: CompletedMachines, champion: Champion) -> Cells:
+    """Return machines without their assumed cells: implied ones are filled anew from what is known."""
+    unsure = completed.has_origin(ASSUMED, IMPLIED)
+    cleared = {
+        name: mask_cells(values, unsure[:, place])
+        for place, (name, values) in enumerate(completed.cells.items())
+        if unsure[:, place].any()
     }
-    return pd.DataFrame(unknown, index=table.frame.index)
+    return champion.rules.fill_implied(completed.cells.assign(cleared))
 
 
 def find_refusals(machines: ParsedMachines, champion: Champion) -> dict[int, UserError]:
     """Return by line (index) the first error of every machine that breaks a limit or names an unknown task."""
     refusals: dict[int, UserError] = {}
-    with np.errstate(invalid="ignore"):
-        frame = _impute_known(machines.frame, champion).frame
-        for line, error in _list_errors(frame, machines, champion):
-            refusals.setdefault(line, error)
+    for line, error in _list_errors(_impute_known(machines.frame, champion).cells, machines, champion):
+        refusals.setdefault(line, error)
     return refusals
 
 
-def _list_errors(frame: pd.DataFrame, machines: ParsedMachines, champion: Champion) -> Iterator[tuple[int, UserError]]:
+def _list_errors(cells: Cells, machines: ParsedMachines, champion: Champion) -> Iterator[tuple[int, UserError]]:
     """Yield line and error of every limit that a machine breaks, then of every unknown task."""
-    for violation in champion.rules.find_violations(frame):
-        field, fact = _name_field(violation, machines, frame, champion)
+    for violation in champion.rules.find_violations(cells):
+        field, fact = _name_field(violation, machines, cells, champion)
         label = machines.label_of(violation.line)
         text = f"{fact} ({label})" if label[-1:].isdigit() else fact
         yield violation.line, UserError(field, text, violation.remedy)
     task = champion.reference_data.measured.column_of(Tag.TASK)
-    unknown = frame.loc[frame[task].notna() & ~frame[task].isin(champion.tasks), task]
-    for number, name in unknown.items():
-        line = int(str(number))
+    for line, name in zip(cells.index.tolist(), cells[task].tolist(), strict=True):
+        if name is None or name in champion.tasks:
+            continue
         typed = machines.typed.get(line, {}).get(task, TypedField(task, str(name)))
         fact = f"{machines.label_of(line)} has {typed.text!r}"
         yield line, UserError(f"{typed.name} must be one of {', '.join(champion.tasks)}", fact, "or leave it out")
@@ -167,89 +177,85 @@ def _list_errors(frame: pd.DataFrame, machines: ParsedMachines, champion: Champi
 def find_first_violations(machines: ParsedMachines, champion: Champion) -> dict[int, str]:
     """Return by line (index) the first limit that a machine breaks."""
     reasons: dict[int, str] = {}
-    with np.errstate(invalid="ignore"):
-        frame = _impute_known(machines.frame, champion).frame
-        for violation in champion.rules.find_violations(frame):
-            if violation.line not in reasons:
-                reasons[violation.line] = ": ".join(_name_field(violation, machines, frame, champion))
+    cells = _impute_known(machines.frame, champion).cells
+    for violation in champion.rules.find_violations(cells):
+        if violation.line not in reasons:
+            reasons[violation.line] = ": ".join(_name_field(violation, machines, cells, champion))
     return reasons
 
 
-def _name_field(
-    violation: Violation, machines: ParsedMachines, frame: pd.DataFrame, champion: Champion
-) -> tuple[str, str]:
+def _name_field(violation: Violation, machines: ParsedMachines, cells: Cells, champion: Champion) -> tuple[str, str]:
     """Return the wrong field as the user typed it, and the fact with the name of the CPU model."""
     typed = machines.typed.get(violation.line, {})
     first = violation.columns[0]
     field = next((typed[name].name for name in violation.columns if name in typed), champion.fields.name_of(first))
     entity = champion.reference_data.measured.column_of(Tag.ENTITY)
-    key = frame.loc[frame.index == violation.line, entity].iloc[0]
-    cpu = typed.get(entity, TypedField(entity, "the processor" if pd.isna(key) else str(key))).text
+    key = cells[entity][np.flatnonzero(cells.index == violation.line)[0]]
+    cpu = typed.get(entity, TypedField(entity, "the processor" if key is None else key)).text
     return field, violation.fact.replace("{cpu}", cpu)
 
 
 class _Steps:
-    """Frame that is filled in steps, with the origin of every cell."""
+    """Cells that are filled in steps, with the origin of every one."""
 
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self.frame = frame
-        self._names = list(frame.columns)
-        self._missing = frame.isna().to_numpy()
-        self._origins = np.where(self._missing, MISSING, GIVEN).astype(object)
+    def __init__(self, cells: Cells) -> None:
+        self.cells = cells
+        self.codes = np.empty((len(cells.index), len(cells)), dtype=np.int8)
+        self._places = {name: place for place, name in enumerate(cells)}
+        for name, place in self._places.items():
+            self.codes[:, place] = np.where(is_missing(cells[name]), _CODES[MISSING], _CODES[GIVEN])
         self._fills_at_conclusion: dict[str, int] = {}
         self._fills = 0
 
-    def take(self, filled: pd.DataFrame, origin: str) -> None:
-        """Take the result of a step: the same columns in the same order, with the known cells unchanged."""
-        self.frame, before = filled, self.frame
-        if filled is before:
-            return
-        for position in np.flatnonzero(self._missing.any(axis=0)):
-            new = self._missing[:, position] & ~np.asarray(filled[self._names[position]].array.isna())
+    def take(self, filled: Cells, origin: str) -> None:
+        """Take the result of a step: the same columns, with the known cells unchanged."""
+        self.cells, before = filled, self.cells
+        for name, values in filled.items():
+            if values is before[name]:
+                continue
+            codes = self.codes[:, self._places[name]]
+            new = (codes == _CODES[MISSING]) & ~is_missing(values)
             if new.any():
-                self._missing[new, position] = False
-                self._origins[new, position] = origin
+                codes[new] = _CODES[origin]
                 self._fills += 1
 
-    def conclude(self, rule: Callable[[pd.DataFrame], pd.DataFrame], origin: str) -> None:
+    def conclude(self, rule: Callable[[Cells], Cells], origin: str) -> None:
         """Take the result of a rule, unless no cell was filled since the rule of this origin last ran."""
         if self._fills_at_conclusion.get(origin) != self._fills:
-            self.take(rule(self.frame), origin)
+            self.take(rule(self.cells), origin)
             self._fills_at_conclusion[origin] = self._fills
 
-    def repeat(self, positions: np.ndarray) -> None:
+    def repeat(self, rows: np.ndarray) -> None:
         """Repeat rows, (m,) int of row numbers."""
-        self.frame = self.frame.iloc[positions]
-        self._missing, self._origins = self._missing[positions], self._origins[positions]
+        self.cells, self.codes = self.cells.take(rows), self.codes[rows]
 
-    @property
-    def origins(self) -> pd.DataFrame:
-        """The origin of every cell."""
-        return pd.DataFrame(self._origins, self.frame.index, self.frame.columns, dtype=object)
+
+def _impute_possible(machines: ParsedMachines, champion: Champion) -> _Steps:
+    """Fill what need not be assumed, for every task. Raises: UserError for a machine that breaks a limit."""
+    steps = _impute_known(machines.frame, champion)
+    for _, error in _list_errors(steps.cells, machines, champion):
+        raise error
+    _repeat_by_task(steps, champion)
+    return steps
 
 
 def _impute_known(frame: pd.DataFrame, champion: Champion) -> _Steps:
     """Fill what does not depend on the task: facts of the CPU model, and what a row implies."""
     reference_data, rules = champion.reference_data, champion.rules
-    measured = reference_data.measured.frame
-    unstated = measured.select_dtypes("datetime").columns.difference(frame.columns)
-    dates = {name: measured[name].dtype for name in unstated}
-    steps = _Steps(frame.reindex(columns=measured.columns).astype(dates))
-    steps.take(rules.fill_cpu_facts(steps.frame, reference_data.cpu_facts), LOOKED_UP)
-    steps.take(_fill_common(steps.frame, reference_data, Tag.ENTITY), MEASURED)
+    steps = _Steps(Cells.read(frame, reference_data.cell_types))
+    steps.take(rules.fill_cpu_facts(steps.cells, reference_data.facts_by_model), LOOKED_UP)
+    steps.take(_fill_common(steps.cells, reference_data, Tag.ENTITY), MEASURED)
     steps.conclude(rules.fill_implied, IMPLIED)
     return steps
 
 
 def _repeat_by_task(steps: _Steps, champion: Champion) -> None:
     """Repeat machines by task, and fill what all measured rows of the task have."""
-    measured = champion.reference_data.measured
-    names = steps.frame[measured.column_of(Tag.TASK)]
-    tasks = [champion.tasks if pd.isna(name) else [str(name)] for name in names]
+    task = champion.reference_data.measured.column_of(Tag.TASK)
+    tasks = [champion.tasks if name is None else [name] for name in steps.cells[task].tolist()]
     steps.repeat(np.repeat(np.arange(len(tasks)), [len(names) for names in tasks]))
-    repeated = pd.Series([name for names in tasks for name in names], steps.frame.index, dtype="str")
-    steps.take(steps.frame.assign(**{measured.column_of(Tag.TASK): repeated}), GIVEN)
-    steps.take(_fill_common(steps.frame, champion.reference_data, Tag.TASK), MEASURED)
+    steps.take(steps.cells.assign({task: np.array([name for names in tasks for name in names], dtype=object)}), GIVEN)
+    steps.take(_fill_common(steps.cells, champion.reference_data, Tag.TASK), MEASURED)
 
 
 def _assume(steps: _Steps, champion: Champion, *, assume: bool) -> CompletedMachines:
@@ -257,21 +263,19 @@ def _assume(steps: _Steps, champion: Champion, *, assume: bool) -> CompletedMach
     rules = champion.rules
     if assume:
         for block in rules.blocks:
-            steps.take(champion.hot_deck.fill(steps.frame, block), ASSUMED)
+            steps.take(champion.hot_deck.fill(steps.cells, block), ASSUMED)
             steps.conclude(rules.fill_implied, IMPLIED)
-            steps.conclude(lambda frame: rules.fill_usual(frame, champion.hot_deck.last), ASSUMED)
+            steps.conclude(lambda cells: rules.fill_usual(cells, champion.hot_deck.last), ASSUMED)
         steps.conclude(rules.fill_implied, IMPLIED)
-    return CompletedMachines(steps.frame, steps.origins)
+    return CompletedMachines(steps.cells, steps.codes)
 
 
-def _fill_common(machines: pd.DataFrame, reference_data: ReferenceData, tag: Tag) -> pd.DataFrame:
+def _fill_common(cells: Cells, reference_data: ReferenceData, tag: Tag) -> Cells:
     """Fill missing features of the tagged column's group with the value that all its measured rows have."""
-    values = machines[reference_data.measured.column_of(tag)]
-    common = {value: reference_data.find_common_values(tag, str(value)) for value in values.dropna().unique()}
-    filled = {}
-    for name in dict.fromkeys(name for cells in common.values() for name in cells):
-        column = machines[name]
-        if column.isna().any():
-            facts = values.map({value: cells[name] for value, cells in common.items() if name in cells})
-            filled[name] = column.where(column.notna(), facts.astype(column.dtype))
-    return machines.assign(**filled) if filled else machines
+    values = cells[reference_data.measured.column_of(tag)].tolist()
+    common = {value: reference_data.find_common_values(tag, value) for value in dict.fromkeys(values) if value}
+    candidates = {}
+    for name in dict.fromkeys(name for known in common.values() for name in known):
+        facts = [common.get(value, {}).get(name) for value in values]
+        candidates[name] = np.array(facts, dtype=cells[name].dtype)
+    return fill_missing(cells, candidates)

@@ -110,14 +110,12 @@ def _predict_batch(
 ) -> list[Prediction]:
     predicted = DrawPredictions(impute_draws(machines, champion, assume=options.assume), champion)
     completed = predicted.completed
-    explainer = Explainer(
-        completed, predicted.table, champion, neighbors=options.neighbors, drivers=options.explain, when=options.when
-    )
+    explainer = Explainer(predicted, champion, neighbors=options.neighbors, drivers=options.explain)
     estimates: dict[int, list[Estimate]] = {}
     rows_of: dict[int, list[int]] = {}
     finder = BasisFinder(predicted, champion, options.when) if options.explain else None
     for row, estimate in _estimate(predicted, champion, options, measurements, explainer=explainer):
-        line = int(completed.frame.index[row])
+        line = int(completed.cells.index[row])
         rows_of.setdefault(line, []).append(row)
         estimates.setdefault(line, []).append(estimate)
     measurement_notes = measurements.notes if measurements else ()
@@ -144,34 +142,45 @@ def _estimate(
     table, X = predicted.table, predicted.table.frame
     units = {column.name: column.unit for column in table.columns}
     inputs = [column.name for column in select(champion.predictor.columns_, role=Role.FEATURE)]
-    missing = X[inputs].isna().sum(axis=1).to_numpy()
-    assumed = (predicted.completed.origins == ASSUMED).sum(axis=1).to_numpy()
-    tasks = X[table.column_of(Tag.TASK)].astype(str).to_numpy()
+    missing = X[inputs].isna().to_numpy().sum(axis=1).tolist()
+    assumed = predicted.completed.has_origin(ASSUMED).sum(axis=1).tolist()
+    tasks = X[table.column_of(Tag.TASK)].astype(str).tolist()
+    when = None if options.when is None else pd.Series(options.when, index=X.index)
+    nothing = pd.DataFrame({"in_domain_score": None, "least_similar_group": None}, index=X.index, dtype=object)
     estimates = []
     for number, target in enumerate(champion.predictor.targets_):
-        when = None if options.when is None else pd.Series(options.when, index=X.index)
         intervals = predicted.intervals(number, when, options.level)
-        distances = None if intervals is None else intervals[["below", "above"]].to_numpy()
         shift, narrowing = np.zeros(len(X)), np.ones(len(X))
         if measurements is not None and intervals is not None:
             shift, narrowing = measurements.correct(table, target, intervals["expected_error"].to_numpy())
-        for row in np.flatnonzero(predicted.has_output[:, number]):
-            median = float(predicted.medians[row, number] * np.exp(shift[row]))
-            ends = None if distances is None else narrowing[row] * distances[row]
+        medians = predicted.medians[:, number] * np.exp(shift)
+        ends = np.full((2, len(X)), None, dtype=object)
+        if intervals is not None:
+            below, above = (narrowing * intervals[name].to_numpy() for name in ("below", "above"))
+            ends = np.array([medians * np.exp(-below), medians * np.exp(above)])
+        similarity = nothing if intervals is None else intervals
+        columns = (medians, *ends, np.exp(shift), similarity["in_domain_score"], similarity["least_similar_group"])
+        for row, (median, low, high, factor, score, group) in enumerate(
+            zip(*(values.tolist() for values in columns), strict=True)
+        ):
+            if not predicted.has_output[row, number]:
+                continue
             estimate = Estimate(
                 task=tasks[row],
                 target=target,
                 median=median,
-                low=None if ends is None else median * float(np.exp(-ends[0])),
-                high=None if ends is None else median * float(np.exp(ends[1])),
+                low=low,
+                high=high,
                 level=options.level,
                 unit=units[target],
-                missing=int(missing[row]),
-                assumed=int(assumed[row]),
-                user_factor=float(np.exp(shift[row])) if measurements else None,
-                **explainer.explain(int(row), target),
+                in_domain_score=score,
+                least_similar_group=group or None,
+                missing=missing[row],
+                assumed=assumed[row],
+                user_factor=factor if measurements else None,
+                **explainer.explain(row, target),
             )
-            estimates.append((int(row), estimate))
+            estimates.append((row, estimate))
     return sorted(estimates, key=lambda pair: pair[0])
 
 

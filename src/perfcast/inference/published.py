@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from statistics import median
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from perfcast.inference.cells import Cells, list_rows
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.schema.table import Kind, Role, Tag
 
 MAX_RESULTS = 5
 """Results that are listed by their ids, the newest first; more are only counted."""
+
+_NO_MONTH = -(2**31)
+"""Month of a result without a date: the oldest."""
 
 _TOLERANCE = 1e-6
 """Relative difference of two numbers that counts as none: units are converted."""
@@ -64,7 +70,7 @@ class PublishedIndex:
 
     def __init__(self, reference_data: ReferenceData, setup_columns: tuple[str, ...]) -> None:
         measured = reference_data.measured
-        self._measured, self._setup = measured, list(setup_columns)
+        self._reference_data, self._setup = reference_data, list(setup_columns)
         self._keys = [measured.column_of(Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
         groups = measured.frame.groupby(self._keys, observed=True).indices
         self._rows: dict[Any, np.ndarray] = {key: np.asarray(rows) for key, rows in groups.items()}
@@ -76,29 +82,27 @@ class PublishedIndex:
             and column.name not in self._keys
         ]
         self._numerical = {column.name for column in measured.columns if column.kind is Kind.NUMERICAL}
-        self._cells: dict[str, np.ndarray] = {}
         self._summarize = lru_cache(maxsize=4096)(self._summarize_rows)
 
-    def find_rows(self, machines: pd.DataFrame, given: np.ndarray, known: np.ndarray) -> list[tuple[int, ...]]:
+    def find_rows(self, machines: Cells, given: np.ndarray, known: np.ndarray) -> list[tuple[int, ...]]:
         """Return the measured rows of every machine that are exactly this machine.
 
         Args: `given` and `known` are flags of all cells, (n, columns) bool: those that the user gave, and those that
         are not assumed. The CPU model and the number of chips must be known. A result also has every other given value,
         or none in that column.
         """
-        place_of = {str(name): place for place, name in enumerate(machines.columns)}
-        keys = [machines[name].to_numpy(dtype=object) for name in self._keys]
+        place_of = {name: place for place, name in enumerate(machines)}
+        keys = list_rows(machines, self._keys)
         columns = [(name, place_of[name]) for name in self._matched if name in place_of]
-        cells = {name: machines[name].to_numpy(dtype=object) for name, at in columns if given[:, at].any()}
-        named = [(name, at) for name, at in columns if name in cells]
+        named = [(name, at) for name, at in columns if given[:, at].any()]
         exact = np.asarray(known[:, [place_of[name] for name in self._keys]].all(axis=1))
         matches: list[tuple[int, ...]] = []
-        for row in range(len(machines)):
-            rows = self._rows.get(tuple(key[row] for key in keys)) if exact[row] else None
+        for row, key in enumerate(keys):
+            rows = self._rows.get(key) if exact[row] else None
             if rows is not None:
                 for name, at in named:
                     if given[row, at] and len(rows):
-                        rows = rows[self._agree(name, cells[name][row], rows)]
+                        rows = rows[self._agree(name, machines[name][row], rows)]
             matches.append(() if rows is None else tuple(rows.tolist()))
         return matches
 
@@ -107,61 +111,54 @@ class PublishedIndex:
         return self._summarize(rows, target) if rows else None
 
     def _agree(self, name: str, given: Any, rows: np.ndarray) -> np.ndarray:
-        values = self._read_cells(name)[rows]
+        values = self._reference_data.column(name)[rows]
         if name in self._numerical:
             return np.asarray((np.abs(values - given) <= _TOLERANCE * abs(given)) | np.isnan(values))
         return np.asarray((values == given) | (values == None))  # noqa: E711  (element by element)
 
-    def _read_cells(self, name: str) -> np.ndarray:
-        """Return the cells of a measured column: float, else objects with None where a cell is missing."""
-        if name not in self._cells:
-            values = self._measured.frame[name]
-            plain = values.astype(object).where(values.notna(), None)
-            self._cells[name] = values.to_numpy(dtype=float) if name in self._numerical else plain.to_numpy()
-        return self._cells[name]
-
     def _summarize_rows(self, rows: tuple[int, ...], target: str) -> PublishedScores | None:
         places = np.array(rows)
-        scores = self._read_cells(target)[places]
+        scores = self._reference_data.column(target)[places]
         places, scores = places[~np.isnan(scores)], scores[~np.isnan(scores)]
         if not len(places):
             return None
-        months, years, setups = self._labels
-        ids = self._measured.frame[self._measured.column_of(Tag.ROW)]
-        ages = np.where(np.isnat(months[places]), np.iinfo(np.int64).max, -months[places].astype(np.int64))
-        newest = places[np.argsort(ages, kind="stable")[:MAX_RESULTS]]
+        months, years, setups, ids = self._labels
+        newest = places[np.argsort(-months[places], kind="stable")[:MAX_RESULTS]].tolist()
         score_by_row = dict(zip(places.tolist(), scores.tolist(), strict=True))
         groups: dict[tuple[int, str], list[float]] = {}
         for row, score in score_by_row.items():
-            groups.setdefault((int(years[row]), str(setups[row])), []).append(score)
+            groups.setdefault((years[row], setups[row]), []).append(score)
         return PublishedScores(
-            *_summary(scores),
+            *_summary(scores.tolist()),
             groups=tuple(
-                PublishedGroup(setup, year or None, *_summary(np.array(groups[year, setup])))
+                PublishedGroup(setup, year or None, *_summary(groups[year, setup]))
                 for year, setup in sorted(groups, reverse=True)
             ),
             results=tuple(
                 PublishedResult(
-                    str(ids.iloc[row]),
+                    str(ids[row]),
                     score_by_row[row],
-                    "" if np.isnat(months[row]) else str(months[row].astype("datetime64[M]")),
+                    "" if months[row] == _NO_MONTH else str(np.datetime64(int(months[row]), "M")),
                 )
-                for row in newest.tolist()
+                for row in newest
             ),
         )
 
     @cached_property
-    def _labels(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return month, year (0 without a date) and compiler of every measured row."""
-        frame, times = self._measured.frame, self._measured.select(tag=Tag.TIME)
+    def _labels(self) -> tuple[np.ndarray, list[int], list[str], np.ndarray]:
+        """Return of every measured row its month since 1970, its year (0 without a date), compiler and id."""
+        measured = self._reference_data.measured
+        frame, times = measured.frame, measured.select(tag=Tag.TIME)
         when = frame[times[0]] if times else pd.Series(pd.NaT, frame.index, dtype="datetime64[us]")
         setups = pd.Series("", frame.index)
         for name in self._setup:
             setups = (setups + " " + frame[name].astype("object").fillna("").astype("str")).str.strip()
-        years = when.dt.year.fillna(0).to_numpy(dtype=int)
-        return when.to_numpy(dtype="datetime64[us]"), years, setups.to_numpy(dtype=object)
+        dated = when.to_numpy(dtype="datetime64[M]")
+        months = np.where(np.isnat(dated), _NO_MONTH, dated.astype(np.int64))
+        ids = self._reference_data.column(measured.column_of(Tag.ROW))
+        return months, when.dt.year.fillna(0).astype(int).tolist(), setups.tolist(), ids
 
 
-def _summary(scores: np.ndarray) -> tuple[int, float, float, float]:
+def _summary(scores: Sequence[float]) -> tuple[int, float, float, float]:
     """Return number, lowest, median and highest score."""
-    return len(scores), float(scores.min()), float(np.median(scores)), float(scores.max())
+    return len(scores), min(scores), float(median(scores)), max(scores)

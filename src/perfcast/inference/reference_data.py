@@ -12,8 +12,10 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.processors.facts import Fact
+from perfcast.inference.cells import Cells, read_column
 from perfcast.inference.coded_frame import CodedFrame
 from perfcast.inference.imputation import find_rules
+from perfcast.inference.imputation.rules import CpuFacts
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
 from perfcast.utils import plugins
@@ -100,6 +102,26 @@ class ReferenceData:
             self._common_values[key] = common
         return self._common_values[key]
 
+    def column(self, name: str) -> np.ndarray:
+        """Return a column of the measured results as `Cells` holds it; it is read once."""
+        if name not in self._columns:
+            self._columns[name] = read_column(self.measured.frame[name])
+        return self._columns[name]
+
+    @cached_property
+    def _columns(self) -> dict[str, np.ndarray]:
+        return {}
+
+    @cached_property
+    def facts_by_model(self) -> CpuFacts:
+        """The facts of CPU models as imputation looks them up."""
+        return CpuFacts(self.cpu_facts)
+
+    @cached_property
+    def cell_types(self) -> dict[str, np.dtype]:
+        """The type of every standard column in `Cells`."""
+        return {name: values.dtype for name, values in Cells.read(self.measured.frame.iloc[:0]).items()}
+
     @cached_property
     def _coded(self) -> CodedFrame:
         return CodedFrame(self.measured.frame)
@@ -114,17 +136,24 @@ class ReferenceData:
 
     def find_typical_rows(self, targets: Sequence[str]) -> dict[str, int]:
         """Return the row of every task's median result of the last year, by the first target that the task has."""
-        frame = self.measured.frame
-        times = self.measured.select(tag=Tag.TIME)
-        recent = frame[times[0]] > frame[times[0]].max() - _YEAR if times else pd.Series(True, frame.index)
+        frame, times = self.measured.frame, self.measured.select(tag=Tag.TIME)
+        is_recent = np.full(len(frame), True)
+        if times:
+            is_recent = (frame[times[0]] > frame[times[0]].max() - _YEAR).to_numpy(dtype=bool)
+        scores = {name: frame[name].to_numpy(dtype=float) for name in targets}
+        numbers, tasks = pd.factorize(frame[self.measured.column_of(Tag.TASK)], sort=True)
         typical_rows = {}
-        for task, rows in frame.groupby(frame[self.measured.column_of(Tag.TASK)].astype(str), sort=True):
-            target = next((name for name in targets if rows[name].notna().any()), None)
-            if target is None:
-                continue
-            last = rows[recent[rows.index] & rows[target].notna()]
-            scores = (last if len(last) else rows)[target].dropna().sort_values(kind="stable")
-            typical_rows[str(task)] = int(scores.index[len(scores) // 2])
+        for number, task in enumerate(tasks):
+            of_task = numbers == number
+            has_score = (of_task & ~np.isnan(values) for values in scores.values())
+            target, rows = next(
+                ((name, rows) for name, rows in zip(scores, has_score, strict=True) if rows.any()), ("", of_task)
+            )
+            if target:
+                last = np.flatnonzero(rows & is_recent)
+                among = last if len(last) else np.flatnonzero(rows)
+                ordered = among[np.argsort(scores[target][among], kind="stable")]
+                typical_rows[str(task)] = int(ordered[len(ordered) // 2])
         return typical_rows
 
     def save(self, folder: Path) -> None:

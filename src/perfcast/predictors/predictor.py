@@ -200,6 +200,8 @@ class Predictor(ABC):
     def _inputs(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return the declared features and keys of X in the order of `input_names`."""
         names = self.input_names()
+        if list(X.columns) == names:
+            return X
         missing = [name for name in names if name not in X.columns]
         if missing:
             raise UserError(

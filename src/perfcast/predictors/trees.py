@@ -23,6 +23,9 @@ _LEAF = -1
 _LARGEST_LOG = 250.0
 """Largest size of the logarithm of a target."""
 
+_WALKS = 8192
+"""Walks of a row through a tree that advance together; more leave the cache of a processor."""
+
 _GRAIN = 2.0**-24
 """Targets are rounded to multiples of this, so that their sums are exact in any order. Two splits that divide the rows
 alike then tie exactly. Otherwise the last bits of a target would choose, and these differ between processors."""
@@ -172,17 +175,27 @@ def forest_nodes(forest: Any) -> pa.Table:
 
 
 def walk_forest(nodes: pa.Table, encoded: np.ndarray) -> np.ndarray:
-    """Return the mean leaf value over the trees. Shapes: encoded (n, features) float32 -> (n,)."""
+    """Return the mean leaf value over the trees. Shapes: encoded (n, features) float32 -> (n,).
+
+    As many trees are walked at once as make `_WALKS` walks: operations on fewer cost the time of a call.
+    """
     feature, number, right = (nodes[name].to_numpy() for name in ("feature", "number", "right"))
-    total = np.zeros(len(encoded))
     roots = np.flatnonzero(nodes["root"].to_numpy())
-    for root in roots:
-        at = np.full(len(encoded), root)
+    values, first = np.ascontiguousarray(encoded).ravel(), np.arange(len(encoded)) * encoded.shape[1]
+    total = np.zeros(len(encoded))
+    step = max(1, _WALKS // max(1, len(encoded)))
+    for start in range(0, len(roots), step):
+        trees = roots[start : start + step]
+        at, row = np.repeat(trees, len(encoded)), np.tile(first, len(trees))
         inside = np.flatnonzero(feature[at] != _LEAF)
         while len(inside):
             node = at[inside]
-            goes_left = encoded[inside, feature[node]] <= number[node]
-            at[inside] = node + np.where(goes_left, 1, right[node])
-            inside = inside[feature[at[inside]] != _LEAF]
-        total += number[at]
+            goes_left = values[row[inside] + feature[node]] <= number[node]
+            node += np.where(goes_left, 1, right[node])
+            at[inside] = node
+            inside = inside[feature[node] != _LEAF]
+        for values_at_leaf in number[at].reshape(
+            len(trees), len(encoded)
+        ):  # one after another, in the order of the trees
+            total += values_at_leaf
     return total / len(roots)

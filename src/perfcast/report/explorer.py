@@ -128,7 +128,7 @@ def point_budgets(sizes: Sequence[int], maximum: int = MAX_POINTS) -> list[int]:
 
 
 def _encode_run(points: pd.DataFrame, tested: np.ndarray) -> str | None:
-    """Return errors, half-widths, then centers of the intervals of one predictor in the order of the test items.
+    """Return errors, then half-widths of the intervals of one predictor in the order of the test items.
 
     None without a run.
     """
@@ -141,10 +141,7 @@ def _encode_run(points: pd.DataFrame, tested: np.ndarray) -> str | None:
     errors = np.clip(np.rint(np.log(predicted / measured) * SCALE), -_LARGEST, _LARGEST)
     half = np.rint(ordered["half_width"].to_numpy(dtype=float) * SCALE)
     half = np.where(np.isnan(half), NO_INTERVAL, np.minimum(half, NO_INTERVAL - 1))
-    center = np.nan_to_num(np.rint(ordered["interval_center"].to_numpy(dtype=float) * SCALE))
-    center = np.clip(center, -_LARGEST, _LARGEST)
-    signed = [values.astype("<i2").view("<u2") for values in (errors, center)]
-    return _pack(np.concatenate([signed[0], half.astype("<u2"), signed[1]]).tobytes())
+    return _pack(errors.astype("<i2").tobytes() + half.astype("<u2").tobytes())
 
 
 def _filters(items: pd.DataFrame, rows: Rows) -> list[dict[str, Any]]:

@@ -106,7 +106,6 @@ class _RowFacts:
 
 def _large_error(point: Mapping[Hashable, Any], split: str, facts: _RowFacts) -> LargeError:
     log, half, predicted = float(point["log"]), float(point["half_width"]), float(point["predicted"])
-    center = float(point["interval_center"])
     has_interval = not np.isnan(half)
     return LargeError(
         split=split,
@@ -116,8 +115,8 @@ def _large_error(point: Mapping[Hashable, Any], split: str, facts: _RowFacts) ->
         task=str(point["task"]),
         measured=float(point["measured"]),
         predicted=predicted,
-        interval=(predicted * np.exp(center - half), predicted * np.exp(center + half)) if has_interval else None,
-        inside=has_interval and abs(log + center) <= half,
+        interval=(predicted * np.exp(-half), predicted * np.exp(half)) if has_interval else None,
+        inside=has_interval and abs(log) <= half,
         error=100 * np.expm1(log),
         in_domain=float(point["in_domain_score"]),
         similar=int(point["similar"]),
@@ -154,6 +153,6 @@ def _reason(point: Mapping[Hashable, Any], facts: _RowFacts) -> str:
         reasons.append(f"less similar to the training data than {others} % of this split, above all by {cause}")
     if not reasons:
         reasons = ["no reason found in the data"]
-        if abs(log + point["interval_center"]) <= point["half_width"]:
+        if abs(log) <= point["half_width"]:
             reasons = ["inside its interval: errors of this size are expected for such machines"]
     return "; ".join(reasons)

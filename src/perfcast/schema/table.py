@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -116,21 +117,36 @@ class Table:
 
     def column_of(self, tag: Tag) -> str:
         """Return the name of the only column with `tag`. Raises ValueError when there is not exactly one."""
-        names = self.select(tag=tag)
+        names = self._names_by_tag.get(tag, [])
         if len(names) != 1:
             raise ValueError(f"dataset {self.dataset!r} must declare exactly one column tagged {tag!r}: {names}")
         return names[0]
 
-    def with_columns(self, added: Iterable[tuple[Column, pd.Series]]) -> Table:
+    @cached_property
+    def _names_by_tag(self) -> dict[Tag, list[str]]:
+        names: dict[Tag, list[str]] = {}
+        for column in self.columns:
+            for tag in column.tags:
+                names.setdefault(tag, []).append(column.name)
+        return names
+
+    def with_columns(self, added: Iterable[tuple[Column, pd.Series | np.ndarray]]) -> Table:
         """Return a table with derived columns appended. Raises ValueError when a name exists already."""
-        pairs = list(added)
+        typed = [(column, as_declared(pd.Series(values, self.frame.index), column)) for column, values in added]
+        columns = [column for column, _ in typed]
+        return self._append(columns, pd.DataFrame({column.name: values for column, values in typed}, self.frame.index))
+
+    def with_numbers(self, columns: Sequence[Column], values: np.ndarray) -> Table:
+        """Return a table with derived numerical columns appended, see `with_columns`. Shapes: values (columns, n)."""
+        return self._append(columns, pd.DataFrame(values.T, self.frame.index, [column.name for column in columns]))
+
+    def _append(self, columns: Sequence[Column], frame: pd.DataFrame) -> Table:
         have = {column.name for column in self.columns}
-        for column, _ in pairs:
+        for column in columns:
             if column.name in have:
                 raise ValueError(f"column {column.name!r} exists already in {self.dataset!r}")
             have.add(column.name)
-        frame = pd.concat([self.frame, *[as_declared(values, column) for column, values in pairs]], axis=1)
-        return replace(self, frame=frame, columns=(*self.columns, *[column for column, _ in pairs]))
+        return replace(self, frame=pd.concat([self.frame, frame], axis=1), columns=(*self.columns, *columns))
 
 
 def select(
@@ -175,7 +191,7 @@ def as_declared(values: pd.Series, column: Column) -> pd.Series:
         typed = pd.to_datetime(values).astype("datetime64[us]")
     else:
         typed = values.astype("str").where(values.notna())
-    return typed.rename(column.name)
+    return typed if typed.name == column.name else typed.rename(column.name)
 
 
 def _is_coded(values: pd.Series) -> bool:

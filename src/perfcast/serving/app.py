@@ -114,16 +114,17 @@ class _HostCheck:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        answer: ASGIApp = JSONResponse({"error": _WRONG_HOST}, 400)
+        is_accepted = False
 
         async def accept(*_: Any) -> None:
-            nonlocal answer
-            answer = self.app
+            nonlocal is_accepted
+            is_accepted = True
 
         async def discard(_: Message) -> None:
             pass
 
         await TrustedHostMiddleware(accept, self.hosts, www_redirect=False)(scope, receive, discard)
+        answer = self.app if is_accepted else JSONResponse({"error": _WRONG_HOST}, 400)
         await answer(scope, receive, send)
 
 
@@ -211,7 +212,7 @@ def _create_prediction_router(service: PredictionService, limits: RequestLimits,
 
     async def respond(
         entries: Sequence[MachineEntry], options: PredictOptions | ImputeOptions, strict: bool
-    ) -> dict[str, Any]:
+    ) -> Response:
         try:
             async with asyncio.timeout(limits.seconds):
                 results = await predict(entries, options, strict)
@@ -226,7 +227,8 @@ def _create_prediction_router(service: PredictionService, limits: RequestLimits,
             describe_refusal(entry, result, options) if isinstance(result, UserError) else result
             for entry, result in zip(entries, results, strict=True)
         ]
-        return {**about, "machines": machines}
+        # FastAPI would validate every number of the answer again
+        return JSONResponse({**about, "machines": machines})
 
     async def predict(entries: Sequence[MachineEntry], options: object, strict: bool) -> list[MachineResult]:
         deadline = time.monotonic() + limits.seconds
@@ -239,9 +241,8 @@ def _create_prediction_router(service: PredictionService, limits: RequestLimits,
         "/predict",
         summary="Predict one machine, or several",
         response_model=PredictResponse,
-        response_model_exclude_unset=True,
     )
-    async def post_predict(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> dict[str, Any]:
+    async def post_predict(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> Response:
         entries = list_entries(body, limits)
         return await respond(entries, query.to_options(len(entries), limits), query.strict)
 
@@ -249,9 +250,8 @@ def _create_prediction_router(service: PredictionService, limits: RequestLimits,
         "/impute",
         summary="Impute the unknown values of one machine, or several; only the options assume and strict apply",
         response_model=ImputeResponse,
-        response_model_exclude_unset=True,
     )
-    async def post_impute(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> dict[str, Any]:
+    async def post_impute(body: RequestBody, query: Annotated[PredictQuery, Query()]) -> Response:
         return await respond(list_entries(body, limits), ImputeOptions(query.assume), query.strict)
 
     return router

@@ -59,6 +59,7 @@ class MetricsMiddleware:
 
     def __init__(self, app: ASGIApp, metrics: ServerMetrics) -> None:
         self.app, self.metrics = app, metrics
+        self._encoded = [(name.encode(), value.encode()) for name, value in self.HEADERS.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -71,8 +72,7 @@ class MetricsMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = [(name.encode(), value.encode()) for name, value in self.HEADERS.items()]
-                message["headers"] = [*message.get("headers", []), *headers]
+                message["headers"] = [*message.get("headers", []), *self._encoded]
             await send(message)
 
         try:

@@ -71,19 +71,20 @@ class PredictionService:
         champion = self.champion
         measured = champion.reference_data.measured
         completed = complete_machines(stack_machines(machines, champion), champion, assume=options.assume)
-        lines = completed.frame.index.tolist()
+        lines, names = completed.cells.index.tolist(), list(completed.cells)
+        missing = completed.has_origin(MISSING)
         results = []
         for machine in machines:
             row = lines.index(machine.line)  # a machine has one row per task; the inputs are equal
             unknown = [
                 column.name
                 for column in measured.columns
-                if column.role in (Role.FEATURE, Role.KEY) and completed.origins[column.name].iloc[row] == MISSING
+                if column.role in (Role.FEATURE, Role.KEY) and missing[row, names.index(column.name)]
             ]
             results.append(
                 {
                     "line": machine.line,
-                    "machine": name_machine(completed.frame.iloc[row], measured),
+                    "machine": name_machine({name: values[row] for name, values in completed.cells.items()}, measured),
                     "values": [asdict(value) for value in list_values(completed, row, measured)],
                     "unknown": unknown,
                     "notes": list(machine.notes),

@@ -96,8 +96,8 @@ def check_version(name: str, version: int, path: Path) -> None:
 
 
 def reads(column: Column) -> bool:
-    """Return whether splits read a column: features, tagged columns, and the authors' own subsets."""
-    return column.role is Role.FEATURE or bool(column.tags) or column.name == PUBLISHED_SUBSET
+    """Return whether splits read a column: features, keys, tagged columns, and the authors' own subsets."""
+    return column.role in (Role.FEATURE, Role.KEY) or bool(column.tags) or column.name == PUBLISHED_SUBSET
 
 
 def is_compared(name: str) -> bool:

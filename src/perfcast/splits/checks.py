@@ -34,16 +34,26 @@ def check_blocks(table: Table, fold: pd.Series) -> list[str]:
 
 def check_entities(table: Table, fold: pd.Series) -> list[str]:
     """Check that training knows no entity of test, and that no entity is both in train and in validation."""
-    names = table.select(tag=Tag.ENTITY)
-    known = _crossing(table, fold, names, "entities", known=("train", "validation"), tested="test")
-    return known + _crossing(table, fold, names, "entities", known=("train",), tested="validation")
+    return _check_apart(table, fold, table.select(tag=Tag.ENTITY), "entities")
+
+
+def check_values(name: str) -> Check:
+    """Return the check that training knows no test value of a column, and that none is both in train and validation."""
+
+    def check(table: Table, fold: pd.Series) -> list[str]:
+        return _check_apart(table, fold, [name], f"values of {name}")
+
+    return check
+
+
+def _check_apart(table: Table, fold: pd.Series, names: Sequence[str], noun: str) -> list[str]:
+    known = _crossing(table, fold, names, noun, known=("train", "validation"), tested="test")
+    return known + _crossing(table, fold, names, noun, known=("train",), tested="validation")
 
 
 def check_duplicates(table: Table, fold: pd.Series) -> list[str]:
     """Check that no test row, and no validation row, has a row of equal features to learn from."""
-    names = table.select(role=Role.FEATURE)
-    known = _crossing(table, fold, names, "feature vectors", known=("train", "validation"), tested="test")
-    return known + _crossing(table, fold, names, "feature vectors", known=("train",), tested="validation")
+    return _check_apart(table, fold, table.select(role=Role.FEATURE), "feature vectors")
 
 
 def check_window(start: str, end: str) -> Check:

@@ -55,6 +55,7 @@ def forward_last(table: Table, seed: int) -> pd.DataFrame:
 def _forward(table: Table, start: str, end: str) -> pd.DataFrame:
     """Train before `start`, test until before `end`; validation rows are the last twelve months with training rows.
 
+    Where all training rows are of these months, validation rows are the last fifth of them.
     A training row of a block that also has test rows is unused. A test row whose exact features were measured before
     `start` stays in test: such results are known at that time.
     """
@@ -64,7 +65,10 @@ def _forward(table: Table, start: str, end: str) -> pd.DataFrame:
     test = ((time >= pd.Timestamp(start)) & (time < pd.Timestamp(end))).to_numpy()
     blocks = by_tag(ordered, Tag.BLOCK)
     train = train & ~np.isin(blocks, blocks[test])
-    validation = train & (time > time[train].max() - pd.DateOffset(months=VALID_MONTHS)).to_numpy()
+    recent = time[train].max() - pd.DateOffset(months=VALID_MONTHS)
+    if train.any() and not (time[train] <= recent).any():
+        recent = time[train].quantile(1 - LAST_SHARE)
+    validation = train & (time > recent).to_numpy()
     return as_frame(table, ordered, [assigned(test, validation, ~(train | test))])
 
 

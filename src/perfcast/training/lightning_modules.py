@@ -118,9 +118,11 @@ class Regression(pl.LightningModule):
 class TokenDataModule(pl.LightningDataModule):
     """The training rows, and the validation rows if there are any, as loaders for Lightning."""
 
-    def __init__(self, training: TokenBatch, validation: TokenBatch | None, batch_size: int, seed: int) -> None:
+    def __init__(self, training: TokenBatch, validation: TokenBatch | None, config: TrainingConfig, seed: int) -> None:
         super().__init__()
-        self.training = BatchLoader(training, batch_size, shuffle_seed=seed, shared=True)
+        self.training = BatchLoader(
+            training, config.batch_size, shuffle_seed=seed, limit=config.steps_per_epoch, shared=True
+        )
         self.validation = None if validation is None else BatchLoader(validation, VALIDATION_BATCH_SIZE)
 
     def train_dataloader(self) -> BatchLoader:

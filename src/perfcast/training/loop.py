@@ -27,6 +27,7 @@ class TrainingConfig:
     refit               train anew on all rows for the chosen number of epochs
     epochs              passes over the training rows; more when the table is so small that `min_steps` is not reached
     min_steps           optimizer steps at least, so that a small table is learned too
+    steps_per_epoch     optimizer steps of an epoch at most, on rows of a new random order; 0 for all rows
     batch_size          rows per step
     learning_rate       highest rate of the one-cycle preset (Smith & Topin 2018)
     weight_decay        of AdamW, on matrices alone
@@ -42,6 +43,7 @@ class TrainingConfig:
     refit: bool = True
     epochs: int = 40
     min_steps: int = 200
+    steps_per_epoch: int = 0
     batch_size: int = 256
     learning_rate: float = 2e-3
     weight_decay: float = 0.02
@@ -53,8 +55,8 @@ class TrainingConfig:
 
     def count_epochs(self, rows: int) -> int:
         """Return the number of epochs for a table of `rows` rows."""
-        steps_per_epoch = math.ceil(rows / self.batch_size)
-        return max(self.epochs, math.ceil(self.min_steps / steps_per_epoch))
+        steps = limit_steps(math.ceil(rows / self.batch_size), self.steps_per_epoch)
+        return max(self.epochs, math.ceil(self.min_steps / steps))
 
     def training_config(self) -> TrainingConfig:
         """Return the training hyperparameters alone, without those of a subclass."""
@@ -68,20 +70,33 @@ class TrainingConfig:
 TRAINING_FIELDS = tuple(field.name for field in fields(TrainingConfig))
 
 
+def limit_steps(steps: int, limit: int) -> int:
+    """Return the steps of an epoch, at most `limit`; 0 for no limit."""
+    return min(steps, limit) if limit else steps
+
+
 class BatchLoader:
     """Iterate over rows in batches: shuffled every epoch by a generator of its own, or in order.
 
-    Where batches are `shared`, each of several processes that train together gets its share of every batch.
+    At most `limit` batches of an epoch are used, 0 for all. Where batches are `shared`, each of several processes that
+    train together gets its share of every batch.
     """
 
     def __init__(
-        self, rows: TokenBatch, batch_size: int, shuffle_seed: int | None = None, *, shared: bool = False
+        self,
+        rows: TokenBatch,
+        batch_size: int,
+        shuffle_seed: int | None = None,
+        *,
+        limit: int = 0,
+        shared: bool = False,
     ) -> None:
         self.rows, self.batch_size, self.shuffle_seed, self.shared = rows, batch_size, shuffle_seed, shared
+        self.limit = limit
         self._generator: torch.Generator | None = None
 
     def __len__(self) -> int:
-        return math.ceil(len(self.rows) / self.batch_size)
+        return limit_steps(math.ceil(len(self.rows) / self.batch_size), self.limit)
 
     def __iter__(self) -> Iterator[TokenBatch]:
         rank, processes = rank_and_size() if self.shared else (0, 1)
@@ -92,7 +107,7 @@ class BatchLoader:
         if self._generator is None:  # made in the process that uses it: see `TokenBatch.__reduce__`
             self._generator = torch.Generator().manual_seed(self.shuffle_seed)
         order = torch.randperm(len(self.rows), generator=self._generator)
-        for index in order.split(self.batch_size):
+        for index in order.split(self.batch_size)[: len(self)]:
             yield self.rows.take(index[rank::processes])
 
 
@@ -169,7 +184,7 @@ def _train_with_lightning(
     from perfcast.training.lightning_modules import Regression, TokenDataModule
     from perfcast.training.optimization import VALIDATION_METRIC
 
-    data = TokenDataModule(training, validation, config.batch_size, seed)
+    data = TokenDataModule(training, validation, config, seed)
     epochs = config.count_epochs(len(training))
     module = Regression(network, config, steps=epochs * len(data.training), seed=seed)
     stopping = EarlyStopping(VALIDATION_METRIC, patience=config.patience, strict=False, check_finite=False)

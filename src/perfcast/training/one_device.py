@@ -62,9 +62,11 @@ def train_on_one_device(
     With validation rows the network ends with the weights of its best epoch, and training stops `patience` epochs
     after it. The other arguments are those of `train`.
     """
-    loader, epochs = BatchLoader(training, config.batch_size, shuffle_seed=seed), config.count_epochs(len(training))
+    loader = BatchLoader(training, config.batch_size, shuffle_seed=seed, limit=config.steps_per_epoch)
+    epochs = config.count_epochs(len(training))
     network.to(device)
     optimizer, rates = make_optimizer(network, config, steps=epochs * len(loader))
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     history: list[dict[str, float]] = []
     best_epoch, best_error, waited = 0, float("inf"), 0
     best_weights: dict[str, Tensor] | None = None
@@ -76,7 +78,6 @@ def train_on_one_device(
             step_loss = masked_huber(predicted, batch.targets, config.huber_delta)
             optimizer.zero_grad()
             step_loss.backward()
-            parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
             nn.utils.clip_grad_norm_(parameters, config.gradient_clip_val)
             optimizer.step()
             rates.step()

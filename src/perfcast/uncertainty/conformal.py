@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.uncertainty.correlation import ErrorCorrelation
+from perfcast.uncertainty.expected_error import fit_expected_error
 from perfcast.uncertainty.in_domain import InDomainModel
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import write_json
@@ -28,13 +29,16 @@ _MIN_ROWS = 50
 _VISIBLE = 0.005
 """Share of the base below which a distance does not change the in-domain score as it is printed."""
 
-_MIN_REACH = 1e-9
-"""Least distance in logarithms from a prediction to an end of its interval."""
+_MIN_HALF_WIDTH = 1e-9
+
+_PENALTY = 0.01
+"""Penalty of the weights of distances with several backtests: which distance matters differs by release."""
+
+_POOLED_BACKTESTS = 2.0
+"""Backtests that the quantiles of all outputs count as, beside those of one output."""
 
 _GRID = np.linspace(0.0, 1.0, 201)
 _MAX_FACTOR = 2.0
-_CUT_QUANTILE = 0.99
-"""Quantile at which residuals are cut off before their size is explained: a mistyped score explains nothing."""
 
 
 def outputs_of(tasks: pd.Series, targets: pd.Series | str) -> np.ndarray:
@@ -48,54 +52,65 @@ class ConformalCalibration:
 
     The expected error is a non-negative sum, base + weight x distance (`InDomainModel`), fitted to the absolute
     residuals of backtests, so it never falls with distance. Residuals over it are the conformal scores. Quantiles are
-    those of the scores of all backtests, each with the same weight however many rows it has.
+    those of the scores of all backtests, each with the same weight however many rows it has. Rows of one entity err
+    alike, so the correction of a quantile for the finite number of scores counts entities.
 
-    Several backtests are forecasts of several releases, and a few releases do not show which output drifts next: with
-    several backtests no output's quantile is less than that of all outputs together. Centers at the median error of
-    earlier releases, and quantiles pooled over releases, were better on backtests and no better on the test releases.
+    Several backtests are forecasts of several releases, and the next release is unlike each of them. So what they show
+    is shrunk: the weights of the distances have a penalty, and the quantiles of an output are R / (R + 2) its own, with
+    R backtests, and the rest those of all outputs. One backtest has machines like the test rows, and is taken as it is.
 
     Far past the distances of the backtests the product loses its meaning: no half-width is more than `_MAX_FACTOR`
     times the largest residual of any backtest.
     Shapes: residuals (n,) log predicted - log measured; distances (n, names).
     Source: normalized split conformal regression (Papadopoulos et al., 2002; Lei et al., 2018, J. Am. Stat. Assoc.
-    113), weighted by backtest (Barber et al., 2023, Ann. Stat. 51).
+    113), weighted by backtest (Barber et al., 2023, Ann. Stat. 51); groups of alike rows and partial pooling (Dunn et
+    al., 2023, J. Am. Stat. Assoc. 118).
     """
 
     base: float
     weights: dict[str, float]
-    center: float
-    """Score in the middle of the intervals: the bias over the expected error, log predicted - log measured. `fit` takes
-    no bias."""
     quantiles: dict[str, list[float]]
-    """By output, "" for all of them: the distances of scores from the center at the grid of 0, 0.5, ... 100 %."""
+    """Of the scores by output, "" for all of them, at the grid of 0, 0.5, ... 100 %."""
     most: float
     """The largest half-width."""
 
-    def fit(self, residuals: np.ndarray, outputs: np.ndarray, backtests: np.ndarray, distances: pd.DataFrame) -> Self:
-        """Fit to the residuals of backtests. Raises: ValueError when there are none."""
-        from scipy.optimize import nnls  # predictions, which import this module, need none of it
+    def fit(
+        self,
+        residuals: np.ndarray,
+        outputs: np.ndarray,
+        backtests: np.ndarray,
+        distances: pd.DataFrame,
+        *,
+        entities: np.ndarray | None = None,
+    ) -> Self:
+        """Fit to the residuals of backtests, (n,) each; without `entities` every row is one of its own.
 
+        Raises: ValueError when there are no residuals.
+        """
         if not len(residuals):
             raise ValueError("a calibration needs residuals of backtests")
-        size = np.abs(np.asarray(residuals, dtype=float))
-        share = 1 / pd.Series(backtests).groupby(np.asarray(backtests)).transform("size").to_numpy(dtype=float)
-        explained = np.column_stack([np.ones(len(size)), distances.to_numpy(dtype=float)])
-        root = np.sqrt(share)
-        solution, _ = nnls(explained * root[:, None], np.minimum(size, np.quantile(size, _CUT_QUANTILE)) * root)
-        self.weights = dict(zip(map(str, distances.columns), map(float, solution[1:]), strict=True))
-        # errors at distance 0 are never quite 0
-        self.base = max(float(solution[0]), 0.01 * float(size.mean()), 1e-9)
-        self.most = max(_MAX_FACTOR * float(size.max()), self.base)
-        self.center = 0.0
-        scores = size / self.expected_error(distances)
-        pooled = _quantiles_at(scores, share, _GRID)
+        count = len(np.unique(backtests))
+        sizes, backtests = np.abs(np.asarray(residuals, dtype=float)), np.asarray(backtests)
+        outputs = np.asarray(outputs).astype(str)
+        entities = np.arange(len(sizes)) if entities is None else np.asarray(entities)
+        share = 1 / pd.Series(backtests).groupby(backtests).transform("size").to_numpy(dtype=float)
+        self.base, weights = fit_expected_error(
+            sizes, distances.to_numpy(dtype=float), share, _PENALTY if count > 1 else 0.0
+        )
+        self.weights = dict(zip(map(str, distances.columns), map(float, weights), strict=True))
+        self.most = max(_MAX_FACTOR * float(sizes.max()), self.base)
+        scores = sizes / self.expected_error(distances)
+
+        def quantiles_of(rows: np.ndarray) -> np.ndarray:
+            return _quantiles_at(scores[rows], share[rows], _GRID, len(np.unique(entities[rows])))
+
+        pooled = quantiles_of(np.ones(len(scores), dtype=bool))
+        own_share = count / (count + _POOLED_BACKTESTS) if count > 1 else 1.0
         self.quantiles = {"": pooled.tolist()}
-        several = len(np.unique(np.asarray(backtests))) > 1
-        for output in sorted(set(map(str, outputs))):
-            rows = np.asarray(outputs).astype(str) == output
+        for output in sorted(set(outputs)):
+            rows = outputs == output
             if rows.sum() >= _MIN_ROWS:
-                of_output = _quantiles_at(scores[rows], share[rows], _GRID)
-                self.quantiles[output] = (np.maximum(of_output, pooled) if several else of_output).tolist()
+                self.quantiles[output] = (own_share * quantiles_of(rows) + (1 - own_share) * pooled).tolist()
         return self
 
     def expected_error(self, distances: pd.DataFrame) -> np.ndarray:
@@ -113,11 +128,13 @@ class ConformalCalibration:
 
     def least_similar_group(self, distances: pd.DataFrame) -> pd.Series:
         """Return the distance that lowers the in-domain score most, index as given, "" where none lowers it visibly."""
-        shares = distances * pd.Series(self.weights).reindex(distances.columns)
-        return shares.idxmax(axis=1).where(shares.max(axis=1) > _VISIBLE * self.base, "")
+        names = np.array([*map(str, distances.columns), ""], dtype=object)
+        shares = distances.to_numpy(dtype=float) * np.array([self.weights[name] for name in names[:-1]])
+        is_visible = shares.max(axis=1) > _VISIBLE * self.base
+        return pd.Series(names[np.where(is_visible, shares.argmax(axis=1), -1)], distances.index)
 
     def half_widths(self, outputs: np.ndarray, distances: pd.DataFrame, level: float = LEVEL) -> np.ndarray:
-        """Return half the width in logarithms of the interval of a level, (n,), see `reaches`.
+        """Return half the width in logarithms of the interval of a level about the prediction, (n,).
 
         Raises: ValueError when the level is not between 0 and 1.
         """
@@ -125,25 +142,15 @@ class ConformalCalibration:
             raise ValueError(f"a level must be between 0 and 1; got {level}")
         by_output = {output: float(np.interp(level, _GRID, values)) for output, values in self.quantiles.items()}
         factors = np.array([by_output.get(str(output), by_output[""]) for output in outputs])
-        return np.asarray(np.minimum(factors * self.expected_error(distances), self.most), dtype=float)
-
-    def reaches(
-        self, outputs: np.ndarray, distances: pd.DataFrame, level: float = LEVEL
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return how far the interval of a level reaches below and above the prediction, in logarithms, (n,) each.
-
-        The interval is from prediction x exp(-below) to prediction x exp(above) and holds the prediction.
-        """
-        half, bias = self.half_widths(outputs, distances, level), self.center * self.expected_error(distances)
-        return np.maximum(half + bias, _MIN_REACH), np.maximum(half - bias, _MIN_REACH)
+        half_widths = np.minimum(factors * self.expected_error(distances), self.most)
+        return np.asarray(np.maximum(half_widths, _MIN_HALF_WIDTH), dtype=float)
 
     def pit(self, outputs: np.ndarray, distances: pd.DataFrame, residuals: np.ndarray) -> np.ndarray:
         """Return the level of the narrowest interval that holds each residual, (n,), inf where none does.
 
-        It is the probability integral transform of the distance from the center: uniform from 0 to 1 for perfect
-        intervals.
+        It is the probability integral transform of the size of an error: uniform from 0 to 1 for perfect intervals.
         """
-        scores = np.abs(residuals / self.expected_error(distances) - self.center)
+        scores = np.abs(residuals) / self.expected_error(distances)
         levels = np.empty(len(scores))
         keys = [output if output in self.quantiles else "" for output in map(str, outputs)]
         names = np.asarray(keys, dtype=object)
@@ -154,14 +161,13 @@ class ConformalCalibration:
 
     def to_state(self) -> dict[str, Any]:
         """Return what was fitted as values that JSON can hold."""
-        return {name: getattr(self, name) for name in ("base", "weights", "center", "quantiles", "most")}
+        return {name: getattr(self, name) for name in ("base", "weights", "quantiles", "most")}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild from `to_state()`."""
         calibration = cls()
         calibration.base, calibration.weights = float(state["base"]), dict(state["weights"])
-        calibration.center = float(state.get("center", 0.0))  # calibrations of earlier versions have none
         calibration.most = float(state["most"])
         calibration.quantiles = {output: list(values) for output, values in state["quantiles"].items()}
         calibration._require_possible()
@@ -174,7 +180,7 @@ class ConformalCalibration:
             for values in self.quantiles.values()
         )
         falling = min(self.weights.values(), default=0.0) < 0 or not 0 < self.base <= self.most
-        if falling or not rising or "" not in self.quantiles or not np.isfinite(self.center):
+        if falling or not rising or "" not in self.quantiles:
             fact = "an error, a weight or a quantile is negative or out of order"
             raise UserError("a calibration must be one of backtests", fact, "make it again, or fetch it again")
 
@@ -191,39 +197,32 @@ class UncertaintyModel:
     """Factors of the half-width of a draw by level of description; none where they were not fitted."""
 
     def intervals(
-        self, X: pd.DataFrame, outputs: np.ndarray, when: pd.Series | None = None, level: float = LEVEL
+        self,
+        X: pd.DataFrame,
+        outputs: np.ndarray,
+        when: pd.Series | None = None,
+        level: float = LEVEL,
+        ignored: pd.DataFrame | None = None,
     ) -> pd.DataFrame:
         """Return the uncertainty of the prediction of every row.
 
+        Args: cells that `ignored` (n, columns) bool marks do not count in the in-domain score, see
+        `InDomainModel.distances`.
         Shapes: X (n, columns), outputs (n,) as they were calibrated -> index as in X, columns below and above (from the
         prediction to the ends of its interval, in logarithms), expected_error (absolute, in logarithms),
         in_domain_score (1 is close) and least_similar_group ("" where there is none).
         """
-        distances = self.in_domain.distances(X, when)
-        below, above = self.calibration.reaches(outputs, distances, level)
+        encoded = self.in_domain.encode(X)
+        distances = self.in_domain.distances(X, when, encoded=encoded)
+        without = distances if ignored is None else self.in_domain.distances(X, when, ignored, encoded)
+        half_widths = self.calibration.half_widths(outputs, distances, level)
         return pd.DataFrame(
             {
-                "below": below,
-                "above": above,
+                "below": half_widths,
+                "above": half_widths,
                 "expected_error": self.calibration.expected_error(distances),
-                "in_domain_score": self.calibration.in_domain_score(distances),
-                "least_similar_group": self.calibration.least_similar_group(distances),
-            },
-            index=X.index,
-        )
-
-    def similarity(
-        self, X: pd.DataFrame, when: pd.Series | None = None, ignored: pd.DataFrame | None = None
-    ) -> pd.DataFrame:
-        """Return in_domain_score and least_similar_group of every row, as `intervals`, without its ignored cells.
-
-        Args: `ignored` (n, columns) bool, see `InDomainModel.distances`.
-        """
-        distances = self.in_domain.distances(X, when, ignored)
-        return pd.DataFrame(
-            {
-                "in_domain_score": self.calibration.in_domain_score(distances),
-                "least_similar_group": self.calibration.least_similar_group(distances),
+                "in_domain_score": self.calibration.in_domain_score(without),
+                "least_similar_group": self.calibration.least_similar_group(without),
             },
             index=X.index,
         )
@@ -249,17 +248,17 @@ class UncertaintyModel:
 
 def weighted_quantile(scores: np.ndarray, share: np.ndarray, level: float) -> float:
     """Return a weighted quantile of scores, corrected for their finite number. Shapes: scores and share (n,)."""
-    return float(_quantiles_at(scores, share, np.array([level]))[0])
+    return float(_quantiles_at(scores, share, np.array([level]), len(scores))[0])
 
 
-def _quantiles_at(scores: np.ndarray, share: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return weighted quantiles of the scores, corrected for their finite number.
+def _quantiles_at(scores: np.ndarray, share: np.ndarray, wanted: np.ndarray, count: int) -> np.ndarray:
+    """Return weighted quantiles of the scores, corrected for their finite number, `count` independent ones.
 
     The new score is one more that may be larger than all of them: level x (n + 1) / n, at most the largest score.
     """
     order = np.argsort(scores, kind="stable")
     ordered, levels = scores[order], np.cumsum(share[order]) / share.sum()
-    targets = np.minimum(wanted * (len(scores) + 1) / len(scores), 1.0)
+    targets = np.minimum(wanted * (count + 1) / count, 1.0)
     places = np.minimum(np.searchsorted(levels, targets - 1e-12), len(ordered) - 1)
     return np.asarray(ordered[places])
 

@@ -60,17 +60,18 @@ def mixture_quantiles(
     np.maximum.at(high, owners, medians + widest)
     keys = [output if output in scores else "" for output in map(str, outputs)]
     parts = {key: np.flatnonzero(np.asarray(keys, dtype=object) == key) for key in dict.fromkeys(keys)}
-    ends = np.empty((count, len(levels)))
-    for column, level in enumerate(levels):
-        below, above = low.copy(), high.copy()
-        for _ in range(_STEPS):
-            middle = (below + above) / 2
-            gaps = middle[owners] - medians
-            inside = np.empty(len(medians))
-            for key, rows in parts.items():
-                values = np.asarray(scores[key], dtype=float)
-                inside[rows] = np.interp(np.abs(gaps[rows]) / errors[rows], values, np.linspace(0, 1, len(values)))
-            share = np.bincount(owners, weights * (0.5 + 0.5 * np.sign(gaps) * inside), minlength=count)
-            below, above = np.where(share < level, middle, below), np.where(share < level, above, middle)
-        ends[:, column] = (below + above) / 2
-    return ends
+    wanted = np.array(levels)
+    below, above = (np.repeat(ends[:, None], len(levels), axis=1) for ends in (low, high))
+    inside, shares = np.empty((len(medians), len(levels))), np.empty((count, len(levels)))
+    curves = {key: (np.asarray(scores[key], dtype=float), np.linspace(0, 1, len(scores[key]))) for key in parts}
+    for _ in range(_STEPS):
+        middle = (below + above) / 2
+        gaps = middle[owners] - medians[:, None]
+        reached = np.abs(gaps) / errors[:, None]
+        for key, rows in parts.items():
+            inside[rows] = np.interp(reached[rows], *curves[key])
+        probabilities = weights[:, None] * (0.5 + 0.5 * np.sign(gaps) * inside)
+        for column in range(len(levels)):
+            shares[:, column] = np.bincount(owners, probabilities[:, column], minlength=count)
+        below, above = np.where(shares < wanted, middle, below), np.where(shares < wanted, above, middle)
+    return np.asarray((below + above) / 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from functools import lru_cache
 from io import StringIO
 from typing import Any
 
@@ -16,6 +18,9 @@ from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 
 _WIDTH = 120
+
+_MAX_REMEMBERED = 20_000
+"""Longest text whose value is remembered, in characters."""
 
 
 class _TextDates(SafeConstructor):
@@ -53,12 +58,8 @@ def read_yaml_text(text: str, source: str, *, references: bool = False) -> Any:
         raise UserError(
             f"{source} must have at most {size_limits.YAML} characters", f"it has {len(text)}", "write it as JSON"
         )
-    reader = YAML(typ="safe", pure=True)
-    reader.Constructor = _TextDates
-    if not references:
-        reader.Composer = _WithoutReferences
     try:
-        return reader.load(text)
+        return deepcopy(_remember(text, references)) if len(text) <= _MAX_REMEMBERED else _load(text, references)
     except RecursionError:
         raise UserError(f"{source} must be YAML of plain values", "it is nested too deep") from None
     except YAMLError as error:
@@ -71,6 +72,18 @@ def read_yaml_text(text: str, source: str, *, references: bool = False) -> Any:
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
         # from its constructors: numbers too long, and tags on the wrong kind of value
         raise UserError(f"{source} must be YAML of plain values", str(error) or type(error).__name__) from None
+
+
+def _load(text: str, references: bool) -> Any:
+    reader = YAML(typ="safe", pure=True)
+    reader.Constructor = _TextDates
+    if not references:
+        reader.Composer = _WithoutReferences
+    return reader.load(text)
+
+
+_remember = lru_cache(maxsize=256)(_load)
+"""`_load` of texts that were read before: a plan reads each conf file several times, and the reader is slow."""
 
 
 class _Writer(SafeRepresenter):

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).parents[3]
-HEAVY = ("torch", "pytorch_lightning", "sklearn", "scipy", "mlflow", "lightgbm", "matplotlib", "fastapi")
+HEAVY = (
+    *("torch", "pytorch_lightning", "sklearn", "scipy"),
+    *("mlflow", "lightgbm", "matplotlib", "fastapi"),
+)
 
 ALLOWED = {
     "cli serve": {"fastapi"},

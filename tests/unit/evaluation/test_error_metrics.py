@@ -23,7 +23,6 @@ def scored(measured, predicted, target=None, cluster=None, half=None):
         np.zeros(size, dtype=int) if target is None else np.asarray(target),
         np.arange(size) if cluster is None else np.asarray(cluster),
         np.full(size, np.nan) if half is None else np.asarray(half, dtype=float),
-        np.zeros(size),
         0.9,
     )
 

@@ -13,7 +13,6 @@ from perfcast.evaluation.interval_metrics import (
     worst_slab_coverage,
 )
 from perfcast.evaluation.run_predictions import (
-    CENTER,
     HALF_WIDTH,
     interval_scores,
     interval_widths,
@@ -43,9 +42,8 @@ def make_run(rows=3000, test_bias=0.0, seed=0, backtest_bias=-0.05):
 def test_intervals_of_evaluated_rows_have_the_level_of_their_backtests():
     test, backtests, far, _ = make_run(backtest_bias=0.0)
     result = with_intervals(test, backtests, far, 0.9)
-    assert (result[CENTER] == 0).all()
     assert is_covered(result).mean() == pytest.approx(0.9, abs=0.03)
-    ends = (np.exp(result[CENTER] + sign * result[HALF_WIDTH]) for sign in (1, -1))
+    ends = (np.exp(sign * result[HALF_WIDTH]) for sign in (1, -1))
     high, low = ends
     np.testing.assert_allclose(interval_widths(result), 100 * (high - low))
     outside = np.maximum(np.log(low) - np.log(result["measured"] / result["predicted"]), 0)

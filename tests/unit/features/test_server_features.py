@@ -162,8 +162,8 @@ def test_power_clock_grows_with_power_and_stays_below_turbo(watts):
 
 def test_kernels_are_ordered_as_released():
     series = ["2.6", "3.10", "4.4", "4.12", "4.15-45-generic", "5.3", "5.14.21", "6.4"]
-    assert version_number(pd.Series(series)).is_monotonic_increasing
-    assert version_number(pd.Series(["", None, "1234567.8", "5.12345", "x"])).isna().all()
+    assert (np.diff(version_number(np.array(series, dtype=object))) > 0).all()
+    assert np.isnan(version_number(np.array(["", None, "1234567.8", "5.12345", "x"], dtype=object))).all()
 
 
 def test_compilers_are_ordered_as_released():

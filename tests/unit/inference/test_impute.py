@@ -5,14 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from champion_project import FEATURES, KNOWN, is_possible, make_row, project
+from champion_project import FEATURES, KNOWN, is_possible, make_cells, project
 
 from perfcast.inference import parse_machines, read_machines
-from perfcast.inference.imputation.rules import HotDeck
+from perfcast.inference.imputation.rules import CpuFacts, HotDeck
 from perfcast.inference.imputation.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference.impute import ORIGINS, impute
 from perfcast.inference.reference_data import describing_columns
 from perfcast.utils.errors import UserError
+
+
+def only_row(cells):
+    """Return the cells of one machine by column."""
+    return cells.to_frame().iloc[0]
 
 
 def test_describing_columns_are_features_keys_fields_and_dates():
@@ -31,9 +36,12 @@ def test_describing_columns_are_features_keys_fields_and_dates():
 
 
 def test_fill_cpu_facts_keeps_given_values():
-    known = RULES.fill_cpu_facts(
-        make_row(cpu_model="xeon gold 6148", simd_bits=256.0), RULES.read_cpu_facts({}, ["xeon gold 6148"])
-    ).iloc[0]
+    known = only_row(
+        RULES.fill_cpu_facts(
+            make_cells(cpu_model="xeon gold 6148", simd_bits=256.0),
+            CpuFacts(RULES.read_cpu_facts({}, ["xeon gold 6148"])),
+        )
+    )
     assert known["cpu_model_id"] == "xeon-gold-6148"
     assert known["family"] == "Skylake-SP"
     assert known["mem_channels_per_chip"] == 6
@@ -43,24 +51,23 @@ def test_fill_cpu_facts_keeps_given_values():
 
 def test_fill_cpu_facts_uses_the_catalog():
     listed = project().standard.frame.dropna(subset=["tdp_w"]).iloc[0]
-    known = RULES.fill_cpu_facts(
-        make_row(cpu_model=listed["cpu_model"]), project().champion.reference_data.cpu_facts
-    ).iloc[0]
+    facts = project().champion.reference_data.facts_by_model
+    known = only_row(RULES.fill_cpu_facts(make_cells(cpu_model=listed["cpu_model"]), facts))
     assert known["tdp_w"] == listed["tdp_w"]
 
 
 def test_fill_cpu_facts_of_an_unknown_name_uses_its_family():
-    facts = RULES.fill_cpu_facts(
-        make_row(cpu_model="xeon gold 6149"), RULES.read_cpu_facts({}, ["xeon gold 6148"])
-    ).iloc[0]
-    assert facts["family"] == "Skylake-SP"
-    unknown = RULES.fill_cpu_facts(make_row(cpu_model="foo 99"), project().champion.reference_data.cpu_facts).iloc[0]
+    listed = CpuFacts(RULES.read_cpu_facts({}, ["xeon gold 6148"]))
+    known = only_row(RULES.fill_cpu_facts(make_cells(cpu_model="xeon gold 6149"), listed))
+    assert known["family"] == "Skylake-SP"
+    facts = project().champion.reference_data.facts_by_model
+    unknown = only_row(RULES.fill_cpu_facts(make_cells(cpu_model="foo 99"), facts))
     assert unknown[["family", "tdp_w", "simd_bits", "cores_per_chip_of_cpu_model"]].isna().all()
 
 
 def test_fill_implied_derives_cells():
     memory = {"dimm_count": 24.0, "dimm_gb": 64.0, "mem_rated_mts": 6400.0, "mem_max_mts_1dpc": 6000.0}
-    implied = RULES.fill_implied(make_row(chips=2.0, cores_per_chip_stated=96.0, isa="x86", **memory)).iloc[0]
+    implied = only_row(RULES.fill_implied(make_cells(chips=2.0, cores_per_chip_stated=96.0, isa="x86", **memory)))
     assert implied["cores_per_chip_of_cpu_model"] == 96
     assert implied["cores_enabled_total"] == 192
     assert implied["mem_total_gb"] == 1536
@@ -69,9 +76,9 @@ def test_fill_implied_derives_cells():
 
 
 def test_memory_rate_of_the_processor_limit_is_usual_and_not_implied():
-    machine = make_row(mem_max_mts_1dpc=6000.0, mem_channels_per_chip=12.0, chips=2.0)
-    assert np.isnan(RULES.fill_implied(machine).iloc[0]["mem_eff_mts"])
-    usual = RULES.fill_usual(machine, pd.Timestamp("2024-12-01")).iloc[0]
+    machine = make_cells(mem_max_mts_1dpc=6000.0, mem_channels_per_chip=12.0, chips=2.0)
+    assert np.isnan(RULES.fill_implied(machine)["mem_eff_mts"][0])
+    usual = only_row(RULES.fill_usual(machine, pd.Timestamp("2024-12-01")))
     assert usual["mem_rated_mts"] == 6000
     assert usual["dimm_count"] == 24
     assert usual["test_month"] == pd.Timestamp("2024-12-01")
@@ -98,7 +105,7 @@ def test_memory_rate_of_the_processor_limit_is_usual_and_not_implied():
     ],
 )
 def test_find_violations_states_the_values(cells, column, fact):
-    (violation,) = RULES.find_violations(make_row(**cells))
+    (violation,) = RULES.find_violations(make_cells(**cells))
     assert violation.columns[0] == column
     assert fact in violation.fact
     assert violation.remedy
@@ -137,8 +144,8 @@ def test_find_violations_accepts_most_measured_machines():
 def test_hot_deck_fills_a_block_from_one_similar_result():
     hot_deck = HotDeck(project().champion.reference_data.measured)
     block = next(block for block in RULES.blocks if block.name == "compiler")
-    machine = make_row(suite="CINT2017rate", cpu_vendor="Intel")
-    lent = hot_deck.fill(machine, block).iloc[0]
+    machine = make_cells(suite="CINT2017rate", cpu_vendor="Intel")
+    lent = only_row(hot_deck.fill(machine, block))
     alike = hot_deck.frame[(hot_deck.frame["suite"] == "CINT2017rate") & (hot_deck.frame["cpu_vendor"] == "Intel")]
     assert (
         (alike[["compiler_vendor", "compiler_major_minor"]] == lent[["compiler_vendor", "compiler_major_minor"]])
@@ -146,9 +153,8 @@ def test_hot_deck_fills_a_block_from_one_similar_result():
         .any()
     )
     assert lent[list(block.columns)].notna().all()
-    with_compiler = hot_deck.fill(
-        make_row(suite="CINT2017rate", cpu_vendor="Intel", compiler_vendor="GCC"), block
-    ).iloc[0]
+    gcc = make_cells(suite="CINT2017rate", cpu_vendor="Intel", compiler_vendor="GCC")
+    with_compiler = only_row(hot_deck.fill(gcc, block))
     assert with_compiler["compiler_vendor"] == "GCC"
 
 

@@ -8,6 +8,7 @@ import pytest
 from champion_project import KNOWN, is_possible, predict, project
 
 from perfcast.inference import parse_machines, read_machines
+from perfcast.inference.cells import Cells
 from perfcast.inference.imputation.joint_draws import JointDeck
 from perfcast.inference.impute import ASSUMED, GIVEN, impute_draws
 
@@ -66,10 +67,10 @@ def test_donors_of_the_same_cpu_model_come_first_and_the_newest_of_them():
     machine.loc[0, ["cpu_model", "suite"]] = name, suite
     machine = machine.astype(measured.dtypes.to_dict())
     near = deck(penalties={"cpu_model": 50.0}, years=1000.0)
-    _, donor_rows = near.draw(machine)
+    _, donor_rows = near.draw(Cells.read(machine))
     assert set(near.frame.iloc[donor_rows]["cpu_model"]) == {name}
     newest = deck(penalties={"cpu_model": 50.0}, years=0.01)
-    _, donor_rows = newest.draw(machine)
+    _, donor_rows = newest.draw(Cells.read(machine))
     of_model = measured[(measured["cpu_model"] == name) & (measured["suite"] == suite)]
     assert set(newest.frame.iloc[donor_rows]["published_month"]) == {of_model["published_month"].max()}
 
@@ -78,17 +79,17 @@ def test_modules_grow_with_the_channels():
     joint = deck(per_unit={"dimm_count": ("chips",)})
     rows = joint.frame[joint.frame["dimm_count"].notna() & (joint.frame["chips"] == 2)].head(1)
     machine = rows.assign(dimm_count=np.nan, chips=4.0).reset_index(drop=True)
-    filled = joint.fill(machine, rows.index.to_numpy())
-    assert filled["dimm_count"].iloc[0] == 2 * rows["dimm_count"].iloc[0]
+    filled = joint.fill(Cells.read(machine), rows.index.to_numpy())
+    assert filled["dimm_count"][0] == 2 * rows["dimm_count"].iloc[0]
 
 
 def test_the_rate_of_memory_of_another_generation_is_not_taken():
     joint = deck()
     rows = joint.frame[joint.frame["mem_rated_mts"].notna() & joint.frame["ddr_gen"].notna()].head(1)
     machine = rows.assign(mem_rated_mts=np.nan).reset_index(drop=True)
-    assert joint.fill(machine, rows.index.to_numpy())["mem_rated_mts"].notna().all()
-    other = machine.assign(ddr_gen=9.0)
-    assert joint.fill(other, rows.index.to_numpy())["mem_rated_mts"].isna().all()
+    assert not np.isnan(joint.fill(Cells.read(machine), rows.index.to_numpy())["mem_rated_mts"]).any()
+    other = Cells.read(machine.assign(ddr_gen=9.0))
+    assert np.isnan(joint.fill(other, rows.index.to_numpy())["mem_rated_mts"]).all()
 
 
 def test_a_donor_at_its_largest_value_gives_that_of_the_machine():
@@ -96,12 +97,12 @@ def test_a_donor_at_its_largest_value_gives_that_of_the_machine():
     known = joint.frame[joint.frame["mem_max_mts_1dpc"].notna() & joint.frame["ddr_gen"].notna()]
     fast = known[known["mem_rated_mts"] >= known["mem_max_mts_1dpc"]].head(1)
     machine = fast.assign(mem_rated_mts=np.nan, mem_max_mts_1dpc=9000.0).reset_index(drop=True)
-    assert joint.fill(machine, fast.index.to_numpy())["mem_rated_mts"].iloc[0] == 9000
-    slow = joint.frame.assign(mem_rated_mts=joint.frame["mem_max_mts_1dpc"] - 100)
-    joint.frame = slow
-    assert (
-        joint.fill(machine, fast.index.to_numpy())["mem_rated_mts"].iloc[0] == slow.loc[fast.index[0], "mem_rated_mts"]
-    )
+    cells, donor_rows = Cells.read(machine), fast.index.to_numpy()
+    assert joint.fill(cells, donor_rows)["mem_rated_mts"][0] == 9000
+    measured, rules = project().champion.reference_data.measured, joint.rules
+    slow = measured.frame.assign(mem_rated_mts=measured.frame["mem_max_mts_1dpc"] - 100)
+    slower = JointDeck(replace(measured, frame=slow), rules)
+    assert slower.fill(cells, donor_rows)["mem_rated_mts"][0] == fast["mem_max_mts_1dpc"].iloc[0] - 100
 
 
 def test_a_new_cpu_model_runs_the_newest_software():
@@ -117,7 +118,7 @@ def test_a_new_cpu_model_runs_the_newest_software():
     for launch in (last, last - pd.DateOffset(years=3)):
         machine["launch_quarter"] = launch
         joint = JointDeck(replace(measured, frame=frame), champion.rules.joint)
-        _, donor_rows = joint.draw(machine.astype(measured.frame.dtypes.to_dict()))
+        _, donor_rows = joint.draw(Cells.read(machine.astype(measured.frame.dtypes.to_dict())))
         shares[launch] = (joint.frame["sw_avail"].iloc[donor_rows] == last).mean()
     assert shares[last] == 1
     assert min(shares.values()) < 1

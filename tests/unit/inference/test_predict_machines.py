@@ -11,6 +11,7 @@ from champion_project import FEATURES, KNOWN, PLAIN, SUITES, is_possible, predic
 
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.inference import Champion, ParsedMachines, PredictOptions, parse_machines, predict_machines, read_machines
+from perfcast.inference.cells import Cells
 from perfcast.inference.champion import build_features
 from perfcast.inference.explain import shapley_values
 from perfcast.inference.imputation.server_rules import SPEC_CPU2017 as RULES
@@ -65,9 +66,8 @@ def test_given_cells_reach_the_predictor_unchanged():
     columns = [column.name for column in describing_columns(project().standard, FEATURES)]
     # Without a missing cell nothing is left to complete.
     rows = champion.reference_data.measured.frame.bfill().ffill().head(20)
-    rows = rows.assign(
-        **RULES.fill_implied(rows.drop(columns=["mem_eff_mts"]).assign(mem_eff_mts=np.nan))[["mem_eff_mts"]]
-    )
+    without = Cells.read(rows.assign(mem_eff_mts=np.nan))
+    rows = rows.assign(mem_eff_mts=RULES.fill_implied(without)["mem_eff_mts"])
     table = build_features("spec_cpu2017", rows, champion.reference_data.measured.columns, FEATURES)
     expected = champion.predictor.predict(table.frame)["base_score"]
     assert rows[columns].notna().all(axis=None)

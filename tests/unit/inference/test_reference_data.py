@@ -36,7 +36,7 @@ def test_find_nearest_sorts_by_distance_and_then_newest_first():
     cpu_models = champion.reference_data.measured.frame["cpu_model"].to_numpy()
     for count in (1, 5, 10_000):
         nearest = index.find_nearest(table.frame, tasks, count)
-        encoded = index.calibrated.in_domain.encode(table.frame)
+        encoded = index.calibrated.in_domain.encode(table.frame).astype(np.float32)
         described = zip(encoded, tasks, table.frame["cpu_model"], nearest, strict=True)
         for row, task, cpu_model, neighbors in described:
             rows = np.flatnonzero(index.tasks == task)

@@ -42,8 +42,8 @@ def explorer_data(part, **options):
 
 def decoded(run):
     raw = zlib.decompress(base64.b64decode(run.text))
-    errors, half, center = (raw[place * len(raw) // 3 : (place + 1) * len(raw) // 3] for place in range(3))
-    return np.frombuffer(errors, "<i2") / SCALE, np.frombuffer(half, "<u2"), np.frombuffer(center, "<i2") / SCALE
+    errors, half = raw[: len(raw) // 2], raw[len(raw) // 2 :]
+    return np.frombuffer(errors, "<i2") / SCALE, np.frombuffer(half, "<u2")
 
 
 def unfronted(coded):
@@ -70,14 +70,13 @@ def test_explorer_columns_equal_the_points(part):
     for number, split in enumerate(data["splits"]):
         items = np.cumsum(split["items"])
         for place, predictor in enumerate(data["predictors"]):
-            errors, half, center = data["runs"][number, place]
+            errors, half = data["runs"][number, place]
             mine = points[(points["split"] == split["name"]) & (points["predictor"] == predictor)].set_index("row")
             mine = mine.loc[[rows[item] for item in items]]
             assert len(mine) == len(items)
             measured = np.array(data["measured"])[items]
             np.testing.assert_allclose(measured * np.exp(errors), mine["predicted"], rtol=2e-4)
             np.testing.assert_allclose(half / SCALE, mine["half_width"], atol=1.01e-4)
-            np.testing.assert_allclose(center, mine["interval_center"], atol=1.01e-4)
 
 
 def test_explorer_marks_predictors_without_interval_and_extreme_errors(part):
@@ -87,8 +86,8 @@ def test_explorer_marks_predictors_without_interval_and_extreme_errors(part):
     points.loc[first, "predicted"] = 1e9 * points.loc[first, "measured"]
     other = dataclasses.replace(part, evaluation=dataclasses.replace(part.evaluation, points=points))
     runs = explorer_data(other)["runs"].values()
-    assert all((half == NO_INTERVAL).all() for _, half, _ in runs)
-    assert max(errors.max() for errors, _, _ in runs) == 32_767 / SCALE
+    assert all((half == NO_INTERVAL).all() for _, half in runs)
+    assert max(errors.max() for errors, _ in runs) == 32_767 / SCALE
 
 
 def test_explorer_sorts_values_by_number(part):
@@ -117,11 +116,11 @@ def test_explorer_thins_points_by_row(part):
     assert whole["every"] == 1
     assert thin["every"] > 1
     assert set(unfronted(thin["row"])) < set(unfronted(whole["row"]))
-    drawn = sum(len(errors) for errors, _, _ in thin["runs"].values())
+    drawn = sum(len(errors) for errors, _ in thin["runs"].values())
     assert 0 < drawn <= 600
     assert all(
         len(errors) == len(half) == len(thin["splits"][split]["items"])
-        for (split, _), (errors, half, _) in thin["runs"].items()
+        for (split, _), (errors, half) in thin["runs"].items()
     )
 
 

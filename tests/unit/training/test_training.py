@@ -93,12 +93,13 @@ class TestSeveralDevices:
             together = torch.cat([share[number] for share in shares])
             assert sorted(together.tolist()) == sorted(batch.tolist())
 
-    @pytest.mark.parametrize("stopping", [True, False])
-    def test_both_loops_give_equal_weights(self, monkeypatch: pytest.MonkeyPatch, stopping: bool) -> None:
-        """Rows with missing targets and inputs, noise, an odd last batch, and a patience that ends."""
+    @pytest.mark.parametrize(("stopping", "limit"), [(True, 0), (False, 0), (False, 4)])
+    def test_both_loops_give_equal_weights(self, monkeypatch: pytest.MonkeyPatch, stopping: bool, limit: int) -> None:
+        """Rows with missing targets and inputs, noise, an odd last batch, short epochs, and a patience that ends."""
         rows, validation = some_rows(103), some_rows(30, seed=1) if stopping else None
         rows.targets[::3] = torch.nan
         config = replace(CONFIG, mask_rate=0.2, batch_size=17, epochs=40, learning_rate=0.5, patience=3)
+        config = replace(config, steps_per_epoch=limit)
         ended = []
         for lightning in (False, True):
             with monkeypatch.context() as patch, reproducible(0):
@@ -306,3 +307,14 @@ class TestTrain:
         assert config.count_epochs(8) == 100
         assert config.count_epochs(160) == 10
         assert config.count_epochs(100_000) == 3
+
+    def test_an_epoch_has_at_most_its_steps_and_other_rows_every_time(self) -> None:
+        config = replace(CONFIG, epochs=2, min_steps=12, steps_per_epoch=3)
+        assert config.count_epochs(1000) == 4
+        loader = BatchLoader(some_rows(100), 16, 0, limit=3)
+        first, second = (torch.cat([batch.numbers for batch in loader]) for _ in range(2))
+        assert len(loader) == 3
+        assert len(first) == len(second) == 48
+        assert sorted(first.flatten().tolist()) != sorted(second.flatten().tolist())
+        with reproducible(0):
+            assert len(train(Line(), some_rows(100), None, config, 0).epochs) == 4

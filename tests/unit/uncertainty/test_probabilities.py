@@ -82,11 +82,10 @@ def test_an_output_has_quantiles_of_its_own_from_fifty_residuals_on():
     assert set(calibrated(50).quantiles) == {"", "few", "many"}
 
 
-def test_with_several_backtests_no_output_is_surer_than_all_together():
-    single, several = calibrated(400, 1, 0.1), calibrated(400, 4, 0.1)
-    assert single.quantiles["few"][180] < single.quantiles[""][180]
-    assert several.quantiles["few"][180] >= several.quantiles[""][180]
-    assert all(len(values) == 201 for values in several.quantiles.values())
+def test_with_several_backtests_quantiles_are_shrunk_by_their_number():
+    single, two, four = (calibrated(400, count, 0.1).quantiles for count in (1, 2, 4))
+    assert single["few"][180] < four["few"][180] < two["few"][180] < two[""][180]
+    assert all(len(values) == 201 for values in four.values())
 
 
 def test_a_distance_that_does_not_change_the_printed_score_is_not_named():

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby, zip_longest
 from operator import itemgetter
 from pathlib import Path
@@ -219,11 +220,20 @@ def read_project_catalog() -> Catalog:
 def read_catalog(folder: Path) -> Catalog:
     """Return the catalog of a folder. Absent files are skipped.
 
+    Files that have not changed are read once by a process: every backtest of described machines asks for them.
+
     Raises:
         UserError: The folder has no catalog file, or a file lacks a column.
     """
-    present = [layout for layout in _LAYOUTS if (Path(folder) / layout.file).is_file()]
-    tables = {layout.table: _read_rows(Path(folder) / layout.file, layout) for layout in present}
+    paths = [Path(folder) / layout.file for layout in _LAYOUTS]
+    stamps = tuple((stat.st_mtime_ns, stat.st_size) for stat in (path.stat() for path in paths if path.is_file()))
+    return _read_unchanged(Path(folder), stamps)
+
+
+@lru_cache(maxsize=2)
+def _read_unchanged(folder: Path, stamps: tuple[tuple[int, int], ...]) -> Catalog:
+    present = [layout for layout in _LAYOUTS if (folder / layout.file).is_file()]
+    tables = {layout.table: _read_rows(folder / layout.file, layout) for layout in present}
     if not tables:
         raise UserError(
             f"the processor catalog must have one of {', '.join(layout.file for layout in _LAYOUTS)}",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,20 +29,41 @@ def numbers(frame: pd.DataFrame, column: Column) -> np.ndarray:
 
     Shapes: (n,) float64. A decimal year is 1970 plus the days since 1970-01-01 over 365.2425.
     """
-    series = frame[column.name]
-    if column.kind is Kind.DATE:
-        days = pd.to_datetime(series) - pd.Timestamp("1970-01-01")
-        values = 1970.0 + days.to_numpy(dtype="timedelta64[s]").astype(float) / (86400.0 * 365.2425)
-        values[series.isna().to_numpy()] = np.nan
-    else:
-        values = pd.to_numeric(series).to_numpy(dtype=float, na_value=np.nan).copy()
+    return number_matrix(frame, [column])[:, 0]
+
+
+def number_matrix(frame: pd.DataFrame, columns: Sequence[Column]) -> np.ndarray:
+    """Return numerical and date columns as `numbers` does, (n, columns) float64; all are read at once."""
+    values = np.empty((len(frame), len(columns)), order="F")
+    dates = [column.kind is Kind.DATE for column in columns]
+    plain = [column.name for column, is_date in zip(columns, dates, strict=True) if not is_date]
+    read = frame[plain]
+    if not all(dtype == np.float64 for dtype in read.dtypes):
+        read = read.apply(pd.to_numeric)
+    values[:, ~np.array(dates, dtype=bool)] = read.to_numpy(dtype=float, na_value=np.nan)
+    for place in np.flatnonzero(dates).tolist():
+        days = (pd.to_datetime(frame[columns[place].name]) - pd.Timestamp("1970-01-01")).to_numpy()
+        years = 1970.0 + days.astype("timedelta64[s]").astype(float) / (86400.0 * 365.2425)
+        values[:, place] = np.where(np.isnat(days), np.nan, years)
     values[~np.isfinite(values)] = np.nan
     return values
 
 
 def coded(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the frame with its texts as pandas categories: each is looked up once, whatever the number of readers."""
-    return frame.astype(dict.fromkeys(frame.select_dtypes(["object", "string"]), "category"))
+    texts = [name for name, dtype in frame.dtypes.items() if dtype in ("object", "string")]
+    return frame.astype(dict.fromkeys(texts, "category")) if texts else frame
+
+
+def _texts_of(frame: pd.DataFrame, column: Column) -> tuple[np.ndarray, list[str]]:
+    """Return texts of a categorical column, not all of them different, and which one every row has, -1 for none."""
+    values = frame[column.name].array
+    if isinstance(values, pd.Categorical):
+        positions, distinct = values.codes, np.asarray(values.categories, dtype=object)
+    else:
+        positions, distinct = pd.factorize(np.asarray(values, dtype=object))
+    # Few distinct values are in many rows: each is converted to text once.
+    return positions, list(map(str, distinct.tolist()))
 
 
 def distinct_labels(frame: pd.DataFrame, column: Column) -> tuple[np.ndarray, list[str]]:
@@ -49,13 +71,7 @@ def distinct_labels(frame: pd.DataFrame, column: Column) -> tuple[np.ndarray, li
 
     Shapes: (n,) int, -1 where the value is missing or empty; (distinct,).
     """
-    series = frame[column.name]
-    if isinstance(series.dtype, pd.CategoricalDtype):
-        positions, values = series.cat.codes.to_numpy(), series.cat.categories
-    else:
-        positions, values = pd.factorize(series.astype(object))
-    # Few distinct values are in many rows: each is converted to text once.
-    texts = [str(value) for value in values]
+    positions, texts = _texts_of(frame, column)
     distinct = sorted(set(texts) - {""})
     order = {text: index for index, text in enumerate(distinct)}
     ranks = np.array([*(order.get(text, -1) for text in texts), -1], dtype=np.int64)
@@ -64,17 +80,30 @@ def distinct_labels(frame: pd.DataFrame, column: Column) -> tuple[np.ndarray, li
 
 def labels(frame: pd.DataFrame, column: Column) -> np.ndarray:
     """Return a categorical column as strings; missing and empty values are None. Shapes: (n,) object."""
-    positions, texts = distinct_labels(frame, column)
-    values: np.ndarray = np.array([*texts, None], dtype=object)[positions]
-    return values
+    return map_labels(frame, column, str)
 
 
-def codes(frame: pd.DataFrame, column: Column, vocabulary: Iterable[str]) -> np.ndarray:
-    """Return the position of each row's label in the vocabulary; -1: missing, -2: unknown. Shapes: (n,) int64."""
-    order = {value: index for index, value in enumerate(vocabulary)}
-    positions, texts = distinct_labels(frame, column)
-    ranks: np.ndarray = np.array([*(order.get(text, -2) for text in texts), -1], dtype=np.int64)[positions]
-    return ranks
+def map_labels(frame: pd.DataFrame, column: Column, function: Callable[[str], Any], missing: Any = None) -> np.ndarray:
+    """Return a function of every row's text, computed once for each; `missing` for no or an empty text.
+
+    Shapes: (n,) object.
+    """
+    positions, texts = _texts_of(frame, column)
+    mapped = np.empty(len(texts) + 1, dtype=object)
+    mapped[:] = [*(function(text) if text else missing for text in texts), missing]
+    return np.asarray(mapped[positions])
+
+
+def codes(frame: pd.DataFrame, column: Column, order: Mapping[str, int]) -> np.ndarray:
+    """Return the number of each row's label by `order`; -1: missing, -2: unknown. Shapes: (n,) int64."""
+    positions, texts = _texts_of(frame, column)
+    ranks = np.array([*(order.get(text, -2) if text else -1 for text in texts), -1], dtype=np.int64)
+    return np.asarray(ranks[positions])
+
+
+def number_values(vocabulary: Iterable[str]) -> dict[str, int]:
+    """Return the position of every value."""
+    return {value: index for index, value in enumerate(vocabulary)}
 
 
 def fit_vocabulary(values: np.ndarray, min_count: int) -> tuple[list[str], bool]:

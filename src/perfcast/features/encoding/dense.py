@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.columns import codes, fit_vocabulary, labels, numbers
+from perfcast.features.encoding.columns import codes, fit_vocabulary, labels, number_matrix, number_values, numbers
 from perfcast.schema.table import Column, Kind
 
 MISSING_CODE, UNKNOWN_CODE = 0, 1
@@ -88,7 +88,7 @@ class CategoryVocabulary:
 
     def encode(self, frame: pd.DataFrame, column: Column, clip: float) -> np.ndarray:
         """Return the outputs of a column; nothing is clipped. Shapes: (n, outputs)."""
-        known = codes(frame, column, self.vocabulary)
+        known = codes(frame, column, number_values(self.vocabulary))
         distinct = [*range(len(self.vocabulary)), *[-2] * self.rare, *[-1] * self.missing]
         encoded: np.ndarray = (known[:, None] == np.array(distinct, dtype=int)).astype(float)
         return encoded
@@ -174,11 +174,12 @@ class TreeEncoder:
         self.columns_: tuple[Column, ...] = ()
         self.vocabularies_: dict[str, list[str]] = {}
         self.imputed_: dict[str, float] = {}
+        self._orders: dict[str, dict[str, int]] = {}
 
     def fit(self, frame: pd.DataFrame, columns: Sequence[Column]) -> Self:
         """Learn the vocabularies and the values that stand for missing ones from training rows."""
         self.columns_ = tuple(sorted(columns, key=lambda column: column.name))
-        self.vocabularies_, self.imputed_ = {}, {}
+        self.vocabularies_, self.imputed_, self._orders = {}, {}, {}
         for column in self.columns_:
             if column.kind is Kind.CATEGORICAL:
                 self.vocabularies_[column.name], _ = fit_vocabulary(labels(frame, column), self.min_count)
@@ -202,15 +203,22 @@ class TreeEncoder:
     def transform(self, frame: pd.DataFrame) -> np.ndarray:
         """Encode rows with the statistics of training."""
         encoded = np.empty((len(frame), len(self.columns_)))
-        for index, column in enumerate(self.columns_):
-            if column.kind is Kind.CATEGORICAL:
-                known = codes(frame, column, self.vocabularies_[column.name])
-                encoded[:, index] = np.select([known == -1, known == -2], [MISSING_CODE, UNKNOWN_CODE], known + 2)
-            else:
-                values = numbers(frame, column)
-                imputed = self.imputed_[column.name] if self.impute else np.nan
-                encoded[:, index] = np.where(np.isnan(values), imputed, values)
+        is_number = np.array([column.kind is not Kind.CATEGORICAL for column in self.columns_], dtype=bool)
+        numerical = [column for column in self.columns_ if column.kind is not Kind.CATEGORICAL]
+        values = number_matrix(frame, numerical)
+        imputed = np.array([self.imputed_[column.name] if self.impute else np.nan for column in numerical])
+        encoded[:, is_number] = np.where(np.isnan(values), imputed, values)
+        for index in self.categorical_:
+            column = self.columns_[index]
+            known = codes(frame, column, self._order_of(column.name))
+            encoded[:, index] = np.select([known == -1, known == -2], [MISSING_CODE, UNKNOWN_CODE], known + 2)
         return encoded
+
+    def _order_of(self, name: str) -> dict[str, int]:
+        """Return the number of every value of a vocabulary, made at its first use."""
+        if name not in self._orders:
+            self._orders[name] = number_values(self.vocabularies_[name])
+        return self._orders[name]
 
     def to_state(self) -> dict[str, Any]:
         """Return all that was learned as JSON values."""

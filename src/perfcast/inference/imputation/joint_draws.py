@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from perfcast.inference.cells import Cells, is_missing, list_rows, mask_cells
 from perfcast.schema.table import Kind, Table, Tag
 
 DRAWS = 21
@@ -68,12 +69,17 @@ class JointDeck:
     def __init__(self, measured: Table, rules: JointRules) -> None:
         times = measured.select(tag=Tag.TIME)
         self.rules, self.task = rules, measured.column_of(Tag.TASK)
-        frame = measured.frame.sort_values(times[0], kind="stable") if times else measured.frame
-        self.frame = frame.reset_index(drop=True)
         kinds = {column.name: column.kind for column in measured.columns}
         self._taken = [name for name in rules.taken if name in kinds]
         self._numbers = {name for name, kind in kinds.items() if kind is Kind.NUMERICAL}
         scored = [name for name in rules.penalties if name in kinds]
+        self._entity = measured.column_of(Tag.ENTITY)
+        copied = {*rules.per_unit.values(), (*rules.at_most.values(), *rules.only_with.values()), tuple(self._taken)}
+        self._given = sorted({name for names in copied for name in names if name in kinds})
+        read = {*self._given, *scored, *times[:1], self.task, self._entity, rules.software}
+        read |= {name for group in rules.groups for name in group}
+        frame = measured.frame[[name for name in kinds if name in read]]
+        self.frame = (frame.sort_values(times[0], kind="stable") if times else frame).reset_index(drop=True)
         self._logs = {name: _logs(self.frame[name]) for name in scored if name in self._numbers}
         self._texts = {name: LabelCodes(self.frame[name]) for name in scored if name not in self._numbers}
         when = self.frame[times[0]] if times else pd.Series(pd.Timestamp(0), self.frame.index)
@@ -83,23 +89,22 @@ class JointDeck:
         # software without a day is as old as the result; some is dated after its result
         since = ((available - self._last).dt.days / _DAYS).fillna(pd.Series(self._years, self.frame.index))
         self._software_years = np.minimum(since.to_numpy(), 0.0)
-        self._entity = measured.column_of(Tag.ENTITY)
         self._entities = LabelCodes(self.frame[self._entity])
         self._rows: dict[tuple[str, ...], dict[Any, np.ndarray]] = {}
         self._drawn: dict[tuple[Any, ...], np.ndarray] = {}
 
-    def draw(self, machines: pd.DataFrame, count: int = DRAWS) -> tuple[np.ndarray, np.ndarray]:
+    def draw(self, machines: Cells, count: int = DRAWS) -> tuple[np.ndarray, np.ndarray]:
         """Return the distinct donors of every machine with a missing cell that a donor gives.
 
         Shapes: (k,) machine number and (k,) donor row, repeated where a donor is drawn repeatedly, machine by machine;
         a machine without a missing cell or without a donor has none.
         """
         names = [self.task, *self._logs, *self._texts, *([self.rules.launch] if self.rules.launch in machines else [])]
-        cells = machines[names].astype(object).to_numpy()
-        incomplete = machines[self._taken].isna().any(axis=1).to_numpy()
+        keys = list_rows(machines, names)
+        incomplete = np.any([is_missing(machines[name]) for name in self._taken], axis=0)
         owners, donor_rows = [], []
         for number in np.flatnonzero(incomplete):
-            key = tuple(None if pd.isna(cell) else cell for cell in cells[number])
+            key = keys[number]
             if key not in self._drawn:
                 if len(self._drawn) >= _MAX_REMEMBERED:
                     self._drawn.clear()
@@ -138,7 +143,8 @@ class JointDeck:
             if name in self._logs:
                 values = self._logs[name][rows]
                 gap = np.abs(values - np.log(value)) if value > 0 else np.where(values == -np.inf, 0.0, 1.0)
-                total += penalty * np.minimum(np.nan_to_num(gap, nan=1.0, posinf=1.0), 2.0)
+                # an unknown value, and one of 0, is as far as one e times as large
+                total += penalty * np.minimum(np.where(gap < np.inf, gap, 1.0), 2.0)
             elif name in self._texts:
                 total += penalty * ~self._texts[name].equal(rows, value)
         return total
@@ -154,37 +160,44 @@ class JointDeck:
             if columns not in self._rows:
                 self._rows[columns] = _group_rows(self.frame, list(columns))
             rows = self._rows[columns].get(key if len(key) > 1 else key[0], np.zeros(0, dtype=int))
-            candidates = np.union1d(candidates, rows) if len(candidates) else rows
+            if len(candidates):
+                among = np.zeros(len(self.frame), dtype=bool)
+                among[candidates] = among[rows] = True
+                rows = np.flatnonzero(among)
+            candidates = rows
             if len(candidates) >= _MIN_CANDIDATES:
                 break
         return candidates
 
-    def fill(self, machines: pd.DataFrame, donor_rows: np.ndarray) -> pd.DataFrame:
+    def fill(self, machines: Cells, donor_rows: np.ndarray) -> Cells:
         """Return machines with their missing cells from a donor each. Shapes: donor_rows (n,) of `frame`."""
-        given = self.frame.iloc[donor_rows].set_axis(machines.index)
+        given = Cells.read(self.frame[self._given].iloc[donor_rows])
         filled = {}
         for name in self._taken:
-            missing = machines[name].isna()
+            missing = is_missing(machines[name])
             if not missing.any():
                 continue
             values = given[name]
             if name in self.rules.per_unit:
-                units = list(self.rules.per_unit[name])
-                donor_units = given[units].prod(axis=1, skipna=False)
-                machine_units = machines[units].fillna(given[units]).prod(axis=1, skipna=False)
-                values = (values / donor_units * machine_units).round().clip(lower=1).fillna(values)
+                donor_units, machine_units = np.ones(len(values)), np.ones(len(values))
+                for unit in self.rules.per_unit[name]:
+                    donor_units = donor_units * given[unit]
+                    machine_units = machine_units * np.where(is_missing(machines[unit]), given[unit], machines[unit])
+                scaled = np.maximum(np.rint(values / donor_units * machine_units), 1.0)
+                values = np.where(np.isnan(scaled), values, scaled)
             if name in self.rules.at_most:
                 largest = self.rules.at_most[name]
-                values = values.mask((values >= given[largest]) & machines[largest].notna(), machines[largest])
+                reaches = (values >= given[largest]) & ~is_missing(machines[largest])
+                values = np.where(reaches, machines[largest], values)
             if name in self.rules.only_with:
                 condition = self.rules.only_with[name]
-                known = machines[condition].notna()
-                values = values.where(~known | (machines[condition] == given[condition]))
+                agrees = is_missing(machines[condition]) | (machines[condition] == given[condition])
+                values = mask_cells(values, ~agrees)
             if name in self.rules.dates and self.rules.launch in machines:
                 launch = machines[self.rules.launch]
-                values = values.where(~(values < launch), launch)
-            filled[name] = machines[name].where(~missing, values)
-        return machines.assign(**filled)
+                values = np.where(values < launch, launch, values)
+            filled[name] = np.where(missing, values, machines[name])
+        return machines.assign(filled)
 
 
 class LabelCodes:

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 
-from perfcast.data.parsing.distinct_texts import number_combinations
 from perfcast.data.processors.facts import Fact
+from perfcast.inference.cells import Cells, is_missing, list_rows, mask_cells, read_column
 from perfcast.inference.coded_frame import CodedFrame
 from perfcast.inference.imputation.joint_draws import JointRules
 from perfcast.inference.machine_fields import Cell, Field
@@ -75,11 +75,37 @@ class Check:
     configuration: str
 
 
+class CpuFacts:
+    """Facts of CPU models, by name, as arrays of the kind of the columns that they fill."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame = frame
+        self._places = {name: place for place, name in enumerate(frame.index)}
+        self._columns: dict[str, np.ndarray] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def look_up(self, names: Sequence[str | None], like: Cells) -> dict[str, np.ndarray]:
+        """Return the facts of CPU models by column of `like`, (n,) each, missing for an unlisted model."""
+        places = np.array([self._places.get(name, -1) for name in names], dtype=int)
+        listed = [str(name) for name in self.frame if name in like]
+        return {name: self._column(name, like[name].dtype)[places] for name in listed}
+
+    def _column(self, name: str, dtype: np.dtype) -> np.ndarray:
+        """Return a column of facts, and a missing one at its end."""
+        if name not in self._columns:
+            facts = self.frame[name].astype(object if dtype.kind == "O" else dtype)
+            typed = read_column(facts)
+            self._columns[name] = np.append(typed, mask_cells(typed[:1], np.array([True])))
+        return self._columns[name]
+
+
 class ImputationRules:
     """Rules of a dataset without knowledge about machines: nothing is filled and nothing is refused.
 
-    Methods that fill take and return a frame with every standard column; they fill missing cells, change no given one,
-    and return the same frame where there is nothing to fill.
+    Methods that fill take and return every standard column; they fill missing cells, change no given one, and return
+    the same object where there is nothing to fill.
     """
 
     fields: ClassVar[tuple[Field, ...]] = ()
@@ -141,19 +167,19 @@ class ImputationRules:
         """Return how to measure a task of a machine, None where no command is known."""
         return None
 
-    def fill_cpu_facts(self, frame: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
+    def fill_cpu_facts(self, cells: Cells, facts: CpuFacts) -> Cells:
         """Fill what is known of the CPU models; `facts` is the table of `read_cpu_facts`."""
-        return frame
+        return cells
 
-    def fill_implied(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def fill_implied(self, cells: Cells) -> Cells:
         """Fill what other cells of the same row imply."""
-        return frame
+        return cells
 
-    def fill_usual(self, frame: pd.DataFrame, last: pd.Timestamp) -> pd.DataFrame:
+    def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
         """Fill usual values that need no donor; `last` is the month of the newest result."""
-        return frame
+        return cells
 
-    def find_violations(self, frame: pd.DataFrame) -> Iterator[Violation]:
+    def find_violations(self, cells: Cells) -> Iterator[Violation]:
         """Yield every limit that a row breaks; `Violation.line` is its index."""
         yield from ()
 
@@ -164,18 +190,6 @@ class ImputationRules:
     def give_per_chip(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Convert totals into values of one processor, so that the number of processors may vary."""
         return frame
-
-
-def fill_missing(frame: pd.DataFrame, values: Mapping[str, pd.Series]) -> pd.DataFrame:
-    """Fill the missing cells of the frame's columns; without a cell to fill, return the same frame."""
-    filled = {}
-    for name, candidates in values.items():
-        if name in frame:
-            column = frame[name]
-            missing = column.array.isna()
-            if missing.any() and not candidates.array[missing].isna().all():
-                filled[name] = column.where(~missing, candidates)
-    return frame.assign(**filled) if filled else frame
 
 
 _RECENT = pd.DateOffset(months=12)
@@ -204,71 +218,68 @@ class HotDeck:
         self._numbers: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._donor_by_key: dict[tuple[object, ...], Mapping[str, Any] | None] = {}
 
-    def fill(self, machines: pd.DataFrame, block: Block) -> pd.DataFrame:
+    def fill(self, machines: Cells, block: Block) -> Cells:
         """Return the machines with the missing cells of a block filled where a result matches them."""
         columns = [name for name in block.columns if name in machines]
-        incomplete = np.any([machines[name].array.isna() for name in columns], axis=0)
+        missing = {name: is_missing(machines[name]) for name in columns}
+        incomplete = np.any(list(missing.values()), axis=0)
         if block.new_cpu:
-            incomplete &= ~machines[self._entity].isin(self._measured).to_numpy(dtype=bool)
+            incomplete &= [model not in self._measured for model in machines[self._entity].tolist()]
         if not incomplete.any():
             return machines
-        recipients = machines.loc[incomplete]
         ladder = sorted({name for step in block.ladder for name in step})
         names = [*columns, *(name for name in ladder if name not in columns)]
-        alike, first = number_combinations(recipients, names)
-        distinct = recipients.iloc[first]
-        donated = [
-            self._find_donor(block, dict(zip(columns, cells, strict=True)), dict(zip(ladder, keys, strict=True)))
-            for cells, keys in zip(
-                distinct[columns].itertuples(index=False), distinct[ladder].itertuples(index=False), strict=True
-            )
-        ]
-        matches = [donated[number] for number in alike]
-        if all(donor is None for donor in matches):
-            return machines
-        filled = {}
-        for name in columns:
-            missing = machines[name].array.isna()
-            if not missing.any():
-                continue
-            values = machines[name].astype(object).to_numpy(copy=True)
-            for place, donor in zip(np.flatnonzero(incomplete), matches, strict=True):
-                if missing[place] and donor is not None:
-                    values[place] = donor[name]
-            filled[name] = pd.Series(values, machines.index).astype(self.frame[name].dtype)
-        return machines.assign(**filled)
+        recipients = np.flatnonzero(incomplete)
+        rows = list_rows({name: machines[name][recipients] for name in names}, names)
+        donor_by_row = {row: self._find_donor(block, columns, dict(zip(names, row, strict=True))) for row in set(rows)}
+        filled = {name: machines[name].copy() for name in columns if missing[name].any()}
+        for place, row in zip(recipients.tolist(), rows, strict=True):
+            donor = donor_by_row[row]
+            if donor is not None:
+                for name, values in filled.items():
+                    if missing[name][place]:
+                        values[place] = donor[name]
+        return machines.assign(filled) if any(donor is not None for donor in donor_by_row.values()) else machines
 
-    def _find_donor(self, block: Block, cells: dict[str, Any], keys: dict[str, Any]) -> Mapping[str, Any] | None:
+    def _find_donor(self, block: Block, columns: Sequence[str], cells: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the most frequent combination of the block's columns, None where no result matches the machine.
 
         Results that have all given cells are searched first, then those that have all but the last one, and so on.
         """
-        key = (block.name, *map(_plain, cells.values()), *map(_plain, keys.values()))
+        key = (block.name, *cells.values())
         if key not in self._donor_by_key:
-            known = [(name, value) for name, value in cells.items() if not pd.isna(value)]
-            self._donor_by_key[key] = next(
-                (
-                    donor
-                    for count in range(len(known), -1, -1)
-                    for step in block.ladder
-                    if (donor := self._commonest(block, dict(known[:count]), {name: keys[name] for name in step}))
-                    is not None
-                ),
-                None,
-            )
+            known = [(name, cells[name]) for name in columns if cells[name] is not None]
+            rows = self._find_rows(block, known, cells)
+            if not len(rows):
+                self._donor_by_key[key] = None
+            else:
+                numbers, first = self._combinations(block)
+                row = first[np.bincount(numbers[rows]).argmax()]
+                self._donor_by_key[key] = {name: self._read_cell(name, row) for name in block.columns}
         return self._donor_by_key[key]
 
-    def _commonest(self, block: Block, known: dict[str, Any], keys: dict[str, Any]) -> Mapping[str, Any] | None:
-        mask = self._recent.copy() if block.recent else np.ones(len(self.frame), dtype=bool)
-        for name, value in {**keys, **known}.items():
-            if pd.isna(value):
-                return None
-            mask &= self._coded.equals(name, value)
-        if not mask.any():
-            return None
-        numbers, first = self._combinations(block)
-        row = first[np.bincount(numbers[mask]).argmax()]
-        return {name: self.frame[name].iloc[row] for name in block.columns}
+    def _find_rows(self, block: Block, known: Sequence[tuple[str, Any]], cells: Mapping[str, Any]) -> np.ndarray:
+        """Return the results that agree with the machine in as many of the first known cells as any do."""
+        best, best_count = np.zeros(0, dtype=int), -1
+        for step in block.ladder:
+            if any(cells[name] is None for name in step):
+                continue
+            rows, count = np.flatnonzero(self._recent) if block.recent else np.arange(len(self.frame)), 0
+            for name in step:
+                rows = rows[self._coded.equals(name, cells[name], rows)]
+            for name, value in known if len(rows) else ():
+                narrower = rows[self._coded.equals(name, value, rows)]
+                if not len(narrower):
+                    break
+                rows, count = narrower, count + 1
+            if len(rows) and count > best_count:
+                best, best_count = rows, count
+        return best
+
+    def _read_cell(self, name: str, row: int) -> Any:
+        values = self.frame[name].array
+        cell = values[row]
+        return None if values.dtype == "str" and pd.isna(cell) else cell
 
     def _combinations(self, block: Block) -> tuple[np.ndarray, np.ndarray]:
         """Return the number of every result's combination of the block's columns, and the first row of each."""
@@ -277,8 +288,3 @@ class HotDeck:
             numbers = groups.ngroup().to_numpy()
             self._numbers[block.name] = numbers, np.unique(numbers, return_index=True)[1]
         return self._numbers[block.name]
-
-
-def _plain(value: Any) -> Any:
-    """Return a value that equals itself: a missing one is None."""
-    return None if pd.isna(value) else value

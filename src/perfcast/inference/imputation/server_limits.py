@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from perfcast.data.datasets.spec_cpu.quarantine import THREADS_PER_CORE
+from perfcast.inference.cells import Cells
 from perfcast.inference.imputation.rules import Violation
 
 _DDR_RATES = {2: (400, 1066), 3: (800, 2133), 4: (1600, 3600), 5: (3200, 12800)}
@@ -27,20 +29,21 @@ class _Limit:
     """
 
     named: tuple[str, ...]
-    is_broken: Callable[[pd.DataFrame], pd.Series]
-    fact: Callable[[pd.Series], str]
+    is_broken: Callable[[Cells], np.ndarray]
+    fact: Callable[[Any], str]
     remedy: str
 
 
-def _has_rate_of_other_generation(frame: pd.DataFrame) -> pd.Series:
-    low, high = (frame["ddr_gen"].map({key: pair[end] for key, pair in _DDR_RATES.items()}) for end in (0, 1))
-    return (frame["mem_rated_mts"] < low) | (frame["mem_rated_mts"] > high)
+def _has_rate_of_other_generation(cells: Cells) -> np.ndarray:
+    unlimited = (-np.inf, np.inf)
+    low, high = np.array([_DDR_RATES.get(key, unlimited) for key in cells["ddr_gen"].tolist()]).T
+    return np.asarray((cells["mem_rated_mts"] < low) | (cells["mem_rated_mts"] > high))
 
 
-def _has_other_capacity(frame: pd.DataFrame) -> pd.Series:
-    modules = frame["dimm_count"] * frame["dimm_gb"] + frame["hbm_gb"].fillna(0)
-    differs = (frame["mem_total_gb"] - modules).abs() > _CAPACITY_TOLERANCE * frame["mem_total_gb"]
-    return differs & (frame["dimm_groups"].fillna(1) == 1)
+def _has_other_capacity(cells: Cells) -> np.ndarray:
+    modules = cells["dimm_count"] * cells["dimm_gb"] + np.nan_to_num(cells["hbm_gb"])
+    differs = np.abs(cells["mem_total_gb"] - modules) > _CAPACITY_TOLERANCE * cells["mem_total_gb"]
+    return np.asarray(differs & (np.nan_to_num(cells["dimm_groups"], nan=1) == 1))
 
 
 _INSTALLED = ("dimm_count", "mem_total_gb")
@@ -68,7 +71,7 @@ _LIMITS = (
     ),
     _Limit(
         ("threads_per_core",),
-        lambda f: f["threads_per_core"].notna() & ~f["threads_per_core"].isin(THREADS_PER_CORE),
+        lambda f: ~np.isnan(f["threads_per_core"]) & ~np.isin(f["threads_per_core"], THREADS_PER_CORE),
         lambda r: f"{r.threads_per_core:g} threads per core exist in no processor",
         f"write one of {', '.join(map(str, THREADS_PER_CORE))}",
     ),
@@ -111,10 +114,11 @@ _LIMITS = (
 )
 
 
-def find_server_violations(frame: pd.DataFrame) -> Iterator[Violation]:
+def find_server_violations(cells: Cells) -> Iterator[Violation]:
     """Yield every limit that a row breaks, limit by limit."""
-    lines = frame.index.to_numpy()
     for limit in _LIMITS:
-        broken = limit.is_broken(frame).fillna(False).to_numpy(dtype=bool)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            broken = limit.is_broken(cells)
         for position in np.flatnonzero(broken):
-            yield Violation(int(lines[position]), limit.named, limit.fact(frame.iloc[position]), limit.remedy)
+            row = SimpleNamespace(**{name: values[position] for name, values in cells.items()})
+            yield Violation(int(cells.index[position]), limit.named, limit.fact(row), limit.remedy)

@@ -16,15 +16,16 @@ from perfcast.data.processors.cpu_names import cpu_model_id, cpu_model_key, find
 from perfcast.data.processors.facts import Fact
 from perfcast.data.processors.listing import list_facts, list_joined_facts
 from perfcast.data.processors.memory_limit import find_memory_limit
+from perfcast.inference.cells import Cells, fill_missing, is_missing
 from perfcast.inference.imputation.joint_draws import JointRules
 from perfcast.inference.imputation.rules import (
     Block,
     Check,
+    CpuFacts,
     FactSource,
     ImputationRules,
     NamedCpu,
     Violation,
-    fill_missing,
 )
 from perfcast.inference.imputation.run_command import describe_runcpu
 from perfcast.inference.imputation.server_fields import SERVER_FIELDS
@@ -51,11 +52,11 @@ def _find_vendor(key: str) -> tuple[str, str] | None:
     return next(((vendor, isa) for pattern, vendor, isa in _VENDORS if pattern.search(key)), None)
 
 
-def _share_cores(frame: pd.DataFrame) -> pd.Series:
+def _share_cores(cells: Cells) -> np.ndarray:
     """Return the cores of every slice of the last-level cache, missing where they are no whole number."""
-    slices = frame["l3_mb_per_chip"] / frame["l3_slice_mb"]
-    cores = frame["cores_per_chip_of_cpu_model"] / slices
-    return cores.where(cores.mod(1) == 0)
+    slices = cells["l3_mb_per_chip"] / cells["l3_slice_mb"]
+    cores = cells["cores_per_chip_of_cpu_model"] / slices
+    return np.where(cores % 1 == 0, cores, np.nan)
 
 
 class ServerRules(ImputationRules):
@@ -240,8 +241,8 @@ class ServerRules(ImputationRules):
     ) -> tuple[FactSource, ...]:
         """Return the facts of the user, of the dated tables and of the catalogs on the CPU model and its family."""
         model, family = str(cells.get("cpu_model")), str(cells.get("family"))
-        listed = cpu_facts[cpu_facts.index == model].head(1)
-        row = {str(name): values.iloc[0] for name, values in listed.items() if len(values)}
+        place = int(cpu_facts.index.get_indexer_for(pd.Index([model]))[0])
+        row = {str(name): values.array[place] for name, values in cpu_facts.items()} if place >= 0 else {}
         grouped: dict[tuple[str, str, str], list[str]] = {}
         for fact in list_facts(model, user_facts, list_joined_facts(model, family, row, COLUMNS_OF_FACTS), family):
             day = "" if fact.known_from is None else f"{fact.known_from:%Y-%m-%d}"
@@ -254,81 +255,76 @@ class ServerRules(ImputationRules):
         """Return the command of SPEC CPU 2017 that measures a suite."""
         return describe_runcpu(task, cells)
 
-    def fill_cpu_facts(self, frame: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
+    def fill_cpu_facts(self, cells: Cells, facts: CpuFacts) -> Cells:
         """Fill the facts of a row's CPU model; a model that no table lists has the facts of its family."""
-        named = frame["cpu_model"].dropna()
-        others = sorted(set(named) - set(facts.index))
+        models = cells["cpu_model"].tolist()
+        named = sorted({name for name in models if name is not None})
+        others = [name for name in named if name not in facts]
         if others:
             unlisted = pd.DataFrame({"cpu_model": pd.Series(others, dtype="str"), "cores": np.nan, "chips": np.nan})
             ruled = join_processors(unlisted, read_project_catalog()).set_index("cpu_model")
-            family_facts = ruled.rename(columns=_FAMILY_COLUMNS).reindex(columns=facts.columns)
-            facts = pd.concat([facts, family_facts])
-        known = facts[[name for name in facts if name in frame]].reindex(frame["cpu_model"]).set_axis(frame.index)
-        filled = fill_missing(
-            frame, {**known, "cpu_model_id": frame["cpu_model"].map(cpu_model_id, na_action="ignore")}
-        )
-        if not filled["cpu_vendor"].isna().any():
-            return filled
-        vendors = {name: _find_vendor(str(name)) or (None, None) for name in named.unique()}
-        named_vendor = {
-            column: frame["cpu_model"].map({name: pair[place] for name, pair in vendors.items()}).astype("str")
-            for place, column in enumerate(("cpu_vendor", "isa"))
-        }
-        return fill_missing(filled, named_vendor)
+            family_facts = ruled.rename(columns=_FAMILY_COLUMNS).reindex(columns=facts.frame.columns)
+            facts = CpuFacts(pd.concat([facts.frame, family_facts]))
 
-    def fill_implied(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Fill cores, memory and architecture by arithmetic on the same row."""
-        stated = frame["cores_per_chip_stated"]
-        filled = fill_missing(frame, {"cores_enabled_total": stated * frame["chips"]})
+        def by_model(values: Mapping[str, Any]) -> np.ndarray:
+            return np.array([values.get(name) for name in models], dtype=object)
+
         filled = fill_missing(
-            filled,
-            {
-                "cores_per_chip_of_cpu_model": stated.where(
-                    stated.notna(), filled["cores_enabled_total"] / filled["chips"]
-                )
-            },
+            cells,
+            {**facts.look_up(models, cells), "cpu_model_id": by_model({name: cpu_model_id(name) for name in named})},
         )
-        rate = filled["mem_running_mts"].fillna(filled["mem_rated_mts"])
-        limit = find_memory_limit(filled, rate)
+        if not is_missing(filled["cpu_vendor"]).any():
+            return filled
+        vendors = {name: _find_vendor(name) or (None, None) for name in named}
         return fill_missing(
             filled,
             {
-                "cores_enabled_total": filled["cores_per_chip_of_cpu_model"] * filled["chips"],
-                "l3_cores_per_slice": _share_cores(filled),
-                "mem_total_gb": filled["dimm_count"] * filled["dimm_gb"],
-                "dimm_gb": filled["mem_total_gb"] / filled["dimm_count"],
-                # Memory runs no faster than the processor drives it, unless the limit is unknown.
-                "mem_eff_mts": rate.where(~(rate > limit), limit),
-                "arch": filled["isa"].map(_ARCHITECTURE),
+                column: by_model({name: pair[place] for name, pair in vendors.items()})
+                for place, column in enumerate(("cpu_vendor", "isa"))
             },
         )
 
-    def fill_usual(self, frame: pd.DataFrame, last: pd.Timestamp) -> pd.DataFrame:
+    def fill_implied(self, cells: Cells) -> Cells:
+        """Fill cores, memory and architecture by arithmetic on the same row."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            stated = cells["cores_per_chip_stated"]
+            filled = fill_missing(cells, {"cores_enabled_total": stated * cells["chips"]})
+            per_chip = filled["cores_enabled_total"] / filled["chips"]
+            filled = fill_missing(filled, {"cores_per_chip_of_cpu_model": np.where(np.isnan(stated), per_chip, stated)})
+            rate = np.where(np.isnan(filled["mem_running_mts"]), filled["mem_rated_mts"], filled["mem_running_mts"])
+            limit = find_memory_limit(filled, rate)
+            return fill_missing(
+                filled,
+                {
+                    "cores_enabled_total": filled["cores_per_chip_of_cpu_model"] * filled["chips"],
+                    "l3_cores_per_slice": _share_cores(filled),
+                    "mem_total_gb": filled["dimm_count"] * filled["dimm_gb"],
+                    "dimm_gb": filled["mem_total_gb"] / filled["dimm_count"],
+                    # Memory runs no faster than the processor drives it, unless the limit is unknown.
+                    "mem_eff_mts": np.where(rate > limit, limit, rate),
+                    "arch": np.array([_ARCHITECTURE.get(isa) for isa in filled["isa"].tolist()], dtype=object),
+                },
+            )
+
+    def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
         """Fill one module in every channel, as fast as the CPU allows, and a test in the month of the newest result.
 
         No later software was measured.
         """
-        today = pd.Series(last, frame.index)
         filled = fill_missing(
-            frame,
+            cells,
             {
-                "dimm_count": frame["chips"] * frame["mem_channels_per_chip"],
-                "mem_rated_mts": frame["mem_max_mts_1dpc"],
-                "test_month": today,
+                "dimm_count": cells["chips"] * cells["mem_channels_per_chip"],
+                "mem_rated_mts": cells["mem_max_mts_1dpc"],
+                "test_month": np.full(len(cells.index), last.to_datetime64(), dtype="datetime64[us]"),
             },
         )
-        launch = filled["launch_quarter"]
-        return fill_missing(
-            filled,
-            {
-                "hw_avail": launch.where(launch < filled["test_month"], filled["test_month"]),
-                "sw_avail": filled["test_month"],
-            },
-        )
+        launch, test = filled["launch_quarter"], filled["test_month"]
+        return fill_missing(filled, {"hw_avail": np.where(launch < test, launch, test), "sw_avail": test})
 
-    def find_violations(self, frame: pd.DataFrame) -> Iterator[Violation]:
+    def find_violations(self, cells: Cells) -> Iterator[Violation]:
         """Yield the limits of servers that a row breaks."""
-        return find_server_violations(frame)
+        return find_server_violations(cells)
 
     def list_notes(self, cells: Mapping[str, Cell]) -> Iterator[str]:
         """Yield a note on modules that the processors do not share equally."""

@@ -57,7 +57,8 @@ class ServerQuantities:
 
     def compute(self, X: pd.DataFrame) -> dict[str, np.ndarray]:
         """Return the quantities, (n,) each, NaN where unknown."""
-        turbo, watts = self._impute(X, "max_turbo_mhz"), self._impute(X, "tdp_w")
+        inputs = _imputation_inputs(X)
+        turbo, watts = self._impute(X, "max_turbo_mhz", inputs), self._impute(X, "tdp_w", inputs)
         watts_per_core = watts - log_column(X, "cores_per_chip_of_cpu_model")
         return {
             "cores": np.where(_uses_one_core(X), 0.0, log_column(X, "cores_enabled_total")),
@@ -69,11 +70,11 @@ class ServerQuantities:
             "l3": np.log(np.maximum(column_values(X, "l3_mb_total"), 0.5)),
         }
 
-    def _impute(self, X: pd.DataFrame, name: str) -> np.ndarray:
+    def _impute(self, X: pd.DataFrame, name: str, inputs: np.ndarray) -> np.ndarray:
         values = log_column(X, name)
         if name not in self.weights:
             return values
-        imputed = (_imputation_inputs(X) * np.array(self.weights[name])).sum(axis=1)
+        imputed = (inputs * np.array(self.weights[name])).sum(axis=1)
         return np.where(np.isfinite(values), values, imputed)
 
 
@@ -89,7 +90,10 @@ def column_values(X: pd.DataFrame, name: str) -> np.ndarray:
     """Return a column as numbers, all NaN where the table does not have it, (n,)."""
     if name not in X:
         return np.full(len(X), np.nan)
-    values: np.ndarray = pd.to_numeric(X[name], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    column = X[name]
+    if column.dtype == np.float64:
+        return np.asarray(column)
+    values: np.ndarray = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     return values
 
 

@@ -20,7 +20,7 @@ from perfcast.data.processors.announcements import (
     core_table,
     find_core,
 )
-from perfcast.features.encoding.columns import codes, distinct_labels, labels
+from perfcast.features.encoding.columns import codes, labels, map_labels, number_values
 from perfcast.predictors.analytical.server_quantities import COLUMNS_READ, ServerQuantities, column_values, log_column
 from perfcast.schema.table import Column, Kind, Role, Tag
 
@@ -111,11 +111,14 @@ class AnalyticalTerms:
 
     def _matrix(self, terms: Terms, rows: int) -> np.ndarray:
         matrix = np.empty((rows, len(self.statistics)))
-        for position, (name, entry) in enumerate(self.statistics.items()):
-            values = terms[name][0] if name in terms else np.full(rows, np.nan)
-            margin = _MARGIN * (entry["high"] - entry["low"])
-            clipped = np.clip(values, entry["low"] - margin, entry["high"] + margin)
-            matrix[:, position] = np.where(np.isfinite(clipped), clipped, entry["mean"])
+        for position, name in enumerate(self.statistics):
+            matrix[:, position] = terms[name][0] if name in terms else np.nan
+        means, lows, highs = (
+            np.array([entry[name] for entry in self.statistics.values()]) for name in ("mean", "low", "high")
+        )
+        margins = _MARGIN * (highs - lows)
+        np.clip(matrix, lows - margins, highs + margins, out=matrix)
+        np.copyto(matrix, means, where=~np.isfinite(matrix))
         return matrix
 
     def core_gains(self, X: pd.DataFrame, per_clock_share: float = 1.0) -> np.ndarray:
@@ -188,7 +191,7 @@ class AnalyticalTerms:
         terms: Terms = {}
         for column in self._name_columns():
             levels = self.levels.get(column.name, [])
-            level_codes = codes(X, column, levels)
+            level_codes = codes(X, column, number_values(levels))
             penalty = _NAME_PENALTIES.get(column.name, _OTHER_NAME_PENALTY)
             for position, level in enumerate(levels):
                 terms[f"{column.name} {level}"] = ((level_codes == position).astype(float), penalty)
@@ -238,9 +241,7 @@ def _map_texts(X: pd.DataFrame, name: str, function: Callable[[str], str]) -> np
     """Return a function of every row's text, "" where it is missing, (n,) object; compute each distinct text once."""
     if name not in X:
         return np.full(len(X), function(""), dtype=object)
-    positions, distinct = distinct_labels(X, Column(name, Kind.CATEGORICAL, Role.FEATURE, ""))
-    mapped: np.ndarray = np.array([*map(function, distinct), function("")], dtype=object)[positions]
-    return mapped
+    return map_labels(X, Column(name, Kind.CATEGORICAL, Role.FEATURE, ""), function, function(""))
 
 
 def cores_of_rows(X: pd.DataFrame) -> np.ndarray:

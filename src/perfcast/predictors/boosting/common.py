@@ -32,8 +32,8 @@ class BoostingPredictor(Predictor):
     Fit one booster per target and task of at least `min_samples_per_task` rows. Smaller tasks share a booster of all
     rows, which has the task as a feature. The number of trees is the best one on the validation rows, at most
     `n_estimators`; the search stops `early_stopping_rounds` after the best one. The booster is then fitted to all
-    training rows with that number. Without validation rows it has `n_estimators` trees. Fewer than 50 rows are learned
-    without sampling of rows and without `reg_lambda`. A fit is deterministic for a given `n_jobs`.
+    training rows with that number. Without validation rows, or with 0 rounds, it has `n_estimators` trees. Fewer than
+    50 rows are learned without sampling of rows and without `reg_lambda`. A fit is deterministic for a given `n_jobs`.
 
     A subclass implements the abstract methods with the estimator of a library.
     Shapes: encoded (n, columns) as `TreeEncoder` gives them, log_y (n,).
@@ -87,7 +87,8 @@ class BoostingPredictor(Predictor):
             )
 
     def _boost(self, encoded: np.ndarray, log_y: np.ndarray, rows: np.ndarray, validation: np.ndarray) -> Any:
-        n_estimators, split = self.n_estimators, choice_split(rows, validation)
+        n_estimators = self.n_estimators
+        split = choice_split(rows, validation) if self.early_stopping_rounds else None
         if split is not None:
             fitting, choosing = split
             best = self._best_n_estimators(encoded[fitting], log_y[fitting], encoded[choosing], log_y[choosing])

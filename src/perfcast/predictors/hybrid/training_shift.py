@@ -9,8 +9,9 @@ from typing import Self
 import numpy as np
 import pandas as pd
 
+from perfcast.features.encoding.columns import map_labels
 from perfcast.predictors.analytical.terms import cores_of_rows
-from perfcast.schema.table import Column, Tag
+from perfcast.schema.table import Column, Kind, Role, Tag
 
 ANY = "any"
 SEEN_CPU, UNSEEN_CPU, UNSEEN_MICROARCHITECTURE = "seen CPU", "unseen CPU", "unseen microarchitecture"
@@ -36,6 +37,8 @@ class TrainingShift:
         """Return the shift of every row, (n,) object."""
         if self.entity is None or self.entity not in X:
             return np.full(len(X), ANY, dtype=object)
-        seen = X[self.entity].astype(str).isin(self.cpu_models).to_numpy()
-        core = np.isin(cores_of_rows(X).astype(str), self.microarchitectures)
+        models, designs = set(self.cpu_models), set(self.microarchitectures)
+        entity = Column(self.entity, Kind.CATEGORICAL, Role.KEY, "")
+        seen = map_labels(X, entity, models.__contains__, False).astype(bool)
+        core = np.array([design in designs for design in cores_of_rows(X).tolist()], dtype=bool)
         return np.where(seen, SEEN_CPU, np.where(core, UNSEEN_CPU, UNSEEN_MICROARCHITECTURE)).astype(object)

@@ -33,17 +33,16 @@
     for (const split of data.splits) split.items = unstep(split.items);
     for (const filter of data.filters) filter.codes = Uint8Array.from(filter.codes);
     const runs = new Map();
-    // The logarithms of one run: errors, half-widths and centers of intervals. A run is decoded when it is first chosen.
+    // The logarithms of one run: errors, and half-widths of intervals. A run is decoded when it is first chosen.
     data.run = async (split, predictor) => {
       const key = `${split}-${predictor}`;
       if (!runs.has(key)) {
         const script = root.querySelector(`script[data-run="${key}"]`);
         const buffer = script && (await unpack(script).arrayBuffer());
-        const count = buffer && buffer.byteLength / 6;
+        const count = buffer && buffer.byteLength / 4;
         runs.set(key, buffer && {
           error: new Int16Array(buffer, 0, count),
           half: new Uint16Array(buffer, 2 * count, count),
-          center: new Int16Array(buffer, 4 * count, count),
         });
       }
       return runs.get(key);
@@ -249,12 +248,11 @@
         if (failed.length) return;
         const log = run.error[place] / data.scale;
         const half = run.half[place] === NO_INTERVAL ? null : run.half[place] / data.scale;
-        const center = run.center[place] / data.scale;
         const measured = data.measured[item];
         shown.push({
-          item, measured, half, ends: half === null ? null : [Math.exp(center - half), Math.exp(center + half)],
+          item, measured, half, ends: half === null ? null : [Math.exp(-half), Math.exp(half)],
           predicted: measured * Math.exp(log), error: 100 * Math.expm1(log),
-          size: Math.abs(log), inside: half !== null && Math.abs(log + center) <= half,
+          size: Math.abs(log), inside: half !== null && Math.abs(log) <= half,
         });
       });
       shown.sort((a, b) => b.size - a.size || a.item - b.item);

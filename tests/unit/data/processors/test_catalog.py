@@ -46,6 +46,16 @@ def test_tables_fill_gaps_in_order(catalog: Catalog) -> None:
     }
 
 
+def test_a_changed_file_is_read_again(folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "intel-cpus.csv"
+    text = (folder / file.name).read_text(encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
+    before = read_catalog(tmp_path)
+    assert read_catalog(tmp_path) is before
+    file.write_text(text.replace(",40 MB,", ",40 MB L2 Cache,"), encoding="utf-8")
+    assert not read_catalog(tmp_path).facts.equals(before.facts)
+
+
 def test_units(catalog: Catalog) -> None:
     part = catalog.lookup(["xeon gold 6148"]).iloc[0]
     assert (part["max_turbo_mhz"], part["base_mhz"], part["cores_per_chip"]) == (3600, 2400, 20)

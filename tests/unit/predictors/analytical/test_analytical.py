@@ -75,7 +75,7 @@ def test_unknown_turbo_and_power_are_imputed():
 def test_power_clock_equals_the_feature():
     frame = generate_servers(200).assign(max_turbo_mhz=np.linspace(1500.0, 5000.0, 200))
     power_clock = np.exp(ServerQuantities().fit(frame).compute(frame)["power_clock"])
-    assert power_clock == pytest.approx(power_clock_mhz(frame).to_numpy())
+    assert power_clock == pytest.approx(power_clock_mhz({name: frame[name].to_numpy() for name in frame}))
 
 
 def test_terms_without_their_columns_are_left_out():

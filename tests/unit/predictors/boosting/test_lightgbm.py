@@ -23,9 +23,11 @@ def test_noise_stops_early() -> None:
     assert 1 <= stopped.boosters_[0][0].num_trees() < 300
 
 
-def test_all_trees_are_used_without_validation_rows() -> None:
+def test_all_trees_are_used_without_validation_rows_or_without_a_search() -> None:
     X, y = data()
     assert LightgbmPredictor(n_estimators=17).fit(X, y).boosters_[0][0].num_trees() == 17
+    unsearched = LightgbmPredictor(n_estimators=300, early_stopping_rounds=0)
+    assert unsearched.fit(X, y, validation=np.arange(400) >= 300).boosters_[0][0].num_trees() == 300
 
 
 def test_validation_rows_are_learned_too() -> None:

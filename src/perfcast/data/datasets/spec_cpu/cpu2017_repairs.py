@@ -111,7 +111,7 @@ def repair_memory(frame: pd.DataFrame, repairs: Repairs) -> None:
     repairs.counts["ddr_gen_from_rate"] = int(misprinted.sum())
     repairs.put(frame, "ddr_gen", other, expected, "ddr_gen_from_family")
 
-    limit = find_memory_limit(frame, frame["mem_eff_mts"])
+    limit = pd.Series(find_memory_limit(frame, frame["mem_eff_mts"]), frame.index)
     repairs.put(frame, "mem_eff_mts", frame["mem_eff_mts"] > limit, limit, "rate_capped_at_processor_limit")
 
 

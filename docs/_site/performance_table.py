@@ -1,0 +1,41 @@
+"""Table of times before and now, made from the files of results/performance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from markdown_text import table
+
+COLUMNS = ("measure", "before", "now", "goal", "unit", "reference_seconds")
+"""`before` and `goal` may be empty. `reference_seconds`: processor time of benchmarks/reference.py beside `now`."""
+
+
+def performance_table(conf: Path) -> str:
+    """Return every measure before and now, with its goal and, for processor times, in units of the reference."""
+    folder = conf.parent / "results" / "performance"
+    rows = []
+    for path in sorted(folder.glob("*.csv")):
+        for line in pd.read_csv(path)[list(COLUMNS)].itertuples(index=False):
+            numbers = [_number(line.before), _number(line.now), _goal(line.now, line.goal)]
+            rows.append([line.measure, *numbers, line.unit, _ratio(line.now, line.before), _in_references(line)])
+    headings = ["measure", "before", "now", "goal", "unit", "now / before", "in reference computations"]
+    return table(headings, rows) if rows else "`make benchmark` measures them."
+
+
+def _number(value: float) -> str:
+    return "" if pd.isna(value) else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _goal(now: float, goal: float) -> str:
+    """Return the goal, marked where it is not met: every measure is better when it is smaller."""
+    return "" if pd.isna(goal) else f"{_number(goal)}{'' if now <= goal else ' (missed)'}"
+
+
+def _ratio(now: float, before: float) -> str:
+    return "" if pd.isna(before) else f"{now / before:.2f}"
+
+
+def _in_references(line: object) -> str:
+    seconds, unit, now = (getattr(line, name) for name in ("reference_seconds", "unit", "now"))
+    return f"{now / seconds:,.3g}" if unit.startswith("CPU") and not pd.isna(seconds) else ""

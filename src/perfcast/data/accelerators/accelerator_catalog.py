@@ -1,0 +1,73 @@
+"""Catalog of GPUs and of the shapes of language models: public facts that ship with the project."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+import pandas as pd
+
+GPU_FACTS = {
+    "sm_count": ("", "multiprocessors"),
+    "l2_mib": ("MiB", "second-level cache"),
+    "bf16_tflops": ("TFLOP/s", "dense peak of bfloat16 matrix products"),
+    "fp8_tflops": ("TFLOP/s", "dense peak of 8-bit matrix products"),
+    "fp4_tflops": ("TFLOP/s", "dense peak of 4-bit matrix products"),
+    "memory_gb_per_s": ("GB/s", "memory bandwidth"),
+    "memory_gib": ("GiB", "memory"),
+    "link_gb_per_s": ("GB/s", "bandwidth of the links between GPUs of a node, one direction"),
+    "power_w": ("W", "power limit"),
+    "generation_year": ("year", "year of the architecture's first product"),
+}
+"""Unit and meaning of each numerical fact of a GPU."""
+MODEL_FACTS = {
+    "total_params_1e9": ("1e9", "parameters"),
+    "active_params_1e9": ("1e9", "parameters that compute a token"),
+    "layers": ("", "layers"),
+    "hidden": ("", "width of the residual stream"),
+    "kv_elements": ("", "elements of the key-value cache per token and layer"),
+    "full_layers": ("", "layers with attention to all earlier tokens"),
+    "window_layers": ("", "layers with attention to a window"),
+    "window": ("", "tokens of that window"),
+    "experts": ("", "routed experts of a layer; 0 for a dense model"),
+    "experts_per_token": ("", "routed experts that compute a token"),
+}
+"""Unit and meaning of each numerical fact of a model."""
+
+
+@cache
+def read_gpus() -> pd.DataFrame:
+    """Return the catalog of GPUs, indexed by name."""
+    return _read("gpus.csv").set_index("gpu")
+
+
+@cache
+def read_models() -> pd.DataFrame:
+    """Return the catalog of language models, indexed by family."""
+    return _read("llm_models.csv").set_index("family")
+
+
+def find_gpus(names: pd.Series) -> pd.Series:
+    """Return the catalog's name of each GPU; missing for an unknown one. Case and surrounding blanks do not matter."""
+    by_alias = {alias: gpu for gpu, text in read_gpus()["aliases"].items() for alias in [*text.split("|"), gpu.lower()]}
+    gpus: pd.Series = names.str.strip().str.lower().map(by_alias)
+    return gpus.astype("str").where(gpus.notna())
+
+
+def find_models(names: pd.Series) -> pd.Series:
+    """Return the family of each model; missing for an unknown one.
+
+    A name may have a publisher in front ("openai/gpt-oss-120b").
+    """
+    patterns = read_models()["pattern"]
+
+    def find(name: str) -> str | None:
+        return next((family for family, pattern in patterns.items() if re.search(pattern, name.lower())), None)
+
+    return names.map({name: find(name) for name in names.unique()}).astype("str").where(names.map(find).notna())
+
+
+def _read(name: str) -> pd.DataFrame:
+    with (files(__package__) / name).open(encoding="utf-8") as file:
+        return pd.read_csv(file)

@@ -1,0 +1,1 @@
+"""Measured deployments of large language models: latency of the first token and of each further one."""

@@ -1,0 +1,186 @@
+"""Measured deployments: one row per deployment, load and quantity; the quantity is the task.
+
+Properties of the measurements that their authors do not document:
+- Two collections of different age overlap. The same run occurs in both with another version text: it is merged.
+- In 430 deployments of mixtures of experts the tensor and the expert parallelism were multiplied, so that an 8-GPU node
+  has 16 or 64 GPUs. The true layout is unknown: they are rejected.
+- Tensor parallelism above 8 is the number of GPUs of a pool.
+- Disaggregated deployments lack the batch and the workers, and say nothing about speculative decoding: rejected.
+- 351 rows state no number format. Their fastest tokens take 1.3 times as long as reading bfloat16 weights, twice as
+  long as those of stated fp8: the format is that of the published weights, bfloat16.
+- The text of the origin contains paths of somebody's computer. Only the concurrency and the date are read from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from perfcast.data.accelerators.accelerator_catalog import (
+    GPU_FACTS,
+    MODEL_FACTS,
+    find_gpus,
+    find_models,
+    read_gpus,
+    read_models,
+)
+from perfcast.data.datasets.host.measured_tables import describe_first_bad, parse_numbers, quarantine
+from perfcast.data.datasets.llm_serving.serving_columns import COLUMNS, PARALLEL_COLUMNS, QUANTITIES
+from perfcast.data.standardized import Standardized
+from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows, require_rows
+from perfcast.schema.table import build_table, out_of_bounds
+
+SOURCE, FILE = "aiconfigurator", "silicon_sample.csv"
+NODE_GPUS = 8
+SAME_SHARE = 1e-3
+"""Two measurements of one configuration whose latencies all differ by less are the same run."""
+
+_ORIGIN = "silicon_data_source"
+_PARALLEL = ("tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")
+_LATENCIES = {"ttft": "silicon_ttft_ms", "tpot": "silicon_tpot_ms"}
+_NUMBERS = ("isl", "osl", *_LATENCIES.values())
+_READ = (
+    *("id", _ORIGIN, "backend", "backend_version", "model_path", "system", "precision", "mode", "gemm_quant_mode"),
+    *("isl", "osl", "batch_size", *_PARALLEL, *_LATENCIES.values()),
+)
+_PRECISIONS = {"fp8": "fp8", "fp8_block": "fp8", "fp4": "fp4", "nvfp4": "fp4", "int4": "int4", "int4_wo": "int4"}
+_DEPLOYMENT = ("model_path", "gpu", "backend", "precision", "isl", "osl", *_PARALLEL)
+
+
+def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
+    """Standardize the deployments. An input row is one quantity of a measurement, or a rejected measurement.
+
+    Raises:
+        UserError: The file is absent or broken, or every row is rejected.
+    """
+    del options
+    rows = read_rows(SOURCE, raw[SOURCE] / FILE, _READ)
+    parsed = _parse(rows.frame)
+    good, rejected = quarantine(SOURCE, FILE, parsed, _rules(parsed))
+    rejections = [*rows.rejections, *rejected]
+    require_rows(len(good), str(raw[SOURCE] / FILE), rejections)
+    single = _merge_same(good)
+    table = build_table("llm_serving", _melt(single), COLUMNS)
+    outside = out_of_bounds(table)
+    wrong = outside.any(axis=1)
+    rejections += [
+        Rejection(SOURCE, FILE, int(line), "out_of_bounds", str(column))
+        for line, column in zip(table.frame.loc[wrong, "source_line"], outside[wrong].idxmax(axis=1), strict=True)
+    ]
+    inside = build_table("llm_serving", table.frame[~wrong], COLUMNS)
+    merged = (len(good) - len(single)) * len(QUANTITIES)
+    return Standardized(
+        table=inside,
+        rejected=build_rejected_frame(rejections),
+        rows_in=len(rows.rejections) + len(rejected) + len(good) * len(QUANTITIES),
+        merged={"same_measurement": merged},
+        quality=_summarize_quality(single),
+    )
+
+
+def _parse(frame: pd.DataFrame) -> pd.DataFrame:
+    """Add the parsed numbers, the concurrency and date of the origin, and the names of GPU, model and precision."""
+    parsed = parse_numbers(frame, [*_NUMBERS, *_PARALLEL, "batch_size"])
+    # a layout that states no expert or data parallelism has none
+    parsed[list(_PARALLEL)] = parsed[list(_PARALLEL)].where(frame[list(_PARALLEL)] != "", 1.0)
+    stated = pd.to_numeric(frame[_ORIGIN].str.extract(r"silicon_concurrency=(\d{1,6})(?!\d)", expand=False))
+    day = frame[_ORIGIN].str.extract(r"measured=(\d{4}-\d\d-\d\d)", expand=False)
+    precision = frame["precision"].where(frame["precision"] != "", frame["gemm_quant_mode"])
+    family = find_models(frame["model_path"])
+    return parsed.assign(
+        concurrency=stated.astype("float64").fillna(parsed["batch_size"]),
+        measured=pd.to_datetime(day, format="%Y-%m-%d", errors="coerce"),
+        in_progress=frame[_ORIGIN].str.contains("wip=True", regex=False).astype(float),
+        precision=precision.map(_PRECISIONS).astype("str").where(~precision.isin(["", "bf16"]), "bf16"),
+        stated_precision=precision,
+        gpu=find_gpus(frame["system"]),
+        family=family,
+        is_mixture=family.map(read_models()["experts"]).fillna(0) > 0,
+    )
+
+
+def _rules(parsed: pd.DataFrame) -> dict[str, pd.Series]:
+    """Return the reason and details of rejection, in order; missing where a row satisfies the rule."""
+    parallel = parsed[list(_PARALLEL)]
+    tensor, data, moe_tensor, moe_expert = (parsed[name] for name in (_PARALLEL[0], *_PARALLEL[2:]))
+    aggregated, gpus = parsed["mode"] == "agg", tensor * data
+    equal = (moe_tensor == moe_expert) & (moe_tensor > 1) & (gpus == moe_tensor * moe_expert)
+    squared = equal | ((tensor == data) & (data > 1) & (moe_expert == gpus))
+    layout = parallel.astype("str").agg(" x ".join, axis=1)
+    numbers = parsed[list(_NUMBERS)]
+    return {
+        "no_concurrency": parsed["id"].where(parsed["concurrency"].isna()),
+        "unknown_model": parsed["model_path"].where(parsed["family"].isna()),
+        "unknown_gpu": parsed["system"].where(parsed["gpu"].isna()),
+        "unknown_precision": parsed["stated_precision"].where(parsed["precision"].isna()),
+        "not_a_number": describe_first_bad(numbers.isna() | ~np.isfinite(numbers), parsed),
+        "not_positive": describe_first_bad(numbers <= 0, parsed),
+        "parallelism_zero": layout.where(aggregated & (parallel == 0).any(axis=1)),
+        "parallelism_squared": layout.where(aggregated & parsed["is_mixture"] & squared),
+        "tp_of_a_pool": layout.where(aggregated & (tensor > NODE_GPUS)),
+        "disaggregated": parsed["mode"].where(~aggregated),
+        "not_a_layout": layout.where(parallel.isna().any(axis=1) | (parallel <= 0).any(axis=1)),
+    }
+
+
+def _merge_same(frame: pd.DataFrame) -> pd.DataFrame:
+    """Keep the first of the measurements of a configuration whose latencies are all within `SAME_SHARE`."""
+    latencies = np.log(frame[list(_LATENCIES.values())].to_numpy())
+    is_new = np.ones(len(frame), dtype=bool)
+    limit = np.log1p(SAME_SHARE)
+    for positions in frame.groupby([*_DEPLOYMENT, "concurrency"], dropna=False).indices.values():
+        first: list[int] = []
+        for position in positions:
+            if any((np.abs(latencies[position] - latencies[other]) <= limit).all() for other in first):
+                is_new[position] = False
+            else:
+                first.append(position)
+    return frame[is_new]
+
+
+def _melt(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per measurement and quantity, with the facts of its GPU and model."""
+    texts = [frame[name].astype("str").str.removesuffix(".0") for name in _DEPLOYMENT]
+    deployment = texts[0].str.cat(texts[1:], sep="|")
+    layout = {name: frame[source] for name, source in zip(PARALLEL_COLUMNS, _PARALLEL, strict=True)}
+    gpus, models = read_gpus(), read_models()
+    wide = frame.assign(
+        **layout,
+        **{name: frame["gpu"].map(gpus[name]) for name in (*GPU_FACTS, "generation")},
+        **{name: frame["family"].map(models[name]) for name in MODEL_FACTS},
+        gpus=frame["tp_size"] * frame["pp_size"] * frame["attention_dp_size"],
+        model=frame["model_path"].str.rpartition("/")[2],
+        model_family=frame["family"],
+        deployment=deployment,
+        configuration=deployment + "|" + frame["concurrency"].map("{:.0f}".format),
+        input_tokens=frame["isl"],
+        output_tokens=frame["osl"],
+        backend_version=frame["backend_version"].where(frame["backend_version"] != ""),
+        source_file=FILE,
+        source_line=frame["line"],
+    )
+    # names repeat: the line makes them keys
+    name = frame["id"].str.rpartition("/")[2] + "|" + frame["line"].astype("str")
+    parts = (
+        wide.assign(quantity=quantity, latency=frame[column], result_id=name + "|" + quantity)
+        for quantity, column in _LATENCIES.items()
+    )
+    return pd.concat(parts, ignore_index=True)
+
+
+def _summarize_quality(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return counts of measurements: by GPU, family and precision, and without a date, a version or a number format."""
+    return {
+        "measurements": len(frame),
+        "by": {
+            name: {str(value): int(count) for value, count in frame[name].value_counts().sort_index().items()}
+            for name in ("gpu", "family", "precision", "backend")
+        },
+        "no_date": int(frame["measured"].isna().sum()),
+        "no_version": int((frame["backend_version"] == "").sum()),
+        "no_stated_precision": int((frame["stated_precision"] == "").sum()),
+    }

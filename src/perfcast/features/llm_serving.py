@@ -1,0 +1,128 @@
+"""Derived characteristics of a served language model: the physical times of a decoding step and of a prompt.
+
+Time of a decoding step of b requests: weights and caches are read, tokens computed, activations exchanged between GPUs,
+and prompts of other requests computed in between. A first token waits for its prompt and for those in the queue.
+
+Sources: roofline of inference by Pope et al., Efficiently Scaling Transformer Inference, 2022, arXiv 2211.05102;
+expected number of experts that a batch touches, from independent choices of each token.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from perfcast.features.feature_math import append, append_logs, feature, ratio, require
+from perfcast.schema.table import Table, Tag
+
+REQUIRES = (
+    *("input_tokens", "output_tokens", "concurrency", "gpus", "precision"),
+    *("total_params_1e9", "active_params_1e9", "layers", "hidden", "kv_elements", "full_layers", "window_layers"),
+    *("window", "experts", "experts_per_token"),
+    *("bf16_tflops", "fp8_tflops", "fp4_tflops", "memory_gb_per_s", "memory_gib", "link_gb_per_s"),
+)
+WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp4": 0.5625, "int4": 0.53}
+"""Bytes of a weight with its scales."""
+
+_SHARED_OF_ACTIVE = 0.35
+"""Share of the active parameters of a mixture that every token uses: attention, embeddings, shared experts."""
+_CACHE_BYTES, _ACTIVATION_BYTES = 1.0, 2.0
+_TIMES = ("t_weights", "t_cache", "t_decode", "t_exchange", "t_mixed", "t_step", "t_prompt", "t_queue")
+_LOGS = (*("input_tokens", "output_tokens", "concurrency", "gpus"), *_TIMES, "step_layers", "tokens_per_expert")
+
+
+def _time(name: str, meaning: str, group: str = "layout") -> tuple[str, str, str, str]:
+    return name, group, "ms", meaning
+
+
+_COLUMNS = (
+    feature(*_time("t_weights", "reading the weights of a step at the memory's bandwidth"), tags=[Tag.COST]),
+    feature(*_time("t_cache", "reading the key-value caches of a step"), tags=[Tag.COST]),
+    feature(*_time("t_decode", "computing a token of every request at the peak"), tags=[Tag.COST]),
+    feature(*_time("t_exchange", "exchanging the activations of a step between GPUs"), tags=[Tag.COST]),
+    feature(*_time("t_mixed", "computing the prompts of others, per step"), tags=[Tag.COST]),
+    feature(*_time("t_prompt", "computing a prompt at the peak"), tags=[Tag.COST]),
+    feature(*_time("t_queue", "computing the prompts of all requests in progress"), tags=[Tag.COST]),
+    feature(*_time("t_wait", "waiting for the prompts of others, as in a queue"), tags=[Tag.COST]),
+    feature(*_time("t_step", "sum of the times of a step")),
+    feature("step_layers", "layout", "", "layers that a step starts one after the other", tags=[Tag.COST]),
+    feature("exchange_layers", "layout", "", "layers whose GPUs wait for each other", tags=[Tag.COST]),
+    feature("prompt_share", "load", "", "share of a step that computes prompts", high=1),
+    feature("weight_share", "load", "", "share of a step that reads weights", high=1),
+    feature("exchange_share", "load", "", "share of a step that exchanges activations", high=1),
+    feature("experts_touched", "load", "", "expected share of the experts that a step uses", high=1),
+    feature("tokens_per_expert", "load", "", "tokens of a step per expert; all for a dense model"),
+    feature("memory_use", "layout", "", "weights and caches / memory of the GPUs"),
+    feature("balance", "gpu", "FLOP/B", "peak of the number format / memory bandwidth"),
+)
+
+
+def derive(table: Table) -> Table:
+    """Append the derived characteristics to a table of deployments.
+
+    Terms of the roofline model are tagged COST; their units are ms, so a fitted coefficient is the inverse of the share
+    of the peak that is reached.
+    Raises: ValueError when a column of `REQUIRES` is missing.
+    """
+    frame = require(table, REQUIRES)
+    requests, gpus, layers = frame["concurrency"], frame["gpus"], frame["layers"]
+    active, total = frame["active_params_1e9"] * 1e9, frame["total_params_1e9"] * 1e9
+    weight = frame["precision"].map(WEIGHT_BYTES).astype("float64")
+    peak = gpus * _peak(frame) * 1e9  # per ms
+    bandwidth = gpus * frame["memory_gb_per_s"] * 1e6  # per ms
+    link = frame["link_gb_per_s"] * 1e6  # per ms
+    touched, many = _touched(frame), gpus > 1
+    shared = _SHARED_OF_ACTIVE * active
+    read = (shared + (total - shared) * touched).where(frame["experts"] > 0, total) * weight
+    length = frame["input_tokens"] + frame["output_tokens"] / 2
+    in_window = np.minimum(length, frame["window"])
+    cached = frame["kv_elements"] * (frame["full_layers"] * length + frame["window_layers"] * in_window) * _CACHE_BYTES
+    attention = 4 * frame["full_layers"] * frame["input_tokens"] ** 2 * frame["hidden"]
+    prompt = (2 * active * frame["input_tokens"] + attention) / peak
+    exchanged = 2 * layers * frame["hidden"] * _ACTIVATION_BYTES
+    times = {
+        "t_weights": read / bandwidth,
+        "t_cache": requests * cached / bandwidth,
+        "t_decode": 2 * active * requests / peak,
+        "t_exchange": (exchanged * requests / link).where(many, 0.0),
+        "t_mixed": prompt * requests / frame["output_tokens"],
+    }
+    step = pd.concat(times, axis=1).sum(axis=1, skipna=False)
+    values = {
+        **times,
+        # rho / (1 - rho) prompts wait, where rho is the share of the time that computes prompts
+        "t_wait": prompt * ratio(times["t_mixed"], step - times["t_mixed"]),
+        "t_prompt": prompt,
+        "t_queue": prompt * requests,
+        "t_step": step,
+        "step_layers": layers,
+        "exchange_layers": layers.where(many, 0.0),
+        "prompt_share": ratio(times["t_mixed"], step),
+        "weight_share": ratio(times["t_weights"], step),
+        "exchange_share": ratio(times["t_exchange"], step),
+        "experts_touched": touched,
+        "tokens_per_expert": requests * ratio(frame["experts_per_token"], frame["experts"]).fillna(1.0),
+        "memory_use": ratio(total * weight + requests * cached, gpus * frame["memory_gib"] * 2**30),
+        "balance": ratio(peak, bandwidth),
+    }
+    return append_logs(append(table, _COLUMNS, values), _LOGS)
+
+
+def _peak(frame: pd.DataFrame) -> pd.Series:
+    """Return the peak of the number format in TFLOP/s; formats that a GPU cannot compute are computed in bfloat16."""
+    by_precision = {
+        "bf16": frame["bf16_tflops"],
+        "int4": frame["bf16_tflops"],
+        "fp8": frame["fp8_tflops"],
+        "fp4": frame["fp4_tflops"],
+    }
+    peak = pd.Series(np.nan, index=frame.index)
+    for precision, tflops in by_precision.items():
+        peak = peak.where(frame["precision"] != precision, tflops.fillna(frame["bf16_tflops"]))
+    return peak
+
+
+def _touched(frame: pd.DataFrame) -> pd.Series:
+    """Return the expected share of the experts that a step of all requests uses; 1 for a dense model."""
+    share = ratio(frame["experts_per_token"], frame["experts"])
+    return (1 - (1 - share) ** frame["concurrency"]).where(frame["experts"] > 0, 1.0)

@@ -1,0 +1,111 @@
+"""Dataset llm_serving: parsing of the origin, quarantine by layout, the same run in two collections."""
+
+import csv
+
+import pandas as pd
+import pytest
+
+from perfcast.data.accelerators.accelerator_catalog import find_gpus, find_models
+from perfcast.data.datasets.llm_serving import deployments
+from perfcast.testing.aiconfigurator import FILE, HEADER
+
+ROW = dict(
+    zip(
+        HEADER,
+        (
+            *("run/1", "source_file=/home/somebody/a.csv; silicon_concurrency=16; measured=2026-03-05T00:00:00Z"),
+            *("vllm", "0.1", "openai/gpt-oss-120b", "h100_sxm", "fp4", "agg", "1024", "512", "nvfp4", "nvfp4", "16"),
+            *("4", "1", "1", "4", "1", "150.5", "8.25"),
+        ),
+        strict=True,
+    )
+)
+
+
+def build(folder, *rows):
+    with (folder / FILE).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, HEADER)
+        writer.writeheader()
+        writer.writerows([{**ROW, **row} for row in rows])
+    built = deployments.build({"aiconfigurator": folder}, {})
+    assert built.rows_in == len(built.table.frame) + built.rows_merged + len(built.rejected)
+    return built
+
+
+def test_a_measurement_has_a_row_for_each_quantity(tmp_path):
+    built = build(tmp_path, {})
+    frame = built.table.frame.set_index("quantity")
+    assert frame["latency"].to_dict() == {"ttft": 150.5, "tpot": 8.25}
+    row = frame.loc["tpot"]
+    assert (row["gpu"], row["generation"], row["model"], row["model_family"]) == (
+        "H100",
+        "hopper",
+        "gpt-oss-120b",
+        "gptoss",
+    )
+    assert (row["concurrency"], row["gpus"], row["experts"], row["memory_gb_per_s"]) == (16, 4, 128, 3350)
+    assert row["measured"] == pd.Timestamp("2026-03-05")
+    assert row["configuration"] == row["deployment"] + "|16"
+    assert "somebody" not in frame.to_csv()
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"silicon_data_source": "a.csv", "batch_size": ""}, "no_concurrency"),
+        ({"moe_ep_size": "0"}, "parallelism_zero"),
+        ({"tp_size": "16", "moe_tp_size": "4", "moe_ep_size": "4"}, "parallelism_squared"),
+        ({"tp_size": "2", "attention_dp_size": "2", "moe_tp_size": "1", "moe_ep_size": "4"}, "parallelism_squared"),
+        ({"tp_size": "72", "moe_tp_size": "72"}, "tp_of_a_pool"),
+        ({"mode": "disagg", "tp_size": "", "moe_tp_size": ""}, "disaggregated"),
+        ({"model_path": "somebody/other-1b"}, "unknown_model"),
+        ({"system": "h900"}, "unknown_gpu"),
+        ({"precision": "fp7"}, "unknown_precision"),
+        ({"silicon_tpot_ms": "inf"}, "not_a_number"),
+        ({"silicon_ttft_ms": "0"}, "not_positive"),
+        ({"tp_size": "-4"}, "not_a_layout"),
+    ],
+)
+def test_a_defective_measurement_is_rejected_with_its_reason(tmp_path, changed, reason):
+    built = build(tmp_path, {}, changed)
+    assert list(built.rejected["reason"]) == [reason]
+    assert list(built.rejected["line"]) == [3]
+    assert len(built.table.frame) == 2
+
+
+def test_a_dense_model_has_no_layout_of_experts_to_square(tmp_path):
+    layout = {
+        "tp_size": "4",
+        "moe_tp_size": "2",
+        "moe_ep_size": "2",
+        "model_path": "Qwen/Qwen3-32B",
+        "precision": "fp8",
+    }
+    assert build(tmp_path, layout).rejected.empty
+
+
+def test_the_same_run_in_two_collections_is_one(tmp_path):
+    same, other = {"backend_version": "0.2", "silicon_tpot_ms": "8.2505"}, {"silicon_tpot_ms": "8.3"}
+    built = build(tmp_path, {}, same, other)
+    assert built.merged == {"same_measurement": 2}
+    assert sorted(built.table.frame["source_line"].unique()) == [2, 4]
+
+
+def test_unstated_values_have_a_default(tmp_path):
+    row = {"precision": "", "gemm_quant_mode": "", "attention_dp_size": "", "silicon_data_source": "a.csv"}
+    frame = build(tmp_path, row).table.frame
+    assert set(frame["precision"]) == {"bf16"}
+    assert set(frame["attention_data_parallel"]) == {1}
+    assert set(frame["concurrency"]) == {16}
+    assert frame["measured"].isna().all()
+
+
+def test_work_in_progress_is_marked(tmp_path):
+    frame = build(tmp_path, {}, {"silicon_data_source": "silicon_concurrency=8; wip=True"}).table.frame
+    assert frame.groupby("concurrency")["in_progress"].first().to_dict() == {8: 1, 16: 0}
+
+
+def test_names_of_gpus_and_models():
+    assert list(find_gpus(pd.Series([" H200_SXM", "gb200", "h900"])).fillna("-")) == ["H200", "GB200", "-"]
+    names = pd.Series(["deepseek-ai/DeepSeek-R1", "nvidia/DeepSeek-V3.1-NVFP4", "gpt-oss-20b"])
+    assert list(find_models(names).fillna("-")) == ["dsv3", "dsv3", "-"]
