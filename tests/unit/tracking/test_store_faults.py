@@ -239,12 +239,12 @@ def test_unusable_store_costs_one_line_in_seconds_and_later_recording_catches_up
 
 @pytest.mark.reliability("the server of the tracking store stops to answer while results are recorded")
 def test_server_that_stops_to_answer_costs_seconds(fault, capsys):
-    asked = []
+    requests = []
 
     def serve(connection):
         request = connection.recv(4096)
-        asked.append(request.split(b" ")[1])
-        if asked[-1] == b"/health":
+        requests.append(request.split(b" ")[1])
+        if requests[-1] == b"/health":
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nOK")
             connection.close()
 
@@ -253,7 +253,7 @@ def test_server_that_stops_to_answer_costs_seconds(fault, capsys):
     began = time.monotonic()
     assert record(fault.project, "--note", str(note)) == 0
     assert time.monotonic() - began < STOPPED + BUSY
-    assert len(asked) > 1, "what came after the check"
+    assert len(requests) > 1, "what came after the check"
     assert note.read_text().startswith("NOT recorded")
     assert "Traceback" not in capsys.readouterr().err
 

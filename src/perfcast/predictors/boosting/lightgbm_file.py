@@ -18,7 +18,7 @@ _INNER = ("split_feature", "decision_type", "left_child", "right_child")
 _INNER_NUMBERS = ("split_gain", "internal_value", "internal_weight", "internal_count")
 _LEAF_NUMBERS = ("leaf_weight", "leaf_count")
 _NUMERIC_SPLITS = (0, 2, 4, 6, 8, 10)
-"""Types of splits by a number: its default side, and how missing values are told."""
+"""Types of splits by a number: its default side, and how missing values are marked."""
 
 
 def check_model_file(path: Path, columns: int) -> None:
@@ -57,24 +57,24 @@ def _check_text(text: str, columns: int) -> None:
 
 def _check_tree(tree: Mapping[str, str], columns: int) -> None:
     _expect_values(tree, _TREE)
-    leaves = int(tree["num_leaves"])
-    _expect(leaves >= 1, "no leaves")
-    _expect_numbers(tree["leaf_value"], leaves)
+    count = int(tree["num_leaves"])
+    _expect(count >= 1, "no leaf")
+    _expect_numbers(tree["leaf_value"], count)
     _expect_numbers(tree["shrinkage"], 1)
     for name in _LEAF_NUMBERS:
-        _expect_numbers(tree.get(name, ""), leaves, optional=leaves == 1)
-    if leaves == 1:
+        _expect_numbers(tree.get(name, ""), count, optional=count == 1)
+    if count == 1:
         return
     for name in _INNER_NUMBERS:
-        _expect_numbers(tree[name], leaves - 1)
-    _expect_numbers(tree["threshold"], leaves - 1, largest=np.inf)  # infinite ones split off what is missing
-    features, types, left, right = (_expect_numbers(tree[name], leaves - 1) for name in _INNER)
+        _expect_numbers(tree[name], count - 1)
+    _expect_numbers(tree["threshold"], count - 1, largest=np.inf)  # infinite ones split off what is missing
+    features, types, left, right = (_expect_numbers(tree[name], count - 1) for name in _INNER)
     _expect(bool(np.isin(features, np.arange(columns)).all()), "a split by no column")
     _expect(bool(np.isin(types, _NUMERIC_SPLITS).all()), "a type of a split")
     # every node but the first, and every leaf, is the child of one node; nodes come after their parents
     children = np.concatenate([left, right])
-    _expect(bool((np.sort(children) == [*range(-leaves, 0), *range(1, leaves - 1)]).all()), "its nodes")
-    parents = np.tile(np.arange(leaves - 1), 2)
+    _expect(bool((np.sort(children) == [*range(-count, 0), *range(1, count - 1)]).all()), "its nodes")
+    parents = np.tile(np.arange(count - 1), 2)
     _expect(bool(((children < 0) | (children > parents)).all()), "the order of its nodes")
 
 
