@@ -23,7 +23,7 @@ from perfcast.utils.io import TEMPORARY, sha256
 
 # the files that dvc.yaml pins
 FILES = ("metrics.json", "report.html")
-HEED_HANGUP = ("env", "--default-signal=HUP")  # for what the tests start, which themselves may run under `nohup`
+HEED_SIGNALS = ("env", "--default-signal=HUP,INT,TERM")  # even if the tests themselves run under `nohup` or with `&`
 PATIENCE = 1800  # seconds, on a machine with much else to do
 _JOB = re.compile(r"^(?:local)?(?:rule|checkpoint) \w+:\n(?: {4}(?!output).*\n)*? {4}output: ([^,\n]+)", re.MULTILINE)
 
@@ -60,7 +60,7 @@ class Run:
     ) -> None:
         self.log = project / log
         self._out = self.log.open("w")
-        command = [*HEED_HANGUP, sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
+        command = [*HEED_SIGNALS, sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
         variables = usual_environment(project) | dict(environment)
         self.process = subprocess.Popen(
             command, cwd=project, env=variables, stdout=self._out, stderr=self._out, start_new_session=True

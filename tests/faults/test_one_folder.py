@@ -11,7 +11,7 @@ import time
 from contextlib import closing
 
 import pytest
-from killing import HEED_HANGUP, Run, assert_whole, results_of, tiny_project, undisturbed
+from killing import HEED_SIGNALS, Run, assert_whole, results_of, tiny_project, undisturbed
 from small_project import call, environment, rules_run
 
 pytestmark = pytest.mark.faults
@@ -75,7 +75,7 @@ def test_hangup_ends_a_run_that_continues_later(tmp_path, finished, whom):
 def test_closed_terminal_ends_a_run_that_continues_later(tmp_path, finished):
     project = tiny_project(tmp_path / "project")
     main, side = os.openpty()
-    command = [*HEED_HANGUP, "setsid", "--ctty", "--wait", sys.executable, "-m", "snakemake", "--cores", "2"]
+    command = [*HEED_SIGNALS, "setsid", "--ctty", "--wait", sys.executable, "-m", "snakemake", "--cores", "2"]
     process = subprocess.Popen(command, cwd=project, env=environment(project), stdin=side, stdout=side, stderr=side)
     os.close(side)
     text = b""
