@@ -9,6 +9,8 @@ from markdown_text import table
 
 COLUMNS = ("measure", "before", "now", "goal", "unit", "reference_seconds")
 """`before` and `goal` may be empty. `reference_seconds`: processor time of benchmarks/reference.py beside `now`."""
+RATE = "1/s"
+"""Unit of measures that are better when they are larger."""
 
 
 def performance_table(conf: Path) -> str:
