@@ -54,7 +54,8 @@ class JointErrors:
         expected = [calibrated.intervals(table.frame, each, when)["expected_error"].to_numpy() for each in outputs]
         labels = pd.concat([shared_labels(table)] * len(targets), ignore_index=True)
         rows = ErrorRows(labels, np.concatenate(outputs), np.concatenate(expected))
-        self._matrix = calibrated.correlation.correlations(rows, measurements.known if measurements else None)
+        known = measurements.known_at(options.when) if measurements else None
+        self._matrix = calibrated.correlation.correlations(rows, known)
 
     def between(self, first: Key, second: Key) -> float:
         """Return the correlation of two errors."""

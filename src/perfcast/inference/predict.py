@@ -152,7 +152,8 @@ def _estimate(
         intervals = predicted.intervals(number, when, options.level)
         shift, narrowing = np.zeros(len(X)), np.ones(len(X))
         if measurements is not None and intervals is not None:
-            shift, narrowing = measurements.correct(table, target, intervals["expected_error"].to_numpy())
+            expected_errors = intervals["expected_error"].to_numpy()
+            shift, narrowing = measurements.correct(table, target, expected_errors, options.when)
         medians = predicted.medians[:, number] * np.exp(shift)
         ends = np.full((2, len(X)), None, dtype=object)
         if intervals is not None:

@@ -18,7 +18,7 @@ from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import parse_machines
 from perfcast.schema.table import Role, Table, Tag
-from perfcast.uncertainty.conformal import outputs_of
+from perfcast.uncertainty.conformal import UncertaintyModel, outputs_of
 from perfcast.uncertainty.correlation import ErrorCorrelation, ErrorRows, shared_labels
 from perfcast.utils.errors import UserError
 
@@ -33,24 +33,38 @@ _SCORE = "score"
 class UserMeasurements:
     """Measured scores with the errors of their predictions.
 
-    Shapes: residuals (m,) log measured - log predicted. `notes` name the scores that look like mistakes.
+    Shapes: X (m, columns) the features of the measured machines; labels, outputs and residuals (log measured - log
+    predicted) (m,). `notes` name the scores that look like mistakes.
     """
 
+    calibrated: UncertaintyModel
     correlation: ErrorCorrelation
-    known: ErrorRows
+    X: pd.DataFrame
+    labels: pd.DataFrame
+    outputs: np.ndarray
     residuals: np.ndarray
     notes: tuple[str, ...] = ()
 
-    def correct(self, table: Table, target: str, expected_errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def correct(
+        self, table: Table, target: str, expected_errors: np.ndarray, when: pd.Timestamp | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return what to add to the logarithm of every prediction of a target, (n,), and the factor of its half width.
 
-        The factor is the share of the standard deviation that remains. `expected_errors` (n,) are
-        those of the calibration.
+        The factor is the share of the standard deviation that remains. `expected_errors` (n,) are those of the
+        calibration at the month `when`.
         """
         outputs = outputs_of(table.frame[table.column_of(Tag.TASK)], target)
-        return self.correlation.predict(
-            self.known, self.residuals, ErrorRows(shared_labels(table), outputs, expected_errors)
-        )
+        rows = ErrorRows(shared_labels(table), outputs, expected_errors)
+        return self.correlation.predict(self.known_at(when), self.residuals, rows)
+
+    def known_at(self, when: pd.Timestamp | None) -> ErrorRows:
+        """Return the errors that the measured scores tell, as of the month `when`.
+
+        Errors grow with the years since training, and a residual says how large they are in that month.
+        """
+        months = None if when is None else pd.Series(when, self.X.index)
+        expected_errors = self.calibrated.intervals(self.X, self.outputs, months)["expected_error"].to_numpy()
+        return ErrorRows(self.labels, self.outputs, expected_errors)
 
 
 def read_measurements(
@@ -75,13 +89,11 @@ def read_measurements(
     table = drawn.table
     predicted = pd.DataFrame(drawn.medians, table.frame.index, columns=list(champion.predictor.targets_))
     labels, tasks = shared_labels(table), table.frame[table.column_of(Tag.TASK)]
-    by_target, residuals, positions = [], [], []
+    outputs, residuals, positions = [], [], []
     for target in champion.predictor.targets_:
         measured = np.array([by_target.get(target, np.nan) for by_target in scores], dtype=float)
         known = np.isfinite(measured) & predicted[target].notna().to_numpy()
-        outputs = outputs_of(tasks[known], target)
-        expected_errors = calibrated.intervals(table.frame[known], outputs)["expected_error"].to_numpy()
-        by_target.append(ErrorRows(labels[known], outputs, expected_errors))
+        outputs.append(outputs_of(tasks[known], target))
         residuals += (np.log(measured[known]) - np.log(predicted.loc[known, target].to_numpy())).tolist()
         positions += np.flatnonzero(known).tolist()
     notes = [
@@ -89,12 +101,15 @@ def read_measurements(
         for residual, position in zip(residuals, positions, strict=True)
         if abs(residual) > _LARGE_RESIDUAL
     ]
-    errors = ErrorRows(
-        pd.concat([rows.labels for rows in by_target]),
-        np.concatenate([rows.outputs for rows in by_target]),
-        np.concatenate([rows.expected_errors for rows in by_target]),
+    return UserMeasurements(
+        calibrated=calibrated,
+        correlation=correlation,
+        X=table.frame.iloc[positions].reset_index(drop=True),
+        labels=labels.iloc[positions],
+        outputs=np.concatenate(outputs),
+        residuals=np.array(residuals),
+        notes=tuple(notes),
     )
-    return UserMeasurements(correlation, errors, np.array(residuals), tuple(notes))
 
 
 def _machine_entries(

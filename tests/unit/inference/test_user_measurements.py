@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -132,10 +133,12 @@ def test_uncertainty_model_saves_the_error_correlation(tmp_path):
     assert UncertaintyModel.load(tmp_path).correlation.to_state() == calibrated.correlation.to_state()
 
 
-def predict_corrected(measured, machine=MACHINE):
+def predict_corrected(measured, machine=MACHINE, options=PLAIN):
     champion = project().champion
     measurements = read_measurements(read_machines(measured), champion, machine)
-    return predict_machines(parse_machines(read_machines(machine), champion), champion, PLAIN, measurements).machines[0]
+    return predict_machines(parse_machines(read_machines(machine), champion), champion, options, measurements).machines[
+        0
+    ]
 
 
 def plain(machine=MACHINE):
@@ -225,7 +228,8 @@ def test_rank_and_what_if_correct_by_measurements(tmp_path, capsys):
     score = 1.2 * plain().estimates[2].median
     (tmp_path / "mine.csv").write_text(f"processor,chips,suite,score\nXeon Gold 6148,2,CINT2017rate,{score}\n")
     (tmp_path / "candidates.csv").write_text("name,processor,chips\nmine,Xeon Gold 6148,2\n")
-    expected = predict_corrected({**MACHINE, "suite": "CINT2017rate", "score": score}).estimates[2]
+    this_month = replace(PLAIN, when=pd.Timestamp.now().normalize())
+    expected = predict_corrected({**MACHINE, "suite": "CINT2017rate", "score": score}, options=this_month).estimates[2]
     common = ["--champion", str(project().folder), "--measured", str(tmp_path / "mine.csv"), "--json"]
     commands = {
         "rank": [str(tmp_path / "candidates.csv"), "--target", "CINT2017rate >= 1"],
