@@ -13,41 +13,31 @@ import pandas as pd
 
 from perfcast.predictors.analytical.roofline_factors import RooflineFactorsPredictor
 from perfcast.predictors.gaussian_process import GaussianProcessPredictor
-from perfcast.predictors.hybrid.roofline_hybrids import RooflineHybridPredictor
+from perfcast.predictors.hybrid.roofline_hybrids import RooflineTreesPredictor
 from perfcast.predictors.predictor import Predictor
-from perfcast.predictors.trees import ExtraTrees
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RooflineEnsemblePredictor(RooflineHybridPredictor):
+class RooflineEnsemblePredictor(RooflineTreesPredictor):
     """The roofline model with factors, with extremely randomized trees and a Gaussian process on its residual.
 
-    The weights are chosen on the validation rows alone, if there are any: they are as unlike the training rows as the
-    test rows of the split are.
+    The weights are chosen on the validation rows alone, if there are any: they differ from the training rows as the test
+    rows of the split do.
     """
 
     n_estimators: int = 200
-    max_features: float = 0.5
     min_samples_leaf: int = 2
     noise: float = 0.01
     length_scale_steps: int = 120
-    random_state: int = 0
 
     def _new_structure(self) -> dict[str, Predictor]:
         return {"roofline_factors": RooflineFactorsPredictor()}
 
     def _new_learners(self) -> dict[str, Predictor]:
-        return {
-            "extra_trees": ExtraTrees(
-                n_estimators=self.n_estimators,
-                max_features=self.max_features,
-                min_samples_leaf=self.min_samples_leaf,
-                random_state=self.random_state,
-            ),
-            "gaussian_process": GaussianProcessPredictor(
-                noise=self.noise, length_scale_steps=self.length_scale_steps, random_state=self.random_state
-            ),
-        }
+        process = GaussianProcessPredictor(
+            noise=self.noise, length_scale_steps=self.length_scale_steps, random_state=self.random_state
+        )
+        return {**super()._new_learners(), "gaussian_process": process}
 
     def _inner_folds(self, X: pd.DataFrame, validation: np.ndarray) -> Iterator[np.ndarray]:
         if validation.any() and not validation.all():
