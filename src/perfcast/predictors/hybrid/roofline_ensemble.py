@@ -21,8 +21,8 @@ from perfcast.predictors.predictor import Predictor
 class RooflineEnsemblePredictor(RooflineTreesPredictor):
     """The roofline model with factors, with extremely randomized trees and a Gaussian process on its residual.
 
-    The weights are chosen on the validation rows alone, if there are any: they differ from the training rows as the test
-    rows of the split do.
+    The weights are chosen on the validation rows alone, if there are any: they differ from the training rows as the
+    test rows of the split do.
     """
 
     n_estimators: int = 200
