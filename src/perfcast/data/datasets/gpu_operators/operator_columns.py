@@ -62,6 +62,14 @@ _SHAPE = {
     "ep": "GPUs that share the experts",
     "bytes_message": "bytes of a message",
 }
+AMOUNTS = {
+    "flops": ("FLOP", "operations"),
+    "bytes_input": ("B", "bytes of activations, queries or tokens that are read"),
+    "bytes_weights": ("B", "bytes of weights, or of the key-value cache, that are read"),
+    "bytes_output": ("B", "bytes that are written"),
+    "bytes_link": ("B", "bytes over each link"),
+}
+"""Unit and meaning of the amounts of an operator."""
 _SCALING = ("m", "n", "k", "batch", "sequence", "heads", "tokens", "bytes_message")
 _FACTS = {name: fact for name, fact in GPU_FACTS.items() if name != "generation_year"}
 
@@ -81,8 +89,18 @@ COLUMNS = (
     feature("window", "shape", "tokens that a token attends to; 0 for all", low=0),
     _word("distribution", Role.FEATURE, "shape", "distribution of tokens over experts"),
     feature("gpus", "shape", "GPUs that exchange", tags=(Tag.PARALLEL,)),
+    *(feature(name, "work", meaning, unit=unit, low=0) for name, (unit, meaning) in AMOUNTS.items()),
     *(feature(name, "gpu", meaning, unit=unit, low=0) for name, (unit, meaning) in _FACTS.items()),
     Column("latency", Kind.NUMERICAL, Role.TARGET, "shape", "ms", "time of the operator; lower is better", 0),
+    Column(
+        "faster_than_light",
+        Kind.NUMERICAL,
+        Role.PROVENANCE,
+        "shape",
+        meaning="1 where the time is below 95 % of what the peak and the memory allow: caches hold the operands",
+        low=0,
+        high=1,
+    ),
     _word("backend", Role.PROVENANCE, "software", "software that ran the operator"),
     _word("backend_version", Role.PROVENANCE, "software", "version of that software"),
     _word("kernel_source", Role.PROVENANCE, "software", "kernel that was chosen; known after the run alone"),

@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.accelerators.accelerator_catalog import find_gpus, read_gpus
+from perfcast.data.accelerators.operator_costs import light_time, operator_amounts
 from perfcast.data.datasets.gpu_operators.operator_columns import COLUMNS, DTYPES, SHAPES, SITES
 from perfcast.data.datasets.host.measured_tables import quarantine
 from perfcast.data.sources.aiconfigurator_operators import WINDOW, list_tables, read_operators, table_file
@@ -33,6 +34,9 @@ from perfcast.utils.errors import UserError
 SOURCE = "aiconfigurator_operators"
 BACKENDS = {"a100_sxm": "sglang"}
 """Back end of a GPU's tables where it is not vLLM; NCCL is that of every table of collectives."""
+
+FAST_SHARE = 0.95
+"""Share of the speed-of-light time below which a row is marked."""
 
 _ELEMENT_BYTES = {"half": 2.0, "int8": 1.0}
 """Bytes of an element of a message."""
@@ -62,8 +66,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     good = pd.concat(kept, ignore_index=True)
     require_rows(len(good), SOURCE, rejections)
     single, ratios = _merge_repeated(good)
-    joined = _join_gpus(single).reindex(columns=[column.name for column in COLUMNS])
-    built = build_table(dataset, joined, COLUMNS)
+    built = build_table(dataset, _add_amounts(_join_gpus(single)), COLUMNS)
     outside = out_of_bounds(built)
     wrong = outside.any(axis=1)
     rejections += [
@@ -143,7 +146,7 @@ def _rules(frame: pd.DataFrame, shape: Any) -> dict[str, pd.Series]:
     return {
         "unknown_gpu": frame["system"].where(unknown.astype(bool)),
         "not_a_shape": frame["op_shape"].where(bad),
-        "not_positive": latency.astype("str").where(~((latency > 0) & np.isfinite(latency))),
+        "not_positive": latency.astype("str").fillna("missing").where(~((latency > 0) & np.isfinite(latency))),
         "unknown_dtype": frame["dtype"].where((frame["op_shape"].str.startswith("nccl|")) & ~frame["dtype"].isin(_ELEMENT_BYTES)),
     }
 
@@ -181,6 +184,14 @@ def _join_gpus(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def _add_amounts(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the declared columns with the operations and bytes, and the mark of rows that are faster than light."""
+    frame = frame.reindex(columns=[column.name for column in COLUMNS])
+    amounts = operator_amounts(frame)
+    fast = frame["latency"].to_numpy() < FAST_SHARE * light_time(frame, amounts)
+    return frame.assign(**amounts, faster_than_light=fast.astype(float))
+
+
 def _summarize_quality(frame: pd.DataFrame, ratios: np.ndarray) -> dict[str, Any]:
     """Return counts of rows, shapes and layers by operator and family, and the spread of repeated measurements."""
     counts = frame.groupby(["op", "gpu_family"], observed=True).size()
@@ -188,6 +199,7 @@ def _summarize_quality(frame: pd.DataFrame, ratios: np.ndarray) -> dict[str, Any
         "rows": {f"{op}/{family}": int(count) for (op, family), count in counts.items()},
         "shapes": {str(op): int(count) for op, count in frame.groupby("op")["shape"].nunique().items()},
         "sites": {str(op): int(count) for op, count in frame.groupby("op")["shape_site"].nunique().items()},
+        "faster_than_light": {str(op): int(count) for op, count in frame.groupby("op")["faster_than_light"].sum().items()},
         "repeated": {
             "cases": len(ratios),
             "median_ratio": round(float(np.median(ratios)), 4) if len(ratios) else None,
