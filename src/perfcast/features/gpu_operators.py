@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.accelerators.operator_costs import (
+    FULL_BYTES,
     RING_ROUNDS,
     compute_bytes,
     experts_touched,
@@ -37,12 +38,16 @@ _BOUND, _COST = [Tag.BOUND], [Tag.COST]
 
 _COLUMNS = (
     feature("t_compute", "time", "ms", "operations at the peak of the number format", tags=[*_BOUND, *_COST]),
-    feature("t_waves", "time", "ms", "operations at the peak with the last wave of tiles full", tags=_COST),
-    feature("t_input", "time", "ms", "reading activations, queries or tokens at the memory bandwidth", tags=_COST),
-    feature("t_weights", "time", "ms", "reading weights or the key-value cache at the memory bandwidth", tags=_COST),
-    feature("t_output", "time", "ms", "writing the output at the memory bandwidth", tags=_COST),
+    feature("t_waves", "time", "ms", "operations of whole tiles at the peak, with the last wave full", tags=_COST),
     feature("t_memory", "time", "ms", "all bytes at the memory bandwidth", tags=_BOUND),
+    feature("t_cold", "time", "ms", "all bytes at the memory bandwidth where they exceed the second level", tags=_COST),
+    feature("t_hot", "time", "ms", "all bytes at the memory bandwidth where the second level holds them", tags=_COST),
+    feature("t_convert", "time", "ms", "reading and writing what is converted to a shorter format", tags=_COST),
     feature("t_link", "time", "ms", "bytes over a link at its bandwidth", tags=[*_BOUND, *_COST]),
+    feature("mb_per_sm", "time", "MB", "bytes / multiprocessor", tags=_COST),
+    feature("waves", "time", "", "waves of tiles or blocks, the last one perhaps not full", tags=_COST),
+    feature("wave_steps", "time", "", "waves x steps of their inner loops", tags=_COST),
+    feature("converts", "time", "", "1 where operands are converted to a shorter format", high=1, tags=_COST),
     feature("link_steps", "time", "", "steps of a collective, one after the other", tags=_COST),
     feature("log_light", "ratio", "ln(ms)", "logarithm of the longest of the times at the peaks"),
     feature("log_intensity", "ratio", "ln", "logarithm of the arithmetic intensity over the ridge point"),
@@ -53,7 +58,9 @@ _COLUMNS = (
     feature("log_tiles_per_sm", "ratio", "ln", "logarithm of tiles or blocks / multiprocessors"),
     feature("log_tail", "ratio", "ln", "logarithm of started waves / needed waves: wave quantization"),
     feature("log_padding", "ratio", "ln", "logarithm of the area of the tiles / that of the output: tile quantization"),
-    feature("log_tile_depth", "ratio", "ln", "logarithm of the operations of a tile over the output elements: its loop"),
+    feature(
+        "log_tile_depth", "ratio", "ln", "logarithm of the operations of a tile over the output elements: its loop"
+    ),
     feature("log_kb_per_sm", "ratio", "ln", "logarithm of KB read / multiprocessor"),
     feature("weight_width", "ratio", "B", "bytes of a weight, with its scales"),
     feature("compute_width", "ratio", "B", "bytes of a number that the matrix units multiply"),
@@ -85,16 +92,22 @@ def derive(table: Table) -> Table:
     is_local = ~np.isin(op, list(RING_ROUNDS))
     rounds = pd.Series(op).map(RING_ROUNDS).to_numpy(dtype=float)
     padded = parts["flops"] * area  # operations of whole tiles
+    fits = np.where(is_local, moved, 0.0) / 2**20 <= parts["l2_mib"]
+    converts, converted = _conversion(op, frame, parts)
     pairs, here, used = _expert_load(parts)
     attended = np.where(parts["window"] > 0, np.minimum(parts["sequence"], parts["window"]), parts["sequence"])
     values = {
         "t_compute": compute,
         "t_waves": np.where(is_local, padded / peak * np.where(waves > 0, started / waves, 1.0), 0.0),
-        "t_input": parts["bytes_input"] / bandwidth,
-        "t_weights": parts["bytes_weights"] / bandwidth,
-        "t_output": parts["bytes_output"] / bandwidth,
         "t_memory": memory,
+        "t_cold": np.where(fits, 0.0, memory),
+        "t_hot": np.where(fits, memory, 0.0),
+        "t_convert": converted / bandwidth,
         "t_link": over_link,
+        "mb_per_sm": moved / 1e6 / parts["sm_count"],
+        "waves": np.where(is_local, started, 0.0),
+        "wave_steps": np.where(is_local, started * np.ceil(depth / TILE), 0.0),
+        "converts": converts,
         "link_steps": np.where(is_local, 0.0, np.nan_to_num(rounds) * (np.nan_to_num(parts["gpus"]) - 1)),
         "log_light": log(np.maximum.reduce([compute, memory, over_link])),
         "log_intensity": log(ratio(compute, memory)),
@@ -147,6 +160,22 @@ def _tiles(op: np.ndarray, parts: dict[str, np.ndarray]) -> tuple[np.ndarray, np
         for target, values in zip((tiles, area, depth), amounts, strict=True):
             target[rows] = values[rows]
     return tiles, area, depth
+
+
+def _conversion(
+    op: np.ndarray, frame: pd.DataFrame, parts: dict[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return where operands are converted, and the bytes of that.
+
+    Activations arrive in bfloat16 and are multiplied in a shorter format: 2 bytes are read and one is written for each. A
+    cache in a shorter format is widened as it is read.
+    """
+    narrow, short = compute_bytes(frame) < FULL_BYTES, weight_bytes(frame) < FULL_BYTES
+    activations = np.where(op == "gemm", parts["m"] * parts["k"], parts["tokens"] * parts["hidden"])
+    is_attention = np.isin(op, ["context_attention", "generation_attention"])
+    converts = narrow | (is_attention & short)
+    amounts = np.where(is_attention, parts["bytes_weights"], 3 * activations)
+    return converts.astype(float), np.where(converts, amounts, 0.0)
 
 
 def _expert_load(parts: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

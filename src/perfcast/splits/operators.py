@@ -144,7 +144,11 @@ def _few_known(shots: int) -> Check:
         known = table.frame.loc[of_test]
         counts = known.groupby(known[table.column_of(Tag.TASK)].astype("str")).size()
         gpus = known.groupby(family[of_test])[GPU].nunique()
-        problems = [f"more than {shots} rows known of {', '.join(counts.index[counts > shots])}"] if (counts > shots).any() else []
+        problems = (
+            [f"more than {shots} rows known of {', '.join(counts.index[counts > shots])}"]
+            if (counts > shots).any()
+            else []
+        )
         return problems + ([f"several GPUs known of {', '.join(gpus.index[gpus > 1])}"] if (gpus > 1).any() else [])
 
     return check
@@ -214,7 +218,9 @@ def _families_held_out(
 def _draw_family(family: np.ndarray, known: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw a family of the known rows that validates: of the same vendor, with rows enough to measure an error."""
     names, counts = np.unique(family[known], return_counts=True)
-    able = [name for name, count in zip(names, counts, strict=True) if count >= MIN_SHARE * known.sum() and name != APART]
+    able = [
+        name for name, count in zip(names, counts, strict=True) if count >= MIN_SHARE * known.sum() and name != APART
+    ]
     if len(names) < 2 or not able:
         return np.zeros(len(family), dtype=bool)
     return np.asarray(known & (family == rng.choice(able)))

@@ -65,7 +65,9 @@ def read_operators(folder: Path, system: str, table: str) -> pd.DataFrame:
     wanted = [*TABLES[table], *_COMMON]
     present = check_table(path, wanted, name)
     try:
-        frame: pd.DataFrame = pq.read_table(path, columns=[*wanted, *([WINDOW] if WINDOW in present else [])]).to_pandas()
+        frame: pd.DataFrame = pq.read_table(
+            path, columns=[*wanted, *([WINDOW] if WINDOW in present else [])]
+        ).to_pandas()
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         raise _damaged(name, error) from None
     return frame

@@ -92,7 +92,9 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
 def _read_one_in(options: Mapping[str, Any]) -> dict[str, int]:
     given = options.get("one_in", {})
     known = isinstance(given, Mapping) and set(given) <= set(SHAPES)
-    if not known or not all(isinstance(count, int) and not isinstance(count, bool) and count > 0 for count in given.values()):
+    if not known or not all(
+        isinstance(count, int) and not isinstance(count, bool) and count > 0 for count in given.values()
+    ):
         raise UserError(f"option 'one_in' must be whole numbers above 0 for {', '.join(SHAPES)}", f"found {given!r}")
     return {table: int(given.get(table, 1)) for table in SHAPES}
 
@@ -142,12 +144,16 @@ def _rules(frame: pd.DataFrame, shape: Any) -> dict[str, pd.Series]:
     numbers = frame[[name for name in shape if name != "distribution"]].apply(pd.to_numeric, errors="coerce")
     positive = numbers.drop(columns="window", errors="ignore")
     bad = ~((positive > 0) & np.isfinite(positive)).all(axis=1) | ~(numbers >= 0).all(axis=1)
-    unknown = frame["system"].map({name: find_gpus(pd.Series([name])).isna().iloc[0] for name in frame["system"].unique()})
+    unknown = frame["system"].map(
+        {name: find_gpus(pd.Series([name])).isna().iloc[0] for name in frame["system"].unique()}
+    )
     return {
         "unknown_gpu": frame["system"].where(unknown.astype(bool)),
         "not_a_shape": frame["op_shape"].where(bad),
         "not_positive": latency.astype("str").fillna("missing").where(~((latency > 0) & np.isfinite(latency))),
-        "unknown_dtype": frame["dtype"].where((frame["op_shape"].str.startswith("nccl|")) & ~frame["dtype"].isin(_ELEMENT_BYTES)),
+        "unknown_dtype": frame["dtype"].where(
+            (frame["op_shape"].str.startswith("nccl|")) & ~frame["dtype"].isin(_ELEMENT_BYTES)
+        ),
     }
 
 
@@ -199,7 +205,9 @@ def _summarize_quality(frame: pd.DataFrame, ratios: np.ndarray) -> dict[str, Any
         "rows": {f"{op}/{family}": int(count) for (op, family), count in counts.items()},
         "shapes": {str(op): int(count) for op, count in frame.groupby("op")["shape"].nunique().items()},
         "sites": {str(op): int(count) for op, count in frame.groupby("op")["shape_site"].nunique().items()},
-        "faster_than_light": {str(op): int(count) for op, count in frame.groupby("op")["faster_than_light"].sum().items()},
+        "faster_than_light": {
+            str(op): int(count) for op, count in frame.groupby("op")["faster_than_light"].sum().items()
+        },
         "repeated": {
             "cases": len(ratios),
             "median_ratio": round(float(np.median(ratios)), 4) if len(ratios) else None,
