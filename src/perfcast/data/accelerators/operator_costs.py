@@ -14,13 +14,13 @@ import pandas as pd
 
 WEIGHT_BYTES = {
     **{"bfloat16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "int4_wo": 0.53},
-    **{"w4a16_mxfp4": 0.53125, "w4a8_mxfp4_mxfp8": 0.53125, "half": 2.0, "int8": 1.0},
+    **{"w4a16_mxfp4": 0.53125, "w4a8_mxfp4_mxfp8": 0.53125, "half": 2.0, "int8": 1.0, "float32": 4.0},
 }
 """Bytes of a weight, with its scales, or of an element of a cache or a message."""
 COMPUTE_BYTES = {"fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5, "w4a8_mxfp4_mxfp8": 1.0}
 """Bytes of a number that the matrix units multiply; other formats are widened to bfloat16."""
 FULL_BYTES = 2.0
-"""Bytes of a number that no format shortens: outputs, activations of a mixture, queries."""
+"""Bytes of a number that no format shortens: outputs, activations of a mixture, queries; in float32 all have four."""
 
 RING_ROUNDS = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "alltoall": 1.0}
 """Passes of a message over the ring."""
@@ -76,6 +76,11 @@ def weight_bytes(frame: pd.DataFrame) -> np.ndarray:
     return np.asarray(frame["dtype"].astype("str").map(WEIGHT_BYTES), dtype=float)
 
 
+def full_bytes(frame: pd.DataFrame) -> np.ndarray:
+    """Return the bytes of a number that the format of the weights does not shorten."""
+    return np.maximum(weight_bytes(frame), FULL_BYTES)
+
+
 def light_time(frame: pd.DataFrame, amounts: Amounts) -> np.ndarray:
     """Return the shortest time that the peak, the memory and the links allow, in ms."""
     moved = amounts["bytes_input"] + amounts["bytes_weights"] + amounts["bytes_output"]
@@ -105,9 +110,9 @@ def _gemm(frame: pd.DataFrame) -> dict[str, np.ndarray]:
     weight = weight_bytes(frame)
     return {
         "flops": 2 * m * n * k,
-        "bytes_input": np.minimum(weight, FULL_BYTES) * m * k,
+        "bytes_input": np.minimum(weight, full_bytes(frame)) * m * k,
         "bytes_weights": weight * n * k,
-        "bytes_output": FULL_BYTES * m * n,
+        "bytes_output": full_bytes(frame) * m * n,
     }
 
 
@@ -115,7 +120,7 @@ def _context(frame: pd.DataFrame) -> dict[str, np.ndarray]:
     batch, length, heads, kv, dim, window = (
         _numbers(frame, name) for name in ("batch", "sequence", "heads", "kv_heads", "head_dim", "window")
     )
-    query = FULL_BYTES * batch * length * heads * dim
+    query = full_bytes(frame) * batch * length * heads * dim
     return {
         "flops": 4 * batch * heads * dim * attended(length, window),
         "bytes_input": query,
@@ -129,7 +134,7 @@ def _generation(frame: pd.DataFrame) -> dict[str, np.ndarray]:
         _numbers(frame, name) for name in ("batch", "sequence", "heads", "kv_heads", "head_dim", "window")
     )
     read = np.where(window > 0, np.minimum(length, window), length)
-    query = FULL_BYTES * batch * heads * dim
+    query = full_bytes(frame) * batch * heads * dim
     return {
         "flops": 4 * batch * heads * dim * read,
         "bytes_input": query,
@@ -145,9 +150,9 @@ def _mixture(frame: pd.DataFrame) -> dict[str, np.ndarray]:
     pairs, inner = tokens * top_k / ep, inner / tp
     return {
         "flops": 6 * pairs * hidden * inner,
-        "bytes_input": pairs * (hidden + 2 * inner) * FULL_BYTES,
+        "bytes_input": pairs * (hidden + 2 * inner) * full_bytes(frame),
         "bytes_weights": experts_touched(pairs, experts / ep) * 3 * hidden * inner * weight_bytes(frame),
-        "bytes_output": pairs * (hidden + inner) * FULL_BYTES,
+        "bytes_output": pairs * (hidden + inner) * full_bytes(frame),
     }
 
 
