@@ -4,7 +4,8 @@
 
 Faults are planted in a copy of the project: those of Cosmic Ray, without replaced operators that any call notices,
 and calls and raises that are left out. A mutant that differs in annotations alone is none. Every mutant runs in a fork
-that has imported the libraries; one that takes too long counts as killed. Survivors are printed as differences.
+that has imported the libraries, with the tests that call the changed function, fast ones first; one that takes too
+long counts as killed. Survivors are printed as differences.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import difflib
 import fnmatch
 import importlib
 import os
+import pickle
 import random
 import shutil
 import sys
@@ -25,10 +27,16 @@ from itertools import count
 from pathlib import Path
 
 import pandas as pd
+from called_functions import CalledFunctions, ChosenTests, enclosing_function
 
 PROJECT = Path(__file__).parents[1]
-PRELOADED = ("hypothesis", "numpy", "pandas", "pyarrow.parquet", "pytest", "scipy.optimize", "sklearn.linear_model")
+PRELOADED = (
+    *("hydra", "hypothesis", "numpy", "omegaconf", "pandas", "pyarrow.parquet", "pydantic", "pytest", "ruamel.yaml"),
+    *("scipy.optimize", "scipy.sparse.csgraph", "scipy.stats", "sklearn.ensemble", "sklearn.linear_model", "yaml"),
+)
 BINARY = ("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "Pow_Mul", "BitAnd_BitOr", "BitOr_BitAnd")
+PASSED, NO_TESTS = 0, 5
+"""Exit codes of pytest."""
 SECONDS = 120
 """Processor time of one mutant."""
 
@@ -48,8 +56,11 @@ AREAS = {
     "files": Area(("utils/io.py",), ("tests/unit/test_io.py",)),
     "accounting": Area(("data/standardized.py", "data/quality.py"), ("tests/unit/data/test_quality.py",)),
     "intervals": Area(
-        ("uncertainty/conformal.py", "uncertainty/mixture.py"),
-        tuple(f"tests/unit/uncertainty/test_{name}.py" for name in ("conformal", "mixture", "probabilities")),
+        tuple(f"uncertainty/{name}.py" for name in ("conformal", "expected_error", "mixture")),
+        tuple(
+            f"tests/unit/uncertainty/test_{name}.py"
+            for name in ("conformal", "expected_error", "mixture", "probabilities")
+        ),
     ),
 }
 
@@ -120,16 +131,16 @@ def _code_of(source: str) -> str | None:
     return ast.dump(tree)
 
 
-def passes(copy: Path, tests: tuple[str, ...], output: Path) -> bool:
-    """Run the tests in a fork and return whether they all pass."""
+def run_tests(copy: Path, tests: tuple[str, ...], output: Path, plugin: object) -> int:
+    """Run the tests in a fork and return the exit code of pytest."""
     child = os.fork()
     if child == 0:
-        _run_tests(copy, tests, output)
+        _call_pytest(copy, tests, output, plugin)
     _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status) == 0
+    return os.waitstatus_to_exitcode(status)
 
 
-def _run_tests(copy: Path, tests: tuple[str, ...], output: Path) -> None:
+def _call_pytest(copy: Path, tests: tuple[str, ...], output: Path, plugin: object) -> None:
     import resource
 
     import hypothesis
@@ -146,9 +157,11 @@ def _run_tests(copy: Path, tests: tuple[str, ...], output: Path) -> None:
     phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
     hypothesis.settings.register_profile("mutants", phases=phases, deadline=None, derandomize=True, database=None)
     hypothesis.settings.load_profile("mutants")
+    disabled = [f"no:{name}" for name in ("cacheprovider", "xdist", "randomly")]
+    options = ["-x", "-q", *(part for name in disabled for part in ("-p", name))]
     status = 1
     try:
-        status = pytest.main([*tests, "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"])
+        status = pytest.main([*tests, *options], plugins=[plugin])
     finally:
         os._exit(int(status))
 
@@ -160,14 +173,16 @@ def score(name: str, copy: Path, most: int, seed: int) -> dict[str, object]:
     paths = sorted(path for path in package.rglob("*.py") if _matches(path.relative_to(package), area))
     possible = [mutant for path in paths for mutant in find_mutants(path)]
     drawn = random.Random(seed).sample(possible, min(most, len(possible)))
-    output = copy / "output.txt"
-    if not passes(copy, area.tests, output):
+    output, calls = copy / "output.txt", copy / "calls.pickle"
+    if run_tests(copy, area.tests, output, CalledFunctions(frozenset(map(str, paths)), calls)) != PASSED:
         raise SystemExit(f"{name}: the tests must pass before a fault is planted\n{output.read_text()[-2000:]}")
+    near = ChosenTests(**pickle.loads(calls.read_bytes()))
     survived = 0
     for mutant in drawn:
         mutant.path.write_text(mutant.changed, encoding="utf-8")
+        function = enclosing_function(mutant.path, mutant.source, mutant.changed)
         try:
-            if passes(copy, area.tests, output):
+            if run_tests(copy, area.tests, output, near.of(function)) in (PASSED, NO_TESTS):
                 survived += 1
                 print(f"survived: {mutant.path.relative_to(package)} {mutant.difference()}\n", flush=True)
         finally:
