@@ -59,7 +59,7 @@ AREAS = {
         tuple(f"uncertainty/{name}.py" for name in ("conformal", "expected_error", "mixture")),
         tuple(
             f"tests/unit/uncertainty/test_{name}.py"
-            for name in ("conformal", "expected_error", "mixture", "probabilities")
+            for name in ("conformal", "expected_error", "mixture", "probabilities", "saved_calibrations")
         ),
     ),
 }
@@ -157,8 +157,10 @@ def _call_pytest(copy: Path, tests: tuple[str, ...], output: Path, plugin: objec
     phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
     hypothesis.settings.register_profile("mutants", phases=phases, deadline=None, derandomize=True, database=None)
     hypothesis.settings.load_profile("mutants")
-    disabled = [f"no:{name}" for name in ("cacheprovider", "xdist", "randomly")]
-    options = ["-x", "-q", *(part for name in disabled for part in ("-p", name))]
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "_hypothesis_pytestplugin"]
+    if not isinstance(plugin, CalledFunctions):
+        sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = True, "1"
     status = 1
     try:
         status = pytest.main([*tests, *options], plugins=[plugin])
@@ -176,15 +178,18 @@ def score(name: str, copy: Path, most: int, seed: int) -> dict[str, object]:
     output, calls = copy / "output.txt", copy / "calls.pickle"
     if run_tests(copy, area.tests, output, CalledFunctions(frozenset(map(str, paths)), calls)) != PASSED:
         raise SystemExit(f"{name}: the tests must pass before a fault is planted\n{output.read_text()[-2000:]}")
+    for path in paths:  # compiled files stay for all modules but those that change
+        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
+            compiled.unlink()
     near = ChosenTests(**pickle.loads(calls.read_bytes()))
     survived = 0
-    for mutant in drawn:
+    for number, mutant in enumerate(drawn, start=1):
         mutant.path.write_text(mutant.changed, encoding="utf-8")
         function = enclosing_function(mutant.path, mutant.source, mutant.changed)
         try:
             if run_tests(copy, area.tests, output, near.of(function)) in (PASSED, NO_TESTS):
                 survived += 1
-                print(f"survived: {mutant.path.relative_to(package)} {mutant.difference()}\n", flush=True)
+                print(f"survived: {number}: {mutant.path.relative_to(package)} {mutant.difference()}\n", flush=True)
         finally:
             mutant.path.write_text(mutant.source, encoding="utf-8")
     print(f"{name}: {len(drawn) - survived} of {len(drawn)} killed, drawn of {len(possible)}", flush=True)
@@ -207,7 +212,6 @@ def main() -> None:
         parser.error(f"there is no area {sorted(unknown)[0]!r}")
     for library in PRELOADED:
         importlib.import_module(library)
-    sys.dont_write_bytecode = True
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "project"
