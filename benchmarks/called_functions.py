@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import difflib
 import pickle
 import sys
-import threading
 import time
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
 
 Function = tuple[str, int]
 """A file, and the first line of a function with its decorators."""
+_RECORDER = "__record_call__"
 PROCESSES = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system")
 
 
+def with_recorder(path: Path, source: str) -> str:
+    """Return the source with a call of the recorder at the beginning of every function."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            # other processes have no recorder
+            recorder = f"getattr(__import__('builtins'), {_RECORDER!r}, lambda *_: None)"
+            call = ast.parse(f"{recorder}({str(path)!r}, {_first_line(node)})").body
+            place = 0 if ast.get_docstring(node, clean=False) is None else 1
+            node.body[place:place] = call
+    return ast.unparse(tree)
+
+
 class CalledFunctions:
-    """Plug-in of pytest that records the functions of some files that each test calls, and its time.
+    """Plug-in of pytest that records the functions with a recorder that each test calls, and the test's time.
 
     A function that is called while tests are collected may be cached, so it counts for all tests. Other processes are
     not watched: a test that starts one, or calls no function here, counts for all functions.
     """
 
-    def __init__(self, files: frozenset[str], path: Path) -> None:
-        self.files, self.path = files, path
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self.test = ""
         self.tests: dict[Function, set[str]] = defaultdict(set)
         self.seconds: dict[str, float] = {}
@@ -38,8 +51,7 @@ class CalledFunctions:
     def pytest_sessionstart(self) -> None:
         """Begin to record."""
         sys.addaudithook(self._see_process)
-        sys.settrace(self._see_call)
-        threading.settrace(self._see_call)
+        setattr(builtins, _RECORDER, self._see_call)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
@@ -50,19 +62,16 @@ class CalledFunctions:
         finally:
             self.seconds[self.test] = time.process_time() - start
             self.test = ""
-            sys.settrace(self._see_call)
 
     def pytest_sessionfinish(self) -> None:
         """Write what was recorded."""
-        sys.settrace(None)
         called = set().union(*self.tests.values()) if self.tests else set()
         always = self.elsewhere | (set(self.seconds) - called)
         content = {"tests": dict(self.tests), "seconds": self.seconds, "always": always}
         self.path.write_bytes(pickle.dumps(content))
 
-    def _see_call(self, frame: FrameType, event: str, argument: object) -> None:
-        if frame.f_code.co_filename in self.files:
-            self.tests[frame.f_code.co_filename, frame.f_code.co_firstlineno].add(self.test)
+    def _see_call(self, path: str, line: int) -> None:
+        self.tests[path, line].add(self.test)
 
     def _see_process(self, event: str, arguments: object) -> None:
         if event in PROCESSES and self.test:
@@ -98,5 +107,9 @@ def enclosing_function(path: Path, source: str, changed: str) -> Function | None
         if isinstance(node, ast.FunctionDef) and all(
             node.body[0].lineno <= first and last <= (node.end_lineno or 0) for first, last in spans
         ):
-            innermost = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            innermost = _first_line(node)
     return None if innermost is None else (str(path), innermost)
+
+
+def _first_line(node: ast.FunctionDef) -> int:
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])

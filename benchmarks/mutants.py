@@ -27,7 +27,7 @@ from itertools import count
 from pathlib import Path
 
 import pandas as pd
-from called_functions import CalledFunctions, ChosenTests, enclosing_function
+from called_functions import CalledFunctions, ChosenTests, enclosing_function, with_recorder
 
 PROJECT = Path(__file__).parents[1]
 PRELOADED = (
@@ -81,23 +81,26 @@ class Mutant:
 
 def find_mutants(path: Path) -> list[Mutant]:
     """Return every mutant of a module that changes what it does."""
-    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.ast import get_ast
+    from cosmic_ray.mutating import MutationVisitor
     from cosmic_ray.plugins import get_operator, operator_names
 
     source = path.read_text(encoding="utf-8")
     texts = list(_without_statements(source))
+    tree = pickle.dumps(get_ast(source))  # copied faster than the source is parsed
     for name in operator_names():
         kind = get_operator(name)
         if kind.arguments() or ("BinaryOperator" in name and name.rpartition("Operator_")[2] not in BINARY):
             continue
         for occurrence in count(0):
+            visitor = MutationVisitor(occurrence, kind())
             try:
-                changed = mutate_code(source, kind(), occurrence)
+                changed = visitor.walk(pickle.loads(tree))
             except AttributeError:  # its operator of exceptions knows no names with dots
                 continue
-            if changed is None:
+            if not visitor.mutation_applied:
                 break
-            texts.append(changed)
+            texts.append(changed.get_code())
     codes = {_code_of(text): text for text in texts}
     for unchanged in (None, _code_of(source)):
         codes.pop(unchanged, None)
@@ -175,13 +178,7 @@ def score(name: str, copy: Path, most: int, seed: int) -> dict[str, object]:
     paths = sorted(path for path in package.rglob("*.py") if _matches(path.relative_to(package), area))
     possible = [mutant for path in paths for mutant in find_mutants(path)]
     drawn = random.Random(seed).sample(possible, min(most, len(possible)))
-    output, calls = copy / "output.txt", copy / "calls.pickle"
-    if run_tests(copy, area.tests, output, CalledFunctions(frozenset(map(str, paths)), calls)) != PASSED:
-        raise SystemExit(f"{name}: the tests must pass before a fault is planted\n{output.read_text()[-2000:]}")
-    for path in paths:  # compiled files stay for all modules but those that change
-        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
-            compiled.unlink()
-    near = ChosenTests(**pickle.loads(calls.read_bytes()))
+    output, near = copy / "output.txt", _watch_tests(name, copy, {path: path.read_text("utf-8") for path in paths})
     survived = 0
     for number, mutant in enumerate(drawn, start=1):
         mutant.path.write_text(mutant.changed, encoding="utf-8")
@@ -194,6 +191,20 @@ def score(name: str, copy: Path, most: int, seed: int) -> dict[str, object]:
             mutant.path.write_text(mutant.source, encoding="utf-8")
     print(f"{name}: {len(drawn) - survived} of {len(drawn)} killed, drawn of {len(possible)}", flush=True)
     return {"area": name, "possible": len(possible), "mutants": len(drawn), "killed": len(drawn) - survived}
+
+
+def _watch_tests(name: str, copy: Path, sources: dict[Path, str]) -> ChosenTests:
+    """Run the tests of an area without a fault, and return what each calls of the sources."""
+    output, calls = copy / "output.txt", copy / "calls.pickle"
+    for path, source in sources.items():
+        path.write_text(with_recorder(path, source), encoding="utf-8")
+    if run_tests(copy, AREAS[name].tests, output, CalledFunctions(calls)) != PASSED:
+        raise SystemExit(f"{name}: the tests must pass before a fault is planted\n{output.read_text()[-2000:]}")
+    for path, source in sources.items():
+        path.write_text(source, encoding="utf-8")
+        for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):  # those of other modules stay
+            compiled.unlink()
+    return ChosenTests(**pickle.loads(calls.read_bytes()))
 
 
 def _matches(path: Path, area: Area) -> bool:
