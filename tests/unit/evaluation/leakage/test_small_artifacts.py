@@ -11,7 +11,6 @@ import pytest
 
 from perfcast.evaluation.leakage import run_checks, shuffled_target
 from perfcast.evaluation.leakage.artifacts import Artifacts, Run, find_positions, join_names, training_mask
-from perfcast.evaluation.leakage.encoded_target import check_encoded_target
 from perfcast.evaluation.leakage.run_checks import check_backtest_rows, check_repeated_runs, check_test_rows
 from perfcast.evaluation.leakage.table_checks import check_future_dates, check_split_rules
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
@@ -283,15 +282,3 @@ def test_related_predictors_may_agree_where_their_backtests_differ(tmp_path):
             Path(run.folder / "model" / "predictor.json").write_text(text)
         assert run_checks._bases(runs[0])
         assert len(check_repeated_runs(artifacts(runs=runs)).findings) == findings
-
-
-def encoded(rows=ROWS, spread=1.0, **changes):
-    rng = np.random.default_rng(0)
-    score = np.exp(spread * rng.normal(size=ROWS))
-    score[rows:] = np.nan
-    return check_encoded_target(artifacts(made_table(score=score, suite="a", **{"cores": score, **changes})))
-
-
-def test_an_encoded_score_is_found_by_itself():
-    report = encoded(part=[f"p{row}" for row in range(ROWS)])
-    assert report.scope == "too few rows to hold out machines"
