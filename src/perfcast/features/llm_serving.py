@@ -47,7 +47,7 @@ _COLUMNS = (
     feature(*_time("t_prompt", "computing a prompt at the peak"), tags=[Tag.COST]),
     feature(*_time("t_queue", "computing the prompts of all requests in progress"), tags=[Tag.COST]),
     feature(*_time("t_wait", "waiting for the prompts of others, as in a queue"), tags=[Tag.COST]),
-    feature(*_time("t_backlog", "decoding of the requests before those whose caches do not fit"), tags=[Tag.COST]),
+    feature(*_time("t_backlog", "decoding of the requests before those whose caches do not fit")),
     feature(*_time("t_step", "sum of the times of a step")),
     feature("running", "load", "", "requests that a step serves: those whose caches fit in memory"),
     feature("step_layers", "layout", "", "layers that a step starts one after the other", tags=[Tag.COST]),
