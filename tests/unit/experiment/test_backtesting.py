@@ -76,6 +76,19 @@ def test_backtest_of_a_forward_split_has_earlier_origins():
     assert backtests[1].testing.sum() == 12, "the next 24 months"
 
 
+def test_backtest_of_a_few_shot_split_reveals_the_first_results_of_new_entities():
+    demo = table()
+    demo.frame["part"] = [f"p{number // 3}" for number in range(72)]
+    part = forward()
+    part[60:72:3] = part[61:72:3] = "train"  # two results of each new part
+    backtests = plan_backtests(demo, part, None, 2)
+    assert [backtest.number for backtest in backtests] == [0, 1]
+    assert np.flatnonzero(backtests[0].testing).tolist() == [56, 59]
+    assert np.flatnonzero(backtests[0].fitting).tolist() == [*range(56), 57, 58]
+    assert np.flatnonzero(backtests[1].testing).tolist() == [50, 53, 56, 59]
+    assert not backtests[1].fitting[60:].any(), "what the split reveals is later than a backtest"
+
+
 def test_backtest_limits_the_number_of_windows():
     assert [backtest.number for backtest in plan_backtests(table(), forward(), None, 2)] == [0, 1]
 
