@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.cells import Cells, is_missing, list_rows, mask_cells
+from perfcast.inference.cells import Cells, is_missing, list_rows, mask_cells, read_column
+from perfcast.inference.coded_frame import CodedFrame
 from perfcast.schema.table import Kind, Table, Tag
 
 DRAWS = 21
@@ -52,10 +53,6 @@ class JointRules:
     dates: tuple[str, ...] = ()
 
 
-_UNKNOWN = -2
-"""Code of a label that no row has; that of a missing one is -1."""
-
-
 class JointDeck:
     """Measured results that donate whole set-ups.
 
@@ -71,17 +68,19 @@ class JointDeck:
         self.rules, self.task = rules, measured.column_of(Tag.TASK)
         kinds = {column.name: column.kind for column in measured.columns}
         self._taken = [name for name in rules.taken if name in kinds]
-        self._numbers = {name for name, kind in kinds.items() if kind is Kind.NUMERICAL}
+        numbers = {name for name, kind in kinds.items() if kind is Kind.NUMERICAL}
+        self._texts = {name for name, kind in kinds.items() if kind in (Kind.CATEGORICAL, Kind.TEXT)}
         scored = [name for name in rules.penalties if name in kinds]
         self._entity = measured.column_of(Tag.ENTITY)
         copied = {*rules.per_unit.values(), (*rules.at_most.values(), *rules.only_with.values()), tuple(self._taken)}
-        self._given = sorted({name for names in copied for name in names if name in kinds})
-        read = {*self._given, *scored, *times[:1], self.task, self._entity, rules.software}
+        read = {name for names in copied for name in names}
+        read |= {*scored, *times[:1], self.task, self._entity, rules.software}
         read |= {name for group in rules.groups for name in group}
         frame = measured.frame[[name for name in kinds if name in read]]
         self.frame = (frame.sort_values(times[0], kind="stable") if times else frame).reset_index(drop=True)
-        self._logs = {name: _logs(self.frame[name]) for name in scored if name in self._numbers}
-        self._texts = {name: LabelCodes(self.frame[name]) for name in scored if name not in self._numbers}
+        self._coded = CodedFrame(self.frame)
+        self._logs = {name: _logs(self.frame[name]) for name in scored if name in numbers}
+        self._scored_texts = [name for name in scored if name not in numbers]
         when = self.frame[times[0]] if times else pd.Series(pd.Timestamp(0), self.frame.index)
         self._years = (when - when.max()).dt.days.fillna(0).to_numpy() / _DAYS
         self._last = when.max()
@@ -89,9 +88,9 @@ class JointDeck:
         # software without a day is as old as the result; some is dated after its result
         since = ((available - self._last).dt.days / _DAYS).fillna(pd.Series(self._years, self.frame.index))
         self._software_years = np.minimum(since.to_numpy(), 0.0)
-        self._entities = LabelCodes(self.frame[self._entity])
         self._rows: dict[tuple[str, ...], dict[Any, np.ndarray]] = {}
         self._drawn: dict[tuple[Any, ...], np.ndarray] = {}
+        self._columns: dict[str, np.ndarray] = {}
 
     def draw(self, machines: Cells, count: int = DRAWS) -> tuple[np.ndarray, np.ndarray]:
         """Return the distinct donors of every machine with a missing cell that a donor gives.
@@ -99,7 +98,7 @@ class JointDeck:
         Shapes: (k,) machine number and (k,) donor row, repeated where a donor is drawn repeatedly, machine by machine;
         a machine without a missing cell or without a donor has none.
         """
-        names = [self.task, *self._logs, *self._texts, *([self.rules.launch] if self.rules.launch in machines else [])]
+        names = [self.task, *self._logs, *self._scored_texts, *([self.rules.launch] if self.rules.launch in machines else [])]
         keys = list_rows(machines, names)
         incomplete = np.any([is_missing(machines[name]) for name in self._taken], axis=0)
         owners, donor_rows = [], []
@@ -126,7 +125,7 @@ class JointDeck:
 
     def _penalties(self, known: Mapping[str, Any], rows: np.ndarray) -> np.ndarray:
         launch, newest, is_new = known.get(self.rules.launch), 0.0, False
-        same = self._entities.equal(rows, known.get(self._entity))
+        same = self._coded.equals(self._entity, known.get(self._entity), rows)
         if same.any():
             newest = self._years[rows][same].max()
         elif launch is not None:
@@ -136,18 +135,25 @@ class JointDeck:
         if is_new:
             software = self._software_years[rows]
             total += (software.max() - software) / self.rules.years
+        numbers = [name for name in self._logs if known.get(name) is not None]
+        gaps = dict(zip(numbers, self._gaps(rows, {name: known[name] for name in numbers}), strict=True))
         for name, penalty in self.rules.penalties.items():
-            value = known.get(name)
-            if value is None:
-                continue
-            if name in self._logs:
-                values = self._logs[name][rows]
-                gap = np.abs(values - np.log(value)) if value > 0 else np.where(values == -np.inf, 0.0, 1.0)
-                # an unknown value, and one of 0, is as far as one e times as large
-                total += penalty * np.minimum(np.where(gap < np.inf, gap, 1.0), 2.0)
-            elif name in self._texts:
-                total += penalty * ~self._texts[name].equal(rows, value)
+            if name in gaps:
+                total += penalty * gaps[name]
+            elif known.get(name) is not None:
+                total += penalty * ~self._coded.equals(name, known[name], rows)
         return total
+
+    def _gaps(self, rows: np.ndarray, known: Mapping[str, float]) -> np.ndarray:
+        """Return the differences of donors from known numbers, in logarithms and at most 2, (numbers, rows)."""
+        logs = np.array([self._logs[name][rows] for name in known]).reshape(len(known), len(rows))
+        values = np.array([*known.values()], dtype=float)[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gaps = np.abs(logs - np.log(values))
+        if (values <= 0).any():
+            gaps = np.where(values > 0, gaps, np.where(logs == -np.inf, 0.0, 1.0))
+        # an unknown value, and one of 0, is as far as one e times as large
+        return np.minimum(np.where(gaps < np.inf, gaps, 1.0), 2.0)
 
     def _find_candidates(self, known: Mapping[str, Any]) -> np.ndarray:
         """Return the rows of the narrowest groups that together have enough results, in the order of time."""
@@ -171,27 +177,29 @@ class JointDeck:
 
     def fill(self, machines: Cells, donor_rows: np.ndarray) -> Cells:
         """Return machines with their missing cells from a donor each. Shapes: donor_rows (n,) of `frame`."""
-        given = Cells.read(self.frame[self._given].iloc[donor_rows])
         filled = {}
         for name in self._taken:
             missing = is_missing(machines[name])
             if not missing.any():
                 continue
-            values = given[name]
+            values = self._give(name, donor_rows)
             if name in self.rules.per_unit:
                 donor_units, machine_units = np.ones(len(values)), np.ones(len(values))
                 for unit in self.rules.per_unit[name]:
-                    donor_units = donor_units * given[unit]
-                    machine_units = machine_units * np.where(is_missing(machines[unit]), given[unit], machines[unit])
+                    donated = self._give(unit, donor_rows)
+                    donor_units = donor_units * donated
+                    machine_units = machine_units * np.where(is_missing(machines[unit]), donated, machines[unit])
                 scaled = np.maximum(np.rint(values / donor_units * machine_units), 1.0)
                 values = np.where(np.isnan(scaled), values, scaled)
             if name in self.rules.at_most:
                 largest = self.rules.at_most[name]
-                reaches = (values >= given[largest]) & ~is_missing(machines[largest])
+                reaches = (values >= self._give(largest, donor_rows)) & ~is_missing(machines[largest])
                 values = np.where(reaches, machines[largest], values)
             if name in self.rules.only_with:
                 condition = self.rules.only_with[name]
-                agrees = is_missing(machines[condition]) | (machines[condition] == given[condition])
+                agrees = is_missing(machines[condition]) | (
+                    machines[condition] == self._give(condition, donor_rows)
+                )
                 values = mask_cells(values, ~agrees)
             if name in self.rules.dates and self.rules.launch in machines:
                 launch = machines[self.rules.launch]
@@ -199,18 +207,13 @@ class JointDeck:
             filled[name] = np.where(missing, values, machines[name])
         return machines.assign(filled)
 
-
-class LabelCodes:
-    """Labels of rows as whole numbers, which compare ten times faster than texts; a missing label equals nothing."""
-
-    def __init__(self, labels: pd.Series) -> None:
-        self._codes, distinct = pd.factorize(labels.astype(object))
-        self._numbers = {label: number for number, label in enumerate(distinct)}
-
-    def equal(self, rows: np.ndarray, label: Any) -> np.ndarray:
-        """Mark the rows that have a label. Shapes: rows (n,) int -> (n,) bool."""
-        mask: np.ndarray = self._codes[rows] == self._numbers.get(label, _UNKNOWN)
-        return mask
+    def _give(self, name: str, donor_rows: np.ndarray) -> np.ndarray:
+        """Return the cells of donors in a column, as `Cells` holds them. Shapes: donor_rows (n,) of `frame`."""
+        if name in self._texts:
+            return self._coded.texts(name, donor_rows)
+        if name not in self._columns:
+            self._columns[name] = read_column(self.frame[name])
+        return np.asarray(self._columns[name][donor_rows])
 
 
 def _logs(values: pd.Series) -> np.ndarray:
