@@ -98,7 +98,12 @@ class JointDeck:
         Shapes: (k,) machine number and (k,) donor row, repeated where a donor is drawn repeatedly, machine by machine;
         a machine without a missing cell or without a donor has none.
         """
-        names = [self.task, *self._logs, *self._scored_texts, *([self.rules.launch] if self.rules.launch in machines else [])]
+        names = [
+            self.task,
+            *self._logs,
+            *self._scored_texts,
+            *([self.rules.launch] if self.rules.launch in machines else []),
+        ]
         keys = list_rows(machines, names)
         incomplete = np.any([is_missing(machines[name]) for name in self._taken], axis=0)
         owners, donor_rows = [], []
@@ -197,9 +202,7 @@ class JointDeck:
                 values = np.where(reaches, machines[largest], values)
             if name in self.rules.only_with:
                 condition = self.rules.only_with[name]
-                agrees = is_missing(machines[condition]) | (
-                    machines[condition] == self._give(condition, donor_rows)
-                )
+                agrees = is_missing(machines[condition]) | (machines[condition] == self._give(condition, donor_rows))
                 values = mask_cells(values, ~agrees)
             if name in self.rules.dates and self.rules.launch in machines:
                 launch = machines[self.rules.launch]
