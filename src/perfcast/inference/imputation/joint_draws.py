@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.cells import Cells, is_missing, list_rows, mask_cells, read_column
-from perfcast.inference.coded_frame import CodedFrame
+from perfcast.inference.coded_frame import UNKNOWN, CodedFrame
 from perfcast.schema.table import Kind, Table, Tag
 
 DRAWS = 21
@@ -20,6 +20,10 @@ _MIN_CANDIDATES = 30
 """Results of the narrowest group below which donors also come from the next wider one."""
 _MAX_REMEMBERED = 20_000
 """Machines whose donors are remembered: a batch repeats them."""
+_ROWS_AT_ONCE = 1 << 14
+"""Candidates whose weights are computed together."""
+_NOT_GIVEN = -3
+"""Code of a cell that a machine lacks."""
 _DAYS = 365.25
 _AFTER_LAUNCH = 0.5
 """Years from a launch to the middle of the results of its first year."""
@@ -106,59 +110,68 @@ class JointDeck:
         ]
         keys = list_rows(machines, names)
         incomplete = np.any([is_missing(machines[name]) for name in self._taken], axis=0)
-        owners, donor_rows = [], []
-        for number in np.flatnonzero(incomplete):
-            key = keys[number]
-            if key not in self._drawn:
-                if len(self._drawn) >= _MAX_REMEMBERED:
-                    self._drawn.clear()
-                self._drawn[key] = self._draw_donors(dict(zip(names, key, strict=True)), count)
-            owners.append(np.full(len(self._drawn[key]), number))
-            donor_rows.append(self._drawn[key])
-        if not owners:
+        numbers = np.flatnonzero(incomplete).tolist()
+        wanted = {keys[number] for number in numbers}
+        if len(self._drawn) + len(wanted) > _MAX_REMEMBERED:
+            self._drawn.clear()
+        new = [key for key in dict.fromkeys(keys[number] for number in numbers) if key not in self._drawn]
+        drawn = self._draw_donors([dict(zip(names, key, strict=True)) for key in new], count)
+        self._drawn.update(zip(new, drawn, strict=True))
+        donors = [self._drawn[keys[number]] for number in numbers]
+        if not donors:
             return np.zeros(0, dtype=int), np.zeros(0, dtype=int)
-        return np.concatenate(owners), np.concatenate(donor_rows)
+        return np.repeat(numbers, [len(rows) for rows in donors]), np.concatenate(donors)
 
-    def _draw_donors(self, known: Mapping[str, Any], count: int) -> np.ndarray:
-        rows = self._find_candidates(known)
-        if not len(rows):
-            return rows
-        weights = np.exp(-(penalty := self._penalties(known, rows)) + penalty.min())
-        cumulative = np.cumsum(weights) / weights.sum()
-        places = np.searchsorted(cumulative, (np.arange(count) + 0.5) / count)
-        return rows[np.minimum(places, len(rows) - 1)]
+    def _draw_donors(self, machines: Sequence[Mapping[str, Any]], count: int) -> Iterator[np.ndarray]:
+        """Yield the rows of the donors of every machine, given by its known cells; none without a candidate."""
+        candidates = [self._find_candidates(known) for known in machines]
+        sizes = np.cumsum([0, *map(len, candidates)])
+        begin = 0
+        while begin < len(machines):
+            # machines whose candidates together stay in the cache of a processor
+            end = max(begin + 1, int(np.searchsorted(sizes, sizes[begin] + _ROWS_AT_ONCE, side="right")) - 1)
+            rows = np.concatenate(candidates[begin:end])
+            penalties = self._penalties(machines[begin:end], rows, np.diff(sizes[begin : end + 1]))
+            for own, penalty in zip(
+                candidates[begin:end], np.split(penalties, sizes[begin + 1 : end] - sizes[begin]), strict=True
+            ):
+                yield _draw_systematically(own, penalty, count)
+            begin = end
 
-    def _penalties(self, known: Mapping[str, Any], rows: np.ndarray) -> np.ndarray:
-        launch, newest, is_new = known.get(self.rules.launch), 0.0, False
-        same = self._coded.equals(self._entity, known.get(self._entity), rows)
-        if same.any():
-            newest = self._years[rows][same].max()
-        elif launch is not None:
-            since = (pd.Timestamp(launch) - self._last).days / _DAYS + _AFTER_LAUNCH
-            newest, is_new = min(since, 0.0), since >= 0
-        total: np.ndarray = np.abs(self._years[rows] - newest) / self.rules.years
-        if is_new:
-            software = self._software_years[rows]
-            total += (software.max() - software) / self.rules.years
-        numbers = [name for name in self._logs if known.get(name) is not None]
-        gaps = dict(zip(numbers, self._gaps(rows, {name: known[name] for name in numbers}), strict=True))
+    def _penalties(self, machines: Sequence[Mapping[str, Any]], rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Return the penalties of the candidates of machines, (rows,). Shapes: rows (rows,), sizes (machines,)."""
+        owners = np.repeat(np.arange(len(machines)), sizes)
+        same = self._coded[self._entity].codes[rows] == self._codes_of(self._entity, machines)[owners]
+        years = self._years[rows]
+        newest = np.full(len(machines), -np.inf)
+        np.maximum.at(newest, owners[same], years[same])
+        is_new = np.zeros(len(machines), dtype=bool)
+        for number in np.flatnonzero(newest == -np.inf).tolist():
+            launch = machines[number].get(self.rules.launch)
+            since = -np.inf if launch is None else (pd.Timestamp(launch) - self._last).days / _DAYS + _AFTER_LAUNCH
+            newest[number], is_new[number] = 0.0 if launch is None else min(since, 0.0), since >= 0
+        total: np.ndarray = np.abs(years - newest[owners]) / self.rules.years
+        for number in np.flatnonzero(is_new & (sizes > 0)).tolist():
+            own = owners == number
+            software = self._software_years[rows[own]]
+            total[own] += (software.max() - software) / self.rules.years
         for name, penalty in self.rules.penalties.items():
-            if name in gaps:
-                total += penalty * gaps[name]
-            elif known.get(name) is not None:
-                total += penalty * ~self._coded.equals(name, known[name], rows)
+            if name in self._logs:
+                values = np.array([known.get(name) for known in machines], dtype=float)
+                if not np.isnan(values).all():
+                    total += penalty * _gaps(self._logs[name][rows], values[owners])
+            elif name in self._scored_texts:
+                known_codes = self._codes_of(name, machines)
+                if (known_codes != _NOT_GIVEN).any():
+                    codes = known_codes[owners]
+                    total += penalty * ((self._coded[name].codes[rows] != codes) & (codes != _NOT_GIVEN))
         return total
 
-    def _gaps(self, rows: np.ndarray, known: Mapping[str, float]) -> np.ndarray:
-        """Return the differences of donors from known numbers, in logarithms and at most 2, (numbers, rows)."""
-        logs = np.array([self._logs[name][rows] for name in known]).reshape(len(known), len(rows))
-        values = np.array([*known.values()], dtype=float)[:, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gaps = np.abs(logs - np.log(values))
-        if (values <= 0).any():
-            gaps = np.where(values > 0, gaps, np.where(logs == -np.inf, 0.0, 1.0))
-        # an unknown value, and one of 0, is as far as one e times as large
-        return np.minimum(np.where(gaps < np.inf, gaps, 1.0), 2.0)
+    def _codes_of(self, name: str, machines: Sequence[Mapping[str, Any]]) -> np.ndarray:
+        """Return the codes of a column's cells among those of the results, (machines,)."""
+        places = self._coded[name].places
+        values = (known.get(name) for known in machines)
+        return np.array([_NOT_GIVEN if value is None else places.get(value, UNKNOWN) for value in values], dtype=int)
 
     def _find_candidates(self, known: Mapping[str, Any]) -> np.ndarray:
         """Return the rows of the narrowest groups that together have enough results, in the order of time."""
@@ -217,6 +230,25 @@ class JointDeck:
         if name not in self._columns:
             self._columns[name] = read_column(self.frame[name])
         return np.asarray(self._columns[name][donor_rows])
+
+
+def _draw_systematically(candidates: np.ndarray, penalties: np.ndarray, count: int) -> np.ndarray:
+    """Return draws of candidates in proportion to their weights exp(-penalty), evenly spaced in the order of rows."""
+    if not len(candidates):
+        return candidates
+    weights = np.exp(-penalties + penalties.min())
+    cumulative = np.cumsum(weights) / weights.sum()
+    places = np.searchsorted(cumulative, (np.arange(count) + 0.5) / count)
+    return np.asarray(candidates[np.minimum(places, len(candidates) - 1)])
+
+
+def _gaps(logs: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the differences of donors from numbers, in logarithms and at most 2, 0 where a number is not given."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gaps = np.abs(logs - np.log(values))
+    # an unknown value, and one of 0, is as far as one e times as large
+    gaps = np.where(values > 0, gaps, np.where(logs == -np.inf, 0.0, 1.0))
+    return np.where(np.isnan(values), 0.0, np.minimum(np.where(gaps < np.inf, gaps, 1.0), 2.0))
 
 
 def _logs(values: pd.Series) -> np.ndarray:
