@@ -117,10 +117,10 @@ class JointDeck:
         new = [key for key in dict.fromkeys(keys[number] for number in numbers) if key not in self._drawn]
         drawn = self._draw_donors([dict(zip(names, key, strict=True)) for key in new], count)
         self._drawn.update(zip(new, drawn, strict=True))
-        donors = [self._drawn[keys[number]] for number in numbers]
-        if not donors:
+        donated = [self._drawn[keys[number]] for number in numbers]
+        if not donated:
             return np.zeros(0, dtype=int), np.zeros(0, dtype=int)
-        return np.repeat(numbers, [len(rows) for rows in donors]), np.concatenate(donors)
+        return np.repeat(numbers, [len(rows) for rows in donated]), np.concatenate(donated)
 
     def _draw_donors(self, machines: Sequence[Mapping[str, Any]], count: int) -> Iterator[np.ndarray]:
         """Yield the rows of the donors of every machine, given by its known cells; none without a candidate."""
@@ -132,10 +132,9 @@ class JointDeck:
             end = max(begin + 1, int(np.searchsorted(sizes, sizes[begin] + _ROWS_AT_ONCE, side="right")) - 1)
             rows = np.concatenate(candidates[begin:end])
             penalties = self._penalties(machines[begin:end], rows, np.diff(sizes[begin : end + 1]))
-            for own, penalty in zip(
-                candidates[begin:end], np.split(penalties, sizes[begin + 1 : end] - sizes[begin]), strict=True
-            ):
-                yield _draw_systematically(own, penalty, count)
+            by_machine = np.split(penalties, sizes[begin + 1 : end] - sizes[begin])
+            for among, penalty in zip(candidates[begin:end], by_machine, strict=True):
+                yield _draw_systematically(among, penalty, count)
             begin = end
 
     def _penalties(self, machines: Sequence[Mapping[str, Any]], rows: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -152,9 +151,9 @@ class JointDeck:
             newest[number], is_new[number] = 0.0 if launch is None else min(since, 0.0), since >= 0
         total: np.ndarray = np.abs(years - newest[owners]) / self.rules.years
         for number in np.flatnonzero(is_new & (sizes > 0)).tolist():
-            own = owners == number
-            software = self._software_years[rows[own]]
-            total[own] += (software.max() - software) / self.rules.years
+            selected = owners == number
+            software = self._software_years[rows[selected]]
+            total[selected] += (software.max() - software) / self.rules.years
         for name, penalty in self.rules.penalties.items():
             if name in self._logs:
                 values = np.array([known.get(name) for known in machines], dtype=float)
