@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from perfcast.features.feature_math import append, append_logs, feature, ratio, require
+from perfcast.features.feature_math import append, feature, ratio, require
 from perfcast.schema.table import Table, Tag
 
 REQUIRES = (
@@ -115,7 +115,7 @@ def derive(table: Table) -> Table:
         "memory_use": ratio(total * weight + requests * cached, memory),
         "balance": ratio(peak, bandwidth),
     }
-    return append_logs(append(table, _COLUMNS, values), _LOGS)
+    return append(table, _COLUMNS, values, logs=_LOGS)
 
 
 def _peak(frame: pd.DataFrame) -> pd.Series:

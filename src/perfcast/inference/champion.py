@@ -218,9 +218,10 @@ class Champion:
         return build_features(self.dataset, frame, self.reference_data.measured.columns, self.features)
 
     def derive_features(self, cells: Cells) -> Table:
-        """Return machines with every standard column, and the derived features that the predictor reads."""
+        """Return machines with every standard column, and the derived features that the predictor reads; no labels."""
         table = Table(self.dataset, cells.to_frame(coded=True), self.reference_data.measured.columns)
-        return derive_features(replace(table, frame=table.frame.reset_index(drop=True)), self.features)
+        read = [name for name in self.features if not getattr(plugins.load("features", name), "LABELS_ONLY", False)]
+        return derive_features(replace(table, frame=table.frame.reset_index(drop=True)), read)
 
     def field_types(self) -> dict[str, str]:
         """Return the type of every field that may describe a machine: `string` or `double`."""

@@ -95,11 +95,11 @@ def predict_machines(
     predictions. `progress` shows a bar on a terminal.
     Raises: UserError when a machine breaks a limit, or a task is unknown.
     """
-    starts = range(0, len(machines.frame), BATCH_SIZE)
+    rows = np.arange(len(machines.cells.index))
+    starts = range(0, len(rows), BATCH_SIZE)
     predictions: list[Prediction] = []
-    for start in _show_progress(starts, len(machines.frame)) if progress else starts:
-        frame = machines.frame.iloc[start : start + BATCH_SIZE]
-        batch = ParsedMachines(frame, machines.notes, machines.labels, machines.typed)
+    for start in _show_progress(starts, len(rows)) if progress else starts:
+        batch = machines.take(rows[start : start + BATCH_SIZE])
         predictions += _predict_batch(batch, champion, options, measurements)
     inputs = select(champion.predictor.columns_, role=Role.FEATURE)
     return Predictions(champion.dataset, champion.name, champion.preset, tuple(predictions), len(inputs))
