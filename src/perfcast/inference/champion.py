@@ -16,9 +16,10 @@ from perfcast.inference.champion_archive import WITHOUT_SCORES, LeftOutScores, S
 from perfcast.inference.champion_check import try_champion
 from perfcast.inference.description_levels import list_levels
 from perfcast.inference.imputation import ImputationRules, find_rules
+from perfcast.inference.imputation.hot_deck import HotDeck
 from perfcast.inference.imputation.joint_draws import JointDeck
-from perfcast.inference.imputation.rules import HotDeck
 from perfcast.inference.machine_fields import MachineFields
+from perfcast.inference.machine_files import MachineEntry, Machines, read_machines
 from perfcast.inference.name_lookup import CpuNames, TaskNames
 from perfcast.inference.published import PublishedIndex
 from perfcast.inference.reference_data import ReferenceData, describing_columns
@@ -221,6 +222,10 @@ class Champion:
         """Return machines with every standard column, and the derived features that the predictor reads."""
         table = Table(self.dataset, cells.to_frame(coded=True), self.reference_data.measured.columns)
         return derive_features(replace(table, frame=table.frame.reset_index(drop=True)), self.features)
+
+    def read_entries(self, machines: Machines) -> list[MachineEntry]:
+        """Return the entries of machines of a user, with the content of the files that they name."""
+        return [entry._replace(values=self.rules.read_files(entry.values)) for entry in read_machines(machines)]
 
     def field_types(self) -> dict[str, str]:
         """Return the type of every field that may describe a machine: `string` or `double`."""
