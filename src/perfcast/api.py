@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
 from perfcast.decisions.cost_rates import CostRates
-from perfcast.decisions.criteria import read_constraints, read_criterion, read_weights
 from perfcast.decisions.machine_comparison import Comparison, compare_machines
 from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find_nearest_machines
-from perfcast.decisions.ranking import Ranking, RankingRequest, rank_machines
+from perfcast.decisions.ranking import Ranking, rank_machines, read_request
 from perfcast.decisions.varied_fields import read_varied_fields
 from perfcast.decisions.what_if import Grid, predict_grid
 from perfcast.inference import champion as champion_folder
@@ -172,15 +171,15 @@ class Champion(champion_folder.Champion):
         """
         if sure is not None and not 0 < sure < 1:
             raise UserError("sure must be between 0 and 1", f"it is {sure:g}", "0.9 means 90 %")
-        constraints = read_constraints([targets] if isinstance(targets, str) else list(targets), self)
         listed = (
             ",".join(f"{task}={weight}" for task, weight in weights.items())
             if isinstance(weights, Mapping)
             else weights
         )
-        weighted = read_weights(listed, constraints, self)
         rates = CostRates(electricity_price=electricity_price, years=years, memory_price=memory_price)
-        request = RankingRequest(read_criterion(by, self), weighted, constraints, sure, ascending, rates)
+        texts = [targets] if isinstance(targets, str) else list(targets)
+        chosen = {"by": by, "weights": listed, "sure": sure, "ascending": ascending}
+        request = read_request(texts, self, **chosen, rates=rates)  # type: ignore[arg-type]
         options = make_options(level=level, when=when, assume=assume, neighbors=0, explain=False)
         measurements = self._read_measured(measured, [])
         return rank_machines(

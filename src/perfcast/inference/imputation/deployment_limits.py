@@ -76,7 +76,8 @@ def _find_layout_violations(cells: Cells, lines: list[int]) -> Iterator[Violatio
     for row in np.flatnonzero(known["gpus"] & known["tensor_parallel"] & (product != cells["gpus"])):
         fact = f"tensor x pipeline x attention-data parallel are {product[row]:g} GPUs, not {cells['gpus'][row]:g}"
         yield Violation(lines[row], ("gpus", *PARALLEL), fact, "leave one of them out")
-    moe = np.prod([np.where(known[name], cells[name], 1.0) for name in EXPERT_PARALLEL], axis=0)
+    # a part that is implied is a fraction where the other one is too large
+    moe = np.prod([np.where(known[name], np.maximum(cells[name], 1.0), 1.0) for name in EXPERT_PARALLEL], axis=0)
     inside = np.where(known["pipeline_parallel"], count_gpus(cells) / np.maximum(cells["pipeline_parallel"], 1), np.nan)
     inside = np.where(known["pipeline_parallel"], inside, count_gpus(cells))
     mixture = known["experts"] & (cells["experts"] > 0)
