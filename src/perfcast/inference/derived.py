@@ -42,6 +42,13 @@ class DerivedValue:
     unit: str
     formula: str
 
+    def cells(self) -> dict[str, Any]:
+        """Return the columns of a table of estimates."""
+        return {
+            **{"task": self.name, "target": DERIVED, "estimate": self.median, "low": self.low, "high": self.high},
+            **{"unit": self.unit, "published": 0},
+        }
+
 
 def derive_values(
     outputs: Sequence[DerivedOutput], scores: Mapping[str, tuple[float, float | None, float | None]], cells: Numbers

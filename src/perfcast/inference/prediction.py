@@ -190,11 +190,7 @@ class Predictions(Answer):
                 {**common, **estimate.cells(), "assumed": estimate.assumed, "features_missing": estimate.missing}
                 for estimate in machine.estimates
             ]
-            rows += [
-                {**common, "task": each.name, "target": DERIVED, "estimate": each.median, "low": each.low}
-                | {"high": each.high, "unit": each.unit, "published": 0}
-                for each in machine.derived
-            ]
+            rows += [{**common, **each.cells()} for each in machine.derived]
             if machine.status == REFUSED:
                 rows.append(common)
         return pd.DataFrame(rows, columns=list(_COLUMNS))
