@@ -44,7 +44,7 @@ def plan_final_backtests(table: Table, seed: int, label_outlier: float | None, l
     subset = np.full(len(table.frame), "train", dtype=object)
     known = training_rows(table, subset, label_outlier)
     validation = last_year(table, known)
-    if validation is None or not _is_forecast(table, known, validation):
+    if validation is None or not _has_earlier_dates(table, known, validation):
         units = independent_units(table)[known]
         distinct = np.sort(units.unique())
         drawn = np.random.default_rng(seed).choice(distinct, len(distinct) // _ENTITY_SHARE, replace=False)
@@ -53,10 +53,10 @@ def plan_final_backtests(table: Table, seed: int, label_outlier: float | None, l
     return plan_backtests(table, subset, label_outlier, limit)
 
 
-def _is_forecast(table: Table, known: np.ndarray, validation: np.ndarray) -> bool:
-    """Return whether a dated row is earlier than the last year, or every row is of it."""
+def _has_earlier_dates(table: Table, known: np.ndarray, validation: np.ndarray) -> bool:
+    """Return whether a dated row is earlier than the last year."""
     when = table.frame.loc[known, table.select(tag=Tag.TIME)[0]]
-    return bool(validation.all() or when[~validation].notna().any())
+    return bool(when[~validation].notna().any())
 
 
 def independent_units(table: Table) -> pd.Series:
