@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -225,7 +225,11 @@ class Champion:
 
     def read_entries(self, machines: Machines) -> list[MachineEntry]:
         """Return the entries of machines of a user, with the content of the files that they name."""
-        return [entry._replace(values=self.rules.read_files(entry.values)) for entry in read_machines(machines)]
+        return self.read_files(read_machines(machines))
+
+    def read_files(self, entries: Iterable[MachineEntry]) -> list[MachineEntry]:
+        """Return entries with the content of the files that they name."""
+        return [entry._replace(values=self.rules.read_files(entry.values)) for entry in entries]
 
     def find_entity(self, text: str) -> str:
         """Return the entity of a typed name, such as the CPU model; an unknown name stays as it is."""

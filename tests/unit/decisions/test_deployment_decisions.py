@@ -182,7 +182,8 @@ def test_the_commands_answer(capsys, tmp_path):
     assert "tokens_per_second/price" in capsys.readouterr().out
     assert run("what-if", *FLAGS, "--tp", "4", "--vary", "batch=1,2", "--out", str(tmp_path / "a.svg")) == 0
     assert run("similar", *FLAGS, "--tp", "4", "--count", "2") == 0
-    assert run("compare", "4 x H200; model=llama-3.1-8b; batch=8; input=9; output=9", "H100", *FLAGS[2:]) == 2
+    assert run("compare", "4 x H200", "H100; tp=2; precision=fp8", *FLAGS[2:]) == 0
+    assert "4 x H200, Llama-3.1-70B" in capsys.readouterr().out
 
 
 def test_a_table_of_deployments_may_name_config_files(capsys, tmp_path):
