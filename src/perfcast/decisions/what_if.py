@@ -138,7 +138,8 @@ def _find_cells(made: Variants, champion: Champion) -> Mapping[int, Numbers]:
     if not names:
         return defaultdict(dict)
     frame = complete_machines(made.machines, champion).frame[names]
-    return {int(line): dict(row) for line, row in zip(frame.index, frame.to_dict("records"), strict=True)}
+    rows = frame.itertuples(index=False, name=None)
+    return {int(line): dict(zip(names, row, strict=True)) for line, row in zip(frame.index, rows, strict=True)}
 
 
 def _combination(

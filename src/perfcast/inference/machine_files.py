@@ -89,15 +89,15 @@ def read_short_machines(texts: Sequence[str], fields: tuple[str, str] = ("proces
         if text.lower().endswith(_ENDINGS):
             entries += read_entries(Path(text))
             continue
-        name, *fields = (piece.strip() for piece in text.split(";"))
+        name, *others = (piece.strip() for piece in text.split(";"))
         match = _COUNTED.fullmatch(name)
-        if match is None or not all("=" in field for field in fields):
+        if match is None or not all("=" in field for field in others):
             remedy = "such as '2 x EPYC 9654' or 'EPYC 9654; chips=2'"
             raise UserError(f"a machine must be a file or a {named}, then NAME=VALUE", f"it is {text[:60]!r}", remedy)
         values: dict[str, object] = {named: match["name"]}
         if match["chips"]:
             values[counted] = match["chips"]
-        entries.append(MachineEntry(0, name[:_SHOWN_LETTERS], read_assignments(filter(None, fields), values)))
+        entries.append(MachineEntry(0, name[:_SHOWN_LETTERS], read_assignments(filter(None, others), values)))
     return [entry._replace(line=number) for number, entry in enumerate(entries, start=1)]
 
 

@@ -55,7 +55,7 @@ def find_gpu(text: str) -> str | None:
     gpu = _gpu_keys().get(_squash(rest))
     if gpu is None:
         return None
-    own = float(read_gpus().at[gpu, "memory_gib"])
+    own = float(read_gpus()["memory_gib"][gpu])
     fits = all(abs(float(match[1]) / own - 1) <= _MEMORY_TOLERANCE for match in memory)
     return gpu if fits else None
 

@@ -24,7 +24,7 @@ def count_gpus(cells: Cells) -> np.ndarray:
     """Return the GPUs of deployments, (n,): those given, else the product of the layout, whose unstated parts are 1."""
     tensor, *others = (cells[name] for name in PARALLEL)
     product = tensor * np.prod([np.where(np.isnan(values), 1.0, values) for values in others], axis=0)
-    return np.where(np.isnan(cells["gpus"]), product, cells["gpus"])
+    return np.asarray(np.where(np.isnan(cells["gpus"]), product, cells["gpus"]))
 
 
 def weight_bytes(cells: Cells) -> np.ndarray:
@@ -34,14 +34,14 @@ def weight_bytes(cells: Cells) -> np.ndarray:
 
 def weights_gib(cells: Cells) -> np.ndarray:
     """Return the memory of the weights, (n,) GiB."""
-    return cells["total_params_1e9"] * _BILLION * weight_bytes(cells) / _GIB
+    return np.asarray(cells["total_params_1e9"] * _BILLION * weight_bytes(cells) / _GIB)
 
 
 def cache_gib(cells: Cells) -> np.ndarray:
     """Return the memory of the caches of one request at its end, (n,) GiB; of one byte an element."""
     length = cells["input_tokens"] + cells["output_tokens"]
     windowed = cells["window_layers"] * np.minimum(length, cells["window"])
-    return cells["kv_elements"] * (cells["full_layers"] * length + windowed) / _GIB
+    return np.asarray(cells["kv_elements"] * (cells["full_layers"] * length + windowed) / _GIB)
 
 
 def find_deployment_violations(cells: Cells) -> Iterator[Violation]:
@@ -55,7 +55,7 @@ def find_deployment_violations(cells: Cells) -> Iterator[Violation]:
     gpus, weights, cache = count_gpus(cells), weights_gib(cells), cache_gib(cells)
     memory = gpus * cells["memory_gib"]
     with np.errstate(invalid="ignore"):
-        for row in np.flatnonzero(weights > memory):
+        for row in np.flatnonzero(weights > memory).tolist():
             stated = cells["precision"][row]
             form = stated if stated is not None else "the smallest format"
             fact = f"the weights of {cells['model'][row] or 'the model'} in {form} take {weights[row]:.0f} GiB, "
