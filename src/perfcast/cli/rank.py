@@ -3,7 +3,6 @@
 The probability is that of reaching all targets.
 
 Examples:
-    perfcast rank machines.csv
     perfcast rank machines.csv --by score/cost --electricity-price 0.25 \\
       --target 'CFP2017rate >= 900' --sure 0.9
     perfcast rank --dataset llm_serving --model llama-3.1-70b --batch 32 \\

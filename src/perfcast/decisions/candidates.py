@@ -48,8 +48,10 @@ def add_prices(entries: Sequence[MachineEntry], texts: Sequence[str], champion: 
         has_own = any(key.strip().lower() == PRICE and value not in (None, "") for key, value in entry.values.items())
         if name in prices:
             used.add(name)
-        own = {key: value for key, value in entry.values.items() if key.strip().lower() != PRICE}
-        priced.append(entry if has_own or name not in prices else entry._replace(values={**own, PRICE: prices[name]}))
+        fields = {key: value for key, value in entry.values.items() if key.strip().lower() != PRICE}
+        priced.append(
+            entry if has_own or name not in prices else entry._replace(values={**fields, PRICE: prices[name]})
+        )
     unused = sorted(set(prices) - used)
     if unused:
         raise UserError("--price must name what a candidate has", f"none has {unused[0]!r}", "correct the name")

@@ -131,8 +131,8 @@ def _leave_impossible(
     is_possible[[violation.line for violation in champion.rules.find_violations(numbered)]] = False
     keep = is_possible | (np.bincount(owners, is_possible)[owners] == 0)
     steps.repeat(np.flatnonzero(keep))
-    rest, shares = owners[keep], weights[keep]
-    return rest, shares / np.bincount(rest, shares)[rest]
+    left, shares = owners[keep], weights[keep]
+    return left, shares / np.bincount(left, shares)[left]
 
 
 def _count_pairs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

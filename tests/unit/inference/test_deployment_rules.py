@@ -139,8 +139,8 @@ def test_a_model_comes_from_its_config(tmp_path):
     assert read["model"] == "mine (config.json)" and read["layers"] == 80
     named, described = predict(precision="fp8"), predict(precision="fp8", **read)
     assert "no data names the model" in described.notes[0]
-    for known, own in zip(named.estimates, described.estimates, strict=True):
-        assert own.median == pytest.approx(known.median, rel=0.02)
+    for known, other in zip(named.estimates, described.estimates, strict=True):
+        assert other.median == pytest.approx(known.median, rel=0.02)
     assert rules.read_files({**KNOWN, "model": str(path), "layers": 40})["layers"] == 40, "given facts stay"
     assert rules.read_files(KNOWN) == KNOWN
 
@@ -193,6 +193,6 @@ def test_one_bad_deployment_of_many_is_refused_alone():
     assert [each.status for each in answer] == ["ok", "refused"]
 
 
-def test_drawn_set_ups_fit_the_memory():
+def test_drawn_setups_fit_the_memory():
     known = values(model="qwen3-32b", gpu="L40S", **{"tensor-parallel": 1, "batch": 2, "input": 256})
     assert known["precision"][0] != "bf16", "61 GiB of weights do not fit in 45 GiB"

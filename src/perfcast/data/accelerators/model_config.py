@@ -206,8 +206,8 @@ def _find_precision(config: _Config) -> str:
 
 def _name_of(path: Path) -> str:
     """Return a name for the model of a file: that of its folder, or of the file where it has one of its own."""
-    own = path.stem.removesuffix("config").rstrip("_-.")
-    text = own or path.resolve().parent.name or "model"
+    stem = path.stem.removesuffix("config").rstrip("_-.")
+    text = stem or path.resolve().parent.name or "model"
     return "".join(letter if letter.isprintable() else "?" for letter in text)[:_SHOWN_LETTERS] + " (config.json)"
 
 

@@ -51,12 +51,12 @@ def find_gpu(text: str) -> str | None:
     """Return the catalog's name of a typed GPU, None for an unknown one or one with another memory."""
     words = [word for word in _JOINTS.split(text.lower()) if word]
     memory = [match for word in words if (match := _MEMORY.fullmatch(word))]
-    rest = [word for word in words if word not in _GPU_FILLERS and not _MEMORY.fullmatch(word)]
-    gpu = _gpu_keys().get(_squash(rest))
+    named = [word for word in words if word not in _GPU_FILLERS and not _MEMORY.fullmatch(word)]
+    gpu = _gpu_keys().get(_squash(named))
     if gpu is None:
         return None
-    own = float(read_gpus()["memory_gib"][gpu])
-    fits = all(abs(float(match[1]) / own - 1) <= _MEMORY_TOLERANCE for match in memory)
+    capacity = float(read_gpus()["memory_gib"][gpu])
+    fits = all(abs(float(match[1]) / capacity - 1) <= _MEMORY_TOLERANCE for match in memory)
     return gpu if fits else None
 
 

@@ -48,7 +48,7 @@ def find_deployment_violations(cells: Cells) -> Iterator[Violation]:
     """Yield the limits that a deployment breaks; unknown cells break none."""
     lines = cells.index.tolist()
     for name, largest in _LARGEST.items():
-        for row in np.flatnonzero(cells[name] > largest):
+        for row in np.flatnonzero(cells[name] > largest).tolist():
             fact = f"{cells[name][row]:g} are more than the {largest} that can be asked for"
             yield Violation(lines[row], (name,), fact, "correct it")
     yield from _find_layout_violations(cells, lines)
@@ -61,7 +61,7 @@ def find_deployment_violations(cells: Cells) -> Iterator[Violation]:
             fact = f"the weights of {cells['model'][row] or 'the model'} in {form} take {weights[row]:.0f} GiB, "
             fact += f"more than the {memory[row]:.0f} GiB of {gpus[row]:g} {_plural(gpus[row])}"
             yield Violation(lines[row], (*PARALLEL, "gpus", "model"), fact, _remedy(weights[row], cells, row))
-        for row in np.flatnonzero((weights <= memory) & (weights + cache > memory)):
+        for row in np.flatnonzero((weights <= memory) & (weights + cache > memory)).tolist():
             fact = f"weights of {weights[row]:.0f} GiB and the cache of one request of {cache[row]:.0f} GiB are more "
             fact += f"than the {memory[row]:.0f} GiB of {gpus[row]:g} {_plural(gpus[row])}"
             remedy = "shorten it, or use more GPUs"

@@ -129,8 +129,8 @@ class DeploymentRules(ImputationRules):
     def fill_implied(self, cells: Cells) -> Cells:
         """Fill the layout: what it does not state is 1, experts are shared like the layers, GPUs are the product."""
         stated = ~np.isnan(cells["tensor_parallel"]) | ~np.isnan(cells["gpus"])
-        one = np.where(stated, 1.0, np.nan)
-        filled = fill_missing(cells, {"pipeline_parallel": one, "attention_data_parallel": one})
+        single = np.where(stated, 1.0, np.nan)
+        filled = fill_missing(cells, {"pipeline_parallel": single, "attention_data_parallel": single})
         others = filled["pipeline_parallel"] * filled["attention_data_parallel"]
         shared = filled["gpus"] / others
         filled = fill_missing(filled, {"tensor_parallel": np.where(shared % 1 == 0, shared, np.nan)})
@@ -140,11 +140,11 @@ class DeploymentRules(ImputationRules):
         copies = np.where(is_mixture & (filled["attention_data_parallel"] > 1), layer, 1.0)
         by_expert = np.where(np.isnan(filled["moe_tensor_parallel"]), copies, layer / filled["moe_tensor_parallel"])
         filled = fill_missing(filled, {"moe_expert_parallel": np.where(np.isnan(layer), np.nan, by_expert)})
-        rest = np.where(is_mixture, layer / filled["moe_expert_parallel"], np.where(np.isnan(layer), np.nan, 1.0))
+        by_tensor = np.where(is_mixture, layer / filled["moe_expert_parallel"], np.where(np.isnan(layer), np.nan, 1.0))
         full = {"full_layers": filled["layers"] - np.nan_to_num(filled["window_layers"])}
         zero = np.where(np.isnan(filled["layers"]), np.nan, 0.0)
         none = dict.fromkeys(("window_layers", "window", "experts", "experts_per_token"), zero)
-        return fill_missing(filled, {"moe_tensor_parallel": rest, **full, **none})
+        return fill_missing(filled, {"moe_tensor_parallel": by_tensor, **full, **none})
 
     def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
         """Fill the fewest GPUs, a power of two, that hold the weights and the caches of all requests."""
@@ -235,9 +235,9 @@ class DeploymentRules(ImputationRules):
         if peak is not None and np.isnan(cells[peak]):
             stored = f"{cells['gpu']} has no {cells['precision']} arithmetic"
             yield f"{stored}: the weights are stored in it, and computed in bfloat16"
-        one = Cells({name: np.array([cell]) for name, cell in cells.items()}, np.zeros(1))
-        memory = float(count_gpus(one)[0] * cells["memory_gib"])
-        weights, caches = float(weights_gib(one)[0]), float(cells["concurrency"] * cache_gib(one)[0])
+        row = Cells({name: np.array([cell]) for name, cell in cells.items()}, np.zeros(1))
+        memory = float(count_gpus(row)[0] * cells["memory_gib"])
+        weights, caches = float(weights_gib(row)[0]), float(cells["concurrency"] * cache_gib(row)[0])
         if weights + caches > memory:
             fact = f"weights of {weights:.0f} GiB and caches of {caches:.0f} GiB are more than the {memory:.0f} GiB"
             yield f"{fact} of the GPUs: requests wait for memory, and few such deployments were measured"
