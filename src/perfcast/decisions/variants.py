@@ -149,7 +149,9 @@ def make_variants(
         if hypothetical:
             contradicted[base.cpu] = contradicted.get(base.cpu, set()) | differing
         for own_cells, origins in zip(base.cells, base.origins, strict=True):
-            rows.append(_constant(own_cells, origins, columns, dependencies, hypothetical=hypothetical) | cells)
+            row = _constant(own_cells, origins, columns, dependencies, hypothetical=hypothetical) | cells
+            champion.rules.check_names(row, typed, "--vary")
+            rows.append(row)
             typed_fields[len(rows) - 1] = typed
         base_cpu = base.cpu if hypothetical else ""
         variants.append(Variant(combination, tuple(range(begin, len(rows))), base.violation, base_cpu))

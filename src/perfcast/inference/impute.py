@@ -117,7 +117,22 @@ def impute_draws(machines: ParsedMachines, champion: Champion, *, assume: bool =
         filled = deck.fill(steps.cells.take(has_donor), donor_rows[has_donor])
         steps.take(_replace_rows(steps.cells, has_donor, filled), ASSUMED)
         steps.conclude(champion.rules.fill_implied, IMPLIED)
+        if deck.rules.checked:
+            owners, weights = _leave_impossible(steps, champion, owners, weights)
     return DrawnMachines(_assume(steps, champion, assume=assume), owners, weights)
+
+
+def _leave_impossible(
+    steps: _Steps, champion: Champion, owners: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Leave out the draws that break a limit, unless a machine has no other; return owners and weights of the rest."""
+    numbered = Cells(steps.cells, np.arange(len(owners)))
+    is_possible = np.ones(len(owners), dtype=bool)
+    is_possible[[violation.line for violation in champion.rules.find_violations(numbered)]] = False
+    keep = is_possible | (np.bincount(owners, is_possible)[owners] == 0)
+    steps.repeat(np.flatnonzero(keep))
+    left, shares = owners[keep], weights[keep]
+    return left, shares / np.bincount(left, shares)[left]
 
 
 def _count_pairs(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

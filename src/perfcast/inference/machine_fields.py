@@ -150,7 +150,7 @@ class MachineFields:
             return self.fields[key]
         if key in self.columns:
             return self.columns[key]
-        known = [*self.fields, *self.columns]
+        known = list(dict.fromkeys([*self.fields, *self.columns]))
         near = get_close_matches(key, known, n=3, cutoff=0.5)
         hint = f"the nearest are {', '.join(near)}" if near else f"such as {', '.join(known[:8])}"
         raise UserError("a machine must be described by known names", f"{label} has {name[:_SHOWN_LETTERS]!r}", hint)

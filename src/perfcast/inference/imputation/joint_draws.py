@@ -42,7 +42,7 @@ class JointRules:
     column. `launch`: column of the day before which there is no machine: results near it count as new ones for a CPU
     model without results, and the drawn `dates` are not earlier. `software`: column of the day from which the software
     was to be had: a CPU model newer than all results runs the newest, so its age lowers the weight like that of the
-    result.
+    result. `checked`: whether draws that break a limit of the dataset are left out where others are not.
     """
 
     taken: tuple[str, ...]
@@ -55,6 +55,7 @@ class JointRules:
     launch: str = ""
     software: str = ""
     dates: tuple[str, ...] = ()
+    checked: bool = False
 
 
 class JointDeck:
