@@ -89,7 +89,7 @@ def next_gpu_generation(table: Table, seed: int) -> pd.DataFrame:
     rng, kept = np.random.default_rng(seed), _thin(ordered.frame)
     folds = []
     for older, test in _generations(table, family):
-        new = test & ~_is_known_format(ordered, older)
+        new = test & ~_is_known_format(ordered, older & kept)
         unused = ~(older | test) | new | (older & ~kept)
         folds.append(without_leaks(assigned(test & ~new, _draw_family(family, older, rng), unused), blocks))
     return as_frame(table, ordered, folds)
