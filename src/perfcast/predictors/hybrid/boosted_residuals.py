@@ -75,11 +75,17 @@ class LightTreesPredictor(BoostedResidualPredictor):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RooflineBoostPredictor(BoostedResidualPredictor, RooflineHybridPredictor):
-    """The roofline model and LightGBM on its residual, with a weight per task.
+    """The roofline model and LightGBM on its residual.
 
-    The weights are chosen on the validation rows alone, if there are any: they differ from the training rows as the
-    test rows of the split do.
+    The weight is chosen on the validation rows alone, if there are any: they differ from the training rows as the test
+    rows of the split do. All tasks share the mean of their weights, because one held-out family says little about each.
     """
+
+    def _choose_weights(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> dict[str, Weights]:
+        by_task = super()._choose_weights(X, log_y, validation)
+        tasks = [task for task in by_task if task != POOLED] or [POOLED]
+        shared = float(np.mean([by_task[task][_NAME] for task in tasks]))
+        return {task: {_NAME: shared} for task in by_task}
 
     def _inner_folds(self, X: pd.DataFrame, validation: np.ndarray) -> Iterator[np.ndarray]:
         if validation.any() and not validation.all():
