@@ -162,9 +162,7 @@ def _tiles(op: np.ndarray, parts: dict[str, np.ndarray]) -> tuple[np.ndarray, np
     return tiles, area, depth
 
 
-def _conversion(
-    op: np.ndarray, frame: pd.DataFrame, parts: dict[str, np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
+def _conversion(op: np.ndarray, frame: pd.DataFrame, parts: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return where operands are converted, and the bytes of that.
 
     Activations arrive in bfloat16 and are multiplied in a shorter format: 2 bytes are read and one is written for each. A

@@ -216,9 +216,7 @@ def _families_held_out(
     table: Table, ordered: Table, family: np.ndarray, tests: Iterable[np.ndarray], seed: int
 ) -> pd.DataFrame:
     blocks, rng, kept = by_tag(ordered, Tag.BLOCK), np.random.default_rng(seed), _thin(ordered.frame)
-    folds = [
-        without_leaks(assigned(test, _draw_family(family, ~test, rng), ~(test | kept)), blocks) for test in tests
-    ]
+    folds = [without_leaks(assigned(test, _draw_family(family, ~test, rng), ~(test | kept)), blocks) for test in tests]
     return as_frame(table, ordered, folds)
 
 

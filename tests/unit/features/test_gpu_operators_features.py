@@ -131,7 +131,9 @@ def test_one_expert_is_always_used():
     assert experts_touched(np.array([5.0]), np.array([1.0])) == pytest.approx([1.0])
 
 
-@pytest.mark.parametrize(("op", "rounds"), [("all_reduce", 2), ("all_gather", 1), ("reduce_scatter", 1), ("alltoall", 1)])
+@pytest.mark.parametrize(
+    ("op", "rounds"), [("all_reduce", 2), ("all_gather", 1), ("reduce_scatter", 1), ("alltoall", 1)]
+)
 def test_steps_and_bytes_of_collectives(op, rounds):
     row = derive(COLLECTIVE, op=op)
     assert row["t_link"] == pytest.approx(1e6 * rounds * 7 / 8 / 450e9 * 1e3)

@@ -33,8 +33,7 @@ class BoostedResidualPredictor(HybridPredictor):
     colsample_bytree: float = 0.5
     subsample: float = 0.8
     reg_lambda: float = 1.0
-    objective: str = "huber"
-    alpha: float = 0.1
+    objective: str = "regression"
     without: Sequence[str] = ()
     random_state: int = 0
 
@@ -49,7 +48,6 @@ class BoostedResidualPredictor(HybridPredictor):
             subsample=self.subsample,
             reg_lambda=self.reg_lambda,
             objective=self.objective,
-            alpha=self.alpha,
             random_state=self.random_state,
         )
         trees.without_columns = tuple(self.without)
