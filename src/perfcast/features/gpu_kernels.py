@@ -44,7 +44,7 @@ _COLUMNS = (
     feature("log_batch", "ratio", "ln", "logarithm of the products, or rows"),
     feature("log_width", "ratio", "ln", "logarithm of the elements of a row"),
     feature("tile_flops", "tile", "FLOP", "operations of a tile"),
-    feature("tile_bytes", "tile", "B", "bytes that a tile reads and writes"),
+    feature("tile_bytes", "tile", "B", "share of a tile in all bytes: repeated loads are served by the cache"),
     feature("tiles", "tile", "", "tiles of the output"),
 )
 
@@ -90,7 +90,7 @@ def derive(table: Table) -> Table:
         "log_batch": log(batch),
         "log_width": log(width),
         "tile_flops": flops * area / tiles,
-        "tile_bytes": loads / tiles,
+        "tile_bytes": moved / tiles,
         "tiles": tiles,
     }
     return append(table, _COLUMNS, values)
