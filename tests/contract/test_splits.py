@@ -106,7 +106,7 @@ def generate(seed, rows=300):
             "shape": [f"shape{number}" for number in block % 13],
             "shape_site": [f"site{number}" for number in block % 23],
             "dtype": np.where((block % len(FAMILIES) == 5) & (block % 4 == 1), "nvfp4", "bfloat16"),
-            **{name: 64.0 * 2 ** (block % 9) for name in ("m", "sequence", "tokens")},
+            **dict.fromkeys(("m", "sequence", "tokens"), 64.0 * 2 ** (block % 9)),
             "score": rng.random(rows),
         }
     )

@@ -71,7 +71,11 @@ def read_kernels(contents: Mapping[str, bytes], name: str, table: str) -> pd.Dat
     short = name.rpartition("/")[2]
     try:
         frame = pd.read_csv(
-            io.BytesIO(contents[name]), dtype="str", keep_default_na=False, nrows=size_limits.TABLE_ROWS, encoding="utf-8"
+            io.BytesIO(contents[name]),
+            dtype="str",
+            keep_default_na=False,
+            nrows=size_limits.TABLE_ROWS,
+            encoding="utf-8",
         )
     except (ValueError, OverflowError) as error:  # pandas's own errors of parsing are ValueErrors
         raise UserError(f"{short} of {ARCHIVE} must be a CSV table", str(error)[:150], FETCH_AGAIN) from None
@@ -92,7 +96,9 @@ def read_facts(contents: Mapping[str, bytes], gpu: str) -> dict[str, Any]:
         numbers = {key: float(facts[key]) for key in ("Dev_Mem", "Mem_Bw", "Num_Sm", "SingleFLOPs", "L2Cache", "Freq")}
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         fact = f"it cannot be read ({type(error).__name__})"
-        raise UserError(f"{name} of {ARCHIVE} must be a JSON object with the facts of a GPU", fact, FETCH_AGAIN) from None
+        raise UserError(
+            f"{name} of {ARCHIVE} must be a JSON object with the facts of a GPU", fact, FETCH_AGAIN
+        ) from None
     if not all(0 < number < size_limits.ARCHIVE for number in numbers.values()):
         raise UserError(f"{name} of {ARCHIVE} must have positive numbers", "it has others", FETCH_AGAIN)
     return numbers

@@ -14,10 +14,18 @@ import numpy as np
 import pandas as pd
 
 from perfcast.data.datasets.host.measured_tables import describe_first_bad, feature, parse_numbers, quarantine
-from perfcast.data.sources.neusight import ARCHIVE, NEW_GPUS, SHAPES, TRAINING_GPUS
-from perfcast.data.sources.neusight import list_tables, read_archive, read_facts, read_kernels
+from perfcast.data.sources.neusight import (
+    ARCHIVE,
+    NEW_GPUS,
+    SHAPES,
+    TRAINING_GPUS,
+    list_tables,
+    read_archive,
+    read_facts,
+    read_kernels,
+)
 from perfcast.data.standardized import Standardized
-from perfcast.data.strict_csv import Rejection, build_rejected_frame, require_rows
+from perfcast.data.strict_csv import build_rejected_frame, require_rows
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 
 SOURCE = "neusight"
