@@ -39,7 +39,8 @@ FEW = {**dict.fromkeys(EPOCHS, 2), "min_steps": 8}
 # Mean absolute error of log targets after learning eight rows by heart. Some cannot bend through eight points: a lookup
 # gives equal machines one answer, a scaling law has three exponents per task, ridge is held back by its penalty, a
 # roofline model of a table without amounts is one constant per task, and a Gaussian process takes a hundredth of the
-# variance for noise. A learner of a residual may have a weight below 1. A table without bounds or tiles has a median per task. Trees with two rows a leaf do not repeat eight rows, nor do trees of a fifth of few columns.
+# variance for noise. A table without bounds or tiles has a median per task. A learner of a residual may have a weight
+# below 1. Trees with two rows a leaf do not repeat eight rows, nor do trees of a fifth of few columns.
 OVERFIT_BOUND = {
     "nearest": 0.10,
     "power_law": 0.15,

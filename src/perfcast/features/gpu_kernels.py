@@ -1,7 +1,7 @@
 """Derived characteristics of a kernel in single precision: times at the GPU's peaks, tiles and waves, ratios.
 
-Sources: roofline by Williams, Waterman and Patterson, 2009, CACM 52(4); tiles and waves by NVIDIA, Matrix Multiplication
-Background User's Guide, and as in NeuSight, arXiv 2407.13853.
+Sources: roofline by Williams, Waterman and Patterson, 2009, CACM 52(4); tiles and waves by NVIDIA, Matrix
+Multiplication Background User's Guide, and as in NeuSight, arXiv 2407.13853.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ _COLUMNS = (
     feature("t_compute", "time", "ms", "operations at the peak", tags=_BOTH),
     feature("t_waves", "time", "ms", "operations of whole tiles at the peak, with the last wave full", tags=_COST),
     feature("t_memory", "time", "ms", "bytes at the memory bandwidth", tags=_BOTH),
-    feature(
-        "t_loads", "time", "ms", "bytes that tiles load, repetitions included, at the memory bandwidth", tags=_COST
-    ),
+    feature("t_loads", "time", "ms", "bytes that tiles load, with repetitions, at the memory bandwidth", tags=_COST),
     feature("t_cycles", "time", "ms", "waves x steps of their inner loops / clock", tags=_COST),
     feature("log_light", "ratio", "ln(ms)", "logarithm of the longer of the times at the peaks"),
     feature("log_intensity", "ratio", "ln", "logarithm of the arithmetic intensity over the ridge point"),

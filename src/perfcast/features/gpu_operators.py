@@ -165,8 +165,8 @@ def _tiles(op: np.ndarray, parts: dict[str, np.ndarray]) -> tuple[np.ndarray, np
 def _conversion(op: np.ndarray, frame: pd.DataFrame, parts: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return where operands are converted, and the bytes of that.
 
-    Activations arrive in bfloat16 and are multiplied in a shorter format: 2 bytes are read and one is written for each. A
-    cache in a shorter format is widened as it is read.
+    Activations arrive in bfloat16 and are multiplied in a shorter format: 2 bytes are read and one is written for each.
+    A cache in a shorter format is widened as it is read.
     """
     narrow, short = compute_bytes(frame) < FULL_BYTES, weight_bytes(frame) < FULL_BYTES
     activations = np.where(op == "gemm", parts["m"] * parts["k"], parts["tokens"] * parts["hidden"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 
@@ -22,7 +24,7 @@ class TileUtilization(nn.Module):
     def __init__(self, n_features: int, d_block: int, n_blocks: int, log_launch: float = 0.0) -> None:
         super().__init__()
         widths = [n_features, *[d_block] * n_blocks]
-        layers = [nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in zip(widths, widths[1:], strict=False)]
+        layers = [nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(widths)]
         self.layers = nn.Sequential(*layers, nn.Linear(widths[-1], 2))
         self.log_launch = nn.Parameter(torch.tensor(log_launch))
 

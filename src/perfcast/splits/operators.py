@@ -33,8 +33,8 @@ SIZES = {
 }
 """Operator -> its size and the largest one in training, the upper quartile of the rows."""
 ONE_IN = 4
-"""Where whole families are held out, training has one shape in so many of the operators with a size: its GPUs repeat
-the others, and more rows cost time and memory without a smaller error. Other operators are too few to leave rows out."""
+"""Where whole families are held out, training has one shape in so many of the operators with a size: more rows cost
+time and memory without a smaller error. Other operators have too few rows to leave some out."""
 UPPER_BITS = 16
 SHAPE_FOLDS = 5
 MIN_SHARE = 0.02
@@ -223,8 +223,8 @@ def _families_held_out(
 def _thin(frame: pd.DataFrame) -> np.ndarray:
     """Mark the rows that may train: one shape in `ONE_IN`, on every GPU, and all rows of operators without a size.
 
-    The upper bits of the checksum choose. Its lower bits chose the shapes of the dataset, and checksums of similar texts
-    differ by a constant, so that the lower bits would choose whole number formats.
+    The upper bits of the checksum choose. Its lower bits chose the shapes of the dataset, and checksums of similar
+    texts differ by a constant, so that the lower bits would choose whole number formats.
     """
     shape = frame[SHAPE].astype("str")
     drawn = shape.map({name: (zlib.crc32(name.encode()) >> UPPER_BITS) % ONE_IN == 0 for name in shape.unique()})

@@ -22,8 +22,8 @@ _NAME = "lightgbm"
 class BoostedResidualPredictor(HybridPredictor):
     """A physical time and LightGBM on its residual.
 
-    `without` are shell patterns of columns that the trees do not see: a peak or a bandwidth has one value per machine, so
-    trees learn the machines by heart, where ratios to a peak have values in common. Parameters are those of LightGBM.
+    `without` are shell patterns of columns that the trees do not see: a peak or a bandwidth has one value per machine,
+    so trees learn the machines by heart, where ratios to a peak have values in common. Other parameters are LightGBM's.
     """
 
     n_estimators: int = 200

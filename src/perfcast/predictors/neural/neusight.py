@@ -34,8 +34,8 @@ class NeusightPredictor(Predictor):
     cache. So a GPU enters by ratios alone; they are clipped to the training range. The loss is the symmetric relative
     error. A row or a table without these columns gets the training median of the task.
 
-    Differences from the paper: a launch takes a fitted constant, because most training kernels are small; the size of the tile is that of the column `tile_flops`, not looked up among profiled
-    kernels, and the networks are smaller.
+    Differences from the paper: a launch takes a fitted constant, because most training kernels are small. The size of
+    the tile is that of the column `tile_flops`, not looked up among profiled kernels. The networks are smaller.
     Source: Lee, Phanishayee and Mahajan, 2025, NeuSight, ASPLOS, arXiv 2407.13853.
     """
 

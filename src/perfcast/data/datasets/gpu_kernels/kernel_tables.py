@@ -94,8 +94,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         merged={"repeated_case": len(good) - len(single)},
         quality={
             "rows": {
-                f"{subset}/{kind}": int(count)
-                for (subset, kind), count in single.groupby(["published_subset", "kind"]).size().items()
+                str(name): int(count)
+                for name, count in _names(single, "published_subset", "kind").value_counts().items()
             },
             "largest_ratio_of_repeated": ratio,
         },
@@ -125,6 +125,10 @@ def _merge_repeated(frame: pd.DataFrame) -> tuple[pd.DataFrame, float | None]:
     repeated = frame.duplicated(case, keep=False)
     single = frame.assign(Latency=times.transform("median")).drop_duplicates(case).reset_index(drop=True)
     return single, round(float(ratio[repeated].max()), 4) if repeated.any() else None
+
+
+def _names(frame: pd.DataFrame, first: str, second: str) -> pd.Series:
+    return frame[first] + "/" + frame[second]
 
 
 def _join_facts(frame: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:

@@ -107,7 +107,7 @@ def _name_shapes(frame: pd.DataFrame, system: str, table: str) -> pd.DataFrame:
     shape = frame[list(SHAPES[table])].rename(columns=SHAPES[table])
     dtype = frame[DTYPES[table]].astype("str")
     op = frame["op_name"].astype("str") if table == "nccl" else pd.Series(table, frame.index, dtype="str")
-    texts = {name: values.astype("str") for name, values in shape.items()}
+    texts = {name: shape[name].astype("str") for name in SHAPES[table].values()}
     named = shape.assign(
         op=op,
         op_shape=table + "|" + _join(texts, list(texts)),
@@ -200,9 +200,9 @@ def _add_amounts(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _summarize_quality(frame: pd.DataFrame, ratios: np.ndarray) -> dict[str, Any]:
     """Return counts of rows, shapes and layers by operator and family, and the spread of repeated measurements."""
-    counts = frame.groupby(["op", "gpu_family"], observed=True).size()
+    counts = (frame["op"] + "/" + frame["gpu_family"]).value_counts().sort_index()
     return {
-        "rows": {f"{op}/{family}": int(count) for (op, family), count in counts.items()},
+        "rows": {str(name): int(count) for name, count in counts.items()},
         "shapes": {str(op): int(count) for op, count in frame.groupby("op")["shape"].nunique().items()},
         "sites": {str(op): int(count) for op, count in frame.groupby("op")["shape_site"].nunique().items()},
         "faster_than_light": {
