@@ -87,11 +87,11 @@ def next_gpu_generation(table: Table, seed: int) -> pd.DataFrame:
     """
     ordered = _require(table, FAMILY, OPERATOR, FORMAT, SHAPE)
     family, blocks = ordered.frame[FAMILY].astype("str").to_numpy(), by_tag(ordered, Tag.BLOCK)
-    rng, kept = np.random.default_rng(seed), _thin(ordered.frame)
+    rng, drawn = np.random.default_rng(seed), _thin(ordered.frame)
     folds = []
     for older, test in _generations(table, family):
-        new = test & ~_is_known_format(ordered, older & kept)
-        unused = ~(older | test) | new | (older & ~kept)
+        new = test & ~_is_known_format(ordered, older & drawn)
+        unused = ~(older | test) | new | (older & ~drawn)
         folds.append(without_leaks(assigned(test & ~new, _draw_family(family, older, rng), unused), blocks))
     return as_frame(table, ordered, folds)
 
@@ -178,13 +178,13 @@ def _few_shot(table: Table, shots: int, seed: int) -> pd.DataFrame:
     """Hold out families but for the rows of smallest CRC-32 of their first GPU by name; so do the validation rows."""
     ordered = _require(table, FAMILY, GPU, OPERATOR, SHAPE)
     family, blocks = ordered.frame[FAMILY].astype("str").to_numpy(), by_tag(ordered, Tag.BLOCK)
-    shown, kept = _first_rows(ordered, shots), _thin(ordered.frame)
+    shown, drawn = _first_rows(ordered, shots), _thin(ordered.frame)
     rng = np.random.default_rng(seed)
     folds = []
     for name in sorted(set(family) - {APART}):
         test = family == name
         validation = _draw_family(family, ~test, rng) & ~shown
-        folds.append(without_shown(assigned(test & ~shown, validation, ~(test | shown | kept)), blocks, shown))
+        folds.append(without_shown(assigned(test & ~shown, validation, ~(test | shown | drawn)), blocks, shown))
     return as_frame(table, ordered, folds)
 
 
@@ -215,8 +215,8 @@ def _first_rows(ordered: Table, shots: int) -> np.ndarray:
 def _families_held_out(
     table: Table, ordered: Table, family: np.ndarray, tests: Iterable[np.ndarray], seed: int
 ) -> pd.DataFrame:
-    blocks, rng, kept = by_tag(ordered, Tag.BLOCK), np.random.default_rng(seed), _thin(ordered.frame)
-    folds = [without_leaks(assigned(test, _draw_family(family, ~test, rng), ~(test | kept)), blocks) for test in tests]
+    blocks, rng, drawn = by_tag(ordered, Tag.BLOCK), np.random.default_rng(seed), _thin(ordered.frame)
+    folds = [without_leaks(assigned(test, _draw_family(family, ~test, rng), ~(test | drawn)), blocks) for test in tests]
     return as_frame(table, ordered, folds)
 
 

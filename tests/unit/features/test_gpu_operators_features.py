@@ -132,12 +132,12 @@ def test_one_expert_is_always_used():
 
 
 @pytest.mark.parametrize(
-    ("op", "rounds"), [("all_reduce", 2), ("all_gather", 1), ("reduce_scatter", 1), ("alltoall", 1)]
+    ("op", "passes"), [("all_reduce", 2), ("all_gather", 1), ("reduce_scatter", 1), ("alltoall", 1)]
 )
-def test_steps_and_bytes_of_collectives(op, rounds):
+def test_steps_and_bytes_of_collectives(op, passes):
     row = derive(COLLECTIVE, op=op)
-    assert row["t_link"] == pytest.approx(1e6 * rounds * 7 / 8 / 450e9 * 1e3)
-    assert row["link_steps"] == rounds * 7
+    assert row["t_link"] == pytest.approx(1e6 * passes * 7 / 8 / 450e9 * 1e3)
+    assert row["link_steps"] == passes * 7
     assert row["log_light"] == pytest.approx(np.log(row["t_link"]))
     assert (row["t_compute"], row["t_memory"], row["t_waves"]) == (0, 0, 0)
 

@@ -81,7 +81,7 @@ class NeusightPredictor(Predictor):
             network = TileUtilization(inputs.shape[1], self.d_block, self.n_blocks, float(logs.min()))
             optimizer = torch.optim.AdamW(network.parameters(), self.learning_rate, weight_decay=self.weight_decay)
             batches = -(-len(logs) // self.batch_size)
-            schedule = torch.optim.lr_scheduler.OneCycleLR(
+            scheduler = torch.optim.lr_scheduler.OneCycleLR(
                 optimizer, self.learning_rate, total_steps=self.epochs * batches
             )
             for _ in range(self.epochs):
@@ -90,7 +90,7 @@ class NeusightPredictor(Predictor):
                     loss = symmetric_error(network(numbers[chosen], waves[chosen], light[chosen]) - aims[chosen])
                     loss.backward()
                     optimizer.step()
-                    schedule.step()
+                    scheduler.step()
         self.networks_[target][task], self.scales_[target][task] = network.eval(), scale
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:

@@ -65,8 +65,8 @@ def test_a_kernel_without_tiles_gets_the_median():
 def test_a_single_wave_loses_utilization():
     network = TileUtilization(1, 4, 1, log_launch=-20.0)
     numbers, light = torch.zeros(3, 1), torch.zeros(3)
-    one, two, many = network(numbers, torch.tensor([1.0, 2.0, 1e6]), light).tolist()
-    assert one > two > many > 0
+    single, double, many = network(numbers, torch.tensor([1.0, 2.0, 1e6]), light).tolist()
+    assert single > double > many > 0
 
 
 def test_the_symmetric_error_is_that_of_the_paper():

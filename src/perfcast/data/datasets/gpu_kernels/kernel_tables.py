@@ -76,14 +76,14 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     del options
     contents = read_archive(raw[SOURCE] / ARCHIVE)
     facts = pd.DataFrame({gpu: read_facts(contents, gpu) for gpu in (*TRAINING_GPUS, *NEW_GPUS)}).T
-    rows_in, kept, rejections = 0, [], []
+    rows_in, parts, rejections = 0, [], []
     for name, (table, subset) in list_tables().items():
         read = _parse(read_kernels(contents, name, table), table)
         good, rejected = quarantine(SOURCE, name, read, _rules(read, table))
         rows_in += len(read)
         rejections += rejected
-        kept.append(good.assign(kind=KINDS[table], published_subset=subset, source_file=name))
-    good = pd.concat(kept, ignore_index=True)
+        parts.append(good.assign(kind=KINDS[table], published_subset=subset, source_file=name))
+    good = pd.concat(parts, ignore_index=True)
     require_rows(len(good), ARCHIVE, rejections)
     single, ratio = _merge_repeated(good)
     built = build_table("gpu_kernels", _join_facts(single, facts), COLUMNS)

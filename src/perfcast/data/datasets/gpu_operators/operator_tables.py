@@ -54,7 +54,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """
     one_in = _read_one_in(options)
     dataset = str(options.get("dataset", "gpu_operators"))
-    rows_in, kept, rejections, left_out = 0, [], [], 0
+    rows_in, parts, rejections, left_out = 0, [], [], 0
     for system, table in list_tables():
         read = _name_shapes(read_operators(raw[SOURCE], system, table), system, table)
         rows_in += len(read)
@@ -62,8 +62,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         left_out += len(read) - len(drawn)
         good, rejected = quarantine(SOURCE, table_file(system, table), drawn, _rules(drawn, SHAPES[table].values()))
         rejections += rejected
-        kept.append(good)
-    good = pd.concat(kept, ignore_index=True)
+        parts.append(good)
+    good = pd.concat(parts, ignore_index=True)
     require_rows(len(good), SOURCE, rejections)
     single, ratios = _merge_repeated(good)
     built = build_table(dataset, _add_amounts(_join_gpus(single)), COLUMNS)
