@@ -46,8 +46,10 @@ systems-gemm: setup ## the published system GPPerf
 systems-help: setup ## the published system HELP
 	$(call experiment,help,results/systems/help)
 	$(call experiment,help_drawn,results/systems/help_drawn)
-systems-llm: setup ## latencies of served language models
+systems-llm: setup ## latencies of served language models, of their operators and of single kernels
 	$(call experiment,llm,results/systems/llm)
+	$(call experiment,gpu_operators,results/systems/gpu_operators)
+	$(call experiment,gpu_kernels,results/systems/gpu_kernels)
 pull: setup ## fetch the versioned results, and record them as current for Snakemake and DVC
 	@dvc pull --quiet 2> /dev/null || { echo "make pull: the remote $$(dvc config core.remote) lacks results of this revision: \
 	set the one that has them (dvc remote add --local --default shared ADDRESS), or run make run; dvc pull shows details"; exit 1; }

@@ -38,8 +38,14 @@ SOUND = [name for name in NAMES if name not in LEAKING]
 FORWARD = [name for name in NAMES if name.startswith("forward")]
 FEW_SHOT = [name for name in NAMES if name.startswith("few_shot")]
 UNSEEN = [name for name in NAMES if name.startswith("unseen")]
-HELD_OUT = {"unseen_deployment": "deployment", "unseen_model": "model_family", "unseen_gpu": "gpu"}
+HELD_OUT = {
+    **{"unseen_deployment": "deployment", "unseen_model": "model_family", "unseen_gpu": "gpu"},
+    **dict.fromkeys(("unseen_gpu_family", "unseen_vendor", "unseen_format"), "gpu_family"),
+    "unseen_shape_site": "shape_site",
+}
 """Columns of the unseen splits that do not hold out the entity."""
+FAMILIES = np.array(["ampere", "ada", "rtx_blackwell", "battlemage", "hopper", "blackwell"])
+OPERATORS = np.array(["gemm", "context_attention", "generation_attention", "moe"])
 COLUMNS = (
     Column("id", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.ROW,)),
     Column("block", Kind.TEXT, Role.KEY, "provenance", tags=(Tag.BLOCK,)),
@@ -56,6 +62,12 @@ COLUMNS = (
     Column("generation", Kind.CATEGORICAL, Role.KEY, "gpu"),
     Column("generation_year", Kind.NUMERICAL, Role.PROVENANCE, "gpu"),
     Column("concurrency", Kind.NUMERICAL, Role.PROVENANCE, "load"),
+    Column("gpu_family", Kind.CATEGORICAL, Role.KEY, "gpu"),
+    Column("op", Kind.CATEGORICAL, Role.KEY, "shape"),
+    Column("shape", Kind.CATEGORICAL, Role.KEY, "shape"),
+    Column("shape_site", Kind.CATEGORICAL, Role.KEY, "shape"),
+    Column("dtype", Kind.CATEGORICAL, Role.PROVENANCE, "shape"),
+    *(Column(name, Kind.NUMERICAL, Role.PROVENANCE, "shape") for name in ("m", "sequence", "tokens")),
     Column("score", Kind.NUMERICAL, Role.TARGET, "workload"),
 )
 
@@ -89,6 +101,12 @@ def generate(seed, rows=300):
             "generation": [f"n{number}" for number in block % 5 // 2],
             "generation_year": 2020.0 + block % 5,
             "concurrency": 2.0 ** (1 + block % 9),
+            "gpu_family": FAMILIES[block % len(FAMILIES)],
+            "op": OPERATORS[block % 4],
+            "shape": [f"shape{number}" for number in block % 13],
+            "shape_site": [f"site{number}" for number in block % 23],
+            "dtype": np.where((block % len(FAMILIES) == 5) & (block % 4 == 1), "nvfp4", "bfloat16"),
+            **dict.fromkeys(("m", "sequence", "tokens"), 64.0 * 2 ** (block % 9)),
             "score": rng.random(rows),
         }
     )

@@ -53,6 +53,7 @@ class Tag(StrEnum):
     SLICE     a column by which errors are reported (vendor, family)
     EXCLUDED  1 where the score cannot be that of its machine: metrics exclude the row
     COST      an amount whose time adds to that of the row: the terms of the roofline model (operations, bytes)
+    BOUND     a time that no machine can go below, alone: the longest of a row's bounds is its speed of light
     WORK      the quantity that a rate counts: work / score is the time; without it a score is a time or a cost
     PARALLEL  workers that share the work of a row; scaling splits hold out higher numbers
     CONFIG    rows equal on every CONFIG column are repetitions of one configuration (noise floor)
@@ -66,6 +67,7 @@ class Tag(StrEnum):
     BLOCK = "block"
     TIME = "time"
     COST = "cost"
+    BOUND = "bound"
     WORK = "work"
     PARALLEL = "parallel"
     SLICE = "slice"

@@ -1,0 +1,1 @@
+"""Times of the operators of language models on GPUs."""

@@ -1,0 +1,65 @@
+"""Speed of light: the time that a machine's peaks allow, without a fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from perfcast.features.encoding.columns import number_matrix
+from perfcast.predictors.predictor import Predictor
+from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
+from perfcast.schema.table import Column, Kind, Role, Tag, select
+from perfcast.utils.io import write_json
+from perfcast.utils.model_files import read_state
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SpeedOfLightPredictor(Predictor):
+    """time = the longest of the BOUND columns: operations at the peak, bytes at the bandwidth.
+
+    Nothing is fitted, so the error tells which share of its peaks a machine reaches. A row without a positive bound
+    gets the training median of its task.
+
+    Source: Williams, Waterman and Patterson, 2009, CACM 52(4), without ceilings.
+    """
+
+    reads_tags_only: ClassVar[bool] = True
+
+    medians_: dict[str, dict[str, float]] = field(init=False)
+    """Median of the logarithms by target and task."""
+
+    def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
+        tasks, self.medians_ = task_labels(X, self.columns_), {}
+        for index, (target, rows) in enumerate(zip(self.targets_, measured_rows(log_y, self.targets_), strict=True)):
+            logs = log_y[:, index]
+
+            def median(mask: np.ndarray, logs: np.ndarray = logs) -> float:
+                return float(np.median(logs[mask]))
+
+            self.medians_[target] = fitted_by_group(groups_of(tasks, rows), median)
+
+    def _predict(self, X: pd.DataFrame) -> np.ndarray:
+        bounds = number_matrix(X, self._bound_columns())
+        longest = np.fmax.reduce(bounds, axis=1, initial=0.0)
+        logs = np.full((len(X), len(self.targets_)), np.nan)
+        for index, task, rows in self._outputs(task_labels(X, self.columns_)):
+            by_task = self.medians_[self.targets_[index]]
+            known = longest[rows] > 0
+            logs[rows, index] = np.where(
+                known, np.log(np.where(known, longest[rows], 1.0)), by_task.get(task, by_task[POOLED])
+            )
+        return logs
+
+    def _bound_columns(self) -> list[Column]:
+        tagged = select(self.columns_, kind=Kind.NUMERICAL, tag=Tag.BOUND)
+        return [column for column in tagged if column.role is not Role.TARGET]
+
+    def _save(self, folder: Path) -> None:
+        write_json(folder / "medians.json", {"medians": self.medians_})
+
+    def _load(self, folder: Path) -> None:
+        self.medians_ = read_state(folder / "medians.json")["medians"]
