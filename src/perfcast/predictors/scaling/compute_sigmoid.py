@@ -1,0 +1,38 @@
+"""Laws in compute alone: a sigmoid of its logarithm for accuracies, a power for losses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from perfcast.predictors.scaling.law_fit import PowerSum, fit_power_sum
+from perfcast.predictors.scaling.scaling_law import LawState, ScalingLawPredictor
+from perfcast.predictors.scaling.sigmoid_fit import Sigmoid, fit_sigmoid
+from perfcast.predictors.scaling.trained_runs import ACCURACY, TrainedRuns
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ComputeSigmoidPredictor(ScalingLawPredictor):
+    """accuracy = c + (1 - c) sigmoid(s (ln C - m)); loss = E + K C^-g.
+
+    C = 6 N D is the compute and c the share of a random choice, so an accuracy has two parameters. It cannot tell two
+    runs of one compute apart.
+    Source: the sigmoid of Ruan, Maddison and Hashimoto, Observational Scaling Laws, 2024, arXiv 2405.10938, section 3;
+    loss after Kaplan et al., 2020, arXiv 2001.08361, with an irreducible term.
+    """
+
+    def _fit_law(self, runs: TrainedRuns, values: np.ndarray, rows: np.ndarray, kind: str) -> LawState:
+        compute = runs.log_compute[rows]
+        if kind == ACCURACY:
+            chance = float(np.median(runs.chance[rows]))
+            return fit_sigmoid(compute, values[rows], chance, rising=True).to_state()
+        return fit_power_sum(compute[:, None], values[rows]).to_state()
+
+    def _evaluate(
+        self, laws: dict[str, LawState], name: str, runs: TrainedRuns, rows: np.ndarray, kind: str
+    ) -> np.ndarray:
+        compute = runs.log_compute[rows]
+        if "slope" in laws[name]:
+            return Sigmoid.from_state(laws[name]).evaluate(compute)
+        return PowerSum.from_state(laws[name]).evaluate(compute[:, None])
