@@ -28,6 +28,10 @@ _EXPONENTS = np.geomspace(0.03, 1.5, 16)
 _BOUNDS = (0.01, 2.5)
 _APART = 0.4
 """Natural logarithm by which an exponent of the second start differs from that of the first."""
+_NEAR = 1.1
+"""Error of the second start, over that of the first, up to which it is refined too."""
+_STOP = {"maxiter": 150, "ftol": 1e-6}
+"""Steps of L-BFGS, and the relative change of the loss that ends it: the noise of a run is far above both."""
 _SMALLEST = 1e-4
 """Smallest share of a term at the start, in the smallest value: its logarithm must be finite."""
 
@@ -130,7 +134,8 @@ def _choose_starts(exponents: np.ndarray, errors: np.ndarray) -> list[int]:
     """Return the combination of least error, and the best one far from it, if any."""
     first = int(np.argmin(errors))
     far = np.abs(np.log(exponents / exponents[first])).max(axis=1) > _APART
-    return [first, int(np.argmin(np.where(far, errors, np.inf)))] if far.any() else [first]
+    second = int(np.argmin(np.where(far, errors, np.inf)))
+    return [first, second] if far[second] and errors[second] <= _NEAR * errors[first] else [first]
 
 
 def _unpack(
@@ -167,7 +172,7 @@ def _refine(
 
     log_lowest, log_most = float(np.log(lowest)) - 5, float(np.log(values.max())) + 5
     limits = [(log_lowest, log_most)] * (1 + count) + [_BOUNDS] * (1 if tied else count)
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": 500})
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits, options=_STOP)
     theta = found.x
     powers = np.repeat(theta[-1:], count) if tied else theta[1 + count :]
     return float(found.fun), _unpack(np.exp(theta[: 1 + count]), powers)

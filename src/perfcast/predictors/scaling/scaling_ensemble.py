@@ -26,11 +26,13 @@ from perfcast.predictors.task_rows import measured_rows
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_state
 
-CUTS = (0.5, 0.65, 0.8)
+CUTS = (0.5, 0.75)
 """Shares of the compute values below which a backtest fits; it predicts the runs above."""
 MIN_FITTED = 6
 """Fewest distinct values of compute that a backtest fits."""
 
+MIN_ABOVE_CHANCE = 0.02
+"""Share above that of a random choice from which on an accuracy counts in the errors: chance depends on no law."""
 _TINY = 1e-4
 """Error added to every member, so that no weight is infinite."""
 
@@ -89,7 +91,8 @@ class ScalingEnsemblePredictor(Predictor):
                 relative = np.abs(predicted - measured)
                 absolute = np.abs(np.exp(predicted) - np.exp(measured))
                 error = np.where((kinds == ACCURACY)[:, None], absolute, relative)
-                known = np.isfinite(error).any(axis=1)
+                above = np.nanmax(np.exp(measured), axis=1) > runs.chance[testing] + MIN_ABOVE_CHANCE
+                known = np.isfinite(error).any(axis=1) & (above | (kinds != ACCURACY))
                 means = pd.Series(np.nanmean(error[known], axis=1)).groupby(kinds[known]).mean()
                 errors.append(pd.DataFrame({"kind": means.index, "member": name, "error": means.to_numpy()}))
         if not errors:
