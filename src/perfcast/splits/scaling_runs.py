@@ -250,7 +250,11 @@ def _one_fold(
     names = ordered.select(tag=Tag.CONFIG)
     if names:
         twins = by_values(ordered.frame, names)
-        repeated = test & pd.Series(twins).where(test).duplicated().to_numpy()
+        # the name of a repetition follows that of its run
+        by_run = ordered.frame[ordered.select(tag=Tag.BLOCK)].assign(_twin=twins)[test].sort_values(
+            ordered.select(tag=Tag.BLOCK), kind="stable"
+        )
+        repeated = np.isin(ordered.frame.index, by_run.index[by_run["_twin"].duplicated()])
         unused = unused | repeated | (~test & np.isin(twins, twins[test]))
     return as_frame(
         table, ordered, [without_leaks(assigned(test, validation & ~test, unused), by_tag(ordered, Tag.BLOCK))]
