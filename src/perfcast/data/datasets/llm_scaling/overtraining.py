@@ -80,7 +80,7 @@ COLUMNS = (
     word("model", Role.KEY, "model", "training set, model size and multiplier", Tag.BLOCK, Tag.CONFIG),
     word("training_set", Role.KEY, "training", "text that the model is trained on", Tag.SLICE, Tag.IDENTITY),
     word("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
-    Column("evaluated", Kind.DATE, Role.KEY, "task", meaning="time of the evaluation", tags=(Tag.TIME,)),
+    Column("evaluated", Kind.DATE, Role.KEY, "evaluation", meaning="time of the evaluation", tags=(Tag.TIME,)),
     *TRAINING_COLUMNS,
     COMPUTE_COLUMN,
     number("params_without_embeddings", "model", "parameters without embeddings"),
@@ -94,10 +94,10 @@ COLUMNS = (
     number("layers", "model", "layers, where the name of the size states them"),
     number("heads", "model", "heads of attention, where the name of the size states them"),
     TARGET_COLUMN,
-    _provenance("at_chance", "task", "1 where an accuracy cannot be told from that of a random choice", Tag.EXCLUDED),
-    _provenance("loss_low", "task", "lower 95 % bound of the loss"),
-    _provenance("loss_high", "task", "upper 95 % bound of the loss"),
-    _provenance("samples_per_second", "task", "sequences per second of the evaluation of the loss"),
+    _provenance("at_chance", "evaluation", "1 where an accuracy cannot be told from that of a random choice", Tag.EXCLUDED),
+    _provenance("loss_low", "evaluation", "lower 95 % bound of the loss"),
+    _provenance("loss_high", "evaluation", "upper 95 % bound of the loss"),
+    _provenance("samples_per_second", "evaluation", "sequences per second of the evaluation of the loss"),
     *PLACE_COLUMNS,
 )
 

@@ -21,11 +21,11 @@ def number(name: str, group: str, meaning: str, unit: str = "", *tags: Tag, high
 
 
 RESULT_COLUMNS = (
-    word("result_id", Role.KEY, "task", "name of the run and the task", Tag.ROW),
-    word("task", Role.KEY, "task", "validation set or benchmark, with the kind of its result", Tag.TASK, Tag.CONFIG),
-    word("task_kind", Role.KEY, "task", "loss, bpb (bits per byte) or accuracy", Tag.SLICE),
-    word("loss_task", Role.KEY, "task", "task of the same model whose loss or bits per byte precede an accuracy"),
-    number("chance", "task", "share of correct answers of a random choice", high=1),
+    word("result_id", Role.KEY, "evaluation", "name of the run and the task", Tag.ROW),
+    word("task", Role.KEY, "evaluation", "validation set or benchmark, with the kind of its result", Tag.TASK, Tag.CONFIG),
+    word("task_kind", Role.KEY, "evaluation", "loss, bpb (bits per byte) or accuracy", Tag.SLICE),
+    word("loss_task", Role.KEY, "evaluation", "task of the same model whose loss or bits per byte precede an accuracy"),
+    number("chance", "evaluation", "share of correct answers of a random choice", high=1),
 )
 TRAINING_COLUMNS = (
     number("params", "model", "parameters", "", Tag.SCALING),
@@ -46,12 +46,12 @@ TARGET_COLUMN = Column(
     "value",
     Kind.NUMERICAL,
     Role.TARGET,
-    "task",
+    "evaluation",
     "nat, bit/byte or share",
     "loss in nat per token, bits per byte, or share of correct answers",
     0,
 )
 PLACE_COLUMNS = (
-    word("source_file", Role.PROVENANCE, "task", "file of the row"),
-    Column("source_line", Kind.NUMERICAL, Role.PROVENANCE, "task", meaning="line of that file", low=1),
+    word("source_file", Role.PROVENANCE, "evaluation", "file of the row"),
+    Column("source_line", Kind.NUMERICAL, Role.PROVENANCE, "evaluation", meaning="line of that file", low=1),
 )
