@@ -39,8 +39,8 @@ FEW = {**dict.fromkeys(EPOCHS, 2), "min_steps": 8}
 # Mean absolute error of log targets after learning eight rows by heart. Some cannot bend through eight points: a lookup
 # gives equal machines one answer, a scaling law has three exponents per task, ridge is held back by its penalty, a
 # roofline model of a table without amounts is one constant per task, and a Gaussian process takes a hundredth of the
-# variance for noise. Trees with two rows a leaf do not repeat eight rows, nor do trees of a fifth of few columns. Laws of
-# training runs are power laws on any other table.
+# variance for noise. Trees with two rows a leaf do not repeat eight rows, nor do trees of a fifth of few columns. Laws
+# of training runs are power laws on any other table.
 OVERFIT_BOUND = {
     "nearest": 0.10,
     "power_law": 0.15,

@@ -150,7 +150,7 @@ def compute_300x(table: Table, seed: int) -> pd.DataFrame:
     params = _quantity(ordered, PARAMS).to_numpy()
     sets = by_values(ordered.frame, _columns(ordered, [TRAINING_SET]))
     blocks = by_tag(ordered, Tag.BLOCK)
-    folds = []
+    folds: list[np.ndarray] = []
     for block in np.unique(blocks[params > LARGE_PARAMS]):
         test = blocks == block
         first = int(np.flatnonzero(test)[0])
@@ -251,8 +251,10 @@ def _one_fold(
     if names:
         twins = by_values(ordered.frame, names)
         # the name of a repetition follows that of its run
-        by_run = ordered.frame[ordered.select(tag=Tag.BLOCK)].assign(_twin=twins)[test].sort_values(
-            ordered.select(tag=Tag.BLOCK), kind="stable"
+        by_run = (
+            ordered.frame[ordered.select(tag=Tag.BLOCK)]
+            .assign(_twin=twins)[test]
+            .sort_values(ordered.select(tag=Tag.BLOCK), kind="stable")
         )
         repeated = np.isin(ordered.frame.index, by_run.index[by_run["_twin"].duplicated()])
         unused = unused | repeated | (~test & np.isin(twins, twins[test]))

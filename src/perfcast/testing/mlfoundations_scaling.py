@@ -26,7 +26,8 @@ _LAW = {"E": 1.8, "A": 120.0, "B": 150.0, "eta": 0.125}
 
 def law_of(params: float, tokens: float) -> float:
     """Return the generated loss of a model without noise, in nat per token."""
-    return _LAW["E"] + _LAW["A"] / params ** (2 * _LAW["eta"]) + _LAW["B"] / tokens ** (2 * _LAW["eta"])
+    power = 2 * _LAW["eta"]
+    return float(_LAW["E"] + _LAW["A"] / params**power + _LAW["B"] / tokens**power)
 
 
 def write(folder: Path, *, rows: int, seed: int) -> None:

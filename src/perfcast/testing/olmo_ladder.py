@@ -35,7 +35,7 @@ _NOISE = 1e-3
 
 def law_of(params: float, tokens: float) -> float:
     """Return the generated loss of a model without noise, in nat per token."""
-    return LAW["E"] + LAW["A"] / params ** LAW["alpha"] + LAW["B"] / tokens ** LAW["beta"]
+    return float(LAW["E"] + LAW["A"] / params ** LAW["alpha"] + LAW["B"] / tokens ** LAW["beta"])
 
 
 def write(folder: Path, *, rows: int, seed: int) -> None:

@@ -92,7 +92,7 @@ class ScalingLawPredictor(Predictor):
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         if self.plain_ is not None:
-            return np.log(self.plain_.predict(X).to_numpy(dtype=float))
+            return np.asarray(np.log(self.plain_.predict(X).to_numpy(dtype=float)))
         runs = read_runs(X, self.columns_, self.medians_)
         logs = np.full((len(X), len(self.targets_)), np.nan)
         for index, target in enumerate(self.targets_):

@@ -53,4 +53,4 @@ def _join_losses(runs: TrainedRuns, values: np.ndarray, rows: np.ndarray) -> np.
     losses = pd.Series(values[known], index=index)
     found = losses[~index.duplicated()].reindex(keys).to_numpy()
     pairs = np.column_stack([found, values[rows], runs.logs[rows]])
-    return pairs[np.isfinite(found)]
+    return np.asarray(pairs[np.isfinite(found)])

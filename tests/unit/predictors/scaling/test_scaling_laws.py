@@ -1,4 +1,4 @@
-"""Scaling laws as predictors, on a generated ladder: extrapolation, the right law for a row, weights of the ensemble."""
+"""Scaling laws as predictors, on a generated ladder: extrapolation, the law of a row, weights of the ensemble."""
 
 import warnings
 
@@ -111,6 +111,4 @@ def test_few_runs_are_marked_and_told():
 @pytest.mark.parametrize("law", [*LAWS, ScalingEnsemblePredictor])
 def test_a_saved_law_predicts_the_same(law, fitted, tmp_path):
     fitted[law.__name__].save(tmp_path)
-    pd.testing.assert_frame_equal(
-        load_predictor(tmp_path).predict(LARGE[0]), fitted[law.__name__].predict(LARGE[0])
-    )
+    pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(LARGE[0]), fitted[law.__name__].predict(LARGE[0]))

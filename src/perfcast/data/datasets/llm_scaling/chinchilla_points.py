@@ -1,6 +1,7 @@
 """Losses of the Chinchilla training runs, read from a figure of the paper: one row per point.
 
-The files give parameters, operations and loss; tokens are operations / (6 x parameters). Two points have a loss above 4.
+The file gives parameters, operations and loss; tokens are operations / (6 x parameters). Two points have a loss above
+4.
 
 Source: Besiroglu et al., 2024, arXiv 2404.10102; figure 4 of Hoffmann et al., 2022, arXiv 2203.15556.
 """

@@ -53,7 +53,7 @@ LOSS_TASK = "c4_val_loss"
 CHANCE_ERRORS = 2.0
 """Standard errors above a random choice up to which an accuracy is that of chance."""
 MIN_VARIANCE = 1e-4
-"""Least variance of one answer: a task without choices has a chance of 0, and a few right answers still mean nothing."""
+"""Least variance of one answer: a task without choices has a chance of 0, and few right answers still mean nothing."""
 
 _SHAPE = re.compile(r"d=(\d{1,5})_l=(\d{1,4})_h=(\d{1,4})")
 _HYPERPARAMETERS = {
@@ -94,7 +94,7 @@ COLUMNS = (
     number("layers", "model", "layers, where the name of the size states them"),
     number("heads", "model", "heads of attention, where the name of the size states them"),
     TARGET_COLUMN,
-    _provenance("at_chance", "evaluation", "1 where an accuracy cannot be told from that of a random choice", Tag.EXCLUDED),
+    _provenance("at_chance", "evaluation", "1 where an accuracy is that of a random choice", Tag.EXCLUDED),
     _provenance("loss_low", "evaluation", "lower 95 % bound of the loss"),
     _provenance("loss_high", "evaluation", "upper 95 % bound of the loss"),
     _provenance("samples_per_second", "evaluation", "sequences per second of the evaluation of the loss"),
@@ -170,11 +170,10 @@ def _read_records(folder: Path, name: str, tasks: pd.DataFrame) -> list[dict[str
         }
         for line, entry in enumerate(model["results"], 1)
     ]
+    known = {str(task): (float(row["chance"]), float(row["questions"])) for task, row in tasks.iterrows()}
     shares: list[dict[str, Any]] = []
     for line, (task, value) in enumerate(accuracies.items(), 1):
-        chance, questions = (
-            (tasks.loc[task, "chance"], tasks.loc[task, "questions"]) if task in tasks.index else (np.nan, np.nan)
-        )
+        chance, questions = known.get(task, (np.nan, np.nan))
         share = _as_number(value)
         limit = chance + CHANCE_ERRORS * np.sqrt(max(chance * (1 - chance), MIN_VARIANCE) / questions)
         shares.append(

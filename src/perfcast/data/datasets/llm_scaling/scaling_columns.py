@@ -22,7 +22,7 @@ def number(name: str, group: str, meaning: str, unit: str = "", *tags: Tag, high
 
 RESULT_COLUMNS = (
     word("result_id", Role.KEY, "evaluation", "name of the run and the task", Tag.ROW),
-    word("task", Role.KEY, "evaluation", "validation set or benchmark, with the kind of its result", Tag.TASK, Tag.CONFIG),
+    word("task", Role.KEY, "evaluation", "validation set or benchmark, with the kind of result", Tag.TASK, Tag.CONFIG),
     word("task_kind", Role.KEY, "evaluation", "loss, bpb (bits per byte) or accuracy", Tag.SLICE),
     word("loss_task", Role.KEY, "evaluation", "task of the same model whose loss or bits per byte precede an accuracy"),
     number("chance", "evaluation", "share of correct answers of a random choice", high=1),
