@@ -44,7 +44,7 @@ def _above(name: str, limit: Callable[[Table, pd.Series], float] | float) -> Che
     return check
 
 
-def _least_tested(table: Table, fold: pd.Series) -> float:
+def _min_tested(table: Table, fold: pd.Series) -> float:
     """Return a number just below the smallest compute of a test row."""
     return float(np.nextafter(_quantity(table, COMPUTE)[fold == "test"].min(), 0))
 
@@ -119,7 +119,7 @@ def longer_training(table: Table, seed: int) -> pd.DataFrame:
 @declare_split(
     "most compute",
     "the fifth of the runs with the most compute, trained on all smaller ones",
-    _above(COMPUTE, _least_tested),
+    _above(COMPUTE, _min_tested),
     _twins_apart,
 )
 def largest_compute(table: Table, seed: int) -> pd.DataFrame:
@@ -128,8 +128,8 @@ def largest_compute(table: Table, seed: int) -> pd.DataFrame:
     ordered, values = _ordered(table, COMPUTE)
     usable = ~_reserved(ordered)
     test = usable & (values >= _upper_quantile(ordered, values, usable, TEST_SHARE))
-    rest = usable & ~test
-    validation = rest & (values >= _upper_quantile(ordered, values, rest, _VALIDATION_SHARE))
+    others = usable & ~test
+    validation = others & (values >= _upper_quantile(ordered, values, others, _VALIDATION_SHARE))
     return _one_fold(table, ordered, test, validation)
 
 

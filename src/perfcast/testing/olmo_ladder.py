@@ -53,8 +53,8 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         _write_csv(Path(folder) / name, records)
     for size, name in TARGETS.items():
         records = _draw_run(size, _TARGET_TOKENS[size], 1 if size == "7B" else evaluations, random)
-        kept = progress_columns(size)
-        dropped = {STEP, TOKENS} - set(kept)
+        columns = progress_columns(size)
+        dropped = {STEP, TOKENS} - set(columns)
         _write_csv(
             Path(folder) / name,
             [{key: value for key, value in record.items() if key not in dropped} for record in records],

@@ -26,9 +26,9 @@ class ChinchillaLawPredictor(ScalingLawPredictor):
         return fit_values(runs, values, rows, kind, tied=self.tied).to_state()
 
     def _evaluate(
-        self, laws: dict[str, LawState], name: str, runs: TrainedRuns, rows: np.ndarray, kind: str
+        self, fits: dict[str, LawState], name: str, runs: TrainedRuns, rows: np.ndarray, kind: str
     ) -> np.ndarray:
-        return evaluate_power_sum(laws[name], runs.logs[rows], kind)
+        return evaluate_power_sum(fits[name], runs.logs[rows], kind)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -33,9 +33,9 @@ class ComputeSigmoidPredictor(ScalingLawPredictor):
         return fit_power_sum(compute[:, None], values[rows]).to_state()
 
     def _evaluate(
-        self, laws: dict[str, LawState], name: str, runs: TrainedRuns, rows: np.ndarray, kind: str
+        self, fits: dict[str, LawState], name: str, runs: TrainedRuns, rows: np.ndarray, kind: str
     ) -> np.ndarray:
         compute = runs.log_compute[rows]
-        if "slope" in laws[name]:
-            return Sigmoid.from_state(laws[name]).evaluate(compute)
-        return PowerSum.from_state(laws[name]).evaluate(compute[:, None])
+        if "slope" in fits[name]:
+            return Sigmoid.from_state(fits[name]).evaluate(compute)
+        return PowerSum.from_state(fits[name]).evaluate(compute[:, None])

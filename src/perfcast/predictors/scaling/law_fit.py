@@ -172,7 +172,7 @@ def _refine(
 
     log_lowest, log_most = float(np.log(lowest)) - 5, float(np.log(values.max())) + 5
     limits = [(log_lowest, log_most)] * (1 + count) + [_BOUNDS] * (1 if tied else count)
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits, options=_STOP)
-    theta = found.x
+    solution = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=limits, options=_STOP)
+    theta = solution.x
     powers = np.repeat(theta[-1:], count) if tied else theta[1 + count :]
-    return float(found.fun), _unpack(np.exp(theta[: 1 + count]), powers)
+    return float(solution.fun), _unpack(np.exp(theta[: 1 + count]), powers)

@@ -30,7 +30,7 @@ from perfcast.utils.model_files import read_state
 LawState = dict[str, Any]
 """Parameters of one law, as values of JSON."""
 
-_LEAST_SHARE = 1e-4
+_MIN_SHARE = 1e-4
 """Smallest and, from 1, largest predicted share of correct answers."""
 _POOLED = "plain"
 
@@ -48,14 +48,14 @@ class ScalingLawPredictor(Predictor):
 
     medians_: list[float] = field(init=False)
     """Of parameters and tokens in training; empty for a table without them."""
-    laws_: dict[str, dict[str, LawState]] = field(init=False)
+    fits_: dict[str, dict[str, LawState]] = field(init=False)
     """Parameters by target and name of the group."""
     plain_: PowerLawPredictor | None = field(init=False)
 
     @property
     def unidentified_(self) -> list[str]:
         """List the tasks whose law the runs do not identify."""
-        states = {name: state for laws in self.laws_.values() for name, state in laws.items()}
+        states = {name: state for fits in self.fits_.values() for name, state in fits.items()}
         return sorted(name for name, state in states.items() if not (name.startswith(ALL) or _is_identified(state)))
 
     @abstractmethod
@@ -64,14 +64,14 @@ class ScalingLawPredictor(Predictor):
 
     @abstractmethod
     def _evaluate(
-        self, laws: dict[str, LawState], name: str, runs: TrainedRuns, rows: np.ndarray, kind: str
+        self, fits: dict[str, LawState], name: str, runs: TrainedRuns, rows: np.ndarray, kind: str
     ) -> np.ndarray:
         """Return the values that the law of that name predicts for some rows, (rows,)."""
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured = measured_rows(log_y, self.targets_)
         columns = quantity_columns(self.columns_)
-        self.medians_, self.laws_, self.plain_ = known_medians(X, columns), {}, None
+        self.medians_, self.fits_, self.plain_ = known_medians(X, columns), {}, None
         if not columns:
             y = pd.DataFrame(np.exp(log_y), index=X.index, columns=list(self.targets_))
             self.plain_ = PowerLawPredictor().fit(X, y, columns=self.columns_)
@@ -79,7 +79,7 @@ class ScalingLawPredictor(Predictor):
         runs = read_runs(X, self.columns_, self.medians_)
         for index, (target, rows) in enumerate(zip(self.targets_, measured, strict=True)):
             values = np.exp(log_y[:, index])
-            self.laws_[target] = {
+            self.fits_[target] = {
                 name: self._fit_law(runs, values, members, _kind_of(runs, members))
                 for name, members in runs.groups(rows).items()
             }
@@ -96,22 +96,22 @@ class ScalingLawPredictor(Predictor):
         runs = read_runs(X, self.columns_, self.medians_)
         logs = np.full((len(X), len(self.targets_)), np.nan)
         for index, target in enumerate(self.targets_):
-            laws = self.laws_[target]
+            fits = self.fits_[target]
             for (task, identity, kind), rows in runs.names():
-                name = next(name for name in candidates_of(task, identity, kind) if name in laws)
-                values = self._evaluate(laws, name, runs, rows, kind)
-                most = 1 - _LEAST_SHARE if kind == ACCURACY else np.inf
-                logs[rows, index] = np.log(np.clip(values, _LEAST_SHARE, most))
+                name = next(name for name in candidates_of(task, identity, kind) if name in fits)
+                values = self._evaluate(fits, name, runs, rows, kind)
+                most = 1 - _MIN_SHARE if kind == ACCURACY else np.inf
+                logs[rows, index] = np.log(np.clip(values, _MIN_SHARE, most))
         return logs
 
     def _save(self, folder: Path) -> None:
-        write_json(folder / "laws.json", {"medians": self.medians_, "laws": self.laws_})
+        write_json(folder / "laws.json", {"medians": self.medians_, "fits": self.fits_})
         if self.plain_ is not None:
             self.plain_.save(folder / _POOLED)
 
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "laws.json")
-        self.medians_, self.laws_, self.plain_ = state["medians"], state["laws"], None
+        self.medians_, self.fits_, self.plain_ = state["medians"], state["fits"], None
         if not self.medians_:
             plain = load_predictor(folder / _POOLED)
             assert isinstance(plain, PowerLawPredictor)
@@ -120,7 +120,7 @@ class ScalingLawPredictor(Predictor):
 
 def fit_values(runs: TrainedRuns, values: np.ndarray, rows: np.ndarray, kind: str, *, tied: bool) -> PowerSum:
     """Fit the power sum of losses, or of the error rate of accuracies."""
-    reduced = np.maximum(1 - values[rows], _LEAST_SHARE) if kind == ACCURACY else values[rows]
+    reduced = np.maximum(1 - values[rows], _MIN_SHARE) if kind == ACCURACY else values[rows]
     return fit_power_sum(runs.logs[rows], reduced, tied=tied)
 
 

@@ -73,9 +73,9 @@ def fit_sigmoid(x: np.ndarray, shares: np.ndarray, chance: float, *, rising: boo
     best = int(np.argmin((np.sqrt(1 + errors**2) - 1).sum(axis=1)))
     start = np.array([np.log(slopes[best]), middles[best]])
     limits = (np.array([np.log(0.02), -30.0]), np.array([np.log(60.0), 60.0]))
-    found = least_squares(residuals, start, bounds=limits, loss="soft_l1", max_nfev=100)
-    slope = float(np.exp(found.x[0])) / spread
-    return Sigmoid(sign * slope, center + sign * float(found.x[1]) * spread, chance)
+    solution = least_squares(residuals, start, bounds=limits, loss="soft_l1", max_nfev=100)
+    slope = float(np.exp(solution.x[0])) / spread
+    return Sigmoid(sign * slope, center + sign * float(solution.x[1]) * spread, chance)
 
 
 def _flat(x: np.ndarray, shares: np.ndarray, chance: float, sign: float) -> Sigmoid:

@@ -53,22 +53,22 @@ class TrainedRuns:
 
         Shapes: rows (n,) bool -> (n,) bool each.
         """
-        found: dict[str, np.ndarray] = {ALL: rows}
+        groups: dict[str, np.ndarray] = {ALL: rows}
         for kind in np.unique(self.kinds[rows].astype(str)):
-            found[ALL + kind] = rows & (self.kinds == kind)
+            groups[ALL + kind] = rows & (self.kinds == kind)
         for task in np.unique(self.tasks[rows].astype(str)):
             of_task = rows & (self.tasks == task)
-            found[group_name(task)] = of_task
+            groups[group_name(task)] = of_task
             identities = np.unique(self.identities[of_task].astype(str))
             if len(identities) > 1:
-                found |= {group_name(task, name): of_task & (self.identities == name) for name in identities}
-        return found
+                groups |= {group_name(task, name): of_task & (self.identities == name) for name in identities}
+        return groups
 
     def names(self) -> list[tuple[tuple[str, str, str], np.ndarray]]:
         """Return the positions of the rows of every task, identity and kind."""
         keys = pd.MultiIndex.from_arrays([self.tasks.astype(str), self.identities.astype(str), self.kinds.astype(str)])
-        codes, found = pd.factorize(keys)
-        return [(tuple(map(str, key)), np.flatnonzero(codes == code)) for code, key in enumerate(found)]  # type: ignore[misc]
+        codes, groups = pd.factorize(keys)
+        return [(tuple(map(str, key)), np.flatnonzero(codes == code)) for code, key in enumerate(groups)]  # type: ignore[misc]
 
 
 def group_name(task: str, identity: str = "") -> str:

@@ -34,9 +34,9 @@ class TwoStepLawPredictor(ScalingLawPredictor):
         return {"loss": first.to_state(), "link": second.to_state()}
 
     def _evaluate(
-        self, laws: dict[str, LawState], name: str, runs: TrainedRuns, rows: np.ndarray, kind: str
+        self, fits: dict[str, LawState], name: str, runs: TrainedRuns, rows: np.ndarray, kind: str
     ) -> np.ndarray:
-        state = laws[name]
+        state = fits[name]
         if "link" not in state:
             return evaluate_power_sum(state, runs.logs[rows], kind)
         return Sigmoid.from_state(state["link"]).evaluate(evaluate_power_sum(state["loss"], runs.logs[rows], ""))
@@ -51,6 +51,6 @@ def _join_losses(runs: TrainedRuns, values: np.ndarray, rows: np.ndarray) -> np.
     known = ~np.isnan(values)
     index = pd.MultiIndex.from_arrays([runs.runs[known].astype(str), runs.tasks[known].astype(str)])
     losses = pd.Series(values[known], index=index)
-    found = losses[~index.duplicated()].reindex(keys).to_numpy()
-    pairs = np.column_stack([found, values[rows], runs.logs[rows]])
-    return np.asarray(pairs[np.isfinite(found)])
+    joined = losses[~index.duplicated()].reindex(keys).to_numpy()
+    pairs = np.column_stack([joined, values[rows], runs.logs[rows]])
+    return np.asarray(pairs[np.isfinite(joined)])

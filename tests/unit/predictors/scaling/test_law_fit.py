@@ -13,7 +13,7 @@ def runs(count=30, seed=0):
     return np.log(np.column_stack([params, params * 10 ** random.uniform(0.7, 2.3, count)]))
 
 
-def law(logs, constant=1.7, first=400.0, alpha=0.34, second=410.0, beta=0.28):
+def true_loss(logs, constant=1.7, first=400.0, alpha=0.34, second=410.0, beta=0.28):
     return constant + first * np.exp(-alpha * logs[:, 0]) + second * np.exp(-beta * logs[:, 1])
 
 
@@ -26,32 +26,32 @@ def test_a_power_sum_has_the_value_computed_by_hand():
 
 def test_the_fit_recovers_the_parameters_and_extrapolates():
     logs = runs()
-    fitted = fit_power_sum(logs, law(logs))
+    fitted = fit_power_sum(logs, true_loss(logs))
     assert fitted.identified
     assert fitted.constant == pytest.approx(1.7, abs=0.01)
     assert fitted.exponents == pytest.approx((0.34, 0.28), abs=0.01)
     far = np.log([[7e10, 1.4e12]])
-    assert fitted.evaluate(far) == pytest.approx(law(far), rel=1e-3)
+    assert fitted.evaluate(far) == pytest.approx(true_loss(far), rel=1e-3)
 
 
 def test_one_wrong_run_in_thirty_hardly_moves_the_law():
     logs = runs()
-    values = law(logs)
+    values = true_loss(logs)
     values[3] *= 1.5
     far = np.log([[7e10, 1.4e12]])
-    assert fit_power_sum(logs, values).evaluate(far) == pytest.approx(law(far), rel=5e-3)
+    assert fit_power_sum(logs, values).evaluate(far) == pytest.approx(true_loss(far), rel=5e-3)
 
 
 def test_tied_exponents_are_equal_and_recovered():
     logs = runs()
-    fitted = fit_power_sum(logs, law(logs, alpha=0.3, beta=0.3), tied=True)
+    fitted = fit_power_sum(logs, true_loss(logs, alpha=0.3, beta=0.3), tied=True)
     assert fitted.exponents[0] == fitted.exponents[1] == pytest.approx(0.3, abs=0.01)
 
 
 def test_two_sizes_do_not_identify_the_exponents():
     logs = runs()
     logs[:, 0] = np.where(logs[:, 0] > logs[:, 0].mean(), np.log(1e9), np.log(1e8))
-    fitted = fit_power_sum(logs, law(logs))
+    fitted = fit_power_sum(logs, true_loss(logs))
     assert not fitted.identified
     assert fitted.exponents == PUBLISHED_EXPONENTS
 

@@ -59,12 +59,14 @@ def errors_of(predictor, rows):
 
 @pytest.fixture(scope="module")
 def fitted():
-    return {law.__name__: law().fit(*SMALL, columns=COLUMNS) for law in [*LAWS, ScalingEnsemblePredictor]}
+    return {
+        predictor.__name__: predictor().fit(*SMALL, columns=COLUMNS) for predictor in [*LAWS, ScalingEnsemblePredictor]
+    }
 
 
-@pytest.mark.parametrize("law", ["ChinchillaLawPredictor", "OvertrainingLawPredictor", "TwoStepLawPredictor"])
-def test_the_loss_of_a_larger_model_is_that_of_the_law_of_its_training_set(fitted, law):
-    assert errors_of(fitted[law], "loss").max() < 0.01
+@pytest.mark.parametrize("name", ["ChinchillaLawPredictor", "OvertrainingLawPredictor", "TwoStepLawPredictor"])
+def test_the_loss_of_a_larger_model_is_that_of_the_law_of_its_training_set(fitted, name):
+    assert errors_of(fitted[name], "loss").max() < 0.01
 
 
 def test_the_two_step_law_extrapolates_an_accuracy_that_follows_the_loss(fitted):
@@ -108,7 +110,7 @@ def test_few_runs_are_marked_and_told():
         assert not OvertrainingLawPredictor().fit(*SMALL, columns=COLUMNS).unidentified_
 
 
-@pytest.mark.parametrize("law", [*LAWS, ScalingEnsemblePredictor])
-def test_a_saved_law_predicts_the_same(law, fitted, tmp_path):
-    fitted[law.__name__].save(tmp_path)
-    pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(LARGE[0]), fitted[law.__name__].predict(LARGE[0]))
+@pytest.mark.parametrize("kind", [*LAWS, ScalingEnsemblePredictor])
+def test_a_saved_law_predicts_the_same(kind, fitted, tmp_path):
+    fitted[kind.__name__].save(tmp_path)
+    pd.testing.assert_frame_equal(load_predictor(tmp_path).predict(LARGE[0]), fitted[kind.__name__].predict(LARGE[0]))
