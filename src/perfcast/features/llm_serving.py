@@ -1,8 +1,8 @@
 """Derived characteristics of a served language model: the physical times of a decoding step and of a prompt.
 
 Time of a decoding step of b requests: weights and caches are read, tokens computed, activations exchanged between GPUs,
-and prompts of other requests computed in between. A first token waits for its prompt and for those in the queue. Requests
-whose caches do not fit in memory wait until others end.
+and prompts of other requests computed in between. A first token waits for its prompt and for those in the queue.
+Requests whose caches do not fit in memory wait until others end.
 
 Sources: roofline of inference by Pope et al., Efficiently Scaling Transformer Inference, 2022, arXiv 2211.05102;
 expected number of experts that a batch touches, from independent choices of each token.
@@ -82,7 +82,7 @@ def derive(table: Table) -> Table:
     cached = frame["kv_elements"] * (frame["full_layers"] * length + frame["window_layers"] * in_window) * _CACHE_BYTES
     memory = gpus * frame["memory_gib"] * 2**30
     fitting = ratio(_USABLE_MEMORY * memory - total * weight, cached)
-    running = np.minimum(requests, fitting.clip(lower=1.0))
+    running = requests.where(requests <= fitting, fitting.clip(lower=1.0))
     touched, shared = _touched(frame, running), _SHARED_OF_ACTIVE * active
     read = (shared + (total - shared) * touched).where(frame["experts"] > 0, total) * weight
     attention = 4 * frame["full_layers"] * frame["input_tokens"] ** 2 * frame["hidden"]

@@ -13,7 +13,10 @@ DENSE = {
     **{"bf16_tflops": 1000.0, "fp8_tflops": 2000.0, "fp4_tflops": float("nan")},
     **{"memory_gb_per_s": 4000.0, "memory_gib": 80.0, "link_gb_per_s": 400.0},
 }
-MIXTURE = {**DENSE, "memory_gib": 1000.0, "total_params_1e9": 100.0, "active_params_1e9": 10.0, "experts": 64.0, "experts_per_token": 4.0}
+MIXTURE = {
+    **{**DENSE, "memory_gib": 1000.0, "total_params_1e9": 100.0},
+    **{"active_params_1e9": 10.0, "experts": 64.0, "experts_per_token": 4.0},
+}
 
 
 def derive(known, **changed):
